@@ -1,0 +1,1 @@
+"""MEASUREMENTS: each `bench` subcommand; reports, never asserts a time."""

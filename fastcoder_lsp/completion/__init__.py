@@ -1,0 +1,1 @@
+"""ONE REQUEST: the service (latest wins, one worker), and answers that need no model."""

@@ -1,0 +1,274 @@
+"""Values and protocols that several layers share; the bottom of the import order.
+
+Everything here is plain data that could cross a process boundary: tuples, numpy arrays, strings. No torch, no LSP
+types, no I/O. A token id is an `int`; an offset counts characters (Unicode code points) from the start of a text.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Tokens: TypeAlias = Sequence[int]
+ShouldStop: TypeAlias = Callable[[], bool]
+"""Asked between units of work (a prefill chunk, a step); `True` means: keep what is done and return."""
+Progress: TypeAlias = Callable[[float, str], None]
+"""Told the share done (0…1) and what is being done, for anything that may take over a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    r"""One version of one document, never changing: what slow work reads while the user types on.
+
+    `text` has `\n` line ends only (the front normalises); `path` is absolute, or None for untitled documents.
+    `neighbours` holds texts that belong to the same whole, nearest last (a notebook's cells above this one).
+    """
+
+    uri: str
+    path: str | None
+    language: str
+    version: int
+    text: str
+    neighbours: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTree:
+    """Rows of one forward pass: first the tokens that are decided but not yet in the KV cache, then drafts.
+
+    The first `pending` nodes (at least one) are a chain: node 0 hangs from the cache (parent -1), node i from node i-1.
+    Each further node is a guess below a node before it (`parents[i] < i`), and no two children of a node hold the same
+    token. The last pending node is the root of the drafts; node i stands at position `cached + depth(i)`.
+    `sources[i]` says who guessed node i ("" for pending ones), `matches[i]` from how long a match.
+    """
+
+    tokens: tuple[int, ...]
+    parents: tuple[int, ...]
+    pending: int = 1
+    sources: tuple[str, ...] = ()
+    matches: tuple[int, ...] = ()
+
+    @classmethod
+    def chain(cls, pending: Tokens) -> "DraftTree":
+        """The tree without drafts: plain decoding."""
+        return cls(tuple(pending), tuple(range(-1, len(pending) - 1)), len(pending))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def depths(self) -> tuple[int, ...]:
+        """Distance of each node from the cache's end; node 0 has depth 0."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(0 if parent < 0 else depths[parent] + 1)
+        return tuple(depths)
+
+    def children(self) -> dict[int, dict[int, int]]:
+        """node → {token: child node}, for the nodes that have children."""
+        below: dict[int, dict[int, int]] = {}
+        for node, (token, parent) in enumerate(zip(self.tokens, self.parents, strict=True)):
+            if parent >= 0:
+                below.setdefault(parent, {})[token] = node
+        return below
+
+    def check(self) -> None:
+        """Raises AssertionError where a rule of the class docstring is broken."""
+        assert 1 <= self.pending <= len(self.tokens) == len(self.parents)
+        assert all(self.parents[i] == i - 1 for i in range(self.pending))
+        assert all(self.pending - 1 <= self.parents[i] < i for i in range(self.pending, len(self)))
+        edges = list(zip(self.parents, self.tokens, strict=True))
+        assert len(set(edges)) == len(edges)
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """How one token is chosen from logits. `temperature` 0 is greedy; ties go to the lowest id.
+
+    Noise is a function of (seed, position) alone, so speculative sampling emits what plain sampling emits.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+
+GREEDY = Sampler()
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What one forward pass decided.
+
+    `path`: the accepted draft nodes, root side first. `emitted`: their tokens and one more, the engine's own next
+    token, which is not in the KV cache yet and is `pending` in the next tree. `top_ids_NK`, `top_logits_NK`: the K
+    best next tokens of every node, where the caller asked for them (rejected nodes too).
+    """
+
+    path: tuple[int, ...]
+    emitted: tuple[int, ...]
+    top_ids_NK: npt.NDArray[np.int64] | None = None
+    top_logits_NK: npt.NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """What a prefill did: `reused` tokens were in the cache already, `computed` were run now; `done` unless stopped."""
+
+    reused: int
+    computed: int
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What runs: `name` as in "cpu-int8", the model's name, where its files came from, and its limits in tokens."""
+
+    name: str
+    model: str
+    source: str
+    device: str
+    vocabulary: int
+    context: int
+    max_nodes: int
+    notes: tuple[str, ...] = ()
+
+
+class Engine(Protocol):
+    """A model on a device with its KV cache. One caller at a time; plain values in and out, so it may live elsewhere.
+
+    The cache remembers the tokens it holds. `prefill` makes it hold exactly `tokens` by keeping the longest common
+    prefix and computing the rest; `step` appends to it.
+    """
+
+    @property
+    def info(self) -> EngineInfo:
+        """What runs."""
+        ...
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        """Make the cache hold `tokens`, chunk by chunk; what was computed before a stop is kept for the next call."""
+        ...
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        """One forward pass over `tree` after the cached tokens, verification, and commit of the accepted path.
+
+        Args:
+            tree: pending tokens and drafts; at most `info.max_nodes`.
+            sampler: how the next token of a row is chosen.
+            allowed: node → the only ids that may follow it (never empty); absent nodes allow all.
+            top_k: how many best ids and logits to return for every row; 0 for none.
+
+        Raises:
+            ResourceError: the context is full or memory is out.
+        """
+        ...
+
+    def cached(self) -> tuple[int, ...]:
+        """The tokens in the cache."""
+        ...
+
+    def close(self) -> None:
+        """Give the memory back; the engine is not to be used after."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DraftContext:
+    """What a drafter may look at before a step.
+
+    `tokens`: prompt and output so far, the pending ones included; `prompt_length` of them are the prompt's.
+    `document`: the document's URI, for caches that live as long as it does.
+    """
+
+    tokens: Sequence[int]
+    prompt_length: int
+    document: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """Guesses below the last pending token: parents index this draft's own nodes, -1 is the root."""
+
+    tokens: tuple[int, ...] = ()
+    parents: tuple[int, ...] = ()
+    sources: tuple[str, ...] = ()
+    matches: tuple[int, ...] = ()
+
+
+NO_DRAFT = Draft()
+
+
+class Drafter(Protocol):
+    """Guesses what the model will say. It can change the speed only, never the output."""
+
+    name: str
+    top_k: int
+    """How many best ids of every verified row it wants to observe; 0 for none."""
+
+    def begin(self, context: DraftContext) -> None:
+        """A new decode starts with this prompt."""
+        ...
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """At most `nodes` guesses; `NO_DRAFT` where it has none."""
+        ...
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """What became of the last tree (its own nodes and others')."""
+        ...
+
+    def forget(self, document: str) -> None:
+        """The document is closed: drop what is kept for it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedCompletion:
+    """The entry selected in the editor's popup: a suggestion must continue `text`, which replaces start…end."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRequest:
+    """One question to the service: what comes at `offset` of this snapshot? `invoked`: the user asked by a key."""
+
+    snapshot: Snapshot
+    offset: int
+    invoked: bool = False
+    selected: SelectedCompletion | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One suggestion: `text` replaces start…end of the snapshot (character offsets). Empty text: nothing worth showing.
+
+    `steps`: forward passes after the prefill; `tokens`: emitted by them; `accepted`: drafts among those.
+    `ms`: milliseconds by span (`observe.SPANS`). `finish`: why decoding ended ("stop", "eos", "length", "context",
+    "cancelled", "typed-through", …). `prefilled`, `reused`: prompt tokens computed, and found in the cache.
+    """
+
+    text: str
+    start: int
+    end: int
+    model: str = ""
+    engine: str = ""
+    steps: int = 0
+    tokens: int = 0
+    accepted: int = 0
+    prefilled: int = 0
+    reused: int = 0
+    finish: str = ""
+    ms: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,1 @@
+"""GUESSERS: one file each behind the interface `core.Drafter`."""

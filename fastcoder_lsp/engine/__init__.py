@@ -1,0 +1,1 @@
+"""THE MODEL ON A DEVICE: weights, KV cache, forward passes, verification."""

@@ -1,0 +1,1 @@
+"""THE MODEL'S FILES: finding, fetching, checking, converting them. Never runs a model."""

@@ -1,0 +1,62 @@
+"""Spans of time inside one request, and their percentiles over many.
+
+Owns the clock and the arithmetic; decides nothing. Every span of a request is named here, in milliseconds.
+"""
+
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+SPANS = ("queue", "prompt", "prefill", "draft", "verify", "post", "total")
+
+
+class Spans:
+    """The spans of one request, summed where a span is entered more than once."""
+
+    def __init__(self) -> None:
+        self._ms = dict.fromkeys(SPANS, 0.0)
+        self._opened = time.perf_counter()
+
+    @contextmanager
+    def measure(self, span: str) -> Iterator[None]:
+        """Add the time spent inside to `span`, which is one of `SPANS`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.add(span, (time.perf_counter() - start) * 1e3)
+
+    def add(self, span: str, ms: float) -> None:
+        """Add `ms` to `span`."""
+        self._ms[span] += ms
+
+    def close(self) -> dict[str, float]:
+        """All spans in milliseconds, `total` since this object was made."""
+        return self._ms | {"total": (time.perf_counter() - self._opened) * 1e3}
+
+
+class SpanStatistics:
+    """The last `capacity` values of every span."""
+
+    def __init__(self, capacity: int = 512) -> None:
+        self._values = {span: deque[float](maxlen=capacity) for span in SPANS}
+
+    def record(self, ms: Mapping[str, float]) -> None:
+        """Take in the spans of one request."""
+        for span, value in ms.items():
+            self._values[span].append(value)
+
+    def percentiles(self) -> dict[str, dict[str, float]]:
+        """span → {p50, p95} in milliseconds, for the spans that were recorded."""
+        return {
+            span: {"p50": percentile(values, 0.50), "p95": percentile(values, 0.95)}
+            for span, values in self._values.items()
+            if values
+        }
+
+
+def percentile(values: "deque[float] | list[float]", share: float) -> float:
+    """The value below which `share` of `values` lies (nearest rank); `values` is not empty."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]

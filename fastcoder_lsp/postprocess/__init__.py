@@ -1,0 +1,1 @@
+"""PURE TEXT after the model: overlap with the suffix, brackets, indentation, whole lines and blocks."""

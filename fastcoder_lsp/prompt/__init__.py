@@ -1,0 +1,1 @@
+"""WHAT THE MODEL SEES: fill-in-the-middle templates, anchoring, token healing, repository context."""
