@@ -1,0 +1,168 @@
+"""The decoding loop: propose → tree → forward → verify → commit → observe, one step at a time.
+
+Owns the state of one decode: what was emitted, what text that is, where it ends. It never decides what a token is (the
+engine does) or what is guessed (the drafter does), so its output is that of plain decoding whatever the drafter says.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fastcoder_lsp.core import GREEDY, DraftContext, Drafter, Engine, Sampler, ShouldStop
+from fastcoder_lsp.decode.guard import GuardedDrafter
+from fastcoder_lsp.decode.healing import Allow, Healing, Piece, allowed_ids
+from fastcoder_lsp.decode.tree import build_tree
+from fastcoder_lsp.observe import Spans
+
+PENDING_AT_MOST = 12
+"""Prompt tokens that the first step takes along: a forward of their own would read all weights once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecodeRequest:
+    """What is to be decoded.
+
+    `prompt` is not empty. `cut(text)` gives the length of `text` to keep once its end is known, else None; later text
+    never changes its answer. `healing`: bytes that the first tokens must spell; they are not part of the result.
+    `end_ids`: tokens that end the text. `nodes`: rows of one verification, the pending ones included.
+    """
+
+    prompt: tuple[int, ...]
+    max_tokens: int
+    end_ids: frozenset[int]
+    piece: Piece
+    allow: Allow
+    cut: Callable[[str], int | None]
+    healing: bytes = b""
+    sampler: Sampler = GREEDY
+    document: str = ""
+    nodes: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A decode's outcome so far; `text` is without the healed bytes and ends where the stop rule says.
+
+    `tokens`: emitted, up to the one that ended the text. `steps`: forward passes after the prefill; `accepted`: drafts
+    among the tokens. `prefilled`, `reused`: prompt tokens that were run, and that the KV cache held already.
+    `finish`: "stop", "eos", "length", "context", or "" while it may go on.
+    """
+
+    text: str
+    tokens: tuple[int, ...]
+    steps: int
+    accepted: int
+    prefilled: int
+    reused: int
+    finish: str
+
+
+@dataclass(slots=True)
+class Decoding:
+    """One decode that can be driven step by step, paused between any two, and given up at no cost."""
+
+    engine: Engine
+    drafter: Drafter
+    request: DecodeRequest
+    spans: Spans
+    _tokens: list[int] = field(default_factory=list)
+    _pending: list[int] = field(default_factory=list)
+    _bytes: bytearray = field(default_factory=bytearray)
+    _text: str = ""
+    _steps: int = 0
+    _accepted: int = 0
+    _prefilled: int = 0
+    _finish: str = ""
+
+    def prefill(self, should_stop: ShouldStop) -> bool:
+        """Bring the prompt into the KV cache but for its last tokens, which the first step takes along.
+
+        Returns False where it was stopped before the end; what was computed stays in the cache.
+        """
+        prompt = self.request.prompt
+        with self.spans.measure("prefill"):
+            missing = len(prompt) - common_prefix(self.engine.cached(), prompt)
+            pending = missing if 1 <= missing <= PENDING_AT_MOST else 1
+            done = self.engine.prefill(prompt[:-pending], should_stop)
+        self._prefilled += done.computed
+        if done.done:
+            self._prefilled += pending
+            self._pending = list(prompt[-pending:])
+            self.drafter.begin(self._context())
+        return done.done
+
+    def step(self) -> bool:
+        """One forward pass; returns whether the decode goes on after it."""
+        assert not self._finish, "a finished decode has no next step"
+        request, info = self.request, self.engine.info
+        room = min(request.nodes, info.max_nodes) - len(self._pending)
+        room = min(room, info.context - len(request.prompt) - len(self._tokens))
+        healing = Healing(request.healing[len(self._bytes) :], request.piece, request.allow)
+        with self.spans.measure("draft"):
+            draft = self.drafter.propose(self._context(), max(room, 0))
+            tree = build_tree(self._pending, draft, room=room, vocabulary=info.vocabulary, healing=healing)
+            allowed = allowed_ids(tree, healing)
+        with self.spans.measure("verify"):
+            verified = self.engine.step(tree, request.sampler, allowed, self.drafter.top_k)
+        with self.spans.measure("draft"):
+            self.drafter.observe(tree, verified)
+        self._steps += 1
+        self._pending = [verified.emitted[-1]]
+        self._take(verified.emitted)
+        return not self._finish
+
+    def result(self) -> Decoded:
+        """What there is so far."""
+        return Decoded(
+            self._text,
+            tuple(self._tokens),
+            self._steps,
+            self._accepted,
+            self._prefilled,
+            len(self.request.prompt) - self._prefilled,
+            self._finish,
+        )
+
+    def _context(self) -> DraftContext:
+        prompt = self.request.prompt
+        return DraftContext([*prompt, *self._tokens], len(prompt), self.request.document)
+
+    def _take(self, emitted: tuple[int, ...]) -> None:
+        """Append tokens one by one, as plain decoding would, until one of them ends the text."""
+        request = self.request
+        full = self.engine.info.context - len(request.prompt)
+        for index, token in enumerate(emitted):
+            if token in request.end_ids:
+                self._finish = "eos"
+                break
+            self._tokens.append(token)
+            self._bytes += request.piece(token)
+            self._accepted += index < len(emitted) - 1
+            # Bytes of a character that is not complete yet wait for the next token.
+            self._text = self._bytes[len(request.healing) :].decode("utf-8", errors="ignore")
+            if (length := request.cut(self._text)) is not None:
+                self._text, self._finish = self._text[:length], "stop"
+            elif len(self._tokens) >= request.max_tokens:
+                self._finish = "length"
+            elif len(self._tokens) >= full:
+                self._finish = "context"
+            if self._finish:
+                break
+
+
+def decode(
+    engine: Engine, drafter: Drafter, request: DecodeRequest, should_stop: ShouldStop, spans: Spans | None = None
+) -> Decoded:
+    """Decode `request` to its end, or until `should_stop`, which is asked between prefill chunks and steps."""
+    decoding = Decoding(engine, GuardedDrafter(drafter), request, spans or Spans())
+    going = decoding.prefill(should_stop)
+    while going and not should_stop():
+        going = decoding.step()
+    return decoding.result()
+
+
+def common_prefix(left: tuple[int, ...], right: tuple[int, ...]) -> int:
+    """How many tokens two sequences share from their start."""
+    for index, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a != b:
+            return index
+    return min(len(left), len(right))

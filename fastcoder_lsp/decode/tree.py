@@ -1,0 +1,44 @@
+"""From a drafter's guess to a tree that the engine may verify: whatever a drafter says, the tree is well formed.
+
+Owns no policy: it drops what cannot be verified (unknown ids, broken parents, twins, more nodes than fit, text that the
+healing forbids) and keeps the order of the rest.
+"""
+
+from fastcoder_lsp.core import Draft, DraftTree, Tokens
+from fastcoder_lsp.decode.healing import Healing
+
+
+def build_tree(pending: Tokens, draft: Draft, *, room: int, vocabulary: int, healing: Healing) -> DraftTree:
+    """The pending chain with the usable part of `draft` below it.
+
+    Args:
+        pending: tokens that are decided but not in the KV cache, at least one.
+        draft: guesses; parents index the draft's own nodes, -1 is the last pending token. A node whose parent was
+            dropped is dropped; of twins (same token, same parent) the first stays and takes over the other's children.
+        room: how many draft nodes fit.
+        vocabulary: ids from 0 up to this one exist.
+        healing: what the text before the cursor still demands of the first tokens.
+    """
+    root = len(pending) - 1
+    tokens, parents = list(pending), list(range(-1, root))
+    sources, matches = [""] * len(pending), [0] * len(pending)
+    place: dict[int, int] = {-1: root}
+    twins: dict[tuple[int, int], int] = {}
+    demands: dict[int, Healing] = {root: healing}
+    for guess, (token, above) in enumerate(zip(draft.tokens, draft.parents, strict=False)):
+        parent = place.get(above)
+        if parent is None or above >= guess or not 0 <= token < vocabulary:
+            continue
+        if (twin := twins.get((parent, token))) is not None:
+            place[guess] = twin
+            continue
+        below = demands[parent].after(token)
+        if below is None or len(tokens) - len(pending) >= room:
+            continue
+        node = place[guess] = twins[parent, token] = len(tokens)
+        demands[node] = below
+        tokens.append(token)
+        parents.append(parent)
+        sources.append(draft.sources[guess] if guess < len(draft.sources) else "")
+        matches.append(draft.matches[guess] if guess < len(draft.matches) else 0)
+    return DraftTree(tuple(tokens), tuple(parents), len(pending), tuple(sources), tuple(matches))
