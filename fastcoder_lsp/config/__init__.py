@@ -1,0 +1,11 @@
+"""Settings and folders, resolved once into frozen values; here alone (and in the command line) is the environment read.
+
+Owns the one table of settings and where it comes from. Never reads a file of the user's and never talks to a client:
+the front hands the layers in.
+"""
+
+from fastcoder_lsp.config.folders import cache_folder
+from fastcoder_lsp.config.resolve import Layer, Problem, resolve
+from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
+
+__all__ = ["Layer", "Problem", "Scope", "Settings", "Spec", "cache_folder", "resolve", "specs"]

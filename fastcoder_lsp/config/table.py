@@ -1,0 +1,206 @@
+"""The one table of settings: name, type, default, scope, limits, description.
+
+Parsing (`resolve`), the page docs/settings.md (`document`) and the editors' schemas are made from it. A setting is a
+field of `Settings`; code reads `settings.popup_budget_ms`, people write `popup.budget_ms`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from enum import Enum
+from typing import Any, Final
+
+ENGINES: Final = ("auto", "cpu-int8", "cpu-fp32", "cpu-bf16", "cuda-bf16", "mps-bf16")
+
+
+class Scope(Enum):
+    """Who may set it, when what a repository brings is not trusted."""
+
+    WORKSPACE = "workspace"
+    """Harmless: a repository's `fastcoder.toml` may set it."""
+    NARROW = "narrow"
+    """A repository may only make it stricter: read less, complete in fewer places."""
+    MACHINE = "machine"
+    """Only the user: it names a model, a path, or what the machine spends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One row of the table. `low`, `high`: limits of a number, inclusive; `choices`: the only texts allowed."""
+
+    name: str
+    default: object
+    scope: Scope
+    description: str
+    low: int | None = None
+    high: int | None = None
+    choices: tuple[str, ...] = ()
+    active: bool = True
+    """False: the name is known, but nothing reads it yet; it is kept out of the documentation."""
+
+    @property
+    def attribute(self) -> str:
+        """The name of the field in `Settings`."""
+        return self.name.replace(".", "_")
+
+    @property
+    def kind(self) -> type:
+        """bool, int, str or tuple (a list of texts)."""
+        return type(self.default)
+
+
+def _row(name: str, default: Any, scope: Scope, description: str, **limits: Any) -> Any:
+    spec = Spec(name, default, scope, description, **limits)
+    return field(default=default, metadata={"spec": spec})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every setting, resolved. Zero for a number that says "0: …" in its description means that."""
+
+    enabled: bool = _row("enabled", True, Scope.NARROW, "Complete at all. Off unloads the model.")
+    model: str = _row(
+        "model",
+        "auto",
+        Scope.MACHINE,
+        "The code model: a hub id, a folder, or a `.gguf` file. `auto` takes one that fits the machine.",
+    )
+    engine: str = _row(
+        "engine",
+        "auto",
+        Scope.MACHINE,
+        "What computes: `auto` tests what the machine can do and takes the fastest.",
+        choices=ENGINES,
+    )
+    threads: int = _row(
+        "threads", 0, Scope.MACHINE, "CPU threads for the model; 0: as many as there are cores.", low=0, high=256
+    )
+    context_tokens: int = _row(
+        "context_tokens",
+        4096,
+        Scope.MACHINE,
+        "Tokens that the model's memory holds: prompt and answer together.",
+        low=512,
+        high=32768,
+    )
+    drafter: str = _row(
+        "drafter", "none", Scope.MACHINE, "Who guesses ahead of the model; changes the speed only.", active=False
+    )
+    completion_max_tokens: int = _row(
+        "completion.max_tokens",
+        128,
+        Scope.WORKSPACE,
+        "Longest suggestion, in the model's tokens (three or four characters each).",
+        low=1,
+        high=1024,
+    )
+    languages_include: tuple[str, ...] = _row(
+        "languages.include", (), Scope.WORKSPACE, "Complete only in these languages (LSP ids); empty: in all."
+    )
+    languages_exclude: tuple[str, ...] = _row(
+        "languages.exclude", (), Scope.NARROW, "Never complete in these languages (LSP ids), nor read their files."
+    )
+    popup_enabled: bool = _row(
+        "popup.enabled",
+        False,
+        Scope.WORKSPACE,
+        "Offer suggestions in the completion menu too. Clients without inline completion always get them there.",
+    )
+    popup_budget_ms: int = _row(
+        "popup.budget_ms",
+        500,
+        Scope.WORKSPACE,
+        "Milliseconds after which the completion menu is answered with what there is, so that it never waits for us.",
+        low=20,
+        high=20000,
+    )
+    budget_automatic_ms: int = _row(
+        "budget.automatic_ms",
+        0,
+        Scope.WORKSPACE,
+        "Milliseconds for a suggestion while typing; 0: chosen from the machine's speed.",
+        low=0,
+        high=60000,
+        active=False,
+    )
+    budget_invoked_ms: int = _row(
+        "budget.invoked_ms",
+        0,
+        Scope.WORKSPACE,
+        "Milliseconds for a suggestion asked for by a key; 0: chosen from the machine's speed.",
+        low=0,
+        high=60000,
+        active=False,
+    )
+    budget_background_ms: int = _row(
+        "budget.background_ms",
+        0,
+        Scope.WORKSPACE,
+        "Milliseconds spent on finishing a suggestion in the background; 0: chosen from the machine's speed.",
+        low=0,
+        high=60000,
+        active=False,
+    )
+    power: str = _row(
+        "power",
+        "normal",
+        Scope.WORKSPACE,
+        "`saver` does no work ahead of the user.",
+        choices=("normal", "saver"),
+        active=False,
+    )
+    context_enabled: bool = _row(
+        "context.enabled",
+        False,
+        Scope.NARROW,
+        "Show the model related code from other files of the workspace.",
+        active=False,
+    )
+    read_max_file_bytes: int = _row(
+        "read.max_file_bytes",
+        1_000_000,
+        Scope.NARROW,
+        "Larger files are neither read nor completed in.",
+        low=1,
+        high=100_000_000,
+    )
+    read_max_line_length: int = _row(
+        "read.max_line_length",
+        5_000,
+        Scope.NARROW,
+        "Files with a longer line (minified, generated) are neither read nor completed in.",
+        low=80,
+        high=10_000_000,
+    )
+    read_max_files: int = _row(
+        "read.max_files", 50_000, Scope.NARROW, "Most files read in one workspace folder.", low=0, high=10_000_000
+    )
+    read_exclude: tuple[str, ...] = _row(
+        "read.exclude",
+        (),
+        Scope.NARROW,
+        "More files never to read or complete in: patterns as in `.gitignore`, from each workspace folder's root.",
+    )
+    index_enabled: bool = _row(
+        "index.enabled", True, Scope.NARROW, "Keep a datastore of the workspace's code to draft from.", active=False
+    )
+    index_dependencies: bool = _row(
+        "index.dependencies",
+        True,
+        Scope.NARROW,
+        "Draft from the workspace's installed dependencies too.",
+        active=False,
+    )
+    log_file: str = _row("log.file", "", Scope.MACHINE, "Write a log to this file; empty: to stderr only.")
+    log_level: str = _row(
+        "log.level",
+        "info",
+        Scope.MACHINE,
+        "How much is logged. Only `debug` may show pieces of your code.",
+        choices=("debug", "info", "warning", "error"),
+    )
+
+
+def specs() -> Mapping[str, Spec]:
+    """The table, by name, in its order."""
+    rows: list[Spec] = [entry.metadata["spec"] for entry in fields(Settings)]
+    return {spec.name: spec for spec in rows}
