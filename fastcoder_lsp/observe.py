@@ -31,9 +31,13 @@ class Spans:
         """Add `ms` to `span`."""
         self._ms[span] += ms
 
+    def elapsed_ms(self) -> float:
+        """Milliseconds since this object was made."""
+        return (time.perf_counter() - self._opened) * 1e3
+
     def close(self) -> dict[str, float]:
         """All spans in milliseconds, `total` since this object was made."""
-        return self._ms | {"total": (time.perf_counter() - self._opened) * 1e3}
+        return self._ms | {"total": self.elapsed_ms()}
 
 
 class SpanStatistics:

@@ -1,0 +1,75 @@
+"""What every benchmark's report holds beside its figures: the machine, the versions, the settings.
+
+Owns the form of reports (JSON files, short tables); measures nothing.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import psutil
+from rich.console import Console
+from rich.table import Table
+
+PACKAGES = ("fastcoder-lsp", "torch", "transformers", "numpy", "numba", "tokenizers", "pydivsufsort", "pygls")
+
+
+def machine() -> dict[str, Any]:
+    """The machine that measures: processor, cores, memory, operating system."""
+    return {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
+
+
+def versions() -> dict[str, str]:
+    """The versions of the packages that matter to a measurement."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "absent"
+    return found
+
+
+def write_json(path: Path, benchmark: str, settings: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+    """Write a full report: `results` at the top level, beside where and how they were measured."""
+    head = {
+        "benchmark": benchmark,
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": machine(),
+        "versions": versions(),
+        "settings": dict(settings),
+    }
+    path.write_text(json.dumps(head | dict(results), indent=1) + "\n", encoding="utf-8")
+
+
+def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A short table on stdout; the first column is text, the others are numbers."""
+    table = Table(title=title, title_justify="left")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="right" if place else "left")
+    for row in rows:
+        table.add_row(*(f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row))
+    Console(width=None if Console().is_terminal else 110).print(table)
+
+
+def _processor() -> str:
+    """The processor's name; its family where the system tells no more."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    facts = dict(line.split(":", 1) for line in lines if ":" in line)
+    by_key = {key.strip(): value.strip() for key, value in facts.items()}
+    family = f"family {by_key.get('cpu family', '?')} model {by_key.get('model', '?')}"
+    return f"{by_key.get('model name', platform.machine())} ({family})"

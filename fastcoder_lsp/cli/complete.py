@@ -1,0 +1,106 @@
+"""`fastcoder-lsp complete FILE:LINE:COL`: one completion through the service that the editors use."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
+from fastcoder_lsp.errors import UsageError
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "complete",
+        help="one completion at a place in a file",
+        description="Print what would be suggested at a place in a file. LINE and COL count from 1, COL in characters; "
+        "a COL one past the end of the line is its end.",
+        epilog="Example: fastcoder-lsp complete src/app.py:12:5 --json",
+    )
+    parser.add_argument("place", metavar="FILE:LINE:COL", help="where to complete")
+    parser.add_argument("--json", action="store_true", help="print text, range, counts and times as JSON")
+    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting, else auto)")
+    parser.add_argument("--engine", help="what computes (default: the setting, else auto)")
+    parser.add_argument("--max-tokens", type=int, help="longest completion, in tokens")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Complete and print; 0 with or without a suggestion."""
+    path, line, column = parse_place(arguments.place)
+    text = read_text(path)
+    offset = offset_of(text, line, column)
+
+    from fastcoder_lsp.completion.once import complete_once
+    from fastcoder_lsp.config import Layer, resolve
+    from fastcoder_lsp.workspace.languages import language_of
+
+    chosen = {"model": arguments.model, "engine": arguments.engine, "completion.max_tokens": arguments.max_tokens}
+    settings, problems = resolve([Layer("command line", {k: v for k, v in chosen.items() if v is not None}, True)])
+    if problems:
+        raise UsageError(str(problems[0]), "See: fastcoder-lsp complete --help")
+    snapshot = Snapshot(path.absolute().as_uri(), str(path.absolute()), language_of(path), 0, text)
+    request = CompletionRequest(snapshot, offset, invoked=True)
+    completion, source = complete_once(settings, request, _progress)
+    print(json.dumps(as_json(completion, source, text), ensure_ascii=False) if arguments.json else completion.text)
+    return 0
+
+
+def parse_place(place: str) -> tuple[Path, int, int]:
+    """FILE:LINE:COL in its parts; the file's name may hold colons itself."""
+    name, line, column = place.rsplit(":", 2) if place.count(":") >= 2 else (place, "", "")
+    if not (name and line.isdecimal() and column.isdecimal() and int(line) and int(column)):
+        raise UsageError(f"'{place}' is not of the form FILE:LINE:COL", "Example: src/app.py:12:5 (both count from 1)")
+    return Path(name), int(line), int(column)
+
+
+def read_text(path: Path) -> str:
+    r"""A file's text with `\n` line ends."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}", "Name a file that exists and may be read.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not text in UTF-8", "Convert it first, or name another file.") from error
+
+
+def offset_of(text: str, line: int, column: int) -> int:
+    """The character offset of a 1-based line and column."""
+    lines = text.split("\n")
+    if line > len(lines):
+        raise UsageError(f"there is no line {line}: the file has {len(lines)}", "Name a line of the file.")
+    if column > len(lines[line - 1]) + 1:
+        raise UsageError(
+            f"there is no column {column} in line {line}: it has {len(lines[line - 1])} characters",
+            "Name a column of the line, or one past its end.",
+        )
+    return sum(len(before) + 1 for before in lines[: line - 1]) + column - 1
+
+
+def as_json(completion: Completion, source: str, text: str) -> dict[str, object]:
+    """The completion as the command's JSON; the range in 1-based lines and columns, its end exclusive."""
+    return {
+        "text": completion.text,
+        "range": {"start": _place_of(text, completion.start), "end": _place_of(text, completion.end)},
+        "model": completion.model,
+        "source": source,
+        "engine": completion.engine,
+        "steps": completion.steps,
+        "tokens": completion.tokens,
+        "accepted": completion.accepted,
+        "prefilled": completion.prefilled,
+        "reused": completion.reused,
+        "finish": completion.finish,
+        "ms": {span: round(ms, 3) for span, ms in completion.ms.items()},
+    }
+
+
+def _place_of(text: str, offset: int) -> dict[str, int]:
+    return {"line": text.count("\n", 0, offset) + 1, "column": offset - (text.rfind("\n", 0, offset) + 1) + 1}
+
+
+def _progress(percent: int | None, message: str) -> None:
+    """Loading, on stderr where a person looks."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{message} {percent or 0} %" if message else "\r\033[K", end="", file=sys.stderr, flush=True)

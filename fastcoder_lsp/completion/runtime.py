@@ -1,0 +1,83 @@
+"""The parts of a running model, and the one place that puts them together.
+
+Owns the composition: model files → engine, tokenizer, prompts, drafter. It decides nothing at a request.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp import engine as engines
+from fastcoder_lsp import model as models
+from fastcoder_lsp.config import Settings, cache_folder
+from fastcoder_lsp.core import Drafter, Engine, Progress, ShouldStop, Snapshot
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, healing
+from fastcoder_lsp.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`max_tokens` of one completion; `nodes`: rows of one verification."""
+
+    max_tokens: int
+    nodes: int = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Everything a completion needs; only the service's worker touches it."""
+
+    engine: Engine
+    tokenizer: Tokenizer
+    prompts: PromptBuilder
+    drafter: Drafter
+    allow: Callable[[bytes], npt.NDArray[np.int64]]
+    limits: Limits
+
+    def forget(self, uri: str) -> None:
+        """Drop what is kept for a closed document."""
+        self.prompts.forget(uri)
+        self.drafter.forget(uri)
+
+    def rename(self, old: str, new: str) -> None:
+        """Carry over what is kept for a document."""
+        self.prompts.rename(old, new)
+
+    def settle(self, snapshot: Snapshot, offset: int, should_stop: ShouldStop) -> None:
+        """The user paused: move the prompt's anchor here and bring the KV cache up to date."""
+        prompt = self.prompts.settle(snapshot, offset)
+        self.engine.prefill(prompt.tokens[:-1], should_stop)
+
+
+def load_runtime(settings: Settings, progress: Progress) -> Runtime:
+    """Put the parts together as `settings` say.
+
+    Raises:
+        FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
+    """
+    cache = cache_folder()
+    files = models.find(settings.model, cache)
+    progress(0.0, f"loading {files.name}")
+    tokenizer = Tokenizer.load(files.folder)
+    engine = engines.load(
+        files.folder,
+        name=files.name,
+        source=files.source,
+        digest=files.digest,
+        options=engines.EngineOptions(
+            kind=settings.engine, context=settings.context_tokens, threads=settings.threads or None
+        ),
+        cache=cache,
+        progress=progress,
+    )
+    return Runtime(
+        engine=engine,
+        tokenizer=tokenizer,
+        prompts=PromptBuilder(tokenizer, PromptOptions()),
+        drafter=NoDrafter(),
+        allow=lambda remaining: healing.allowed(tokenizer, remaining),
+        limits=Limits(max_tokens=settings.completion_max_tokens),
+    )

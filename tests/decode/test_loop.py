@@ -1,0 +1,149 @@
+"""The loop's promise, checked on an engine small enough to be obvious: whatever is drafted, the output is the plain."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.decode.loop import Decoded, DecodeRequest, Decoding, decode
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.observe import Spans
+from tests.decode.toy_engine import ToyEngine
+
+PIECES = (b"a", b"ab", b"\n", b"b", b"\xc3")  # the last one is half of a character
+
+
+def allow(remaining: bytes) -> npt.NDArray[np.int64]:
+    agreeing = [i for i, piece in enumerate(PIECES) if piece.startswith(remaining) or remaining.startswith(piece)]
+    return np.array(agreeing, np.int64)
+
+
+def request(
+    prompt: tuple[int, ...] = (1, 2, 3),
+    healing: bytes = b"",
+    cut: Callable[[str], int | None] = lambda _: None,
+    **other: int,
+) -> DecodeRequest:
+    settings = {"max_tokens": 24, "nodes": 16} | other
+    return DecodeRequest(
+        prompt, end_ids=frozenset({4}), piece=PIECES.__getitem__, allow=allow, cut=cut, healing=healing, **settings
+    )
+
+
+def plain(asked: DecodeRequest) -> Decoded:
+    return decode(ToyEngine(), NoDrafter(), asked, lambda: False)
+
+
+@dataclass
+class Scripted:
+    """A drafter that says what it was told to, step by step, right or wrong."""
+
+    drafts: list[Draft]
+    name: str = "scripted"
+    top_k: int = 0
+    seen: list[DraftContext] = field(default_factory=list)
+
+    def begin(self, context: DraftContext) -> None:
+        self.seen.append(context)
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        self.seen.append(context)
+        assert nodes >= 1
+        return self.drafts.pop(0) if self.drafts else NO_DRAFT
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        assert len(verified.emitted) == len(verified.path) + 1
+
+    def forget(self, document: str) -> None:
+        raise NotImplementedError
+
+
+def draft_strategy() -> st.SearchStrategy[Draft]:
+    """Any rubbish: unknown ids, parents that do not exist or come later, twins, cycles, far too many nodes."""
+    nodes = st.lists(st.tuples(st.integers(-2, 7), st.integers(-3, 40)), max_size=40)
+    return nodes.map(lambda pairs: Draft(tuple(t for t, _ in pairs), tuple(p for _, p in pairs)))
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.lists(draft_strategy(), max_size=24))
+def test_any_draft_leaves_the_output_alone(prompt: list[int], drafts: list[Draft]) -> None:
+    """Rubbish in every form costs nothing but steps."""
+    asked = request(tuple(prompt))
+    drafted, expected = decode(ToyEngine(), Scripted(drafts), asked, lambda: False), plain(asked)
+    assert (drafted.tokens, drafted.text, drafted.finish) == (expected.tokens, expected.text, expected.finish)
+
+
+@given(st.sampled_from([b"a", b"ab", b"aba", b"\n", b"abab", b"b\n"]), st.lists(draft_strategy(), max_size=6))
+def test_healing_is_spelt_under_any_draft(healing: bytes, drafts: list[Draft]) -> None:
+    """The first tokens spell the healed bytes, which are no part of the text."""
+    asked = request(healing=healing)
+    result, expected = decode(ToyEngine(), Scripted(drafts), asked, lambda: False), plain(asked)
+    spelt = b"".join(PIECES[token] for token in result.tokens)
+    assert spelt.startswith(healing) or healing.startswith(spelt)
+    assert (result.text, result.tokens) == (expected.text, expected.tokens)
+    assert result.text == spelt[len(healing) :].decode("utf-8", errors="ignore")
+
+
+def oracle(asked: DecodeRequest) -> list[Draft]:
+    """Drafts that are right: the plain output, seven tokens at a time, with a wrong sibling before each."""
+    tokens, drafts = plain(asked).tokens, []
+    for start in range(0, len(tokens), 8):
+        right = tokens[start : start + 7]
+        nodes = [(token, 2 * i - 1) for i, token in enumerate(right) for token in ((token + 1) % 4, token)]
+        drafts.append(Draft(tuple(t for t, _ in nodes), tuple(p for _, p in nodes)))
+    return drafts
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.integers(1, 12))
+def test_right_drafts_save_steps_and_change_nothing(prompt: list[int], stop_after: int) -> None:
+    """Accepted drafts are emitted tokens; a stop rule amid a step ends the text where plain decoding ends it."""
+    asked = request(tuple(prompt), cut=lambda text: stop_after if len(text) >= stop_after else None, nodes=40)
+    expected, engine = plain(asked), ToyEngine()
+    result = decode(engine, Scripted(oracle(asked)), asked, lambda: False)
+    assert (result.text, result.tokens, result.finish) == (expected.text, expected.tokens, expected.finish)
+    assert result.steps <= expected.steps
+    assert result.steps + result.accepted >= len(result.tokens)
+    if len(expected.tokens) > 2:
+        assert result.steps < expected.steps
+
+
+def test_short_rest_of_a_prompt_goes_with_the_first_step() -> None:
+    """After a keystroke the few new prompt tokens cost no forward pass of their own."""
+    engine = ToyEngine(chunk=4)
+    decode(engine, NoDrafter(), request(tuple([1] * 30)), lambda: False)
+    result = decode(engine, NoDrafter(), request(tuple([1] * 30 + [2, 3])), lambda: False)
+    assert result.prefilled <= 2
+    assert result.reused == 32 - result.prefilled
+
+
+def test_a_stopped_prefill_keeps_what_is_done() -> None:
+    """A cancel takes effect between two chunks, and the next try goes on from there."""
+    engine, asks = ToyEngine(chunk=4), iter([False, False, True])
+    decoding = Decoding(engine, NoDrafter(), request(tuple([1] * 30)), Spans())
+    assert not decoding.prefill(lambda: next(asks))
+    assert len(engine.cached()) == 8
+    assert decoding.prefill(lambda: False)
+    assert decoding.result().prefilled == 30
+
+
+def test_a_drafter_that_raises_is_heard_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Its failure is logged once in a decode, and the output is the plain one."""
+
+    class Broken(Scripted):
+        def propose(self, context: DraftContext, nodes: int) -> Draft:
+            raise ZeroDivisionError
+
+    result = decode(ToyEngine(), Broken([]), request(), lambda: False)
+    assert result.tokens == plain(request()).tokens
+    assert len([record for record in caplog.records if "broken" in record.message or "scripted" in record.message]) == 1
+
+
+def test_a_full_context_ends_the_text() -> None:
+    """The decode ends before the engine would have to refuse a step."""
+    result = decode(ToyEngine(context=12), NoDrafter(), request(tuple([1] * 9), max_tokens=50), lambda: False)
+    assert result.finish in {"context", "eos"}
+    assert len(result.tokens) <= 3
