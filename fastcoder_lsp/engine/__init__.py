@@ -1,1 +1,36 @@
-"""THE MODEL ON A DEVICE: weights, KV cache, forward passes, verification."""
+"""The model: weights, KV cache, and verification of draft trees, behind `core.Engine`.
+
+Owns everything that computes with the model's weights. Never sees text, prompts or documents. Importing this package
+imports no torch: `load` does, when the engine is wanted.
+"""
+
+from pathlib import Path
+
+from fastcoder_lsp.core import Engine, Progress
+from fastcoder_lsp.engine.options import EngineKind, EngineOptions
+
+__all__ = ["EngineKind", "EngineOptions", "load"]
+
+
+def load(
+    files_folder: Path, *, name: str, source: str, digest: str, options: EngineOptions, cache: Path, progress: Progress
+) -> Engine:
+    """Load a model; seconds the first time, when its weights are converted, a second or two after.
+
+    Args:
+        files_folder: config.json and safetensors weights in the ordinary transformers format.
+        name: what the user calls the model.
+        source: where its files came from, in plain words.
+        digest: hash of the weights; names the converted form.
+        options: device, arithmetic, context, threads.
+        cache: folder for converted weights and compiled kernels.
+        progress: told what is being done.
+
+    Raises:
+        ModelInvalidError: the files are damaged or of a kind that cannot be run.
+        ResourceError: memory or disk does not suffice.
+        UsageError: an option is out of its range, or asks for a device that is not there.
+    """
+    from fastcoder_lsp.engine.loader import load_engine  # noqa: PLC0415 torch takes seconds to import
+
+    return load_engine(files_folder, name, source, digest, options, cache, progress)

@@ -1,0 +1,164 @@
+"""Qwen2 and Llama in plain torch: the fp32 reference on the CPU, and bf16 on CUDA, on Apple's MPS, or on the CPU.
+
+Owns weights and KV cache as tensors of one device and precision. Tree attention is a boolean mask over slots, grouped
+query heads are folded into rows so that the cache is never repeated. Not bit-exact across widths: fp32 gives the same
+ids, bf16 nearly always.
+
+Legend: T rows, E width, G query heads of a group, K key/value heads, C columns (slots), D head dimension.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.nn.functional as F
+
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.backend import Rows
+from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Weights of one block; query, key and value rows stand together, gate and up rows too."""
+
+    norm1_E: torch.Tensor
+    qkv: torch.Tensor
+    qkv_bias: torch.Tensor | None
+    out: torch.Tensor
+    out_bias: torch.Tensor | None
+    norm2_E: torch.Tensor
+    gate_up: torch.Tensor
+    gate_up_bias: torch.Tensor | None
+    down: torch.Tensor
+    down_bias: torch.Tensor | None
+
+
+class EagerBackend:
+    """A backend in plain torch."""
+
+    def __init__(
+        self,
+        name: str,
+        shape: Shape,
+        weights: Weights,
+        capacity: int,
+        dtype: torch.dtype,
+        device: str,
+        progress: Progress,
+    ) -> None:
+        self.name, self.device, self.vocabulary, self.capacity = name, device, shape.vocabulary, capacity
+        self.chunk = 128 if device == "cpu" else 512
+        self._shape, self._dtype = shape, dtype
+        self._layers: list[Layer] = []
+        for layer in range(shape.layers):
+            self._layers.append(self._read_layer(weights, layer))
+            progress((layer + 1) / (shape.layers + 2), "reading weights")
+        self._embedding_VE = self._move(weights.get(EMBEDDING, shape.vocabulary, shape.width))
+        self._head_VE = self._move(weights.head(shape))
+        self._norm_E = self._move(weights.get(NORM, shape.width))
+        angles_CH = torch.arange(capacity, dtype=torch.float64)[:, None] * torch.from_numpy(shape.angles_H)[None]
+        self._cos_CD = torch.cat([angles_CH.cos()] * 2, dim=-1).to(device, dtype)
+        self._sin_CD = torch.cat([angles_CH.sin()] * 2, dim=-1).to(device, dtype)
+        size = (shape.layers, shape.kv_heads, capacity, shape.head_dim)
+        self._keys_LKCD = torch.zeros(size, dtype=dtype, device=device)
+        self._values_LKCD = torch.zeros(size, dtype=dtype, device=device)
+
+    @torch.inference_mode()
+    def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
+        """See `Backend.forward`."""
+        shape = self._shape
+        x_TE = self._embedding_VE[torch.from_numpy(rows.tokens).to(self.device)]
+        places = torch.from_numpy(rows.depths + rows.cached).to(self.device)
+        cos_TD, sin_TD = self._cos_CD[places], self._sin_CD[places]
+        mask_TC = self._mask(rows)
+        for index, layer in enumerate(self._layers):
+            h_TE = F.rms_norm(x_TE, (shape.width,), layer.norm1_E, shape.eps)
+            qkv = F.linear(h_TE, layer.qkv, layer.qkv_bias)
+            mixed_TE = self._attend(index, qkv, cos_TD, sin_TD, mask_TC, rows.cached)
+            x_TE = x_TE + F.linear(mixed_TE, layer.out, layer.out_bias)
+            h_TE = F.rms_norm(x_TE, (shape.width,), layer.norm2_E, shape.eps)
+            gate, up = F.linear(h_TE, layer.gate_up, layer.gate_up_bias).chunk(2, dim=1)
+            x_TE = x_TE + F.linear(F.silu(gate) * up, layer.down, layer.down_bias)
+        if rows.logits_from == len(rows):
+            return None
+        h_TE = F.rms_norm(x_TE[rows.logits_from :], (shape.width,), self._norm_E, shape.eps)
+        logits: npt.NDArray[np.float32] = F.linear(h_TE, self._head_VE).float().cpu().numpy()
+        return logits
+
+    def compact(self, cached: int, path: Sequence[int]) -> None:
+        """See `Backend.compact`."""
+        moves = [(node, index) for index, node in enumerate(path) if node != index]
+        if moves:
+            source, target = (torch.tensor(side, device=self.device) + cached for side in zip(*moves, strict=True))
+            for cache in (self._keys_LKCD, self._values_LKCD):
+                cache[:, :, target] = cache[:, :, source]
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._layers.clear()
+        del self._embedding_VE, self._head_VE, self._keys_LKCD, self._values_LKCD
+
+    def _attend(
+        self,
+        layer: int,
+        qkv: torch.Tensor,
+        cos_TD: torch.Tensor,
+        sin_TD: torch.Tensor,
+        mask_TC: torch.Tensor,
+        cached: int,
+    ) -> torch.Tensor:
+        """Rotate, write keys and values into their slots, and mix the values that each row sees: [T, heads·D]."""
+        shape, count = self._shape, len(qkv)
+        heads, kv, dim = shape.heads, shape.kv_heads, shape.head_dim
+        q, k, v = qkv.split([heads * dim, kv * dim, kv * dim], dim=1)
+        q = _rotate(q.view(count, heads, dim), cos_TD, sin_TD).transpose(0, 1)
+        end = cached + count
+        self._keys_LKCD[layer, :, cached:end] = _rotate(k.view(count, kv, dim), cos_TD, sin_TD).transpose(0, 1)
+        self._values_LKCD[layer, :, cached:end] = v.view(count, kv, dim).transpose(0, 1)
+        mixed = F.scaled_dot_product_attention(
+            q.reshape(1, kv, shape.group * count, dim),
+            self._keys_LKCD[None, layer, :, :end],
+            self._values_LKCD[None, layer, :, :end],
+            attn_mask=mask_TC.repeat(shape.group, 1)[None, None],
+        )
+        return mixed.view(heads, count, dim).transpose(0, 1).reshape(count, heads * dim)
+
+    def _mask(self, rows: Rows) -> torch.Tensor:
+        """[T, C] whether a row sees a slot."""
+        mask_TC = np.zeros((len(rows), rows.cached + len(rows)), dtype=np.bool_)
+        mask_TC[:, : rows.cached] = True
+        for row, seen in enumerate(rows.ancestors()):
+            mask_TC[row, [rows.cached + other for other in seen]] = True
+        return torch.from_numpy(mask_TC).to(self.device)
+
+    def _read_layer(self, weights: Weights, layer: int) -> Layer:
+        shape, name = self._shape, f"model.layers.{layer}."
+        q, kv, width, inner = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim, shape.width, shape.inner
+
+        def joined(parts: dict[str, int], columns: int) -> tuple[torch.Tensor, torch.Tensor | None]:
+            rows = [weights.get(f"{name}{part}.weight", size, columns) for part, size in parts.items()]
+            biases = [weights.optional(f"{name}{part}.bias", size) for part, size in parts.items()]
+            found = [bias for bias in biases if bias is not None]
+            return self._move(torch.cat(rows)), self._move(torch.cat(found)) if len(found) == len(parts) else None
+
+        return Layer(
+            self._move(weights.get(name + "input_layernorm.weight", width)),
+            *joined({"self_attn.q_proj": q, "self_attn.k_proj": kv, "self_attn.v_proj": kv}, width),
+            *joined({"self_attn.o_proj": width}, q),
+            self._move(weights.get(name + "post_attention_layernorm.weight", width)),
+            *joined({"mlp.gate_proj": inner, "mlp.up_proj": inner}, width),
+            *joined({"mlp.down_proj": width}, inner),
+        )
+
+    def _move(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.to(self.device, self._dtype)
+
+
+def _rotate(x_THD: torch.Tensor, cos_TD: torch.Tensor, sin_TD: torch.Tensor) -> torch.Tensor:
+    half = x_THD.shape[-1] // 2
+    turned = torch.cat([-x_THD[..., half:], x_THD[..., :half]], dim=-1)
+    return x_THD * cos_TD[:, None] + turned * sin_TD[:, None]

@@ -1,0 +1,84 @@
+"""How one token is chosen from one row of logits: greedy, or by noise that is a function of (seed, position) alone.
+
+Owns the choice; knows no tree. The Gumbel-max trick: the argmax of logits/temperature + Gumbel noise is a draw from
+their softmax, so the noise alone is random, and a row drawn in a tree gives the token that plain decoding draws.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import Sampler
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def choose(
+    logits_V: npt.NDArray[np.float32], sampler: Sampler, position: int, allowed: npt.NDArray[np.int64] | None = None
+) -> int:
+    """The token that follows. Ties go to the lowest id.
+
+    Args:
+        logits_V: one row.
+        sampler: greedy where its temperature is 0.
+        position: of the token to be chosen, counted from the start of the text.
+        allowed: the only ids that may be chosen, in any order; None for all.
+    """
+    if allowed is None:
+        ids: npt.NDArray[np.int64] | None = None
+        values = logits_V
+    else:
+        assert len(allowed), "an empty set of allowed tokens leaves nothing to choose"
+        ids = np.unique(allowed)
+        values = logits_V[ids]
+    if sampler.temperature <= 0:
+        best = int(np.argmax(values))  # the first of equals
+        return best if ids is None else int(ids[best])
+    kept = _nucleus(values.astype(np.float64) / sampler.temperature, sampler)
+    kept_ids = kept if ids is None else ids[kept]
+    noisy = values[kept].astype(np.float64) / sampler.temperature + gumbel(sampler.seed, position, kept_ids)
+    return int(kept_ids[int(np.argmax(noisy))])
+
+
+def _nucleus(scaled: npt.NDArray[np.float64], sampler: Sampler) -> npt.NDArray[np.int64]:
+    """Ascending indices that top-k and then top-p leave; ties at an edge go to the lower index."""
+    count = len(scaled)
+    top_k = min(sampler.top_k, count) if sampler.top_k > 0 else count
+    if top_k == count and sampler.top_p >= 1.0:
+        return np.arange(count, dtype=np.int64)
+    order = np.argsort(-scaled, kind="stable")[:top_k]
+    if sampler.top_p < 1.0:
+        weights = np.exp(scaled[order] - scaled[order[0]])
+        before = np.cumsum(weights) - weights
+        order = order[before < sampler.top_p * weights.sum()] if sampler.top_p > 0 else order[:1]
+    return np.sort(order).astype(np.int64)
+
+
+def gumbel(seed: int, position: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """Gumbel noise for token `ids` at `position`: SplitMix64 as a counter-based generator, one draw an id."""
+    start = _mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF) + _GOLDEN)
+    with np.errstate(over="ignore"):
+        stream = _mix(start + np.uint64(position) * _GOLDEN)
+        bits = _mix(stream ^ (_mix(ids.astype(np.uint64) * _GOLDEN + _GOLDEN)))
+    uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    noise: npt.NDArray[np.float64] = -np.log(-np.log(uniform))
+    return noise
+
+
+def _mix(value: npt.NDArray[np.uint64] | np.uint64) -> npt.NDArray[np.uint64]:
+    """SplitMix64's finaliser (Steele, Lea, Flood 2014)."""
+    with np.errstate(over="ignore"):
+        mixed = np.asarray(value, dtype=np.uint64)
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+def top_rows(logits_RV: npt.NDArray[np.float32], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """The `count` best ids and logits of every row, best first, equal ones by id."""
+    count = min(count, logits_RV.shape[1])
+    ids_RK = np.empty((len(logits_RV), count), dtype=np.int64)
+    for row, logits_V in enumerate(logits_RV):
+        edge = np.partition(logits_V, len(logits_V) - count)[len(logits_V) - count]
+        near = np.flatnonzero(logits_V >= edge)
+        ids_RK[row] = near[np.argsort(-logits_V[near], kind="stable")[:count]]
+    return ids_RK, np.take_along_axis(logits_RV, ids_RK, axis=1)

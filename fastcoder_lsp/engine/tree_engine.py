@@ -1,0 +1,110 @@
+"""The engine over any backend: prefix reuse, chunked prefill, and a step from a draft tree to accepted tokens.
+
+Owns which tokens the KV cache holds, and in which order things happen; the arithmetic is the backend's.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
+from fastcoder_lsp.engine.backend import Backend, Rows
+from fastcoder_lsp.engine.sampling import top_rows
+from fastcoder_lsp.engine.verification import accept
+from fastcoder_lsp.errors import ResourceError
+
+MAX_NODES = 128
+"""Rows of one step; the KV cache has as many slots beyond the context, so that drafts can't fill it."""
+
+
+class TreeEngine:
+    """`core.Engine` over a backend. The cache's slots 0…len(cached) hold the tokens of `cached()`, nothing else counts.
+
+    Drafts that would stand beyond the context are never accepted, so what fits is the same with and without drafts.
+    """
+
+    def __init__(self, backend: Backend, info: EngineInfo) -> None:
+        assert backend.capacity >= info.context + info.max_nodes
+        self._backend = backend
+        self._info = info
+        self._cached: list[int] = []
+
+    @property
+    def info(self) -> EngineInfo:
+        """What runs."""
+        return self._info
+
+    def cached(self) -> tuple[int, ...]:
+        """The tokens in the cache."""
+        return tuple(self._cached)
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        """See `core.Engine.prefill`. Raises ResourceError where `tokens` don't fit the context."""
+        self._check_ids(tokens)
+        if len(tokens) > self._info.context:
+            raise self._full(len(tokens))
+        reused = _common_prefix(self._cached, tokens)
+        del self._cached[reused:]
+        while (done := len(self._cached)) < len(tokens) and not should_stop():
+            chunk = tokens[done : done + self._backend.chunk]
+            self._backend.forward(Rows.chain(chunk, done))
+            self._cached.extend(chunk)
+        return Prefilled(reused, len(self._cached) - reused, len(self._cached) == len(tokens))
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        """See `core.Engine.step`. Draft tokens outside the vocabulary are no error: they are never accepted."""
+        tree.check()
+        assert len(tree) <= self._info.max_nodes, f"{len(tree)} nodes, at most {self._info.max_nodes}"
+        self._check_ids(tree.tokens[: tree.pending])
+        cached = len(self._cached)
+        room = self._info.context - cached - tree.pending
+        if room < 0:
+            raise self._full(cached + tree.pending)
+        logits_RV = self._backend.forward(self._rows(tree, 0 if top_k else tree.pending - 1))
+        assert logits_RV is not None
+        path, emitted = accept(tree, logits_RV, sampler, allowed or {}, cached, room)
+        kept = [*range(tree.pending), *path]
+        self._backend.compact(cached, kept)
+        self._cached.extend(tree.tokens[node] for node in kept)
+        if not top_k:
+            return Verified(path, emitted)
+        return Verified(path, emitted, *top_rows(logits_RV, top_k))
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._cached.clear()
+        self._backend.close()
+
+    def _rows(self, tree: DraftTree, logits_from: int) -> Rows:
+        tokens = np.array(tree.tokens, dtype=np.int64)
+        known = (tokens >= 0) & (tokens < self._info.vocabulary)
+        return Rows(
+            tokens=np.where(known, tokens, 0),
+            parents=np.array(tree.parents, dtype=np.int64),
+            depths=np.array(tree.depths(), dtype=np.int64),
+            cached=len(self._cached),
+            logits_from=logits_from,
+        )
+
+    def _check_ids(self, tokens: Tokens) -> None:
+        assert all(0 <= token < self._info.vocabulary for token in tokens), "a token outside the vocabulary"
+
+    def _full(self, needed: int) -> ResourceError:
+        return ResourceError(
+            f"the context of {self._info.context} tokens is full ({needed} needed)",
+            "shorten the prompt, or raise the engine's context",
+        )
+
+
+def _common_prefix(left: list[int], right: Tokens) -> int:
+    for index, (a, b) in enumerate(zip(left, right, strict=False)):
+        if a != b:
+            return index
+    return min(len(left), len(right))
