@@ -1,0 +1,132 @@
+r"""One open document: the server's own copy of the editor's text, kept by the protocol's rules.
+
+Owns lines, edits and snapshots. A line ends at `\n`, `\r\n` or `\r` and nowhere else (`str.splitlines` would also cut
+at \f, U+2028 and others). Never reads a file, and never trusts a position: what lies outside is clamped.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.workspace.positions import Encoding, Position, index_to_units, units_to_index
+
+_LINE_END = re.compile(r"(\r\n|\n|\r)")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """`text` replaces start…end; the whole document where there is no range."""
+
+    text: str
+    start: Position | None = None
+    end: Position | None = None
+
+
+class Document:
+    r"""The text of one open document, its version, and its current snapshot.
+
+    The text is held as lines without their ends and, apart, the ends: the model sees `\n` only, the client's own ends
+    are kept, and a position means the same in both. There is one line more than there are ends.
+    """
+
+    def __init__(self, uri: str, path: str | None, language: str, version: int, text: str) -> None:
+        self.uri = uri
+        self.path = path
+        self.language = language
+        self.version = version
+        self._lines, self._ends = _split(_paired(text))
+        self._clean: str | None = None
+        self._snapshot: Snapshot | None = None
+
+    @property
+    def text(self) -> str:
+        """The raw text, as the editor holds it."""
+        return _join(self._lines, self._ends)
+
+    @property
+    def clean_text(self) -> str:
+        r"""The text with `\n` line ends only."""
+        if self._clean is None:
+            self._clean = "\n".join(self._lines)
+        return self._clean
+
+    def longest_line(self) -> int:
+        """Characters of the longest line."""
+        return max(map(len, self._lines))
+
+    def edit(self, version: int, edits: Sequence[Edit], encoding: Encoding) -> None:
+        """Apply `edits` one after another; the document is at `version` then."""
+        for edit in edits:
+            if edit.start is None or edit.end is None:
+                self._lines, self._ends = _split(_paired(edit.text))
+            else:
+                self._replace(min(edit.start, edit.end), max(edit.start, edit.end), edit.text, encoding)
+        self.version = version
+        self._clean = self._snapshot = None
+
+    def snapshot(self, neighbours: tuple[str, ...] = ()) -> Snapshot:
+        """What slow work may read; the same object until the document or its neighbours change."""
+        if self._snapshot is None or self._snapshot.neighbours != neighbours:
+            self._snapshot = Snapshot(self.uri, self.path, self.language, self.version, self.clean_text, neighbours)
+        return self._snapshot
+
+    def offset_at(self, position: Position, encoding: Encoding) -> int:
+        """The offset in the snapshot's text; clamped to the line, and past the last line to the end."""
+        line, index = self._locate(position, encoding)
+        return sum(map(len, self._lines[:line])) + line + index
+
+    def _locate(self, position: Position, encoding: Encoding) -> tuple[int, int]:
+        """(line, character index) of a position, both within the document."""
+        if position.line >= len(self._lines):
+            return len(self._lines) - 1, len(self._lines[-1])
+        line = max(position.line, 0)
+        if position.line < 0:
+            return 0, 0
+        return line, units_to_index(self._lines[line], position.character, encoding)
+
+    def _replace(self, start: Position, end: Position, text: str, encoding: Encoding) -> None:
+        r"""Replace start…end, splitting anew one line more on either side: a `\r` and a `\n` may meet or part."""
+        first, from_index = self._locate(start, encoding)
+        last, to_index = self._locate(end, encoding)
+        head = self._lines[first][:from_index]
+        tail = self._lines[last][to_index:]
+        low = max(first - 1, 0)
+        high = min(last + 1, len(self._lines) - 1)
+        before = _join(self._lines[low:first], self._ends[low:first])
+        after = "".join(self._ends[last:high]) + "".join(self._lines[last + 1 : high + 1])
+        lines, ends = _split(_paired(f"{before}{head}{text}{tail}{after}"))
+        self._lines[low : high + 1] = lines
+        self._ends[low:high] = ends
+
+
+def position_at(text: str, offset: int, encoding: Encoding) -> Position:
+    """Where `offset` of a snapshot's text lies."""
+    line_start = text.rfind("\n", 0, offset) + 1
+    line_end = text.find("\n", offset)
+    line = text[line_start : line_end if line_end >= 0 else len(text)]
+    return Position(text.count("\n", 0, offset), index_to_units(line, offset - line_start, encoding))
+
+
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """Lines without ends, and the ends between them."""
+    if "\r" not in text:
+        lines = text.split("\n")
+        return lines, ["\n"] * (len(lines) - 1)
+    parts = _LINE_END.split(text)
+    return parts[::2], parts[1::2]
+
+
+def _join(lines: Sequence[str], ends: Sequence[str]) -> str:
+    """The text of `lines`, each followed by its end where there is one."""
+    pieces = [piece for pair in zip(lines, ends, strict=False) for piece in pair]
+    pieces.extend(lines[len(ends) :])
+    return "".join(pieces)
+
+
+def _paired(text: str) -> str:
+    """`text` with surrogate halves that meet made one character, as the client sees them; a lone half stays."""
+    if _SURROGATES.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")

@@ -1,0 +1,79 @@
+"""The open documents of a session, and the notebooks that some of them are cells of.
+
+Owns which documents are open and in which order cells stand. What an unopened URI holds is not its business: it never
+reads the disk.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.workspace.document import Document
+
+MAX_NEIGHBOURS = 24
+"""Cells above the current one that are shown to the model, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a notebook: its document's URI, and whether it holds code."""
+
+    uri: str
+    is_code: bool
+
+
+class Documents:
+    """Open documents by URI, and notebooks by theirs."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, Document] = {}
+        self._notebooks: dict[str, list[Cell]] = {}
+        self._notebook_of: dict[str, str] = {}
+
+    def __iter__(self) -> Iterator[Document]:
+        return iter(tuple(self._documents.values()))
+
+    def __len__(self) -> int:
+        return len(self._documents)
+
+    def get(self, uri: str) -> Document | None:
+        """The open document, or None."""
+        return self._documents.get(uri)
+
+    def open(self, document: Document) -> None:
+        """The editor shows this document from now on; a document that was open already is replaced."""
+        self._documents[document.uri] = document
+
+    def close(self, uri: str) -> Document | None:
+        """The editor let go of it; None if it was not open."""
+        return self._documents.pop(uri, None)
+
+    def open_notebook(self, uri: str, cells: Sequence[Cell]) -> None:
+        """A notebook is shown, with these cells in this order; their documents are opened apart."""
+        self.splice_cells(uri, 0, 0, cells)
+
+    def splice_cells(self, uri: str, start: int, delete: int, cells: Sequence[Cell]) -> None:
+        """Replace `delete` cells from `start` by `cells`; out of range is clamped."""
+        of = self._notebooks.setdefault(uri, [])
+        start = min(max(start, 0), len(of))
+        for gone in of[start : start + delete]:
+            self._notebook_of.pop(gone.uri, None)
+        of[start : start + delete] = cells
+        for cell in cells:
+            self._notebook_of[cell.uri] = uri
+
+    def close_notebook(self, uri: str) -> None:
+        """The notebook is gone; its cells' documents are closed apart."""
+        for cell in self._notebooks.pop(uri, []):
+            self._notebook_of.pop(cell.uri, None)
+
+    def snapshot(self, uri: str) -> Snapshot | None:
+        """The current snapshot of an open document, the code cells above it as its neighbours."""
+        document = self._documents.get(uri)
+        return None if document is None else document.snapshot(self._above(uri))
+
+    def _above(self, uri: str) -> tuple[str, ...]:
+        cells = self._notebooks.get(self._notebook_of.get(uri, ""), [])
+        place = next((index for index, cell in enumerate(cells) if cell.uri == uri), 0)
+        above = [self._documents.get(cell.uri) for cell in cells[:place] if cell.is_code]
+        return tuple(document.clean_text for document in above[-MAX_NEIGHBOURS:] if document is not None)
