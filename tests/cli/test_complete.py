@@ -1,0 +1,86 @@
+"""`complete FILE:LINE:COL`: places, and what is said of a wrong one."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.cli import complete
+from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.core import Completion
+from fastcoder_lsp.errors import UsageError
+
+
+def test_places_count_from_one() -> None:
+    """A file starts at 1:1, a line ends one past its last character, astral characters count one."""
+    assert complete.offset_of("ab\ncd", 1, 1) == 0
+    assert complete.offset_of("ab\ncd", 2, 3) == 5
+    assert complete.offset_of("😀b\nc", 2, 1) == 3
+
+
+@pytest.mark.parametrize(("line", "column", "says"), [(3, 1, "no line 3"), (2, 4, "no column 4")])
+def test_a_place_outside_the_file_is_named(line: int, column: int, says: str) -> None:
+    """The error says what there is instead."""
+    with pytest.raises(UsageError, match=says):
+        complete.offset_of("ab\ncd", line, column)
+
+
+def test_a_file_name_may_hold_colons() -> None:
+    """Only the last two numbers are the place."""
+    assert complete.parse_place("C:/a:b.py:3:4") == (Path("C:/a:b.py"), 3, 4)
+
+
+@pytest.mark.parametrize("place", ["a.py", "a.py:1", "a.py:0:1", "a.py:1:-1", ":1:1", "a.py:x:y"])
+def test_other_forms_are_refused(place: str) -> None:
+    """With an example of the right form."""
+    with pytest.raises(UsageError, match="FILE:LINE:COL"):
+        complete.parse_place(place)
+
+
+def test_ranges_of_the_json_are_places_too() -> None:
+    """Lines and columns from 1, the end exclusive."""
+    answer = complete.as_json(Completion("x", 3, 4, ms={"total": 1.0}), "here", "ab\ncd")
+    assert answer["range"] == {"start": {"line": 2, "column": 1}, "end": {"line": 2, "column": 2}}
+    assert json.loads(json.dumps(answer))["ms"] == {"total": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["complete", "absent.py:1:1"], 2, "cannot read absent.py"),
+        (["complete", "binary.py:1:1"], 2, "not text in UTF-8"),
+        (["complete", "a.py:1:1", "--engine", "steam"], 2, "engine: must be one of"),
+        (["complete", "a.py:1:1", "--max-tokens", "0"], 2, "between 1 and"),
+        (["complete", "a.py:1:1", "--model", "nowhere/none"], 3, "fastcoder-lsp model pull"),
+    ],
+)
+def test_bad_input_gets_a_line_of_what_to_do(
+    arguments: list[str],
+    code: int,
+    says: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An exit code that means something, nothing on stdout, the error and a hint on stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
+    Path("a.py").write_text("x = 1\n", encoding="utf-8")
+    Path("binary.py").write_bytes(b"\xff\xfe\x00")
+    assert main(arguments) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert says in err
+    assert len(err.strip().splitlines()) == 2
+
+
+def test_starting_is_light() -> None:
+    """`--help` and `serve` must not wait for torch: nothing of the command line imports it."""
+    assert "fastcoder_lsp.cli.main" in sys.modules
+    import subprocess
+
+    code = (
+        "import sys; import fastcoder_lsp.cli.main; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,321 @@
+"""The service's promises: every request answered once, the latest wins, off is off, a failure costs one answer.
+
+The engine is the toy of the decoding tests: these promises are about queueing, where a model would only add waiting.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from fastcoder_lsp.completion.runtime import Limits, Runtime
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.core import (
+    GREEDY,
+    Completion,
+    CompletionRequest,
+    DraftTree,
+    Progress,
+    Sampler,
+    SelectedCompletion,
+    ShouldStop,
+    Snapshot,
+    Verified,
+)
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.errors import ModelMissingError
+from fastcoder_lsp.prompt import Prompt, PromptBuilder
+from fastcoder_lsp.tokenizer import Tokenizer
+from tests.decode.toy_engine import ToyEngine
+
+WAIT_S = 20.0
+
+
+class GatedEngine(ToyEngine):
+    """Holds every step until the gate is open; says the letters of `says`, then an end token."""
+
+    def __init__(self, says: str) -> None:
+        super().__init__(vocabulary=256, context=4000)
+        self.says, self.gate, self.stepping = says, threading.Event(), threading.Event()
+        self.gate.set()
+        self.fails = False
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        self.stepping.set()
+        assert self.gate.wait(WAIT_S)
+        if self.fails:
+            raise ZeroDivisionError
+        self.forwards += 1
+        self._cache += tree.tokens
+        said = len(self._cache) - 1 - self._cache[::-1].index(1)  # token 1 is the last of every prompt
+        place = len(self._cache) - 1 - said
+        return Verified((), (ord(self.says[place]) if place < len(self.says) else 0,))
+
+
+@dataclass
+class Prompts:
+    """One token a character, then the mark 1."""
+
+    calls: list[tuple[str, str]] = field(default_factory=list)
+
+    def build(self, snapshot: Snapshot, offset: int, context: Sequence[Any] = ()) -> Prompt:
+        tokens = (*(ord(letter) % 200 + 2 for letter in snapshot.text[:offset]), 1)
+        return Prompt(tokens=tokens, healing=b"", typed="", template="toy")
+
+    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
+        self.calls.append(("settle", snapshot.uri))
+        return self.build(snapshot, offset)
+
+    def forget(self, uri: str) -> None:
+        self.calls.append(("forget", uri))
+
+    def rename(self, old: str, new: str) -> None:
+        self.calls.append(("rename", new))
+
+
+class Letters:
+    end_ids = frozenset({0})
+
+    def piece(self, token: int) -> bytes:
+        return bytes([token])
+
+
+class Bench:
+    """A service, its toy parts, and every status it told."""
+
+    def __init__(self, says: str = "value = 1", *, enabled: bool = True, idle_s: float = 60.0) -> None:
+        self.says = says
+        self.engine = GatedEngine(says)
+        self.prompts = Prompts()
+        self.loads = 0
+        self.statuses: list[Status] = []
+        self.failure: ModelMissingError | None = None
+        self.service = CompletionService(self.load, self.statuses.append, enabled=enabled, idle_s=idle_s)
+
+    def load(self, progress: Progress) -> Runtime:
+        if self.failure is not None:
+            raise self.failure
+        self.loads += 1
+        progress(0.5, "weights")
+        self.engine = GatedEngine(self.says)
+        return Runtime(
+            engine=self.engine,
+            tokenizer=cast("Tokenizer", Letters()),
+            prompts=cast("PromptBuilder", self.prompts),
+            drafter=NoDrafter(),
+            allow=lambda _: np.arange(256),
+            limits=Limits(max_tokens=64),
+        )
+
+    def ask(
+        self, text: str = "x = 2\n", after: str = "\n", uri: str = "file:///a.py", **more: Any
+    ) -> Future[Completion]:
+        snapshot = Snapshot(uri, uri.removeprefix("file://"), "python", more.pop("version", 1), text + after)
+        return self.service.submit(CompletionRequest(snapshot, len(text), **more))
+
+    def blocked(self, **where: Any) -> Future[Completion]:
+        """A request whose first step hangs until the gate opens."""
+        assert self.ask().result(WAIT_S).text
+        self.engine.gate.clear()
+        self.engine.stepping.clear()
+        future = self.ask("y = 3\n", **where)
+        assert self.engine.stepping.wait(WAIT_S)
+        return future
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    made = Bench()
+    yield made
+    made.engine.gate.set()
+    made.service.shutdown()
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_request_is_answered_by_the_model(bench: Bench) -> None:
+    """The text goes in at the cursor; counts and times come with it."""
+    answer = bench.ask().result(WAIT_S)
+    assert (answer.text, answer.start, answer.end) == ("value = 1", 6, 6)
+    assert answer.steps == answer.tokens + 1 == len("value = 1") + 1
+    assert answer.prefilled == 7
+    assert answer.ms["total"] >= answer.ms["verify"] > 0
+
+
+def test_the_latest_wins_over_all_documents(bench: Bench) -> None:
+    """A newer request in another document: the older one is answered empty at once, while its step still runs."""
+    first = bench.blocked()
+    second = bench.ask("z = 4\n", uri="file:///b.py")
+    assert first.done()
+    assert first.result().finish == "superseded"
+    bench.engine.gate.set()
+    assert second.result(WAIT_S).text == "value = 1"
+
+
+def test_a_cancel_stops_within_a_step(bench: Bench) -> None:
+    """After a cancel the worker is free for others once the running step is over."""
+    first = bench.blocked()
+    assert first.cancel()
+    steps = bench.engine.forwards
+    bench.engine.gate.set()
+    assert bench.ask("z = 4\n").result(WAIT_S).text
+    assert bench.engine.forwards - steps <= 1 + len("value = 1") + 1
+
+
+def test_typing_along_needs_no_model(bench: Bench) -> None:
+    """The typed letters of a suggestion are answered in the caller's thread."""
+    bench.ask("x = 2\n").result(WAIT_S)
+    steps = bench.engine.forwards
+    answer = bench.ask("x = 2\nval", version=2)
+    assert answer.done()
+    assert (answer.result().text, answer.result().finish) == ("ue = 1", "typed-through")
+    assert bench.engine.forwards == steps
+
+
+def test_ghost_text_and_popup_share_an_answer(bench: Bench) -> None:
+    """The same place asked twice at once is decoded once, and cancelling one leaves the other."""
+    first = bench.blocked()
+    second = bench.ask("y = 3\n")
+    assert not first.done()
+    first.cancel()
+    bench.engine.gate.set()
+    assert second.result(WAIT_S).text == "value = 1"
+    assert bench.service.statistics().shown == 2
+
+
+def test_a_selected_popup_entry_is_continued(bench: Bench) -> None:
+    """The suggestion replaces the entry's range and begins with its text."""
+    answer = bench.ask("pri", selected=SelectedCompletion(0, 3, "printer")).result(WAIT_S)
+    assert (answer.text, answer.start, answer.end) == ("printervalue = 1", 0, 3)
+
+
+def test_off_means_off(bench: Bench) -> None:
+    """Nothing is loaded while completion is off, and switching off unloads."""
+    quiet = Bench(enabled=False)
+    assert quiet.ask().result(WAIT_S).finish == "off"
+    assert quiet.loads == 0
+    assert quiet.statuses == [Status("off")]
+    quiet.service.shutdown()
+    bench.ask().result(WAIT_S)
+    engine = bench.engine
+    bench.service.set_enabled(False)
+    wait_until(lambda: engine.closed)
+    assert bench.ask("y").result(WAIT_S).finish == "off"
+    bench.service.set_enabled(True)
+    assert bench.ask("y = 2\n").result(WAIT_S).text
+    assert bench.loads == 2
+
+
+def test_a_model_that_is_missing_is_said_and_tried_again(bench: Bench) -> None:
+    """The status says what to do; the request is answered empty; after a reload it works."""
+    bench.failure = ModelMissingError("no model", "run this")
+    assert bench.ask().result(WAIT_S).finish == "error"
+    assert bench.statuses[-1] == Status("error", message="no model", hint="run this")
+    bench.failure = None
+    bench.service.reload(bench.load)
+    assert bench.ask().result(WAIT_S).text == "value = 1"
+    assert bench.statuses[-1] == Status("ready")
+
+
+def test_loading_is_told(bench: Bench) -> None:
+    """Starting, loading with percent, thinking, ready: in this order."""
+    bench.ask().result(WAIT_S)
+    wait_until(lambda: bench.statuses[-1].state == "ready")
+    assert [status.state for status in bench.statuses] == [
+        "starting", "loading", "loading", "ready", "thinking", "ready",
+    ]  # fmt: skip
+    assert bench.statuses[2].percent == 50
+
+
+def test_a_bug_costs_one_answer(bench: Bench) -> None:
+    """An unexpected exception in the engine is logged and told; the next request is served."""
+    bench.ask().result(WAIT_S)
+    bench.engine.fails = True
+    assert bench.ask("y = 3\n").result(WAIT_S).finish == "error"
+    bench.engine.fails = False
+    assert bench.ask("z = 4\n").result(WAIT_S).text == "value = 1"
+
+
+def test_a_closed_document_is_forgotten(bench: Bench) -> None:
+    """Its suggestions and its prompt state are dropped; a rename carries them over."""
+    bench.ask().result(WAIT_S)
+    bench.service.document_renamed("file:///a.py", "file:///c.py")
+    assert bench.ask("x = 2\nva", uri="file:///c.py").result(WAIT_S).finish == "typed-through"
+    bench.service.document_closed("file:///c.py")
+    assert bench.ask("x = 2\nva", uri="file:///c.py").result(WAIT_S).finish != "typed-through"
+    assert bench.prompts.calls == [("rename", "file:///c.py"), ("forget", "file:///c.py")]
+
+
+def test_a_pause_prepares_the_next_answer() -> None:
+    """Some time after a request the prompt is settled, once."""
+    bench = Bench(idle_s=0.02)
+    bench.ask().result(WAIT_S)
+    wait_until(lambda: bench.prompts.calls == [("settle", "file:///a.py")])
+    time.sleep(0.1)
+    assert bench.prompts.calls == [("settle", "file:///a.py")]
+    bench.service.shutdown()
+
+
+def test_shutdown_answers_whoever_waits(bench: Bench) -> None:
+    """Nobody is left waiting, and later requests are answered too."""
+    future = bench.blocked()
+    threading.Timer(0.05, bench.engine.gate.set).start()
+    bench.service.shutdown()
+    assert future.result(WAIT_S).finish == "superseded"
+    assert bench.ask().result(WAIT_S).finish == "off"
+
+
+def test_in_a_storm_each_request_is_answered_once(bench: Bench) -> None:
+    """300 requests over 5 documents, a third cancelled: all are done, the last one shows text, the counts add up."""
+    chance, futures = random.Random(7), []
+    for number in range(300):
+        futures.append(bench.ask(f"n = {number}\n", uri=f"file:///{number % 5}.py"))
+        if chance.random() < 0.33:
+            futures[chance.randrange(max(0, number - 3), number + 1)].cancel()
+        if chance.random() < 0.1:
+            time.sleep(0.002)
+    last = bench.ask("last = 1\n")
+    assert last.result(WAIT_S).text == "value = 1"
+    assert all(future.done() for future in futures)
+    counts = bench.service.statistics()
+    answered = counts.shown + counts.empty + counts.typed_through + counts.superseded + counts.cancelled + counts.failed
+    assert counts.requests == answered == 301
+
+
+def test_stopping_is_asked_between_prefill_chunks(bench: Bench) -> None:
+    """A superseded request does not run its whole prefill to the end."""
+    bench.ask().result(WAIT_S)
+    seen: list[int] = []
+    real = bench.engine.prefill
+
+    def watched(tokens: Sequence[int], should_stop: ShouldStop) -> Any:
+        def counted() -> bool:
+            seen.append(1)
+            if len(seen) == 2:
+                bench.ask("other = 1\n", uri="file:///b.py")
+            return should_stop()
+
+        return real(tokens, counted)
+
+    bench.engine.prefill = watched  # type: ignore[method-assign]
+    assert bench.ask("long " * 100).result(WAIT_S).finish == "superseded"
+    wait_until(lambda: bench.service.statistics().shown == 2)
