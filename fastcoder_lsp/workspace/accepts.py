@@ -1,0 +1,103 @@
+"""Which suggestions were taken: told by the text that follows, and by the editor's accept command.
+
+Owns counting only. A suggestion counts as shown once, however often the client asks while the user types along it; as
+accepted when one edit inserts at least two of its characters where it stood (typing brings one), or by the command.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+_DOCUMENTS = 32
+
+
+@dataclass(slots=True)
+class _Shown:
+    """A suggestion on the screen: `text` replaces what follows `start`; `taken` of its characters are in the text."""
+
+    number: int
+    start: int
+    text: str
+    taken: int = 0
+    accepted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptCounts:
+    """`accepted` suggestions of `shown` ones; `accepted_characters` came in by accepts, not by typing."""
+
+    shown: int = 0
+    accepted: int = 0
+    accepted_characters: int = 0
+
+
+class Accepts:
+    """The latest suggestion of each document, and what became of all."""
+
+    def __init__(self) -> None:
+        self._latest: OrderedDict[str, _Shown] = OrderedDict()
+        self._numbers = 0
+        self._shown = 0
+        self._accepted = 0
+        self._characters = 0
+
+    def shown(self, uri: str, document: str, start: int, text: str) -> int:
+        """A suggestion for `document` goes to the screen; its number, for the accept command."""
+        last = self._latest.get(uri)
+        if last is not None and _goes_on(last, document, start, text):
+            return last.number
+        self._numbers += 1
+        self._shown += 1
+        self._latest[uri] = _Shown(self._numbers, start, text, taken=_common(document, start, text))
+        self._latest.move_to_end(uri)
+        while len(self._latest) > _DOCUMENTS:
+            self._latest.popitem(last=False)
+        return self._numbers
+
+    def awaits(self, uri: str) -> bool:
+        """Whether a change of this document could be an accept."""
+        return uri in self._latest
+
+    def changed(self, uri: str, document: str) -> None:
+        """One edit was made; the document's text is `document` now."""
+        last = self._latest.get(uri)
+        if last is None:
+            return
+        here = _common(document, last.start, last.text)
+        if here - last.taken >= 2:
+            self._take(last, here - last.taken)
+        last.taken = here
+
+    def commanded(self, number: int) -> None:
+        """The editor ran the accept command of a suggestion; the text that it inserts is counted by `changed`."""
+        for shown in self._latest.values():
+            if shown.number == number:
+                self._take(shown, 0)
+
+    def closed(self, uri: str) -> None:
+        """The document is gone."""
+        self._latest.pop(uri, None)
+
+    def counts(self) -> AcceptCounts:
+        """What was counted since the start."""
+        return AcceptCounts(self._shown, self._accepted, self._characters)
+
+    def _take(self, shown: _Shown, characters: int) -> None:
+        self._accepted += not shown.accepted
+        shown.accepted = True
+        self._characters += characters
+
+
+def _goes_on(last: _Shown, document: str, start: int, text: str) -> bool:
+    """Whether a new suggestion is what is left of the last one."""
+    typed = start - last.start
+    return (
+        0 <= typed < len(last.text) and last.text[typed:] == text and document.startswith(last.text[:typed], last.start)
+    )
+
+
+def _common(text: str, start: int, suggestion: str) -> int:
+    """How many characters of `suggestion` stand in `text` from `start`."""
+    if text.startswith(suggestion, start):
+        return len(suggestion)
+    piece = text[start : start + len(suggestion)]
+    return next((i for i, (a, b) in enumerate(zip(piece, suggestion, strict=False)) if a != b), len(piece))

@@ -1,0 +1,66 @@
+"""The workspace's folders, in the client's order, and the settings file that each may hold."""
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastcoder_lsp.config import Layer, Problem
+from fastcoder_lsp.workspace.uris import path_of
+
+SETTINGS_FILE = "fastcoder.toml"
+_MAX_SETTINGS_BYTES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """One folder of the workspace; `path` is absolute, symlinks as the client gave them."""
+
+    uri: str
+    path: Path
+
+
+class Folders:
+    """The folders that are open now."""
+
+    def __init__(self, uris: Iterable[str] = ()) -> None:
+        self._folders: dict[str, Folder] = {}
+        self.change(added=uris, removed=())
+
+    def __iter__(self) -> Iterator[Folder]:
+        return iter(tuple(self._folders.values()))
+
+    def change(self, added: Iterable[str], removed: Iterable[str]) -> None:
+        """Folders come and go; what is on no disk has nothing to read and is left out."""
+        for uri in removed:
+            self._folders.pop(uri, None)
+        for uri in added:
+            if (path := path_of(uri)) is not None:
+                self._folders[uri] = Folder(uri, path)
+
+    def paths(self) -> tuple[Path, ...]:
+        """Where they lie."""
+        return tuple(folder.path for folder in self._folders.values())
+
+    def holding(self, path: Path | None) -> Folder | None:
+        """The innermost folder that holds `path`."""
+        holding = [folder for folder in self._folders.values() if path is not None and path.is_relative_to(folder.path)]
+        return max(holding, key=lambda folder: len(folder.path.parts), default=None)
+
+
+def read_settings_file(folder: Folder) -> tuple[Layer | None, Problem | None]:
+    """The layer of a folder's `fastcoder.toml`, never trusted; neither where there is no such file."""
+    path = folder.path / SETTINGS_FILE
+    origin = str(path)
+    try:
+        with path.open("rb") as file:
+            content = file.read(_MAX_SETTINGS_BYTES + 1)
+        if len(content) > _MAX_SETTINGS_BYTES:
+            return None, Problem(origin, "file", "too large to be read")
+        return Layer(origin, tomllib.loads(content.decode("utf-8-sig")), trusted=False), None
+    except (FileNotFoundError, NotADirectoryError):
+        return None, None
+    except OSError as error:
+        return None, Problem(origin, "file", f"cannot be read: {error.strerror}")
+    except (ValueError, RecursionError) as error:
+        return None, Problem(origin, "file", f"is not TOML: {error}")

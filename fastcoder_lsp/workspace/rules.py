@@ -1,0 +1,170 @@
+"""What may be read: the one place that decides it, for completions, for repository context and for the datastore.
+
+Owns the rules and their order; opens a file only to hand out its text (`read_text`). Nothing outside the workspace's
+folders is ever read; open documents are the editor's own text and follow the fewer rules of `may_complete`.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.workspace.ignore import IgnoreFiles
+from fastcoder_lsp.workspace.languages import language_of
+from fastcoder_lsp.workspace.secrets import is_secret, is_secret_language
+from fastcoder_lsp.workspace.tracked import tracked_files
+
+_TOOL_FOLDERS: Final = frozenset(
+    (
+        *(".git", ".hg", ".svn", ".jj", ".bzr", "node_modules", "bower_components", "site-packages", "__pycache__"),
+        *(".venv", "venv", ".tox", ".nox", ".eggs", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".hypothesis"),
+        *(".idea", ".gradle", ".terraform", ".direnv"),
+    )
+)
+_BINARY_PROBE: Final = 8192
+
+
+class Reason(Enum):
+    """Why something is not read, in words for a person."""
+
+    OUTSIDE = "outside the workspace's folders"
+    NOT_A_FILE = "no regular file"
+    UNREADABLE = "cannot be read"
+    TOOL_FOLDER = "in a folder of a tool or of installed packages"
+    SECRET = "may hold secrets"  # noqa: S105 - words, no password
+    IGNORED = "ignored by .gitignore, .fastcoderignore or the setting read.exclude"
+    LANGUAGE = "in a language that the settings leave out"
+    TOO_LARGE = "larger than the setting read.max_file_bytes"
+    LONG_LINES = "has a line longer than the setting read.max_line_length"
+    BINARY = "not text"
+
+
+class ReadingRules:
+    """The rules for some workspace folders under one set of settings.
+
+    Args:
+        roots: the workspace's folders, absolute; symlinks in them are resolved.
+        settings: their limits and patterns. `read.exclude` is relative to each root.
+    """
+
+    def __init__(self, roots: Sequence[Path], settings: Settings) -> None:
+        self._settings = settings
+        self._ignore = {resolved(root): IgnoreFiles(resolved(root), settings.read_exclude) for root in roots}
+
+    def may_read(self, path: Path) -> Reason | None:
+        """Why the file at `path` must not be read; None if it may. Looks at names and sizes, not into the file."""
+        real = resolved(path)
+        root = self._root_of(real)
+        if root is None:
+            return Reason.OUTSIDE
+        if is_secret(real, below=root) or is_secret(path, below=root):
+            return Reason.SECRET
+        if not _TOOL_FOLDERS.isdisjoint(real.relative_to(root).parts[:-1]):
+            return Reason.TOOL_FOLDER
+        if self._ignored(root, real, path):
+            return Reason.IGNORED
+        return self._file_reason(real)
+
+    def read_text(self, path: Path) -> str | Reason:
+        """The file's text as it is on the disk (line ends too), or why it is not read."""
+        reason = self.may_read(path)
+        if reason is not None:
+            return reason
+        try:
+            with resolved(path).open("rb") as file:
+                content = file.read(self._settings.read_max_file_bytes + 1)
+        except OSError:
+            return Reason.UNREADABLE
+        if len(content) > self._settings.read_max_file_bytes:
+            return Reason.TOO_LARGE
+        if b"\0" in content[:_BINARY_PROBE]:
+            return Reason.BINARY
+        try:
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            return Reason.BINARY
+        return self.text_reason(text) or text
+
+    def text_reason(self, text: str) -> Reason | None:
+        """Why a text must not be used, by what is in it."""
+        longest = max(map(len, text.replace("\r", "\n").split("\n")))
+        return Reason.LONG_LINES if longest > self._settings.read_max_line_length else None
+
+    def may_complete(self, path: Path | None, language: str) -> Reason | None:
+        """Why there must be no suggestions in an open document, by its names; `path` is None for an untitled one."""
+        if is_secret_language(language):
+            return Reason.SECRET
+        include, exclude = self._settings.languages_include, self._settings.languages_exclude
+        if language in exclude or (include and language not in include):
+            return Reason.LANGUAGE
+        if path is None:
+            return None
+        real = resolved(path)
+        root = self._root_of(real)
+        if is_secret(real, below=root) or is_secret(path, below=root):
+            return Reason.SECRET
+        return Reason.IGNORED if root is not None and self._ignored(root, real, path, own_only=True) else None
+
+    def files(self) -> Iterator[Path]:
+        """Every file that may be read, root by root: those that git tracks first. At most `read.max_files` a root."""
+        for root in self._ignore:
+            given: set[Path] = set()
+            for path in self._candidates(root):
+                if len(given) >= self._settings.read_max_files:
+                    break
+                if path not in given and self.may_read(path) is None:
+                    given.add(path)
+                    yield path
+
+    def _candidates(self, root: Path) -> Iterator[Path]:
+        yield from tracked_files(root)
+        yield from self._walk(root)
+
+    def _walk(self, root: Path) -> Iterator[Path]:
+        """All files below `root` whose folders are not ignored; links to folders are not followed."""
+        ignore = self._ignore[root]
+        for folder, folders, names in os.walk(root):
+            base = Path(folder)
+            folders[:] = sorted(
+                name
+                for name in folders
+                if name not in _TOOL_FOLDERS and not ignore.ignores_entry(base / name, is_folder=True)
+            )
+            yield from (base / name for name in sorted(names))
+
+    def _root_of(self, real: Path) -> Path | None:
+        """The innermost root that holds a resolved path."""
+        holding = [root for root in self._ignore if real.is_relative_to(root)]
+        return max(holding, key=lambda root: len(root.parts), default=None)
+
+    def _ignored(self, root: Path, real: Path, path: Path, *, own_only: bool = False) -> bool:
+        """Whether the file is ignored under its real name, or under the name that a link gives it."""
+        if self._ignore[root].ignores(real, is_folder=False, own_only=own_only):
+            return True
+        named = resolved(path.parent) / path.name
+        by_name = None if named == real else self._root_of(named)
+        return by_name is not None and self._ignore[by_name].ignores(named, is_folder=False, own_only=own_only)
+
+    def _file_reason(self, real: Path) -> Reason | None:
+        language = language_of(real)
+        include, exclude = self._settings.languages_include, self._settings.languages_exclude
+        if language in exclude or (include and language not in include):
+            return Reason.LANGUAGE
+        try:
+            status = real.stat()
+        except OSError:
+            return Reason.UNREADABLE
+        if not stat.S_ISREG(status.st_mode):
+            return Reason.NOT_A_FILE
+        return Reason.TOO_LARGE if status.st_size > self._settings.read_max_file_bytes else None
+
+
+def resolved(path: Path) -> Path:
+    """`path` with all symlinks followed, as far as it exists; a loop of links is left as it is."""
+    try:
+        return path.resolve()
+    except (OSError, RuntimeError):
+        return path.absolute()
