@@ -1,0 +1,81 @@
+"""Anchors: what of a document's prompt stays as it is while a person types.
+
+The KV cache keeps the longest common token prefix of two prompts. In the order prefix, suffix, middle every keystroke
+would move the prefix's end, and all after it would be computed anew. So the prefix ends at an *anchor*, a few lines
+above the cursor or at its line's start, the suffix is the one seen when the anchor was set, and what was typed since
+stands after the middle mark, where it only grows. Owns the decision whether an anchor still holds, and where the next
+one goes; knows nothing of tokens but their number.
+"""
+
+from dataclasses import dataclass
+
+CLOSERS = frozenset(")]}>\"'`;,")
+"""What editors put right of the cursor by themselves."""
+_OVERLONG = 400
+"""Characters of the cursor's line from which on the anchor stands inside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """One document's fixed parts.
+
+    `text[start:at]` was `prefix`, and the text right of the cursor began with `suffix` (after the closers that an
+    editor may have put there, which are never shown). `length`: of the text last seen. `whole`: `suffix` went to the
+    end of the text.
+    """
+
+    start: int
+    at: int
+    prefix: str
+    suffix: str
+    whole: bool
+    length: int
+    prefix_tokens: tuple[int, ...]
+    suffix_tokens: tuple[int, ...]
+    context_tokens: tuple[int, ...]
+
+
+def holds(anchor: Anchor, text: str, offset: int) -> int | None:
+    """By how much the anchor's offsets have moved in `text` with the cursor at `offset`; None where it is void.
+
+    It moves with edits above the window. It is void when the text of its prefix or suffix changed, or the cursor left
+    the part between them.
+    """
+    for shift in (0, len(text) - anchor.length):
+        at, start = anchor.at + shift, anchor.start + shift
+        if (
+            start >= 0
+            and at <= offset
+            and text[start:at] == anchor.prefix
+            and _suffix_holds(anchor, text[offset : offset + len(anchor.suffix) + 400])
+        ):
+            return shift
+    return None
+
+
+def _suffix_holds(anchor: Anchor, after: str) -> bool:
+    """Whether `after` is the suffix seen before, but for closers and line ends that an editor put before it."""
+    rest = after[closers(after) :]
+    surplus = len(rest) - len(rest.lstrip("".join(CLOSERS) + " \t\n"))
+    for skipped in range(min(surplus, 64) + 1):
+        if anchor.whole and rest[skipped:].rstrip() == anchor.suffix.rstrip():
+            return True
+        if not anchor.whole and rest.startswith(anchor.suffix, skipped):
+            return True
+    return False
+
+
+def closers(after: str) -> int:
+    """How many characters right of the cursor are closers up to the end of its line; 0 where other text is there."""
+    end = after.find("\n")
+    line = after if end < 0 else after[:end]
+    return len(line) if all(char in CLOSERS or char.isspace() for char in line) else 0
+
+
+def place(text: str, offset: int) -> int:
+    """Where the next anchor goes: the start of the cursor's line, or a blank inside one that is overlong."""
+    start = text.rfind("\n", 0, offset) + 1
+    if offset - start <= _OVERLONG:
+        return start
+    blank = text.rfind(" ", start, offset - _OVERLONG // 4)
+    return blank if blank > start else offset - _OVERLONG // 4

@@ -1,0 +1,166 @@
+"""From a snapshot and a cursor to the tokens of a prompt, so that consecutive prompts share all they can.
+
+Owns one anchor per document. The only stateful part of this package; used by one thread.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.prompt import anchor as anchors
+from fastcoder_lsp.prompt.anchor import Anchor
+from fastcoder_lsp.prompt.context import ContextSnippet, context_tokens
+from fastcoder_lsp.prompt.healing import heal_start
+from fastcoder_lsp.prompt.options import PromptOptions
+from fastcoder_lsp.prompt.templates import Template, template_of
+from fastcoder_lsp.prompt.window import prefix_start, suffix_end
+from fastcoder_lsp.tokenizer import Tokenizer, printable
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What the model is given.
+
+    `tokens` is never empty. `healing`: the bytes of text before the cursor that generated tokens must spell first.
+    `typed`: the text after the middle mark, the healed part not included. `template`: the name of the family's form.
+    """
+
+    tokens: tuple[int, ...]
+    healing: bytes
+    typed: str
+    template: str
+
+
+class PromptBuilder:
+    """Builds the prompts of all documents for one model."""
+
+    def __init__(self, tokenizer: Tokenizer, options: PromptOptions | None = None) -> None:
+        self.options = options or PromptOptions()
+        self.template: Template = template_of(tokenizer.control)
+        self._tokenizer = tokenizer
+        self._anchors: OrderedDict[str, Anchor] = OrderedDict()
+
+    def build(self, snapshot: Snapshot, offset: int, context: Sequence[ContextSnippet] = ()) -> Prompt:
+        """The prompt for what comes at `offset` of `snapshot`.
+
+        Args:
+            snapshot: the document; its neighbours stand before its text.
+            offset: the cursor, in characters of `snapshot.text`.
+            context: snippets of other files; taken in when the window moves, else those of the last prompt stay.
+        """
+        text, offset = _whole(snapshot, offset)
+        anchor = self._anchors.get(snapshot.uri)
+        shift = anchors.holds(anchor, text, offset) if anchor else None
+        if anchor is not None and shift is not None and self._typed_fits(text[anchor.at + shift : offset]):
+            anchor = replace(anchor, start=anchor.start + shift, at=anchor.at + shift, length=len(text))
+        else:
+            anchor = self._anchored(snapshot, text, offset, context, anchor)
+        self._remember(snapshot.uri, anchor)
+        return self._prompt(anchor, text, offset)
+
+    def settle(self, snapshot: Snapshot, offset: int, context: Sequence[ContextSnippet] = ()) -> Prompt:
+        """The user pauses: anchor here, so that the next keystrokes find everything computed. Returns the prompt."""
+        text, offset = _whole(snapshot, offset)
+        anchor = self._anchored(snapshot, text, offset, context, self._anchors.get(snapshot.uri))
+        self._remember(snapshot.uri, anchor)
+        return self._prompt(anchor, text, offset)
+
+    def forget(self, uri: str) -> None:
+        """The document is closed."""
+        self._anchors.pop(uri, None)
+
+    def rename(self, old: str, new: str) -> None:
+        """The document has a new name; its prompt goes on as it was."""
+        if (anchor := self._anchors.pop(old, None)) is not None:
+            self._remember(new, anchor)
+
+    def _remember(self, uri: str, anchor: Anchor) -> None:
+        self._anchors[uri] = anchor
+        self._anchors.move_to_end(uri)
+        if len(self._anchors) > self.options.documents:
+            self._anchors.popitem(last=False)
+
+    def _typed_fits(self, typed: str) -> bool:
+        """Whether what stands after the middle mark is short enough to stay there."""
+        options = self.options
+        if not options.anchored or not self.template.middle:
+            return False
+        if typed.count("\n") > options.typed_lines or len(typed) > options.typed_tokens * 12:
+            return False
+        return len(typed) <= options.typed_tokens or len(self._tokenizer.encode(typed)) <= options.typed_tokens
+
+    def _anchored(
+        self, snapshot: Snapshot, text: str, offset: int, context: Sequence[ContextSnippet], last: Anchor | None
+    ) -> Anchor:
+        """A new anchor at the cursor; the last one's window start and context stay where they can."""
+        options, tokenizer = self.options, self._tokenizer
+        at = anchors.place(text, offset)
+        if not options.anchored or not self.template.middle:
+            at = max(heal_start(tokenizer, text[:offset]), 0)
+        start = self._kept_start(last, text, at)
+        if start is None:
+            start = prefix_start(tokenizer, text[:at], int(options.prefix_tokens * options.refill_share))
+        kept = last is not None and start == last.start
+        if not kept or last is None:
+            told = context_tokens(
+                tokenizer,
+                self.template,
+                context,
+                path=snapshot.path or snapshot.uri,
+                language=snapshot.language,
+                budget=options.context_tokens,
+            )
+        else:
+            told = last.context_tokens
+        begin = offset + anchors.closers(text[offset:])
+        end = begin + suffix_end(tokenizer, text[begin:], options.suffix_tokens)
+        return Anchor(
+            start=start,
+            at=at,
+            prefix=text[start:at],
+            suffix=text[begin:end],
+            whole=end == len(text),
+            length=len(text),
+            prefix_tokens=tuple(tokenizer.encode(self.template.lead + text[start:at])),
+            suffix_tokens=tuple(tokenizer.encode(text[begin:end])),
+            context_tokens=told,
+        )
+
+    def _kept_start(self, last: Anchor | None, text: str, at: int) -> int | None:
+        """The last window's start, if a prefix from there is neither too long nor much shorter than it could be."""
+        if last is None or not last.start <= at or text[last.start : last.start + 64] != last.prefix[:64]:
+            return None
+        budget = self.options.prefix_tokens
+        if at - last.start > budget * 12:
+            return None
+        tokens = len(self._tokenizer.encode(text[last.start : at]))
+        enough = last.start == 0 or tokens >= budget // 3
+        return last.start if enough and tokens <= budget else None
+
+    def _prompt(self, anchor: Anchor, text: str, offset: int) -> Prompt:
+        template, control, tokenizer = self.template, self._tokenizer.control, self._tokenizer
+        typed = text[anchor.at : offset]
+        healed = heal_start(tokenizer, typed)
+        if not template.middle:
+            body = [*anchor.context_tokens, *anchor.prefix_tokens, *tokenizer.encode(typed[:healed])]
+        else:
+            body = [
+                *anchor.context_tokens,
+                control[template.prefix],
+                *anchor.prefix_tokens,
+                control[template.suffix],
+                *anchor.suffix_tokens,
+                control[template.middle],
+                *tokenizer.encode(typed[:healed]),
+            ]
+        tokens = (*tokenizer.start_ids, *body) or tuple(sorted(tokenizer.end_ids)[:1])
+        return Prompt(tokens, printable(typed[healed:]).encode(), typed[:healed], template.name)
+
+
+def _whole(snapshot: Snapshot, offset: int) -> tuple[str, int]:
+    """The text with its neighbours before it, and the cursor in that."""
+    if not snapshot.neighbours:
+        return snapshot.text, offset
+    above = "".join(text.rstrip("\n") + "\n\n" for text in snapshot.neighbours)
+    return above + snapshot.text, len(above) + offset

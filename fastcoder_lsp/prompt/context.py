@@ -1,0 +1,70 @@
+"""Snippets of other files, as the model's family wants to see them before the prefix.
+
+Owns their form and their budget; which snippets are worth it is decided by `prompt/select.py` and measured by
+`bench quality`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fastcoder_lsp.prompt.templates import Template
+from fastcoder_lsp.tokenizer import Tokenizer
+
+_HASH = frozenset({"python", "shellscript", "ruby", "perl", "r", "yaml", "toml", "makefile", "dockerfile", "elixir"})
+_DASHES = frozenset({"lua", "sql", "haskell", "elm", "ada"})
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSnippet:
+    """A piece of another file: `path` as the user knows it, whole lines of text, and how much it promises."""
+
+    path: str
+    text: str
+    score: float = 0.0
+
+
+def context_tokens(
+    tokenizer: Tokenizer,
+    template: Template,
+    snippets: Sequence[ContextSnippet],
+    *,
+    path: str,
+    language: str,
+    budget: int,
+) -> tuple[int, ...]:
+    """The tokens that stand before the prefix mark (before the text, for a model without marks).
+
+    The best snippets that fit `budget` together, the best one last, next to the code. Empty where none fits.
+    """
+    best = sorted(snippets, key=lambda snippet: -snippet.score)
+    pieces: list[list[int]] = []
+    for snippet in best:
+        piece = _snippet(tokenizer, template, snippet, language)
+        if len(piece) <= budget:
+            budget -= len(piece)
+            pieces.append(piece)
+    if not pieces:
+        return ()
+    head = [tokenizer.control[template.repository], *tokenizer.encode("repository\n")] if template.repository else []
+    tail: list[int] = []
+    if template.file and not template.path_inside:
+        tail = [tokenizer.control[template.file], *tokenizer.encode(f"{path}\n")]
+    elif template.file:
+        tail = [tokenizer.control[template.file]]
+    return (*head, *(token for piece in reversed(pieces) for token in piece), *tail)
+
+
+def _snippet(tokenizer: Tokenizer, template: Template, snippet: ContextSnippet, language: str) -> list[int]:
+    text = snippet.text.rstrip() + "\n"
+    if template.file:
+        return [tokenizer.control[template.file], *tokenizer.encode(f"{snippet.path}\n{text}")]
+    mark = comment_mark(language)
+    lines = [f"Path: {snippet.path}", *text.rstrip().split("\n")]
+    return tokenizer.encode("".join(f"{mark} {line}".rstrip() + "\n" for line in lines))
+
+
+def comment_mark(language: str) -> str:
+    """What begins a line comment in `language` (an LSP language id)."""
+    if language in _HASH:
+        return "#"
+    return "--" if language in _DASHES else "//"

@@ -1,0 +1,39 @@
+"""How much of a document the model sees, and when the prompt's anchor moves."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """Budgets in tokens, all inside `limit`; what they leave is for the typed part and the control tokens.
+
+    Attributes:
+        limit: the longest prompt.
+        prefix_share: share of the limit for the text before the anchor.
+        refill_share: share of the prefix budget that a new window fills, so that it can grow before it must move.
+        suffix_share: share of the limit for the text after the cursor.
+        context_tokens: budget for snippets of other files; they take from the prefix's share.
+        typed_lines, typed_tokens: the anchor moves once more than this stands after the middle mark.
+        anchored: False for the plain order, the whole text before the cursor in the prefix part.
+        documents: for how many documents an anchor is remembered.
+    """
+
+    limit: int = 1400
+    prefix_share: float = 0.66
+    refill_share: float = 0.75
+    suffix_share: float = 0.20
+    context_tokens: int = 0
+    typed_lines: int = 12
+    typed_tokens: int = 160
+    anchored: bool = True
+    documents: int = 32
+
+    @property
+    def prefix_tokens(self) -> int:
+        """The budget of the text before the anchor."""
+        return max(1, int(self.limit * self.prefix_share) - self.context_tokens)
+
+    @property
+    def suffix_tokens(self) -> int:
+        """The budget of the text after the cursor."""
+        return int(self.limit * self.suffix_share)
