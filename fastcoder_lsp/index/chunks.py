@@ -1,0 +1,94 @@
+"""A text's tokens, chunk by chunk, so that a keystroke costs one chunk and not the file.
+
+Owns where chunks begin. That is a function of the text alone, so a store that followed edits holds the same tokens as
+one built from scratch. A chunk begins at a line whose first character is no white space: there the pre-tokenizers of
+the models that we know (Qwen's and GPT-2's expressions) cut anyway, so the tokens are those of the whole text. Only
+where no such line comes for long does a chunk begin at an indented one.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from fastcoder_lsp.index.suffix_array import LARGEST_ID, Tokens32
+
+SMALL = 1_500
+"""Characters: no chunk ends before, if the text goes on."""
+LARGE = 6_000
+"""Characters: from here on a chunk ends before any line that is not blank."""
+
+
+class Encoder(Protocol):
+    """What the store needs of a tokenizer."""
+
+    identity: str
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text."""
+        ...
+
+
+def split(text: str) -> list[str]:
+    r"""Cut a text into chunks (see the module's docstring); lines end at `\n` alone."""
+    chunks, start, line = [], 0, 0
+    while True:
+        # The next line that may begin a chunk starts at `line`; long stretches are passed in one step.
+        line = text.find("\n", max(line, start + SMALL - 1)) + 1
+        if line == 0 or line >= len(text):
+            break
+        first = text[line]
+        if not first.isspace() or (line - start >= LARGE and not _is_blank(text, line)):
+            chunks.append(text[start:line])
+            start = line
+    chunks.append(text[start:])
+    return chunks
+
+
+def _is_blank(text: str, line: int) -> bool:
+    end = text.find("\n", line)
+    return not text[line : end if end >= 0 else len(text)].strip()
+
+
+class ChunkedEncoder:
+    """Encodes texts by their chunks and remembers the chunks of lately edited ones. Not for several threads at once.
+
+    Args:
+        encoder: the tokenizer.
+        remembered: how many characters of chunks may be remembered.
+    """
+
+    def __init__(self, encoder: Encoder, remembered: int = 8_000_000) -> None:
+        self.identity = encoder.identity
+        self._encoder = encoder
+        self._remembered = remembered
+        self._held = 0
+        self._chunks: OrderedDict[str, Tokens32] = OrderedDict()
+
+    def encode(self, text: str) -> Tokens32:
+        """The tokens of a text that is being edited; its chunks are remembered."""
+        chunks = split(text)
+        missing = list(dict.fromkeys(chunk for chunk in chunks if chunk not in self._chunks))
+        for chunk, ids in zip(missing, self._encoder.encode_many(missing) if missing else (), strict=True):
+            self._chunks[chunk] = _array(ids)
+            self._held += len(chunk)
+        for chunk in chunks:
+            self._chunks.move_to_end(chunk)
+        tokens = np.concatenate([self._chunks[chunk] for chunk in chunks])
+        while self._held > self._remembered:
+            forgotten, _ = self._chunks.popitem(last=False)
+            self._held -= len(forgotten)
+        return tokens
+
+    def encode_many(self, texts: Sequence[str]) -> list[Tokens32]:
+        """The tokens of many texts, by as many threads as the tokenizer takes; nothing is remembered."""
+        chunks = [split(text) for text in texts]
+        encoded = iter(self._encoder.encode_many([chunk for parts in chunks for chunk in parts]))
+        return [np.concatenate([_array(next(encoded)) for _ in parts]) for parts in chunks]
+
+
+def _array(ids: Sequence[int]) -> Tokens32:
+    tokens = np.array(ids, np.int32)
+    assert tokens.max(initial=0) <= LARGEST_ID
+    return tokens

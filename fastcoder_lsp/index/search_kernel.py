@@ -1,0 +1,246 @@
+"""The compiled search: longest live match over many parts, number of hits, and continuations of a sample of them.
+
+Owns nothing but the arithmetic over the arrays of `suffix_array` and `liveness`. Parts come as rows of addresses
+(`ROW` names the columns), so that one call searches all of them.
+"""
+
+from typing import Any
+
+import numba
+import numpy as np
+
+from fastcoder_lsp.index.liveness import live_before, nth_live
+from fastcoder_lsp.index.memory import int32_array, int64_array, uint64_array
+
+ROW = ("tokens", "size", "order", "entries", "bits", "before", "words", "recent")
+"""Columns of a row: addresses of tokens_N, order_M, bits and running counts (0 where all live), their lengths, and 1
+for a part that holds recent edits, whose hits are taken first."""
+
+_TOKENS, _SIZE, _ORDER, _ENTRIES, _BITS, _BEFORE, _WORDS, _RECENT = range(8)
+
+
+@numba.njit(cache=True, nogil=True)
+def search(
+    rows_P8: Any,
+    contexts_BL: Any,
+    lengths_B: Any,
+    avoid: Any,
+    found_B2: Any,
+    taken_B: Any,
+    continuations_BHD: Any,
+    hits_BH2: Any,
+) -> None:
+    """Search every context of a batch.
+
+    Args:
+        rows_P8: the parts, those with recent edits first, newest first.
+        contexts_BL: contexts *backwards*: column 0 is the last token.
+        lengths_B: how many columns of each context count.
+        avoid: (row, first, end): hits of that row at the places first…end do not exist; row -1 for nothing.
+        found_B2: out: length of the longest live match, and its number of live hits.
+        taken_B: out: how many hits were sampled.
+        continuations_BHD: out: what follows each sampled hit, -1 past the end of the file.
+        hits_BH2: out: row and place of each sampled hit.
+    """
+    P, D = len(rows_P8), continuations_BHD.shape[2]
+    near_P, length_P = np.empty(P, np.int64), np.empty(P, np.int64)
+    low_P, count_P = np.empty(P, np.int64), np.empty(P, np.int64)
+    for b in range(len(contexts_BL)):
+        context_L = contexts_BL[b, : lengths_B[b]]
+        longest = 0
+        for p in range(P):
+            near_P[p] = _first_at_least(rows_P8[p], context_L)
+            length_P[p] = _longest(rows_P8, p, context_L, near_P[p], avoid)
+            longest = max(longest, length_P[p])
+        found_B2[b, 0], found_B2[b, 1], taken_B[b] = longest, 0, 0
+        if longest == 0:
+            continue
+        query = context_L[:longest]
+        for p in range(P):
+            count_P[p] = 0
+            if length_P[p] == longest:
+                low_P[p] = _edge_below(rows_P8[p], query, near_P[p])
+                count_P[p] = _count(rows_P8, p, low_P[p], _edge_above(rows_P8[p], query, near_P[p]), avoid)
+                found_B2[b, 1] += count_P[p]
+        taken_B[b] = _sample(rows_P8, low_P, count_P, avoid, hits_BH2[b])
+        for h in range(taken_B[b]):
+            row = rows_P8[hits_BH2[b, h, 0]]
+            tokens_N = int32_array(row[_TOKENS], row[_SIZE])
+            place = np.int64(hits_BH2[b, h, 1])
+            token = np.int32(0)
+            for d in range(D):
+                token = tokens_N[place + d] if token >= 0 else np.int32(-1)
+                continuations_BHD[b, h, d] = token
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_at_least(row: Any, context_L: Any) -> Any:
+    """The first entry whose context is not below `context_L`; an entry that begins with all of it is not below."""
+    tokens_N, order_M = int32_array(row[_TOKENS], row[_SIZE]), int32_array(row[_ORDER], row[_ENTRIES])
+    low, high, low_common, high_common = 0, row[_ENTRIES], 0, 0
+    while low < high:
+        middle = (low + high) >> 1
+        place = np.int64(order_M[middle])
+        # All entries between two share what those two share with the context.
+        common = min(low_common, high_common)
+        while common < len(context_L) and tokens_N[place - 1 - common] == context_L[common]:
+            common += 1
+        if common < len(context_L) and tokens_N[place - 1 - common] < context_L[common]:
+            low, low_common = middle + 1, common
+        else:
+            high, high_common = middle, common
+    return low
+
+
+@numba.njit(cache=True, nogil=True)
+def _common(row: Any, entry: Any, context_L: Any) -> Any:
+    """How many tokens before an entry's place equal the context's."""
+    tokens_N, order_M = int32_array(row[_TOKENS], row[_SIZE]), int32_array(row[_ORDER], row[_ENTRIES])
+    place, common = np.int64(order_M[entry]), 0
+    while common < len(context_L) and tokens_N[place - 1 - common] == context_L[common]:
+        common += 1
+    return common
+
+
+@numba.njit(cache=True, nogil=True)
+def _avoided(row: Any, p: Any, entry: Any, avoid: Any) -> Any:
+    if p != avoid[0]:
+        return False
+    order_M = int32_array(row[_ORDER], row[_ENTRIES])
+    return avoid[1] <= order_M[entry] < avoid[2]
+
+
+@numba.njit(cache=True, nogil=True)
+def _rank(row: Any, entry: Any) -> Any:
+    """Live entries before `entry`."""
+    if row[_BITS] == 0:
+        return entry
+    return live_before(uint64_array(row[_BITS], row[_WORDS]), int64_array(row[_BEFORE], row[_WORDS] + 1), entry)
+
+
+@numba.njit(cache=True, nogil=True)
+def _entry(row: Any, rank: Any) -> Any:
+    """The live entry with `rank` live ones before it."""
+    if row[_BITS] == 0:
+        return rank
+    return nth_live(uint64_array(row[_BITS], row[_WORDS]), int64_array(row[_BEFORE], row[_WORDS] + 1), rank)
+
+
+@numba.njit(cache=True, nogil=True)
+def _longest(rows_P8: Any, p: Any, context_L: Any, near: Any, avoid: Any) -> Any:
+    """The longest match of any live entry: the one of the nearest live entries on either side."""
+    row = rows_P8[p]
+    rank, live = _rank(row, near), _rank(row, row[_ENTRIES])
+    longest, above = 0, rank
+    while above < live:
+        entry = _entry(row, above)
+        if not _avoided(row, p, entry, avoid):
+            longest = _common(row, entry, context_L)
+            break
+        above += 1
+    below = rank - 1
+    while below >= 0:
+        entry = _entry(row, below)
+        if not _avoided(row, p, entry, avoid):
+            longest = max(longest, _common(row, entry, context_L))
+            break
+        below -= 1
+    return longest
+
+
+@numba.njit(cache=True, nogil=True)
+def _edge_below(row: Any, query: Any, near: Any) -> Any:
+    """The first entry that begins with `query`: at or below `near`, found by steps that double."""
+    high, step = near, 1
+    while high > 0 and _common(row, max(high - step, 0), query) == len(query):
+        high = max(high - step, 0)
+        step *= 2
+    low = max(high - step, -1)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if _common(row, middle, query) == len(query):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+@numba.njit(cache=True, nogil=True)
+def _edge_above(row: Any, query: Any, near: Any) -> Any:
+    """One past the last entry that begins with `query`: at or above `near`."""
+    low, step, entries = near - 1, 1, row[_ENTRIES]
+    while low < entries - 1 and _common(row, min(low + step, entries - 1), query) == len(query):
+        low = min(low + step, entries - 1)
+        step *= 2
+    high = min(low + step, entries)
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if _common(row, middle, query) == len(query):
+            low = middle
+        else:
+            high = middle
+    return low + 1
+
+
+@numba.njit(cache=True, nogil=True)
+def _count(rows_P8: Any, p: Any, low: Any, high: Any, avoid: Any) -> Any:
+    """The number of hits in low…high."""
+    row = rows_P8[p]
+    first, end = _rank(row, low), _rank(row, high)
+    count = end - first
+    if p == avoid[0]:
+        for rank in range(first, end):
+            if _avoided(row, p, _entry(row, rank), avoid):
+                count -= 1
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _sample(rows_P8: Any, low_P: Any, count_P: Any, avoid: Any, hits_H2: Any) -> Any:
+    """Choose hits: all of the parts with recent edits in turn, then an even share of what the others have."""
+    taken, settled = 0, 0
+    for p in range(len(rows_P8)):
+        if rows_P8[p, _RECENT] == 1:
+            taken += _take(rows_P8, p, low_P[p], count_P[p], avoid, hits_H2[taken:], 0, 1)
+        else:
+            settled += count_P[p]
+    free = len(hits_H2) - taken
+    passed = 0
+    for p in range(len(rows_P8)):
+        if rows_P8[p, _RECENT] == 1 or count_P[p] == 0 or free == 0:
+            continue
+        # Of all settled hits, numbered through the parts, those with numbers i * settled // free, i < free.
+        taken += _take(rows_P8, p, low_P[p], count_P[p], avoid, hits_H2[taken:], passed, max(1.0, settled / free))
+        passed += count_P[p]
+    return taken
+
+
+@numba.njit(cache=True, nogil=True)
+def _take(rows_P8: Any, p: Any, low: Any, count: Any, avoid: Any, hits_H2: Any, passed: Any, every: Any) -> Any:
+    """Write those of a range's hits that are due, where `passed` came before and one of `every` is taken."""
+    if count == 0 or len(hits_H2) == 0:
+        return 0
+    row, taken = rows_P8[p], 0
+    order_M = int32_array(row[_ORDER], row[_ENTRIES])
+    first = _rank(row, low)
+    due = np.int64(np.ceil(passed / every))
+    skipped, seen = 0, 0
+    while taken < len(hits_H2):
+        wanted = np.int64(due * every) - passed
+        if wanted >= count:
+            break
+        if p == avoid[0]:
+            # Avoided hits do not count: walk to the hit with that number.
+            entry = _entry(row, first + seen + skipped)
+            while _avoided(row, p, entry, avoid) or seen < wanted:
+                if _avoided(row, p, entry, avoid):
+                    skipped += 1
+                else:
+                    seen += 1
+                entry = _entry(row, first + seen + skipped)
+        else:
+            entry = _entry(row, first + wanted)
+        hits_H2[taken, 0], hits_H2[taken, 1] = p, order_M[entry]
+        taken += 1
+        due += 1
+    return taken

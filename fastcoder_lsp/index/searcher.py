@@ -1,0 +1,181 @@
+"""Searching pinned snapshots: what a drafter asks of the datastore.
+
+Owns the questions and their answers' form; the arithmetic is in `search_kernel`. A snapshot never changes and keeps
+what it needs alive, so a search never sees half an update. Repositories and corpora are searched one after the other
+by one thread: a search costs far less than handing it to another thread.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.index import merge, search_kernel
+from fastcoder_lsp.index.liveness import Liveness
+from fastcoder_lsp.index.part import Part
+from fastcoder_lsp.index.suffix_array import Tokens32
+
+LONGEST = merge.DEPTH
+"""The greatest n_max: orders are exact that far."""
+
+
+@dataclass(frozen=True, slots=True)
+class LivePart:
+    """A part as it stood in a snapshot: `dead` files do not count; `recent` ones are edits of this session."""
+
+    part: Part
+    dead: frozenset[int]
+    live: Liveness | None
+    recent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """One state of a store; recent parts first, newest first. `generation` grows with every change of the store."""
+
+    parts: tuple[LivePart, ...]
+    generation: int
+
+    def files(self) -> dict[str, Tokens32]:
+        """key → tokens of every live file (views)."""
+        return {
+            entry.part.records[file].key: entry.part.tokens_of(file)
+            for entry in self.parts
+            for file in range(len(entry.part.records))
+            if file not in entry.dead
+        }
+
+
+NOTHING = Snapshot((), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """What follows a context elsewhere.
+
+    `length`: tokens of the longest match that a live file has, 0 for none. `count`: how many places have it.
+    `continuations_HD`: what follows the sampled ones, -1 past the end of a file; recent edits first.
+    `rows_H`, `places_H`: where they are, for `Searcher.place`.
+    """
+
+    length: int
+    count: int
+    continuations_HD: Tokens32
+    rows_H: Tokens32
+    places_H: Tokens32
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a file: its key in the store, and how many of the file's tokens stand before it."""
+
+    key: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Avoid:
+    """Places of one file that are not to be found: where the next token is one of first…end (half-open)."""
+
+    key: str
+    first: int
+    end: int
+
+
+class Searcher:
+    """Searches the snapshots of one or several stores as if they were one. Cheap to make: once for a decode or a step.
+
+    Args:
+        snapshots: what `Store.pin` gave.
+        prefer: the key of the file being edited; its hits come first if it was edited in this session.
+        avoid: places that do not count, such as the cursor's own.
+    """
+
+    def __init__(self, snapshots: Sequence[Snapshot], prefer: str = "", avoid: Avoid | None = None) -> None:
+        parts = [entry for snapshot in snapshots for entry in snapshot.parts if entry.part.records]
+        parts.sort(key=lambda entry: (not entry.recent, bool(prefer) and not _holds(entry, prefer)))
+        self._parts = tuple(parts)
+        self._rows_P8 = np.array([_row(entry) for entry in parts], np.int64).reshape(-1, len(search_kernel.ROW))
+        self._avoid = (-1, 0, 0) if avoid is None else self._locate(avoid)
+
+    def longest(self, context: Sequence[int], n_max: int) -> tuple[int, int]:
+        """Length of the longest match of the end of `context`, at most `n_max`, and how many places have it."""
+        hits = self.search(context, n_max, 0, 0)
+        return hits.length, hits.count
+
+    def search(self, context: Sequence[int], n_max: int, max_hits: int, depth: int) -> Hits:
+        """The longest match of the end of `context`, and what follows a sample of the places that have it.
+
+        Args:
+            context: tokens, the last one next to the place.
+            n_max: the longest match of interest, at most `LONGEST`.
+            max_hits: H at most; where there are more, an even sample of them.
+            depth: D, tokens of each continuation.
+        """
+        return self.search_many([context], n_max, max_hits, depth)[0]
+
+    def search_many(self, contexts: Sequence[Sequence[int]], n_max: int, max_hits: int, depth: int) -> list[Hits]:
+        """`search` of each context, in one call."""
+        assert 0 < n_max <= LONGEST
+        B = len(contexts)
+        backwards_BL, lengths_B = np.zeros((B, n_max), np.int32), np.zeros(B, np.int64)
+        for b, context in enumerate(contexts):
+            end = context[-n_max:]
+            lengths_B[b] = len(end)
+            backwards_BL[b, : len(end)] = end[::-1]
+        found_B2, taken_B = np.empty((B, 2), np.int64), np.empty(B, np.int64)
+        continuations_BHD = np.empty((B, max_hits, depth), np.int32)
+        hits_BH2 = np.empty((B, max_hits, 2), np.int32)
+        search_kernel.search(
+            self._rows_P8, backwards_BL, lengths_B, self._avoid, found_B2, taken_B, continuations_BHD, hits_BH2
+        )
+        answers = []
+        for b in range(B):
+            h = int(taken_B[b])
+            length, count = int(found_B2[b, 0]), int(found_B2[b, 1])
+            answers.append(Hits(length, count, continuations_BHD[b, :h], hits_BH2[b, :h, 0], hits_BH2[b, :h, 1]))
+        return answers
+
+    def place(self, hits: Hits, hit: int) -> Place:
+        """Where a sampled hit is."""
+        part = self._parts[int(hits.rows_H[hit])].part
+        place = int(hits.places_H[hit])
+        file = part.file_at(place)
+        return Place(part.records[file].key, place - int(part.starts[file]))
+
+    def tokens_of(self, key: str) -> npt.NDArray[np.int32] | None:
+        """The tokens of a live file; None if there is no such file."""
+        found = self._find(key)
+        return None if found is None else self._parts[found[0]].part.tokens_of(found[1])
+
+    def _find(self, key: str) -> tuple[int, int] | None:
+        """Row and index of a live file."""
+        for row, entry in enumerate(self._parts):
+            for file, record in enumerate(entry.part.records):
+                if record.key == key and file not in entry.dead:
+                    return row, file
+        return None
+
+    def _locate(self, avoid: Avoid) -> tuple[int, int, int]:
+        found = self._find(avoid.key)
+        if found is None:
+            return -1, 0, 0
+        row, file = found
+        start, end = (int(edge) for edge in self._parts[row].part.starts[file : file + 2])
+        return row, start + avoid.first, min(start + avoid.end, end)
+
+
+def _holds(entry: LivePart, key: str) -> bool:
+    """Whether a recent part has the live file; others are never looked through."""
+    return entry.recent and any(
+        record.key == key and file not in entry.dead for file, record in enumerate(entry.part.records)
+    )
+
+
+def _row(entry: LivePart) -> tuple[int, ...]:
+    part, live = entry.part, entry.live
+    arrays = part.tokens_N.ctypes.data, len(part.tokens_N), part.order_M.ctypes.data, len(part.order_M)
+    if live is None:
+        return *arrays, 0, 0, 0, int(entry.recent)
+    return *arrays, live.bits.ctypes.data, live.before.ctypes.data, len(live.bits), int(entry.recent)

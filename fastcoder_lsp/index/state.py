@@ -1,0 +1,187 @@
+"""What a store holds right now, in memory: parts, which of their files are dead or hidden, and where each file lives.
+
+Owns the bookkeeping, under the store's lock; touches no disk. A file has at most one *saved* home (the text on the
+disk) and one *unsaved* home (the editor's text), which hides the saved one while it is there.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from fastcoder_lsp.index.liveness import Liveness, liveness
+from fastcoder_lsp.index.part import FileRecord, Part
+from fastcoder_lsp.index.searcher import LivePart, Snapshot
+
+
+class Kind(Enum):
+    """Where a part's texts come from, and whether it is on the disk."""
+
+    SEGMENT = "segment"
+    SAVED = "saved"
+    UNSAVED = "unsaved"
+
+
+@dataclass(slots=True, eq=False)
+class Holding:
+    """A part that the store holds. `dead` files are gone for good, `hidden` ones lie behind unsaved text."""
+
+    part: Part
+    kind: Kind
+    dead: set[int] = field(default_factory=set)
+    hidden: set[int] = field(default_factory=set)
+    busy: bool = False
+    """It is being woven into another part and must stay in its place."""
+    entry: LivePart | None = None
+
+    def refresh(self) -> LivePart:
+        """The part as a snapshot shows it now; the same object as before if nothing changed."""
+        gone = frozenset(self.dead | self.hidden)
+        if self.entry is None or self.entry.dead != gone:
+            live: Liveness | None = None
+            # Of a part that is all dead nothing is searched, so no bits are wanted.
+            if gone and len(gone) < len(self.part.records):
+                was = (None, frozenset[int]()) if self.entry is None else (self.entry.live, self.entry.dead)
+                live = liveness(self.part.order_M, self.part.starts, gone, was)
+            self.entry = LivePart(self.part, gone, live, self.kind is not Kind.SEGMENT)
+        return self.entry
+
+    def dead_size(self) -> int:
+        """How many of the part's tokens are dead."""
+        return sum(int(self.part.starts[file + 1] - self.part.starts[file]) - 1 for file in self.dead)
+
+
+Home = tuple[Holding, int]
+
+
+class State:
+    """All holdings, oldest first, and the homes of all files."""
+
+    def __init__(self) -> None:
+        self.holdings: list[Holding] = []
+        self.saved: dict[str, Home] = {}
+        self.unsaved: dict[str, Home] = {}
+        self._generation = 0
+
+    def snapshot(self) -> Snapshot:
+        """What searchers see from now on."""
+        entries = [holding.refresh() for holding in reversed(self.holdings)]
+        shown = [entry for entry in entries if len(entry.dead) < len(entry.part.records)]
+        shown.sort(key=lambda entry: not entry.recent)
+        self._generation += 1
+        return Snapshot(tuple(shown), self._generation)
+
+    def add(self, part: Part, kind: Kind, dead: Sequence[int] = ()) -> None:
+        """Take in a part; its live files replace what the store had under their keys."""
+        holding = Holding(part, kind, set(dead))
+        self.holdings.append(holding)
+        for file, record in enumerate(part.records):
+            if file in holding.dead:
+                continue
+            if kind is Kind.UNSAVED:
+                self._leave(self.unsaved, record.key)
+                self.unsaved[record.key] = (holding, file)
+                if record.key in self.saved:
+                    saved, index = self.saved[record.key]
+                    saved.hidden.add(index)
+            else:
+                self._leave(self.saved, record.key)
+                self.saved[record.key] = (holding, file)
+                if record.key in self.unsaved:
+                    holding.hidden.add(file)
+        self._sweep()
+
+    def remove(self, keys: Iterable[str]) -> bool:
+        """Files that are gone from the disk. Returns whether any of them was there."""
+        found = [key for key in keys if self._leave(self.saved, key)]
+        self._sweep()
+        return bool(found)
+
+    def uncover(self, key: str) -> bool:
+        """The unsaved text is gone: what was saved is seen again. Returns whether there was any."""
+        if not self._leave(self.unsaved, key):
+            return False
+        if key in self.saved:
+            holding, index = self.saved[key]
+            holding.hidden.discard(index)
+        self._sweep()
+        return True
+
+    def replace(self, old: Sequence[Holding], part: Part, dead: Sequence[frozenset[int]], kind: Kind) -> None:
+        """Put `part` in the place of `old`, of which it was made while the files `dead` of each were dead.
+
+        What died or was hidden in the meantime is so in the new part too.
+        """
+        new = Holding(part, kind)
+        at = 0
+        for holding, out in zip(old, dead, strict=True):
+            for file, record in enumerate(holding.part.records):
+                if file in out:
+                    continue
+                if file in holding.dead:
+                    new.dead.add(at)
+                if file in holding.hidden:
+                    new.hidden.add(at)
+                for homes in (self.saved, self.unsaved):
+                    if homes.get(record.key) == (holding, file):
+                        homes[record.key] = (new, at)
+                at += 1
+        where = self.holdings.index(old[-1])
+        self.holdings[where] = new
+        gone = {id(holding) for holding in old}
+        self.holdings = [holding for holding in self.holdings if id(holding) not in gone]
+        self._sweep()
+
+    def reloaded(self, segments: Sequence[tuple[Part, Sequence[int]]]) -> "State":
+        """The state with these segments (and their dead files) instead of its own.
+
+        Of the saved parts in memory, files stay that the segments do not have, or have with an older text; and all
+        unsaved ones.
+        """
+        new = State()
+        new._generation = self._generation
+        entries = {holding.part.name: holding.entry for holding in self.of(Kind.SEGMENT)}
+        for part, dead in segments:
+            new.add(part, Kind.SEGMENT, dead)
+            new.holdings[-1].entry = entries.get(part.name)
+        stored = new.records()
+        for kind in (Kind.SAVED, Kind.UNSAVED):
+            for holding in self.of(kind):
+                records = enumerate(holding.part.records)
+                known = {
+                    i for i, record in records if kind is Kind.SAVED and not _newer(record, stored.get(record.key))
+                }
+                new.add(holding.part, kind, sorted(holding.dead | known))
+        return new
+
+    def drop_dead_segments(self) -> None:
+        """Forget segments of which no file lives."""
+        self.holdings = [holding for holding in self.holdings if len(holding.dead) < len(holding.part.records)]
+
+    def of(self, kind: Kind) -> list[Holding]:
+        """The holdings of one kind, oldest first."""
+        return [holding for holding in self.holdings if holding.kind is kind]
+
+    def records(self) -> dict[str, FileRecord]:
+        """key → record of every saved file."""
+        return {key: holding.part.records[file] for key, (holding, file) in self.saved.items()}
+
+    @staticmethod
+    def _leave(homes: dict[str, Home], key: str) -> bool:
+        home = homes.pop(key, None)
+        if home is None:
+            return False
+        home[0].dead.add(home[1])
+        home[0].hidden.discard(home[1])
+        return True
+
+    def _sweep(self) -> None:
+        """Forget parts in memory that hold nothing any more; segments stay until the manifest has dropped them."""
+        self.holdings = [
+            holding
+            for holding in self.holdings
+            if holding.busy or holding.kind is Kind.SEGMENT or len(holding.dead) < len(holding.part.records)
+        ]
+
+
+def _newer(record: FileRecord, stored: FileRecord | None) -> bool:
+    return stored is None or (record.digest != stored.digest and record.modified_ns > stored.modified_ns)

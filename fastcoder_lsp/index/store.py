@@ -1,0 +1,328 @@
+"""One store: a folder of segments, a tail in memory, and the snapshot that searchers pin.
+
+Owns the disk side: who may write, what the manifest says, sealing and merging. Every public method may be called from
+any thread. `pin` costs nothing; `save`, `overlay` and their opposites cost what sorting the handed files costs;
+`seal`, `merge` and `add_segment` may take long and never hold up the others.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import filelock
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.index import merge as merging
+from fastcoder_lsp.index.files import private_folder
+from fastcoder_lsp.index.liveness import liveness
+from fastcoder_lsp.index.manifest import Manifest, SegmentEntry, read_manifest
+from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
+from fastcoder_lsp.index.searcher import NOTHING, Snapshot
+from fastcoder_lsp.index.segment import DamagedError, SegmentDraft, read_segment, write_segment
+from fastcoder_lsp.index.state import Holding, Kind, State
+from fastcoder_lsp.index.stored import LOCK_NAME, check_order, delete_unnamed, load, new_segment_path
+
+log = logging.getLogger(__name__)
+
+TAIL_PARTS = 6
+"""Parts of one kind in memory; where there are more, all but the newest become one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatus:
+    """Sizes of a store: files and tokens that are live, segments and bytes on the disk, tokens held in memory only."""
+
+    folder: Path
+    source: str
+    writable: bool
+    complete: bool
+    files: int
+    tokens: int
+    unsaved: int
+    segments: tuple[int, ...]
+    bytes: int
+    tail_tokens: int
+
+
+class Store:
+    """See the module's docstring. Open with `Store.open`.
+
+    One process at a time may write (`writable`); another that opens the same folder reads what the first has sealed
+    (`follow`) and keeps its own edits in memory.
+    """
+
+    def __init__(self, folder: Path, identity: str, source: str, notice: Callable[[str], None]) -> None:
+        self.folder = private_folder(folder)
+        self._identity, self._source, self._notice = identity, source, notice
+        self._lock = threading.RLock()
+        self._disk = threading.RLock()
+        self._file_lock = filelock.FileLock(folder / LOCK_NAME, mode=0o600, thread_local=False)
+        self._state, self._snapshot = State(), NOTHING
+        self._manifest = Manifest(identity, source)
+
+    @classmethod
+    def open(
+        cls, folder: Path, identity: str, source: str = "", notice: Callable[[str], None] = log.warning
+    ) -> "Store":
+        """Open the store in `folder`, or begin one.
+
+        Args:
+            folder: private to this store; made if it is not there.
+            identity: the tokenizer's.
+            source: what is indexed, for people.
+            notice: told once if what was stored cannot be used and is built anew.
+        """
+        store = cls(folder, identity, source, notice)
+        store.take_over()
+        if not store.writable:
+            store.follow()
+        return store
+
+    @property
+    def writable(self) -> bool:
+        """Whether this process is the one that writes."""
+        return bool(self._file_lock.is_locked)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the files were all read once (`mark_complete`)."""
+        return self._manifest.complete
+
+    def take_over(self) -> bool:
+        """Become the writer if nobody else is; returns whether this process is it now, and was not."""
+        if self.writable:
+            return False
+        try:
+            self._file_lock.acquire(timeout=0)
+        except filelock.Timeout:
+            return False
+        with self._disk:
+            try:
+                self._load()
+            except DamagedError as damage:
+                self._notice(f"The index in {self.folder} is built anew: {damage}.")
+                self._restart()
+            delete_unnamed(self.folder, self._manifest)
+        return True
+
+    def follow(self) -> bool:
+        """For a process that does not write: see what the writer has sealed. Returns whether there was anything new."""
+        if self.writable:
+            return False
+        with self._disk:
+            try:
+                manifest = read_manifest(self.folder)
+                if manifest is None or manifest.generation == self._manifest.generation:
+                    return False
+                self._load()
+            except DamagedError as damage:
+                log.info("%s cannot be read: %s", self.folder, damage)
+                return False
+        return True
+
+    def pin(self) -> Snapshot:
+        """The present state, which stays as it is while it is held."""
+        return self._snapshot
+
+    def save(self, documents: Sequence[Document]) -> None:
+        """Files as they are on the disk now. For a few files; for many see `add_segment`."""
+        if documents:
+            self._add(build_part(documents), Kind.SAVED)
+
+    def overlay(self, document: Document) -> None:
+        """A file's unsaved text, which hides what is on the disk."""
+        self._add(build_part([document]), Kind.UNSAVED)
+
+    def keep_unsaved(self, record: FileRecord) -> bool:
+        """The unsaved text was saved as it is: it becomes the file's text on the disk too, at no cost.
+
+        Returns:
+            False where the store has no unsaved text with this digest.
+        """
+        with self._lock:
+            home = self._state.unsaved.get(record.key)
+            if home is None or home[0].part.records[home[1]].digest != record.digest:
+                return False
+            document = replace(home[0].part.document(home[1]), record=record)
+            single = len(home[0].part.records) == 1
+            part = replace(home[0].part, records=(record,)) if single else build_part([document])
+            self._add(part, Kind.SAVED)
+        return True
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Files that are gone from the disk."""
+        with self._lock:
+            if self._state.remove(keys):
+                self._publish()
+
+    def drop_overlay(self, key: str) -> None:
+        """The editor has closed the file: the disk's text holds again."""
+        with self._lock:
+            if self._state.uncover(key):
+                self._publish()
+
+    def records(self) -> dict[str, FileRecord]:
+        """key → record of every file, as it was when its saved text was read."""
+        with self._lock:
+            return self._state.records()
+
+    def add_segment(self, documents: Sequence[Document]) -> None:
+        """Many files as they are on the disk now, straight into a segment."""
+        if not self.writable:
+            self.save(documents)
+        elif documents:
+            part = build_part(documents)
+            with self._disk:
+                mapped = write_segment(part, new_segment_path(self.folder), self._identity)
+                self._add(mapped, Kind.SEGMENT)
+                self._write_manifest()
+
+    def seal(self) -> None:
+        """Put what is saved but in memory only into a segment; does nothing where another process writes."""
+        if not self.writable:
+            return
+        with self._disk:
+            with self._lock:
+                tail = self._state.of(Kind.SAVED)
+            if tail:
+                self._replace(tail, Kind.SEGMENT)
+            if tail or self._dead_changed():
+                self._write_manifest()
+
+    def merge(self, should_stop: Callable[[], bool] = lambda: False) -> bool:
+        """Merge segments once, where the policy wants it. Returns whether anything was merged."""
+        if not self.writable:
+            return False
+        with self._disk:
+            with self._lock:
+                segments = self._state.of(Kind.SEGMENT)
+                sizes = [holding.part.size for holding in segments]
+                chosen = [segments[i] for i in merging.choose(sizes, [holding.dead_size() for holding in segments])]
+            if not chosen or not self._replace(chosen, Kind.SEGMENT, should_stop):
+                return False
+            self._write_manifest()
+        return True
+
+    def mark_complete(self) -> None:
+        """All files were read once."""
+        with self._disk:
+            if self.writable and not self._manifest.complete:
+                self._manifest = replace(self._manifest, complete=True)
+                self._write_manifest()
+
+    def verify(self) -> list[str]:
+        """What is wrong with the store on the disk, in plain words; empty if nothing is."""
+        with self._disk:
+            problems = []
+            for holding in self._state.of(Kind.SEGMENT):
+                try:
+                    read_segment(self.folder / holding.part.name, self._identity)
+                except (DamagedError, OSError) as error:
+                    problems.append(str(error))
+                    continue
+                problems += check_order(holding.part)
+            return problems
+
+    def status(self) -> StoreStatus:
+        """Sizes now."""
+        with self._lock:
+            holdings = list(self._state.holdings)
+            homes = {**self._state.saved, **self._state.unsaved}
+            tokens = sum(len(holding.part.tokens_of(file)) for holding, file in homes.values())
+            segments = tuple(sorted((h.part.size for h in holdings if h.kind is Kind.SEGMENT), reverse=True))
+            tail = sum(holding.part.size for holding in holdings if holding.kind is not Kind.SEGMENT)
+            unsaved = len(self._state.unsaved)
+        size = sum(path.stat().st_size for path in self.folder.glob("*") if path.is_file())
+        complete = self._manifest.complete
+        return StoreStatus(
+            self.folder, self._source, self.writable, complete, len(homes), tokens, unsaved, segments, size, tail
+        )
+
+    def clear(self) -> None:
+        """Forget every saved file and delete what is stored; unsaved texts stay."""
+        with self._disk, self._lock:
+            if self.writable:
+                self._restart()
+
+    def close(self) -> None:
+        """Seal what is saved and let another process write. Pinned snapshots stay usable."""
+        self.seal()
+        self._file_lock.release()
+
+    def _add(self, part: Part, kind: Kind) -> None:
+        with self._lock:
+            self._state.add(part, kind)
+            crowded = [h for h in self._state.of(kind)[:-1] if not h.busy] if kind is not Kind.SEGMENT else []
+            if len(crowded) >= TAIL_PARTS:
+                self._replace(crowded, kind)
+            self._publish()
+
+    def _publish(self) -> None:
+        self._snapshot = self._state.snapshot()
+
+    def _replace(self, old: Sequence[Holding], kind: Kind, should_stop: Callable[[], bool] = lambda: False) -> bool:
+        """Weave holdings into one; the lock is not held meanwhile, unless the caller holds it."""
+        with self._lock:
+            # Files that are hidden are woven too: they may be uncovered.
+            dead = [frozenset(holding.dead) for holding in old]
+            for holding in old:
+                holding.busy = True
+        live = [
+            liveness(holding.part.order_M, holding.part.starts, out) for holding, out in zip(old, dead, strict=True)
+        ]
+        room = self._segment_room if kind is Kind.SEGMENT else merging.MemoryRoom
+        part = merging.weave([holding.part for holding in old], dead, live, room, should_stop)
+        with self._lock:
+            for holding in old:
+                holding.busy = False
+            if part is None:
+                return False
+            self._state.replace(old, part, dead, kind)
+            self._publish()
+        return True
+
+    def _segment_room(
+        self, starts: npt.NDArray[np.int64], records: tuple[FileRecord, ...], entries: int
+    ) -> SegmentDraft:
+        return SegmentDraft(new_segment_path(self.folder), self._identity, starts, records, entries)
+
+    def _load(self) -> None:
+        """Take over what is on the disk; what is in memory only stays, unless the disk has it as new."""
+        with self._lock:
+            known = {holding.part.name: holding.part for holding in self._state.of(Kind.SEGMENT)}
+        manifest, parts = load(self.folder, self._identity, known)
+        if manifest is None:
+            return
+        with self._lock:
+            self._manifest = manifest
+            dead = [segment.dead for segment in manifest.segments]
+            self._state = self._state.reloaded(list(zip(parts, dead, strict=True)))
+            self._publish()
+
+    def _restart(self) -> None:
+        with self._lock:
+            self._manifest = Manifest(self._identity, self._source, self._manifest.generation)
+            self._state = self._state.reloaded([])
+            self._write_manifest()
+            self._publish()
+
+    def _write_manifest(self) -> None:
+        """Make the disk say what the state is, and delete segments that are out of it."""
+        with self._lock:
+            self._state.drop_dead_segments()
+            entries = tuple(
+                SegmentEntry(holding.part.name, tuple(sorted(holding.dead))) for holding in self._state.of(Kind.SEGMENT)
+            )
+            self._manifest = replace(
+                self._manifest, segments=entries, source=self._source, generation=self._manifest.generation + 1
+            )
+        self._manifest.write(self.folder)
+        delete_unnamed(self.folder, self._manifest)
+
+    def _dead_changed(self) -> bool:
+        with self._lock:
+            now = {holding.part.name: holding.dead for holding in self._state.of(Kind.SEGMENT)}
+        return now != {segment.name: set(segment.dead) for segment in self._manifest.segments}
