@@ -1,0 +1,61 @@
+"""`fastcoder-lsp play`: type into real files in the terminal and see the ghost text of the real server."""
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.cli.play.places import Place
+
+SERVER = [sys.executable, "-m", "fastcoder_lsp.cli.main", "serve"]
+"""The server that the editors start, from this very installation."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "play",
+        help="type in the terminal and see ghost text",
+        description="A small editor that talks to the real language server: type, see ghost text, Tab accepts it, and "
+        "the time of every answer is shown. Opens a sample workspace, or FILE; nothing is ever saved. Where the output "
+        "is no terminal, a short scripted session is played and printed instead.",
+        epilog="Example: fastcoder-lsp play src/app.py",
+    )
+    parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help="a file of yours, opened without saving")
+    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
+    parser.add_argument("--engine", help="what computes (default: auto)")
+    parser.add_argument("--script", action="store_true", help="play the scripted session in a terminal too")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Play; 0 when it went well."""
+    from fastcoder_lsp.cli.play.places import sample_place, user_place
+
+    place = sample_place() if arguments.file is None else user_place(arguments.file)
+    options = {name: value for name in ("model", "engine") if (value := getattr(arguments, name)) is not None}
+    if arguments.script or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        asyncio.run(_scripted(place, options))
+    else:
+        asyncio.run(_on_screen(place, options))
+    return 0
+
+
+async def _scripted(place: "Place", options: dict[str, object]) -> None:
+    from fastcoder_lsp.cli.play.script import play_script
+    from fastcoder_lsp.cli.play.session import Session
+
+    session = Session(place.files, lambda: None)
+    try:
+        await session.start(SERVER, place.root, options)
+        await play_script(session, place.steps)
+    finally:
+        await session.stop()
+
+
+async def _on_screen(place: "Place", options: dict[str, object]) -> None:
+    from fastcoder_lsp.cli.play.screen import Screen
+
+    await Screen(place).run(SERVER, options)

@@ -1,0 +1,189 @@
+"""The language client of `play`: the protocol's messages on one side, plain values on the other.
+
+Owns which methods are sent and how positions are written. Never decides when to ask: that is the session's.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastcoder_lsp import __version__
+from fastcoder_lsp.cli.play.rpc import METHOD_NOT_FOUND_CODE, Connection, Params, RequestFailedError, ServerGoneError
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.workspace.document import position_at
+from fastcoder_lsp.workspace.positions import Encoding, units_to_index
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What the server proposes: `text` replaces start…end (character offsets); `command` wants to be told of it."""
+
+    text: str
+    start: int
+    end: int
+    command: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the server has done since its start, and with what."""
+
+    model: str = ""
+    engine: str = ""
+    steps: int = 0
+    tokens: int = 0
+
+
+class Client:
+    """One server, one workspace.
+
+    Args:
+        on_status: the server's state, for the status line.
+        on_notice: a message meant for the user.
+        on_gone: the server ended by itself.
+    """
+
+    def __init__(
+        self,
+        on_status: Callable[[Status], None],
+        on_notice: Callable[[str], None],
+        on_gone: Callable[[ServerGoneError], None],
+    ) -> None:
+        self._on_status, self._on_notice = on_status, on_notice
+        self._connection = Connection(self._notified, self._requested, on_gone)
+        self._encoding = Encoding.UTF16
+        self._folders: list[dict[str, str]] = []
+        self._tells_work = True
+
+    async def start(self, command: Sequence[str], root: Path, options: Params) -> None:
+        """Start the server on a workspace; `options` are settings, as an editor's configuration holds them."""
+        self._folders = [{"uri": root.as_uri(), "name": root.name}]
+        await self._connection.open(command)
+        answer = await self._connection.request(
+            "initialize",
+            {
+                "processId": os.getpid(),
+                "clientInfo": {"name": "fastcoder-lsp play", "version": __version__},
+                "rootUri": root.as_uri(),
+                "workspaceFolders": self._folders,
+                "initializationOptions": options,
+                "capabilities": {
+                    "general": {"positionEncodings": [Encoding.UTF32.value, Encoding.UTF16.value]},
+                    "textDocument": {"synchronization": {}, "inlineCompletion": {}},
+                    "window": {"workDoneProgress": True, "showMessage": {}},
+                    "workspace": {"configuration": True, "workspaceFolders": True},
+                },
+            },
+        )
+        self._encoding = Encoding(answer["capabilities"].get("positionEncoding", Encoding.UTF16.value))
+        self._connection.notify("initialized", {})
+
+    async def stop(self) -> None:
+        """End the server."""
+        await self._connection.close()
+
+    def open(self, uri: str, language: str, version: int, text: str) -> None:
+        """A document is in the editor now."""
+        document = {"uri": uri, "languageId": language, "version": version, "text": text}
+        self._connection.notify("textDocument/didOpen", {"textDocument": document})
+
+    def change(self, uri: str, version: int, before: str, after: str) -> None:
+        """A document changed; only what differs is sent."""
+        start, end, text = difference(before, after)
+        change = {"range": {"start": self._position(before, start), "end": self._position(before, end)}, "text": text}
+        self._connection.notify(
+            "textDocument/didChange",
+            {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]},
+        )
+
+    async def suggest(self, uri: str, text: str, offset: int, *, invoked: bool) -> Suggestion | None:
+        """What belongs at `offset`. Cancelling the call cancels the request at the server."""
+        answer = await self._connection.request(
+            "textDocument/inlineCompletion",
+            {
+                "textDocument": {"uri": uri},
+                "position": self._position(text, offset),
+                "context": {"triggerKind": 1 if invoked else 2},
+            },
+        )
+        items = answer["items"] if isinstance(answer, dict) else answer or []
+        if not items:
+            return None
+        item = items[0]
+        place = item.get("range")
+        start, end = (self._offset(text, place[edge]) for edge in ("start", "end")) if place else (offset, offset)
+        insert = item["insertText"]
+        return Suggestion(insert if isinstance(insert, str) else insert["value"], start, end, item.get("command"))
+
+    async def accepted(self, suggestion: Suggestion) -> None:
+        """Tell the server, where it asked to be told."""
+        if suggestion.command is not None:
+            told = {key: suggestion.command[key] for key in ("command", "arguments") if key in suggestion.command}
+            await self._connection.request("workspace/executeCommand", told)
+
+    async def work(self) -> Work:
+        """What the server has done so far; all zero where it does not tell."""
+        if not self._tells_work:
+            return Work()
+        try:
+            answer = await self._connection.request("fastcoder/stats")
+        except RequestFailedError as error:
+            if error.code != METHOD_NOT_FOUND_CODE:
+                raise
+            self._tells_work = False
+            return Work()
+        known = {name: answer[name] for name in ("model", "engine", "steps", "tokens") if name in answer}
+        return Work(**known)
+
+    def _position(self, text: str, offset: int) -> dict[str, int]:
+        position = position_at(text, offset, self._encoding)
+        return {"line": position.line, "character": position.character}
+
+    def _offset(self, text: str, position: Mapping[str, int]) -> int:
+        lines = text.split("\n")
+        line = min(position["line"], len(lines) - 1)
+        index = units_to_index(lines[line], position["character"], self._encoding)
+        return sum(map(len, lines[:line])) + line + index
+
+    def _notified(self, method: str, params: Params) -> None:
+        if method == "fastcoder/status":
+            status = Status(
+                params["state"], params.get("percent"), params.get("message") or "", params.get("hint") or ""
+            )
+            self._on_status(status)
+        elif method == "window/showMessage":
+            self._on_notice(params["message"])
+
+    def _requested(self, method: str, params: Params) -> object:
+        """Answers to the server's requests; what is not known is refused."""
+        if method == "workspace/configuration":
+            return [None] * len(params.get("items", ()))  # everything was said in the initialization options
+        if method == "workspace/workspaceFolders":
+            return self._folders
+        if method == "window/showMessageRequest":
+            self._on_notice(params["message"])
+            return None
+        if method in ("client/registerCapability", "client/unregisterCapability", "window/workDoneProgress/create"):
+            return None
+        raise NotImplementedError
+
+
+def difference(before: str, after: str) -> tuple[int, int, str]:
+    """(start, end, text): replacing start…end of `before` by `text` gives `after`."""
+    start = _common(before, after)
+    kept = _common(before[start:][::-1], after[start:][::-1])
+    return start, len(before) - kept, after[start : len(after) - kept]
+
+
+def _common(first: str, second: str) -> int:
+    """Length of the common prefix: by halving, because comparing slices is much faster than comparing characters."""
+    low, high = 0, min(len(first), len(second))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if first[low:middle] == second[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

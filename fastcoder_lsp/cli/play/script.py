@@ -1,0 +1,123 @@
+"""The session where nobody sits: types a few lines, asks, accepts, and prints each step.
+
+Owns what is printed. Asks nothing; everything goes through the same session and server as the full-screen editor.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Sequence
+
+from fastcoder_lsp.cli.play.sample import Step
+from fastcoder_lsp.cli.play.session import OpenFile, Session
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.errors import FastcoderError
+
+LINES_ABOVE = 3
+READY_S = 300.0
+"""A model that is converted for the first time may take a minute; silence for longer than this is a failure."""
+
+
+class NothingSuggestedError(FastcoderError):
+    """The server answered, but never with text."""
+
+
+async def play_script(session: Session, steps: Sequence[Step]) -> None:
+    """Play `steps`, printing each.
+
+    Raises:
+        FastcoderError: the server failed, or nothing at all was suggested.
+    """
+    started = time.perf_counter()
+    shown = 0
+    for number, step in enumerate(steps, 1):
+        shown += await _play_step(session, number, step)
+    if not shown:
+        raise NothingSuggestedError(
+            f"nothing was suggested in {len(steps)} places", "Ask why: fastcoder-lsp doctor makes one timed completion."
+        )
+    times = sorted(answer.ms for answer in session.answers)
+    print(
+        f"{shown} of {len(steps)} places got a suggestion; answers took {times[len(times) // 2]:.0f} ms at the median; "
+        f"{time.perf_counter() - started:.1f} s in all."
+    )
+
+
+async def _play_step(session: Session, number: int, step: Step) -> bool:
+    """Type, ask, type into the suggestion, accept; whether there was one."""
+    file = next(file for file in session.files if file.name == step.file)
+    session.show(file)
+    cursor = file.text.index(step.after) + len(step.after)
+    session.moved(cursor)
+    await _replace(session, step.drops, step.typed)
+    line = file.text.count("\n", 0, file.cursor) + 1
+    print(f"{number}. {file.name}:{line}   typed {step.typed.strip()!r}")
+    ghost = _ghost_text(session)
+    if not ghost:
+        print(f"{_listing(file, '')}   nothing suggested, {_cost(session)}\n")
+        return False
+    print(f"{_listing(file, ghost)}   {_cost(session)}")
+    if len(ghost) > step.letters > 0:
+        letters = ghost[: step.letters]
+        await _replace(session, 0, letters)
+        ghost = _ghost_text(session)
+        print(f"   typed on {letters!r}: the rest is {'kept' if ghost else 'gone'}, {_cost(session)}")
+    if ghost:
+        lines = ghost.count("\n") + 1
+        session.edited(*session.accept())
+        session.dismiss()
+        print(f"   accepted: {lines} line{'s' * (lines > 1)}\n")
+    return True
+
+
+def _ghost_text(session: Session) -> str:
+    return session.ghost.text if session.ghost is not None else ""
+
+
+async def _replace(session: Session, drops: int, text: str) -> None:
+    """Put `text` in the place of the `drops` characters behind the cursor and wait for the answer."""
+    file = session.current
+    session.edited(file.text[: file.cursor] + text + file.text[file.cursor + drops :], file.cursor + len(text))
+    await _answered(session)
+
+
+async def _answered(session: Session) -> None:
+    """Wait for the answer; loading is shown where a person looks."""
+    answered = asyncio.create_task(session.answered())
+    seen: Status | None = None
+    quiet_since = time.perf_counter()
+    while not answered.done():
+        await asyncio.wait([answered], timeout=0.1)
+        if session.status != seen:
+            seen, quiet_since = session.status, time.perf_counter()
+            _show_loading(seen)
+        if time.perf_counter() - quiet_since > READY_S:
+            raise FastcoderError(f"the server has not answered for {READY_S:.0f} s", "Try: fastcoder-lsp doctor")
+    if session.status.state == "error":
+        raise FastcoderError(session.status.message or "the server reports an error", session.status.hint)
+
+
+def _show_loading(status: Status) -> None:
+    if sys.stderr.isatty():
+        loading = f"{status.message} {status.percent or 0} %" if status.state == "loading" else ""
+        print(f"\r\033[K{loading}", end="", file=sys.stderr, flush=True)
+
+
+def _cost(session: Session) -> str:
+    """The last answer's time and work, in words."""
+    answer = session.answers[-1]
+    work = f" · {answer.tokens} tokens · {answer.steps} steps" if answer.steps else " · without the model"
+    return f"{answer.ms:.{0 if answer.ms >= 10 else 1}f} ms{work if session.work.model else ''}"
+
+
+def _listing(file: OpenFile, ghost: str) -> str:
+    """The lines above the cursor and the ghost text, which stands between marks."""
+    marked = f"{file.text[: file.cursor]}«{ghost}»" if ghost else f"{file.text[: file.cursor]}▏"
+    lines = f"{marked}{file.text[file.cursor :].partition(chr(10))[0]}".split("\n")
+    cursor_line = file.text.count("\n", 0, file.cursor)
+    first = max(cursor_line - LINES_ABOVE, 0)
+    last = len(lines)
+    return "".join(
+        f"   {number + 1 if number <= cursor_line else '':>4} │ {line}\n"
+        for number, line in zip(range(first, last), lines[first:last], strict=True)
+    )

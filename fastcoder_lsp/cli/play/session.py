@@ -1,0 +1,180 @@
+"""What an editor does around ghost text: tells the server of every change, asks, cancels what is outdated, accepts.
+
+Owns the open files' texts and cursors, the ghost text, the server's state and the times of its answers. Nothing here
+waits: each answer arrives in a task of its own. The screen and the scripted session both stand on it.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fastcoder_lsp.cli.play.client import Client, Work
+from fastcoder_lsp.cli.play.ghost import Ghost, ghost_of
+from fastcoder_lsp.cli.play.rpc import RequestFailedError, ServerGoneError
+from fastcoder_lsp.completion.status import Status
+
+OUTDATED_CODES = frozenset({-32800, -32801, -32802})
+"""Request cancelled, content modified, server cancelled: errors that tell the user nothing."""
+
+
+@dataclass(slots=True)
+class OpenFile:
+    r"""A file in the editor: `text` has `\n` line ends only and is never written back; `name` is for people."""
+
+    name: str
+    path: Path
+    language: str
+    text: str
+    cursor: int
+    version: int = 1
+    original: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.original = self.text
+
+    @property
+    def uri(self) -> str:
+        """How the server knows it."""
+        return self.path.as_uri()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer of the server: milliseconds as the client saw them, and the model's work, where there was any."""
+
+    ms: float
+    tokens: int
+    steps: int
+
+
+class Session:
+    """The open files and their server.
+
+    Args:
+        files: at least one; the first is shown.
+        on_change: called when anything but the texts changed: ghost text, status, an answer.
+    """
+
+    def __init__(self, files: list[OpenFile], on_change: Callable[[], None]) -> None:
+        self.files, self.current = files, files[0]
+        self.ghost: Ghost | None = None
+        self.status = Status("starting")
+        self.work = Work()
+        self.notice = ""
+        self.answers: deque[Answer] = deque(maxlen=200)
+        self.gone: ServerGoneError | None = None
+        self._on_change = on_change
+        self._client = Client(self._take_status, self._take_notice, self._take_end)
+        self._asking: asyncio.Task[None] | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def start(self, command: list[str], root: Path, options: dict[str, object]) -> None:
+        """Start the server and open the files in it."""
+        await self._client.start(command, root, options)
+        for file in self.files:
+            self._client.open(file.uri, file.language, file.version, file.text)
+
+    async def stop(self) -> None:
+        """End the server; waits until it is gone."""
+        self.dismiss()
+        await asyncio.gather(*self._telling, return_exceptions=True)
+        await self._client.stop()
+
+    def show(self, file: OpenFile) -> None:
+        """Another file is in view."""
+        self.dismiss()
+        self.current = file
+
+    def edited(self, text: str, cursor: int) -> None:
+        """The text changed: the server is told and asked; what is left of the ghost text stays in the meantime."""
+        file = self.current
+        before, was_at, file.text, file.cursor = file.text, file.cursor, text, cursor
+        file.version += 1
+        inserted = text[was_at:cursor]
+        typed = inserted and before[:was_at] + inserted + before[was_at:] == text
+        self.ghost = self.ghost.after_typing(inserted) if self.ghost is not None and typed else None
+        if self.gone is None:
+            self._client.change(file.uri, file.version, before, text)
+            self.ask(invoked=False)
+
+    def moved(self, cursor: int) -> None:
+        """The cursor is elsewhere and the text is not changed: ghost text belonged to the old place."""
+        if cursor != self.current.cursor:
+            self.current.cursor = cursor
+            self.dismiss()
+
+    def dismiss(self) -> None:
+        """Show nothing, and want nothing more."""
+        self.ghost = None
+        if self._asking is not None:
+            self._asking.cancel()
+
+    def ask(self, *, invoked: bool) -> None:
+        """Ask for ghost text at the cursor; a request that is still open is cancelled."""
+        if self._asking is not None:
+            self._asking.cancel()
+        if self.gone is None:
+            self._asking = asyncio.create_task(self._ask(invoked=invoked))
+
+    async def answered(self) -> None:
+        """Wait for the open request, if there is one."""
+        if self._asking is not None:
+            await asyncio.wait([self._asking])
+
+    def accept(self) -> tuple[str, int]:
+        """The text and cursor with the ghost text accepted, for the caller to put in; the server is told."""
+        assert self.ghost is not None
+        task = asyncio.create_task(self._tell_accepted(self.ghost))
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
+        return self.ghost.accept(self.current.text, self.current.cursor)
+
+    def accept_word(self) -> tuple[str, int]:
+        """The same with one word of it."""
+        assert self.ghost is not None
+        word = self.ghost.word()
+        if word == self.ghost.text:
+            return self.accept()
+        text, cursor = self.current.text, self.current.cursor
+        return text[:cursor] + word + text[cursor:], cursor + len(word)
+
+    async def _ask(self, *, invoked: bool) -> None:
+        file, version, started = self.current, self.current.version, time.perf_counter()
+        try:
+            suggestion = await self._client.suggest(file.uri, file.text, file.cursor, invoked=invoked)
+            ms = (time.perf_counter() - started) * 1e3
+            if file is not self.current or version != file.version:
+                return
+            self.ghost = ghost_of(suggestion, file.text, file.cursor)
+            self._on_change()
+            before, self.work = self.work, await self._client.work()
+        except RequestFailedError as error:
+            if error.code not in OUTDATED_CODES:
+                self.notice = error.message
+        except ServerGoneError:
+            return
+        else:
+            self.answers.append(Answer(ms, self.work.tokens - before.tokens, self.work.steps - before.steps))
+        self._on_change()
+
+    async def _tell_accepted(self, ghost: Ghost) -> None:
+        try:
+            await self._client.accepted(ghost.suggestion)
+        except (RequestFailedError, ServerGoneError) as error:
+            self.notice = error.message
+
+    def _take_status(self, status: Status) -> None:
+        self.status = status
+        self._on_change()
+
+    def _take_notice(self, message: str) -> None:
+        self.notice = message
+        self._on_change()
+
+    def _take_end(self, gone: ServerGoneError) -> None:
+        self.gone, self.ghost = gone, None
+        self.status = Status("error", message=gone.message, hint=gone.hint)
+        self._on_change()
