@@ -7,6 +7,7 @@ at \f, U+2028 and others). Never reads a file, and never trusts a position: what
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.workspace.positions import Encoding, Position, index_to_units, units_to_index
@@ -31,9 +32,9 @@ class Document:
     are kept, and a position means the same in both. There is one line more than there are ends.
     """
 
-    def __init__(self, uri: str, path: str | None, language: str, version: int, text: str) -> None:
+    def __init__(self, uri: str, file: Path | None, language: str, version: int, text: str) -> None:
         self.uri = uri
-        self.path = path
+        self.file = file
         self.language = language
         self.version = version
         self._lines, self._ends = _split(_paired(text))
@@ -69,7 +70,14 @@ class Document:
     def snapshot(self, neighbours: tuple[str, ...] = ()) -> Snapshot:
         """What slow work may read; the same object until the document or its neighbours change."""
         if self._snapshot is None or self._snapshot.neighbours != neighbours:
-            self._snapshot = Snapshot(self.uri, self.path, self.language, self.version, self.clean_text, neighbours)
+            self._snapshot = Snapshot(
+                uri=self.uri,
+                path=str(self.file) if self.file else None,
+                language=self.language,
+                version=self.version,
+                text=self.clean_text,
+                neighbours=neighbours,
+            )
         return self._snapshot
 
     def offset_at(self, position: Position, encoding: Encoding) -> int:

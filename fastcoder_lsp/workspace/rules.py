@@ -78,20 +78,19 @@ class ReadingRules:
                 content = file.read(self._settings.read_max_file_bytes + 1)
         except OSError:
             return Reason.UNREADABLE
-        if len(content) > self._settings.read_max_file_bytes:
-            return Reason.TOO_LARGE
         if b"\0" in content[:_BINARY_PROBE]:
             return Reason.BINARY
         try:
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
             return Reason.BINARY
-        return self.text_reason(text) or text
+        return self.size_reason(len(content), max(map(len, text.replace("\r", "\n").split("\n")))) or text
 
-    def text_reason(self, text: str) -> Reason | None:
-        """Why a text must not be used, by what is in it."""
-        longest = max(map(len, text.replace("\r", "\n").split("\n")))
-        return Reason.LONG_LINES if longest > self._settings.read_max_line_length else None
+    def size_reason(self, size: int, longest_line: int) -> Reason | None:
+        """Why a text of this size must not be used, open documents included."""
+        if size > self._settings.read_max_file_bytes:
+            return Reason.TOO_LARGE
+        return Reason.LONG_LINES if longest_line > self._settings.read_max_line_length else None
 
     def may_complete(self, path: Path | None, language: str) -> Reason | None:
         """Why there must be no suggestions in an open document, by its names; `path` is None for an untitled one."""

@@ -1,0 +1,74 @@
+"""`fastcoder-lsp serve`: the language server on stdin and stdout, as editors start it."""
+
+import argparse
+import os
+import sys
+from typing import BinaryIO, Final
+
+_GRACE_S: Final = 2.0
+_SWITCH_INTERVAL_S: Final = 0.0005
+"""How long the worker may keep Python to itself while a message waits; the default of 5 ms would be felt in typing."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "serve",
+        help="the language server, as editors start it",
+        description="Speak the Language Server Protocol on stdin and stdout. Editors start this; docs/settings.md "
+        "lists the settings that they may send. It downloads nothing: `fastcoder-lsp model pull` does.",
+        epilog="Example: fastcoder-lsp serve --log-file ~/fastcoder.log",
+    )
+    parser.add_argument("--stdio", action="store_true", help="accepted for editors that pass it; there is no other way")
+    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (stronger than the setting)")
+    parser.add_argument("--engine", help="what computes (stronger than the setting)")
+    parser.add_argument("--log-file", metavar="FILE", help="write a log, with the times of every request")
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="how much is logged")
+    parser.add_argument("--clientProcessId", type=int, metavar="PID", help=argparse.SUPPRESS)
+    parser.add_argument("--debug", action="store_true", help="offer the request fastcoder/debug/text, for tests")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until the client goes."""
+    stdin, stdout = take_wire()
+    from fastcoder_lsp.completion.runtime import load_runtime
+    from fastcoder_lsp.config import Layer, resolve
+    from fastcoder_lsp.errors import UsageError
+    from fastcoder_lsp.lsp.logs import flush
+    from fastcoder_lsp.lsp.server import Options, serve
+
+    chosen = {
+        "model": arguments.model,
+        "engine": arguments.engine,
+        "log.file": arguments.log_file,
+        "log.level": arguments.log_level,
+    }
+    settings = {name: value for name, value in chosen.items() if value is not None}
+    _, problems = resolve([Layer("command line", settings, trusted=True)])
+    if problems:
+        raise UsageError(str(problems[0]), "See: fastcoder-lsp serve --help")
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    code = serve(stdin, stdout, load_runtime, Options(settings, debug=arguments.debug))
+    flush()
+    leave(code)
+    return code
+
+
+def take_wire() -> tuple[BinaryIO, BinaryIO]:
+    """The real stdin and stdout, for the protocol alone.
+
+    From here on whatever prints, in Python or in C, prints to stderr, and child processes get no input.
+    """
+    stdin, stdout = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return stdin, stdout
+
+
+def leave(code: int) -> None:
+    """End the process now: a thread that still computes must neither hold it nor crash on the way out."""
+    os._exit(code)

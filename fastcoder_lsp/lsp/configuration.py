@@ -1,0 +1,85 @@
+"""The settings of a session: layers from every place they come from, resolved for each workspace folder.
+
+Owns which layer is stronger and which is trusted. Asks nobody: the handlers hand in what client and files say.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fastcoder_lsp.config import Layer, Problem, Settings, resolve, specs
+from fastcoder_lsp.workspace.folders import Folder, read_settings_file
+
+SECTION = "fastcoder"
+
+
+class Configuration:
+    """Settings by folder.
+
+    From weak to strong: the folder's `fastcoder.toml`, `initializationOptions`, `workspace/configuration`,
+    `workspace/didChangeConfiguration`, the command line.
+
+    Args:
+        command_line: values of `serve`'s own options.
+    """
+
+    def __init__(self, command_line: Mapping[str, Any]) -> None:
+        self._command_line = Layer("command line", command_line, trusted=True)
+        self._initial: list[Layer] = []
+        self._pulled: dict[str | None, Layer] = {}
+        self._pushed: list[Layer] = []
+        self._files: dict[str, Layer] = {}
+        self._settings: dict[str | None, Settings] = {None: Settings()}
+        self._refused: list[Problem] = []
+
+    def settings(self, folder: Folder | None = None) -> Settings:
+        """The settings that hold in `folder`; without one, those of the session (model, engine, log)."""
+        return self._settings.get(folder.uri if folder else None, self._settings[None])
+
+    def set_initial(self, options: object) -> None:
+        """`initializationOptions`: the user's own; the key `client` describes the client and is read elsewhere."""
+        values = self._table(options, "initializationOptions")
+        ours = self._table(values.get(SECTION, values), "initializationOptions")
+        settings = {name: value for name, value in ours.items() if name != "client"}
+        self._initial = [Layer("initializationOptions", settings, trusted=True)]
+
+    def set_pulled(self, folder_uri: str | None, values: object, *, trusted: bool) -> None:
+        """The answer to `workspace/configuration` (section `fastcoder`) for a folder, or for no folder."""
+        layer = Layer("workspace/configuration", self._table(values, "workspace/configuration"), trusted=trusted)
+        self._pulled[folder_uri] = layer
+
+    def set_pushed(self, values: object, *, trusted: bool) -> None:
+        """`didChangeConfiguration`: our section, or else what bears one of our names among others' settings."""
+        everything = self._table(values, "didChangeConfiguration")
+        heads = {name.partition(".")[0] for name in specs()}
+        ours = everything.get(SECTION, {name: v for name, v in everything.items() if name.partition(".")[0] in heads})
+        table = self._table(ours, "didChangeConfiguration")
+        self._pushed = [Layer("didChangeConfiguration", table, trusted=trusted)]
+
+    def resolve(self, folders: Iterable[Folder]) -> tuple[Problem, ...]:
+        """Work the layers out anew, reading the folders' files; returns every value that was not taken, each once."""
+        problems = dict.fromkeys(self._refused)
+        self._settings = {}
+        for folder in (None, *folders):
+            layers = self._folder_layers(folder, problems) if folder else self._session_layers()
+            self._settings[folder.uri if folder else None], refused = resolve(layers)
+            problems |= dict.fromkeys(refused)
+        return tuple(problems)
+
+    def _session_layers(self) -> list[Layer]:
+        pulled = [self._pulled[None]] if None in self._pulled else []
+        return [*self._initial, *pulled, *self._pushed, self._command_line]
+
+    def _folder_layers(self, folder: Folder, problems: dict[Problem, None]) -> list[Layer]:
+        file, problem = read_settings_file(folder)
+        if problem is not None:
+            problems[problem] = None
+        pulled = [self._pulled[uri] for uri in (None, folder.uri) if uri in self._pulled]
+        return [*([file] if file else []), *self._initial, *pulled, *self._pushed, self._command_line]
+
+    def _table(self, values: object, origin: str) -> Mapping[str, Any]:
+        """`values` as a table; what is none is reported at the next `resolve`."""
+        if isinstance(values, dict):
+            return values
+        if values is not None:
+            self._refused.append(Problem(origin, "settings", "must be a table of names and values"))
+        return {}

@@ -1,0 +1,36 @@
+"""Between the protocol's types and ours."""
+
+from collections.abc import Sequence
+
+from lsprotocol import types
+
+from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.workspace.document import Document, Edit, position_at
+from fastcoder_lsp.workspace.positions import Encoding, Position
+from fastcoder_lsp.workspace.uris import path_of
+
+
+def position_of(position: types.Position) -> Position:
+    """The protocol's position as ours."""
+    return Position(position.line, position.character)
+
+
+def range_of(snapshot: Snapshot, start: int, end: int, encoding: Encoding) -> types.Range:
+    """start…end of a snapshot's text, in the document's own positions."""
+    first, last = (position_at(snapshot.text, offset, encoding) for offset in (start, end))
+    return types.Range(types.Position(first.line, first.character), types.Position(last.line, last.character))
+
+
+def document_of(item: types.TextDocumentItem) -> Document:
+    """A document that the client opened."""
+    return Document(item.uri, path_of(item.uri), str(item.language_id), item.version, item.text)
+
+
+def edits_of(changes: Sequence[types.TextDocumentContentChangeEvent]) -> list[Edit]:
+    """The client's edits, in the order in which they are made."""
+    return [
+        Edit(change.text, position_of(change.range.start), position_of(change.range.end))
+        if isinstance(change, types.TextDocumentContentChangePartial)
+        else Edit(change.text)
+        for change in changes
+    ]

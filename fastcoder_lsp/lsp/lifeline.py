@@ -1,0 +1,29 @@
+"""Whether the client's process still lives: some editors die without a word and leave our input open."""
+
+import asyncio
+from typing import Final
+
+import psutil
+
+_INTERVAL_S: Final = 1.0
+
+
+async def wait_until_gone(process_id: int) -> None:
+    """Return once the process has ended; never, if it cannot be seen (the client in another container)."""
+    try:
+        process = psutil.Process(process_id)
+    except psutil.Error:
+        await asyncio.Event().wait()
+        return
+    while _lives(process):  # noqa: ASYNC110 - nothing tells us when another process ends
+        await asyncio.sleep(_INTERVAL_S)
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Whether it is the same process (ids are used again), and no zombie."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:
+        return True

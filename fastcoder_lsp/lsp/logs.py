@@ -1,0 +1,52 @@
+"""Where the log goes: stderr, and a file where one is asked for; never stdout, which is the wire."""
+
+import contextlib
+import logging
+import sys
+from pathlib import Path
+
+PACKAGE = "fastcoder_lsp"
+_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+
+
+def configure_logging(file: str, level: str) -> None:
+    """Log from `level` on, to `file` too; warnings and errors go to stderr in any case.
+
+    Called again with other values it replaces what it set before. A file that cannot be written is reported to stderr.
+    """
+    log = logging.getLogger(PACKAGE)
+    wanted = _describe(file, level)
+    if getattr(next(iter(log.handlers), None), "name", None) == wanted:
+        return
+    for handler in tuple(log.handlers):
+        log.removeHandler(handler)
+        handler.close()
+    log.setLevel(level.upper())
+    log.propagate = False
+    to_stderr = logging.StreamHandler(sys.stderr)
+    to_stderr.setLevel(max(logging.WARNING, log.level) if file else log.level)
+    _add(log, to_stderr, wanted)
+    if file:
+        try:
+            path = Path(file).expanduser()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _add(log, logging.FileHandler(path, encoding="utf-8", errors="backslashreplace"), wanted)
+        except OSError as error:
+            log.warning("the log file %s cannot be written: %s", file, error.strerror)
+
+
+def flush() -> None:
+    """Everything logged so far is on the disk."""
+    for handler in logging.getLogger(PACKAGE).handlers:
+        with contextlib.suppress(OSError, ValueError):  # stderr may be gone with the client
+            handler.flush()
+
+
+def _describe(file: str, level: str) -> str:
+    return f"{file}|{level}"
+
+
+def _add(log: logging.Logger, handler: logging.Handler, name: str) -> None:
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    handler.name = name
+    log.addHandler(handler)

@@ -1,0 +1,99 @@
+"""From a place in an open document to a question for the service, and from its answer to what an editor inserts.
+
+Shared by inline completion and the completion menu; owns the checks that both need.
+"""
+
+import logging
+from dataclasses import dataclass
+
+from lsprotocol import types
+
+from fastcoder_lsp.core import Completion, CompletionRequest, SelectedCompletion, Snapshot
+from fastcoder_lsp.lsp.convert import position_of, range_of
+from fastcoder_lsp.lsp.session import Session
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """What is shown: `text` replaces `range`, which lies on one line. `accept` is run by the editor on accepting it."""
+
+    text: str
+    range: types.Range
+    start: int
+    accept: types.Command
+
+
+def question(
+    session: Session,
+    uri: str,
+    position: types.Position,
+    *,
+    invoked: bool,
+    selected: types.SelectedCompletionInfo | None = None,
+) -> CompletionRequest | None:
+    """The question at a place; None where nothing may be suggested."""
+    document = session.documents.get(uri)
+    snapshot = session.documents.snapshot(uri)
+    if document is None or snapshot is None:
+        return None
+    folder = session.folder_of(uri)
+    settings, rules = session.settings(folder), session.rules(folder)
+    reason = rules.may_complete(document.file, document.language) or rules.size_reason(
+        len(snapshot.text), document.longest_line()
+    )
+    if reason is not None or not settings.enabled:
+        logger.debug("nothing is suggested in %s: %s", uri, reason.value if reason else "off")
+        return None
+    encoding = session.client.encoding
+    entry = None
+    if selected is not None:
+        start, end = (
+            document.offset_at(position_of(at), encoding) for at in (selected.range.start, selected.range.end)
+        )
+        entry = SelectedCompletion(min(start, end), max(start, end), selected.text.replace("\r\n", "\n"))
+    return CompletionRequest(
+        snapshot=snapshot,
+        offset=document.offset_at(position_of(position), encoding),
+        invoked=invoked,
+        selected=entry,
+        max_tokens=settings.completion_max_tokens,
+    )
+
+
+def suggestion(session: Session, request: CompletionRequest, completion: Completion) -> Suggestion | None:
+    """What to show for an answer; None where there is nothing, or the document has changed since."""
+    snapshot, selected = request.snapshot, request.selected
+    if not completion.text or session.documents.snapshot(snapshot.uri) is not snapshot:
+        return None
+    if "\n" in snapshot.text[completion.start : completion.end]:
+        return None  # an editor draws no ghost text over several lines
+    if selected is not None and (
+        completion.start != selected.start
+        or not completion.text.startswith(selected.text)
+        or len(completion.text) == len(selected.text)
+    ):
+        return None  # the editor would show nothing but an extension of the selected entry
+    typed = snapshot.text[completion.start : request.offset]
+    inserted_from = request.offset if completion.text.startswith(typed) else completion.start
+    inserted = completion.text[inserted_from - completion.start :]
+    number = session.accepts.shown(snapshot.uri, snapshot.text, inserted_from, inserted)
+    return Suggestion(
+        text=completion.text,
+        range=range_of(snapshot, completion.start, completion.end, session.client.encoding),
+        start=completion.start,
+        accept=types.Command("Accepted", accept_command(session), arguments=[number]),
+    )
+
+
+def accept_command(session: Session) -> str:
+    """The name of the command that editors run on accepting."""
+    return f"fastcoder.accepted{session.client.command_suffix}"
+
+
+def log_spans(method: str, snapshot: Snapshot, completion: Completion) -> None:
+    """One line per request, times and counts only."""
+    if logger.isEnabledFor(logging.INFO):
+        spans = " ".join(f"{span}={ms:.1f}" for span, ms in completion.ms.items())
+        logger.info("%s version=%s finish=%s %s", method, snapshot.version, completion.finish, spans)

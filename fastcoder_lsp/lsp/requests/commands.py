@@ -1,0 +1,51 @@
+"""`workspace/executeCommand`: toggle, reload, stats, and the accept command that suggestions carry."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from lsprotocol import types
+
+from fastcoder_lsp.lsp.endpoint import INVALID_PARAMS, RpcError
+from fastcoder_lsp.lsp.requests.statistics import statistics
+from fastcoder_lsp.lsp.session import Session
+
+
+def execute_command(session: Session, params: types.ExecuteCommandParams) -> object:
+    """Run one of our commands; the client's suffix may be missing from its name."""
+    name = params.command.removesuffix(session.client.command_suffix)
+    command = _COMMANDS.get(name)
+    if command is None:
+        raise RpcError(INVALID_PARAMS, f"no such command: {params.command}")
+    return command(session, list(params.arguments or ()))
+
+
+def command_names(suffix: str) -> list[str]:
+    """The commands' names, made unique by the client's suffix."""
+    return [f"{name}{suffix}" for name in _COMMANDS]
+
+
+def _toggle(session: Session, _: list[Any]) -> object:
+    return {"enabled": session.toggle()}
+
+
+def _reload(session: Session, _: list[Any]) -> object:
+    session.reload()
+    return None
+
+
+def _stats(session: Session, _: list[Any]) -> object:
+    return statistics(session, None)
+
+
+def _accepted(session: Session, arguments: list[Any]) -> object:
+    if len(arguments) == 1 and isinstance(arguments[0], int):
+        session.accepts.commanded(arguments[0])
+    return None
+
+
+_COMMANDS: Final[Mapping[str, Callable[[Session, list[Any]], object]]] = {
+    "fastcoder.toggle": _toggle,
+    "fastcoder.reload": _reload,
+    "fastcoder.stats": _stats,
+    "fastcoder.accepted": _accepted,
+}

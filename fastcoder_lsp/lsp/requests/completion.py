@@ -1,0 +1,100 @@
+"""`textDocument/completion`: the same suggestions in the completion menu, for clients without ghost text.
+
+The menu waits for all servers, so the answer never takes longer than `popup.budget_ms`. The list is always incomplete:
+the client asks again at the next key.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable
+
+from lsprotocol import types
+
+from fastcoder_lsp.core import Completion, CompletionRequest
+from fastcoder_lsp.lsp.capabilities import offers_popup
+from fastcoder_lsp.lsp.requests.ask import Suggestion, log_spans, question, suggestion
+from fastcoder_lsp.lsp.session import Session
+from fastcoder_lsp.workspace.positions import index_to_units
+
+METHOD = "textDocument/completion"
+_WORD_BEFORE = re.compile(r"\w*\Z")
+_LABEL_LENGTH = 80
+
+
+def completion(
+    session: Session, params: types.CompletionParams
+) -> types.CompletionList | Awaitable[types.CompletionList]:
+    """The question is asked before the next message is read; the answer is awaited beside it."""
+    settings = session.settings(session.folder_of(params.text_document.uri))
+    if not offers_popup(session.client, popup=settings.popup_enabled):
+        return _menu([])
+    kind = params.context.trigger_kind if params.context else types.CompletionTriggerKind.Invoked
+    request = question(
+        session,
+        params.text_document.uri,
+        params.position,
+        invoked=False if session.client.inline_completion else kind is types.CompletionTriggerKind.Invoked,
+    )
+    if request is None:
+        return _menu([])
+    future = session.service.submit(request)
+    if future.done():
+        return _shown(session, request, future.result())
+    return _awaited(session, request, asyncio.wrap_future(future), settings.popup_budget_ms / 1e3)
+
+
+async def _awaited(
+    session: Session, request: CompletionRequest, answer: asyncio.Future[Completion], budget_s: float
+) -> types.CompletionList:
+    """At the deadline the menu is answered empty; the work goes on, so that the next key finds it done."""
+    try:
+        done, _ = await asyncio.wait({answer}, timeout=budget_s)
+    except asyncio.CancelledError:
+        answer.cancel()
+        raise
+    return _shown(session, request, answer.result()) if done else _menu([])
+
+
+def _shown(session: Session, request: CompletionRequest, answer: Completion) -> types.CompletionList:
+    log_spans(METHOD, request.snapshot, answer)
+    shown = suggestion(session, request, answer)
+    return _menu([] if shown is None else [_item(session, request, shown)])
+
+
+def _menu(items: list[types.CompletionItem]) -> types.CompletionList:
+    return types.CompletionList(is_incomplete=True, items=items)
+
+
+def _item(session: Session, request: CompletionRequest, shown: Suggestion) -> types.CompletionItem:
+    """Menus filter by the word before the cursor, so the item replaces that word, and begins with it."""
+    snapshot = request.snapshot
+    line = snapshot.text[snapshot.text.rfind("\n", 0, shown.start) + 1 : shown.start]
+    match = _WORD_BEFORE.search(line)
+    word = match.group() if match else ""
+    text = word + shown.text
+    start = types.Position(shown.range.start.line, shown.range.start.character - _units(session, word))
+    first, _, rest = text.partition("\n")
+    return types.CompletionItem(
+        label=first.strip()[:_LABEL_LENGTH] or text.strip().partition("\n")[0][:_LABEL_LENGTH],
+        kind=types.CompletionItemKind.Text,
+        detail="fastcoder",
+        documentation=_preview(session, snapshot.language, text) if rest else None,
+        filter_text=text,
+        sort_text="0",
+        insert_text_format=types.InsertTextFormat.PlainText,
+        insert_text_mode=types.InsertTextMode.AsIs,
+        text_edit=types.TextEdit(types.Range(start, shown.range.end), text),
+        command=shown.accept,
+    )
+
+
+def _units(session: Session, word: str) -> int:
+    return index_to_units(word, len(word), session.client.encoding)
+
+
+def _preview(session: Session, language: str, text: str) -> types.MarkupContent | str:
+    """The whole text, for the menu's side; a fence longer than any in the text keeps it code."""
+    if not session.client.markdown:
+        return text
+    fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0))
+    return types.MarkupContent(types.MarkupKind.Markdown, f"{fence}{language}\n{text}\n{fence}")

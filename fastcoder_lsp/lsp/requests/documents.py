@@ -1,0 +1,107 @@
+"""`textDocument/did…`, `notebookDocument/did…` and file renames: the server's copy follows the editor's."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from lsprotocol import types
+
+from fastcoder_lsp.lsp.convert import document_of, edits_of
+from fastcoder_lsp.lsp.session import Session
+from fastcoder_lsp.workspace.documents import Cell
+from fastcoder_lsp.workspace.folders import SETTINGS_FILE
+from fastcoder_lsp.workspace.uris import path_of
+
+logger = logging.getLogger(__name__)
+
+
+def did_open(session: Session, params: types.DidOpenTextDocumentParams) -> None:
+    """A document is shown."""
+    document = document_of(params.text_document)
+    session.documents.open(document)
+    session.document_opened(document.uri, document.clean_text)
+
+
+def did_change(session: Session, params: types.DidChangeTextDocumentParams) -> None:
+    """Edits were made; those of an unopened document have nothing to apply to."""
+    _change(session, params.text_document.uri, params.text_document.version, params.content_changes)
+
+
+def did_close(session: Session, params: types.DidCloseTextDocumentParams) -> None:
+    """A document is no longer shown."""
+    _close(session, params.text_document.uri)
+
+
+def did_save(session: Session, params: types.DidSaveTextDocumentParams) -> None:
+    """A settings file that is saved holds from now on."""
+    _settings_file_changed(session, [params.text_document.uri])
+
+
+def did_change_watched_files(session: Session, params: types.DidChangeWatchedFilesParams) -> None:
+    """Files changed outside the editor."""
+    _settings_file_changed(session, [change.uri for change in params.changes])
+
+
+def did_rename_files(session: Session, params: types.RenameFilesParams) -> None:
+    """Files or folders have new names; the client closes and opens what it shows of them."""
+    for renamed in params.files:
+        session.document_renamed(renamed.old_uri, renamed.new_uri)
+
+
+def notebook_did_open(session: Session, params: types.DidOpenNotebookDocumentParams) -> None:
+    """A notebook is shown; its cells are documents."""
+    session.documents.open_notebook(params.notebook_document.uri, _cells(params.notebook_document.cells))
+    for item in params.cell_text_documents:
+        did_open(session, types.DidOpenTextDocumentParams(item))
+
+
+def notebook_did_change(session: Session, params: types.DidChangeNotebookDocumentParams) -> None:
+    """Cells come, go, or are edited."""
+    cells = params.change.cells
+    if cells is None:
+        return
+    if cells.structure is not None:
+        array = cells.structure.array
+        uri = params.notebook_document.uri
+        session.documents.splice_cells(uri, array.start, array.delete_count, _cells(array.cells or ()))
+        for item in cells.structure.did_open or ():
+            did_open(session, types.DidOpenTextDocumentParams(item))
+        for closed in cells.structure.did_close or ():
+            _close(session, closed.uri)
+    for content in cells.text_content or ():
+        _change(session, content.document.uri, content.document.version, content.changes)
+
+
+def notebook_did_close(session: Session, params: types.DidCloseNotebookDocumentParams) -> None:
+    """A notebook is no longer shown, nor are its cells."""
+    session.documents.close_notebook(params.notebook_document.uri)
+    for cell in params.cell_text_documents:
+        _close(session, cell.uri)
+
+
+def _change(session: Session, uri: str, version: int, changes: Sequence[types.TextDocumentContentChangeEvent]) -> None:
+    document = session.documents.get(uri)
+    if document is None:
+        logger.debug("a change of a document that is not open: %s", uri)
+        return
+    if not session.accepts.awaits(uri):
+        document.edit(version, edits_of(changes), session.client.encoding)
+        return
+    for edit in edits_of(changes):  # an accept is one edit among several
+        document.edit(version, [edit], session.client.encoding)
+        session.accepts.changed(uri, document.clean_text)
+
+
+def _close(session: Session, uri: str) -> None:
+    if (closed := session.documents.close(uri)) is not None:
+        session.document_closed(uri, closed.clean_text)
+
+
+def _cells(cells: Sequence[types.NotebookCell]) -> list[Cell]:
+    return [Cell(cell.document, is_code=cell.kind is types.NotebookCellKind.Code) for cell in cells]
+
+
+def _settings_file_changed(session: Session, uris: Sequence[str]) -> None:
+    paths: list[PurePath | None] = [path_of(uri) for uri in uris]
+    if any(path is not None and path.name == SETTINGS_FILE for path in paths):
+        session.refresh()

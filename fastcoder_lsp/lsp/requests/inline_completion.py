@@ -1,0 +1,46 @@
+"""`textDocument/inlineCompletion`: ghost text."""
+
+import asyncio
+from collections.abc import Awaitable
+
+from lsprotocol import types
+
+from fastcoder_lsp.core import Completion, CompletionRequest
+from fastcoder_lsp.lsp.requests.ask import log_spans, question, suggestion
+from fastcoder_lsp.lsp.session import Session
+
+METHOD = "textDocument/inlineCompletion"
+
+
+def inline_completion(
+    session: Session, params: types.InlineCompletionParams
+) -> types.InlineCompletionList | Awaitable[types.InlineCompletionList]:
+    """The question is asked before the next message is read; the answer is awaited beside it."""
+    request = question(
+        session,
+        params.text_document.uri,
+        params.position,
+        invoked=params.context.trigger_kind is types.InlineCompletionTriggerKind.Invoked,
+        selected=params.context.selected_completion_info,
+    )
+    if request is None:
+        return types.InlineCompletionList([])
+    future = session.service.submit(request)
+    if future.done():
+        return _shown(session, request, future.result())
+    return _awaited(session, request, asyncio.wrap_future(future))
+
+
+async def _awaited(
+    session: Session, request: CompletionRequest, answer: asyncio.Future[Completion]
+) -> types.InlineCompletionList:
+    return _shown(session, request, await answer)
+
+
+def _shown(session: Session, request: CompletionRequest, completion: Completion) -> types.InlineCompletionList:
+    log_spans(METHOD, request.snapshot, completion)
+    shown = suggestion(session, request, completion)
+    if shown is None:
+        return types.InlineCompletionList([])
+    item = types.InlineCompletionItem(insert_text=shown.text, range=shown.range, command=shown.accept)
+    return types.InlineCompletionList([item])

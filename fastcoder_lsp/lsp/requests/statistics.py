@@ -1,0 +1,31 @@
+"""`fastcoder/stats`: what a statistics panel shows."""
+
+from dataclasses import asdict
+
+from fastcoder_lsp.lsp.session import Session
+
+
+def statistics(session: Session, _params: object) -> dict[str, object]:
+    """Counts, rates, percentiles and memory, as plain JSON."""
+    service, accepts = session.service.statistics(), session.accepts.counts()
+    counts = asdict(service)
+    prompt_tokens = service.prefilled + service.reused
+    return {
+        "model": counts.pop("model"),
+        "engine": counts.pop("engine"),
+        "ms": counts.pop("ms"),
+        "resident_bytes": counts.pop("resident_bytes"),
+        "suggestions": asdict(accepts),
+        "requests": counts,
+        "rates": {
+            "accepted": _share(accepts.accepted, accepts.shown),
+            "typed_through": _share(service.typed_through, service.requests),
+            "prompt_cache": _share(service.reused, prompt_tokens),
+        },
+        "open_documents": len(session.documents),
+    }
+
+
+def _share(part: int, whole: int) -> float | None:
+    """None where there is nothing to take a share of."""
+    return round(part / whole, 4) if whole else None

@@ -1,0 +1,56 @@
+"""The start of a session, and folders and settings that change while it runs."""
+
+import logging
+
+from lsprotocol import types
+
+from fastcoder_lsp.lsp.configuration import SECTION
+from fastcoder_lsp.lsp.endpoint import RpcError, background
+from fastcoder_lsp.lsp.session import Session
+
+logger = logging.getLogger(__name__)
+
+
+def initialized(session: Session, _: types.InitializedParams) -> None:
+    """The client takes notifications and requests from now on."""
+    session.reporter.open(session.client)
+    session.registrar.open()
+    pull_settings(session)
+
+
+def did_change_folders(session: Session, params: types.DidChangeWorkspaceFoldersParams) -> None:
+    """Folders were added or removed."""
+    added, removed = params.event.added, params.event.removed
+    session.folders.change(added=[folder.uri for folder in added], removed=[folder.uri for folder in removed])
+    session.refresh()
+    pull_settings(session)
+
+
+def did_change_configuration(session: Session, params: types.DidChangeConfigurationParams) -> None:
+    """The client sends settings, or (with null) says that they are to be asked for."""
+    if params.settings is not None:
+        session.configuration.set_pushed(params.settings, trusted=session.client.protects_machine_settings)
+        session.refresh()
+    pull_settings(session)
+
+
+def pull_settings(session: Session) -> None:
+    """Ask the client for its settings, for every folder and for none, where it can be asked."""
+    if session.client.configuration:
+        background(_pull(session), "workspace/configuration")
+
+
+async def _pull(session: Session) -> None:
+    scopes = [None, *(folder.uri for folder in session.folders)]
+    items = [types.ConfigurationItem(scope_uri=scope, section=SECTION) for scope in scopes]
+    try:
+        answer = await session.endpoint.call("workspace/configuration", types.ConfigurationParams(items))
+    except RpcError as error:
+        logger.warning("the client does not tell its settings: %s", error.message)
+        return
+    if not isinstance(answer, list):
+        logger.warning("the client's answer to workspace/configuration is no list")
+        return
+    for scope, values in zip(scopes, answer, strict=False):
+        session.configuration.set_pulled(scope, values, trusted=session.client.protects_machine_settings)
+    session.refresh()

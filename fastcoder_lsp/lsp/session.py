@@ -1,0 +1,169 @@
+"""One client's session: its documents, folders, settings, and the service that answers it.
+
+Owns the state that the handlers share, and what happens to all of it when settings or folders change. Lives on the
+event loop's thread; the service's worker reaches it only through `call_soon_threadsafe`.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from fastcoder_lsp.completion.runtime import Runtime
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.lsp.capabilities import offers_popup
+from fastcoder_lsp.lsp.client import Client
+from fastcoder_lsp.lsp.configuration import Configuration
+from fastcoder_lsp.lsp.endpoint import Endpoint
+from fastcoder_lsp.lsp.logs import configure_logging
+from fastcoder_lsp.lsp.registration import Registrar
+from fastcoder_lsp.lsp.status import Reporter
+from fastcoder_lsp.workspace.accepts import Accepts
+from fastcoder_lsp.workspace.documents import Documents
+from fastcoder_lsp.workspace.folders import Folder, Folders
+from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.uris import path_of
+
+logger = logging.getLogger(__name__)
+
+Load = Callable[[Settings, Progress], Runtime]
+RENAME_GRACE_S = 1.0
+"""A document that is closed and opened again under another name within this time, with the same text, was renamed."""
+
+
+class Session:
+    """What the server knows of one client.
+
+    Args:
+        endpoint: the connection.
+        client: what the client can do.
+        configuration: holds the layers that are known at the start.
+        folders: the workspace's folders.
+        load: makes a model ready, as settings say; called in the service's worker.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        client: Client,
+        configuration: Configuration,
+        folders: Folders,
+        load: Load,
+    ) -> None:
+        self.endpoint = endpoint
+        self.client = client
+        self.configuration = configuration
+        self.folders = folders
+        self.documents = Documents()
+        self.accepts = Accepts()
+        self.reporter = Reporter(endpoint)
+        self._load = load
+        self._loop = asyncio.get_running_loop()
+        self._rules: dict[str | None, ReadingRules] = {}
+        self._dropping: dict[str, tuple[str, asyncio.TimerHandle]] = {}
+        self._switched_off = False
+        self._resolve()
+        self._running = self.settings()
+        self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
+        self.service = CompletionService(partial(load, self._running), self._on_status, enabled=self._running.enabled)
+
+    def settings(self, folder: Folder | None = None) -> Settings:
+        """The settings that hold in a folder; without one, the session's."""
+        return self.configuration.settings(folder)
+
+    def wants_popup(self) -> bool:
+        """Whether the settings ask, in any folder, for suggestions in the completion menu too."""
+        return any(self.settings(folder).popup_enabled for folder in (None, *self.folders))
+
+    def folder_of(self, uri: str) -> Folder | None:
+        """The workspace folder that holds a document."""
+        return self.folders.holding(path_of(uri))
+
+    def rules(self, folder: Folder | None) -> ReadingRules:
+        """What may be read in a folder."""
+        return self._rules.get(folder.uri if folder else None, self._rules[None])
+
+    # What changes everything --------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Settings, settings files or folders may have changed: work out what holds now, and act on it."""
+        self._resolve()
+        settings = self.settings()
+        if _runtime_part(settings) != _runtime_part(self._running):
+            self.service.reload(partial(self._load, settings))
+        if settings.enabled != self._running.enabled:
+            self._switched_off = False
+            self.service.set_enabled(settings.enabled)
+        self._running = settings
+        self.registrar.offer_popup(wanted=self.wants_popup())
+
+    def toggle(self) -> bool:
+        """Switch completion off or on again, until the settings say otherwise; whether it is on now."""
+        self._switched_off = not self._switched_off if self._running.enabled else False
+        enabled = self._running.enabled and not self._switched_off
+        self.service.set_enabled(enabled)
+        return enabled
+
+    def reload(self) -> None:
+        """Read settings files anew and load the model again at the next request."""
+        self.refresh()
+        self.service.reload(partial(self._load, self._running))
+
+    def close(self) -> None:
+        """The session ends; the service may take a moment to stop."""
+        for _, timer in self._dropping.values():
+            timer.cancel()
+        self.service.shutdown()
+
+    # Documents that come and go -----------------------------------------------------------------------------------
+
+    def document_opened(self, uri: str, text: str) -> None:
+        """If a document with this text has just been closed, it was renamed: what is kept for it goes along."""
+        for old, (old_text, timer) in tuple(self._dropping.items()):
+            if old == uri or old_text == text:
+                timer.cancel()
+                del self._dropping[old]
+                if old != uri:
+                    self.service.document_renamed(old, uri)
+                return
+
+    def document_closed(self, uri: str, text: str) -> None:
+        """Drop what is kept for it, unless it turns out to be renamed."""
+        self.accepts.closed(uri)
+        self._dropping[uri] = (text, self._loop.call_later(RENAME_GRACE_S, self._drop, uri))
+
+    def document_renamed(self, old: str, new: str) -> None:
+        """The client says so: what is kept goes along, or would have gone already."""
+        dropping = self._dropping.pop(old, None)
+        if dropping is not None:
+            dropping[1].cancel()
+        self.service.document_renamed(old, new)
+
+    def _drop(self, uri: str) -> None:
+        del self._dropping[uri]
+        self.service.document_closed(uri)
+
+    # ------------------------------------------------------------------------------------------------------------
+
+    def _resolve(self) -> None:
+        for problem in self.configuration.resolve(self.folders):
+            self.reporter.notice(str(problem))
+        settings = self.settings()
+        configure_logging(settings.log_file, settings.log_level)
+        roots = self.folders.paths()
+        self._rules = {folder.uri: ReadingRules(roots, self.settings(folder)) for folder in self.folders}
+        self._rules[None] = ReadingRules(roots, settings)
+
+    def _on_status(self, status: Status) -> None:
+        """From any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody to tell
+            self._loop.call_soon_threadsafe(self.reporter.status, status)
+
+
+def _runtime_part(settings: Settings) -> tuple[object, ...]:
+    """What a loaded model was made from."""
+    return (settings.model, settings.engine, settings.threads, settings.context_tokens)

@@ -1,0 +1,71 @@
+"""What the user is told unasked: the status, progress while loading, one notice per problem.
+
+Owns the rule "one notice, then the log". Lives on the event loop's thread; `Status` values come in from anywhere
+through `Session`.
+"""
+
+import logging
+from typing import Final
+
+from lsprotocol import types
+
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.lsp.client import Client
+from fastcoder_lsp.lsp.endpoint import Endpoint
+from fastcoder_lsp.lsp.progress import LoadingProgress
+
+logger = logging.getLogger(__name__)
+
+STATUS_METHOD: Final = "fastcoder/status"
+
+
+class Reporter:
+    """Tells one client; silent until `open`, as the protocol wants it before `initialized`."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        self._client: Client | None = None
+        self._status = Status("starting")
+        self._noticed: set[str] = set()
+        self._waiting: list[tuple[str, types.MessageType]] = []
+        self._progress = LoadingProgress(endpoint)
+
+    def open(self, client: Client) -> None:
+        """The client takes notifications from now on."""
+        self._client = client
+        self._send_status()
+        for text, kind in self._waiting:
+            self._show(text, kind)
+        self._waiting.clear()
+
+    def status(self, status: Status) -> None:
+        """The service's state changed."""
+        self._status = status
+        if self._client is None:
+            return
+        self._send_status()
+        if self._client.progress:
+            self._progress.show(status)
+        if status.state == "error":
+            self.notice(f"{status.message}\n{status.hint}".strip(), types.MessageType.Error)
+
+    def notice(self, text: str, kind: types.MessageType = types.MessageType.Warning) -> None:
+        """Show `text` to the user, the first time; log it every time."""
+        logger.warning("%s", text)
+        if text in self._noticed:
+            return
+        self._noticed.add(text)
+        if self._client is None:
+            self._waiting.append((text, kind))
+        else:
+            self._show(text, kind)
+
+    def _show(self, text: str, kind: types.MessageType) -> None:
+        self._endpoint.notify("window/showMessage", types.ShowMessageParams(type=kind, message=f"fastcoder: {text}"))
+
+    def _send_status(self) -> None:
+        status = self._status
+        self._endpoint.notify(
+            STATUS_METHOD,
+            {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint},
+        )

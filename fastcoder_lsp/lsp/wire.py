@@ -1,0 +1,67 @@
+r"""Messages as bytes: `Content-Length` frames in, frames out.
+
+Owns framing and nothing about what a message means. Whatever bytes arrive, reading goes on at the next good header.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Final
+
+MAX_BODY: Final = 256 * 1024 * 1024
+"""A longer message is taken for a broken header: no editor sends one, and its length would be reserved in memory."""
+_MAX_HEADER_LINE: Final = 4096
+
+
+class BrokenMessageError(Exception):
+    """A body that is no JSON; its text says why, without the body."""
+
+
+def read_bodies(stream: BinaryIO) -> Iterator[bytes]:
+    """The bodies of all frames until the stream ends; what is no header is skipped line by line."""
+    length: int | None = None
+    while line := stream.readline(_MAX_HEADER_LINE):
+        if line.strip():
+            announced = _content_length(line)
+            length = length if announced is None else announced
+        elif length is not None:
+            body = stream.read(length)
+            if len(body) < length:
+                return
+            yield body
+            length = None
+
+
+def parse(body: bytes) -> Any:
+    """The JSON value of a body.
+
+    Raises:
+        BrokenMessageError: it is none.
+    """
+    try:
+        return json.loads(body.decode("utf-8", "surrogatepass"), object_hook=_clamp_position)
+    except (ValueError, RecursionError) as error:
+        raise BrokenMessageError(type(error).__name__) from error
+
+
+def frame(message: dict[str, Any]) -> bytes:
+    """One message, ready to be written."""
+    body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def _content_length(line: bytes) -> int | None:
+    name, colon, value = line.partition(b":")
+    digits = value.strip()
+    if not colon or name.strip().lower() != b"content-length" or not digits.isdigit() or len(digits) > 12:
+        return None
+    length = int(digits)
+    return length if length <= MAX_BODY else None
+
+
+def _clamp_position(value: dict[str, Any]) -> dict[str, Any]:
+    """Positions outside of what the protocol allows mean the nearest one: an edit lost would cost the whole text."""
+    if len(value) == 2 and "line" in value and "character" in value:
+        for key in ("line", "character"):
+            if isinstance(value[key], int | float) and not isinstance(value[key], bool) and value[key] == value[key]:
+                value[key] = int(min(max(value[key], 0), 2**31 - 1))
+    return value

@@ -1,0 +1,158 @@
+"""A client of our own on the bytes of the protocol: it can say what no decent client would, and counts every answer."""
+
+import asyncio
+import contextlib
+import json
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+Json = dict[str, Any]
+SCRIPTED = (sys.executable, "-m", "tests.lsp.scripted_server")
+WAIT_S = 30.0
+
+
+@dataclass
+class RawClient:
+    """One running server. `answers`: id → every answer that came for it; `told`: notifications in their order."""
+
+    process: Process
+    answers: dict[Any, list[Json]] = field(default_factory=dict)
+    answered_at: dict[Any, float] = field(default_factory=dict)
+    told: list[Json] = field(default_factory=list)
+    asked: list[Json] = field(default_factory=list)
+    settings: Any = None
+    stray: list[Json] = field(default_factory=list)
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _ids: int = 0
+
+    def send_bytes(self, data: bytes) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(data)
+
+    def send(self, message: Any) -> None:
+        body = json.dumps(message).encode()
+        self.send_bytes(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+    def notify(self, method: str, params: Any = None) -> None:
+        self.send({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def ask(self, method: str, params: Any = None) -> int:
+        """Send a request; its id."""
+        self._ids += 1
+        self.send({"jsonrpc": "2.0", "id": self._ids, "method": method, "params": params})
+        return self._ids
+
+    async def answer(self, request_id: Any) -> Json:
+        await self.until(lambda: request_id in self.answers)
+        return self.answers[request_id][0]
+
+    async def call(self, method: str, params: Any = None) -> Any:
+        """The result of a request; fails on an error."""
+        answer = await self.answer(self.ask(method, params))
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    async def until(self, holds: Any, wait_s: float = WAIT_S) -> None:
+        async with asyncio.timeout(wait_s):
+            while not holds():
+                self._changed.clear()
+                await self._changed.wait()
+
+    def statuses(self) -> list[str]:
+        return [message["params"]["state"] for message in self.told if message["method"] == "fastcoder/status"]
+
+    def notices(self) -> list[str]:
+        return [message["params"]["message"] for message in self.told if message["method"] == "window/showMessage"]
+
+    async def initialize(self, **more: Any) -> Json:
+        """The ordinary start; `more` replaces params of `initialize`."""
+        capabilities = {"textDocument": {"inlineCompletion": {}}}
+        params: Json = {"processId": None, "rootUri": None, "capabilities": capabilities} | more
+        result: Json = await self.call("initialize", params)
+        self.notify("initialized", {})
+        return result
+
+    def open(self, uri: str, text: str, language: str = "python", version: int = 1) -> None:
+        item = {"uri": uri, "languageId": language, "version": version, "text": text}
+        self.notify("textDocument/didOpen", {"textDocument": item})
+
+    def change(self, uri: str, version: int, changes: Sequence[Json]) -> None:
+        document = {"uri": uri, "version": version}
+        self.notify("textDocument/didChange", {"textDocument": document, "contentChanges": list(changes)})
+
+    def ask_inline(self, uri: str, line: int, character: int, **context: Any) -> int:
+        return self.ask(
+            "textDocument/inlineCompletion",
+            {
+                "textDocument": {"uri": uri},
+                "position": {"line": line, "character": character},
+                "context": {"triggerKind": 2} | context,
+            },
+        )
+
+    async def inline(self, uri: str, line: int, character: int, **context: Any) -> list[Json]:
+        answer = await self.answer(self.ask_inline(uri, line, character, **context))
+        items: list[Json] = answer["result"]["items"]
+        return items
+
+    async def text(self, uri: str) -> Json:
+        copy: Json = await self.call("fastcoder/debug/text", {"uri": uri})
+        return copy
+
+    async def leave(self) -> int:
+        """The orderly end; the exit code."""
+        await self.call("shutdown")
+        self.notify("exit")
+        return await asyncio.wait_for(self.process.wait(), WAIT_S)
+
+    async def read(self) -> None:
+        """Take in messages until the server ends."""
+        assert self.process.stdout is not None
+        while header := await self.process.stdout.readline():
+            length = int(header.removeprefix(b"Content-Length: "))
+            assert await self.process.stdout.readline() == b"\r\n"
+            self._take(json.loads(await self.process.stdout.readexactly(length)))
+            self._changed.set()
+        self._changed.set()
+
+    def _take(self, message: Json) -> None:
+        assert message["jsonrpc"] == "2.0"
+        if "method" not in message:
+            self.answers.setdefault(message["id"], []).append(message)
+            self.answered_at[message["id"]] = time.monotonic()
+        elif "id" not in message:
+            self.told.append(message)
+        else:
+            self.asked.append(message)
+            self.send({"jsonrpc": "2.0", "id": message["id"], "result": self._result(message)})
+
+    def _result(self, message: Json) -> Any:
+        if message["method"] != "workspace/configuration":
+            return None
+        scopes = [item.get("scopeUri") for item in message["params"]["items"]]
+        return [self.settings(scope) if callable(self.settings) else self.settings for scope in scopes]
+
+
+@contextlib.asynccontextmanager
+async def running(
+    *arguments: str, command: Sequence[str] = SCRIPTED, environment: dict[str, str] | None = None
+) -> AsyncIterator[RawClient]:
+    """A server with a client at its wire; killed at the end if it still runs."""
+    root = Path(__file__).parents[2]
+    process = await asyncio.create_subprocess_exec(
+        *command, *arguments, stdin=PIPE, stdout=PIPE, cwd=root, env=environment, limit=2**26
+    )
+    client = RawClient(process)
+    reader = asyncio.create_task(client.read())
+    try:
+        yield client
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        await reader

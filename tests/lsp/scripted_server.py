@@ -1,0 +1,126 @@
+"""The real server around a model that says the same text at every place, one character a step.
+
+Run as a program by the tests: what they are about is the protocol, where a model would only add waiting.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.cli.serve import leave, take_wire
+from fastcoder_lsp.completion.runtime import Limits, Runtime
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import (
+    GREEDY,
+    DraftTree,
+    EngineInfo,
+    Prefilled,
+    Progress,
+    Sampler,
+    ShouldStop,
+    Snapshot,
+    Tokens,
+    Verified,
+)
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.errors import ModelMissingError
+from fastcoder_lsp.lsp.server import Options, serve
+from fastcoder_lsp.prompt import Prompt, PromptBuilder
+from fastcoder_lsp.tokenizer import Tokenizer
+
+_MARK = 1
+
+
+class ScriptedEngine:
+    """Says `says` after every prompt, then an end token; `step_s` a step."""
+
+    def __init__(self, says: str, step_s: float) -> None:
+        self.info = EngineInfo("scripted", "scripted", "made here", "none", 256, 100_000, 64)
+        self._says = says.encode()
+        self._step_s = step_s
+        self._said = 0
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        self._said = 0
+        return Prefilled(0, len(tokens), done=not should_stop())
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        time.sleep(self._step_s)
+        print("a stray print must not reach the wire")  # noqa: T201
+        token = self._says[self._said] if self._said < len(self._says) else 0
+        self._said += 1
+        return Verified((), (token,))
+
+    def cached(self) -> tuple[int, ...]:
+        return ()
+
+    def close(self) -> None:
+        pass
+
+
+class Prompts:
+    """One token: what is said depends on nothing."""
+
+    def build(self, snapshot: Snapshot, offset: int, context: Sequence[Any] = ()) -> Prompt:
+        return Prompt(tokens=(_MARK,), healing=b"", typed="", template="scripted")
+
+    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
+        return self.build(snapshot, offset)
+
+    def forget(self, uri: str) -> None:
+        pass
+
+    def rename(self, old: str, new: str) -> None:
+        pass
+
+
+class Bytes:
+    """A token is a byte; 0 ends the text."""
+
+    end_ids = frozenset({0})
+
+    def piece(self, token: int) -> bytes:
+        return bytes([token])
+
+
+def main() -> None:
+    """Serve until the client goes."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--says", default="suggested = 1")
+    parser.add_argument("--step-ms", type=float, default=0.0)
+    parser.add_argument("--load-ms", type=float, default=0.0)
+    arguments = parser.parse_args()
+
+    def load(settings: Settings, progress: Progress) -> Runtime:
+        if settings.model != "auto":
+            raise ModelMissingError(f"no model {settings.model}", "fetch it: fastcoder-lsp model pull")
+        for share in (0.0, 0.5):
+            progress(share, "weights")
+            time.sleep(arguments.load_ms / 2e3)
+        return Runtime(
+            engine=ScriptedEngine(arguments.says, arguments.step_ms / 1e3),
+            tokenizer=cast("Tokenizer", Bytes()),
+            prompts=cast("PromptBuilder", Prompts()),
+            drafter=NoDrafter(),
+            allow=lambda _: np.arange(256),
+            limits=Limits(max_tokens=256),
+        )
+
+    stdin, stdout = take_wire()
+    sys.setswitchinterval(0.0005)
+    leave(serve(stdin, stdout, load, Options(debug=True)))
+
+
+if __name__ == "__main__":
+    main()
