@@ -1,1 +1,23 @@
-"""THE MODEL'S FILES: finding, fetching, checking, converting them. Never runs a model."""
+"""THE MODEL'S FILES: finding, fetching, checking, converting them. Never runs a model, never downloads unasked."""
+
+from fastcoder_lsp.model.catalogue import default_model, gpu_memory_bytes
+from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
+from fastcoder_lsp.model.files import ModelFiles
+from fastcoder_lsp.model.find import find, prepare
+from fastcoder_lsp.model.inventory import Entry, entries, remove
+from fastcoder_lsp.model.pull import pull
+
+__all__ = [
+    "Dialogue",
+    "Entry",
+    "ModelFiles",
+    "Offer",
+    "Step",
+    "default_model",
+    "entries",
+    "find",
+    "gpu_memory_bytes",
+    "prepare",
+    "pull",
+    "remove",
+]

