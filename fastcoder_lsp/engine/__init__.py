@@ -31,6 +31,6 @@ def load(
         ResourceError: memory or disk does not suffice.
         UsageError: an option is out of its range, or asks for a device that is not there.
     """
-    from fastcoder_lsp.engine.loader import load_engine  # noqa: PLC0415 torch takes seconds to import
+    from fastcoder_lsp.engine.loader import load_engine, prepare  # noqa: PLC0415 torch and numba take seconds
 
-    return load_engine(files_folder, name, source, digest, options, cache, progress)
+    return load_engine(prepare(files_folder, name, source, digest, options=options, cache=cache, progress=progress))

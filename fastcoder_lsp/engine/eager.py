@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import torch
-import torch.nn.functional as F
+from torch.nn import functional as F  # noqa: N812 its name everywhere
 
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape
@@ -45,6 +45,7 @@ class EagerBackend:
         name: str,
         shape: Shape,
         weights: Weights,
+        *,
         capacity: int,
         dtype: torch.dtype,
         device: str,

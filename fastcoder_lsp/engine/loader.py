@@ -1,40 +1,207 @@
-"""Choosing and building the engine for a model and a machine: the only place where kinds of engines are compared."""
+"""Choosing and building the engine for a model and a machine: the only place where kinds of engines are compared.
 
+torch is imported where a kind needs it: the int8 engine starts from its packed form without.
+"""
+
+import importlib.util
+import platform
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
-import torch
 
 from fastcoder_lsp.core import EngineInfo, Progress
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.backend import Backend
-from fastcoder_lsp.engine.eager import EagerBackend
 from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
-from fastcoder_lsp.engine.weights import open_weights
-from fastcoder_lsp.errors import ModelInvalidError, UsageError
+from fastcoder_lsp.errors import ResourceError, UsageError
 
 
-def load_engine(
-    folder: Path, name: str, source: str, digest: str, options: EngineOptions, cache: Path, progress: Progress
-) -> TreeEngine:
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be loaded: the arguments of `fastcoder_lsp.engine.load`, and the model's configuration."""
+
+    folder: Path
+    name: str
+    source: str
+    digest: str
+    options: EngineOptions
+    cache: Path
+    progress: Progress
+    config: dict[str, Any]
+
+    @property
+    def capacity(self) -> int:
+        """Slots of the KV cache: the context's, and those of a step's drafts."""
+        return self.context + MAX_NODES
+
+    @property
+    def context(self) -> int:
+        """What was asked for, or what the model can do at most."""
+        return min(self.options.context, int(self.config.get("max_position_embeddings", self.options.context)))
+
+
+def load_engine(job: Job) -> TreeEngine:
     """See `fastcoder_lsp.engine.load`."""
-    options.check()
-    config = read_config(folder)
-    shape = fast_shape(config)
-    if shape is None:
-        raise ModelInvalidError(f"{config['model_type']} is not supported yet")
-    kind = "cpu-fp32" if options.kind in ("auto", "cpu-int8") else options.kind
-    context = min(options.context, shape.positions)
-    with open_weights(folder) as weights:
-        backend: Backend = EagerBackend(kind, shape, weights, context + MAX_NODES, torch.float32, "cpu", progress)
-    info = EngineInfo(
-        name=kind,
-        model=name,
-        source=source,
-        device="cpu",
-        vocabulary=shape.vocabulary,
-        context=context,
-        max_nodes=MAX_NODES,
+    shape = fast_shape(job.config)
+    kind, notes = _choose(job, shape)
+    try:
+        backend = _build(job, shape, kind, notes)
+    except MemoryError as error:
+        raise _too_little_memory() from error
+    return TreeEngine(
+        backend,
+        EngineInfo(
+            name=backend.name,
+            model=job.name,
+            source=job.source,
+            device=backend.device,
+            vocabulary=backend.vocabulary,
+            context=job.context,
+            max_nodes=MAX_NODES,
+            notes=tuple(notes),
+        ),
     )
-    return TreeEngine(backend, info)
+
+
+def prepare(
+    folder: Path, name: str, source: str, digest: str, *, options: EngineOptions, cache: Path, progress: Progress
+) -> Job:
+    """Read the configuration and check the options; raises like `fastcoder_lsp.engine.load`."""
+    options.check()
+    return Job(folder, name, source, digest, options, cache, progress, read_config(folder))
+
+
+def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
+    """The kind of engine, and what the user should know about the choice."""
+    asked, notes = job.options.kind, list[str]()
+    if asked in ("cuda-bf16", "mps-bf16"):
+        _require_device(asked)
+        return asked, notes
+    if asked == "auto" and (found := _accelerator()):
+        return found, ["MPS was never tested"] if found == "mps-bf16" else notes
+    if asked in ("cpu-fp32", "cpu-bf16"):
+        return asked, notes
+    if shape is None:
+        return "cpu-fp32", notes
+    reason = _against_int8(shape)
+    if reason is None:
+        return "cpu-int8", notes
+    notes.append(f"int8 cannot be used: {reason}; bf16 runs instead, slower and not bit-exact")
+    return "cpu-bf16", notes
+
+
+def _against_int8(shape: Shape) -> str | None:
+    """Why the int8 kernels can't run here; None where they can."""
+    from fastcoder_lsp.engine.int8.packing import fits  # noqa: PLC0415 numba takes a while to import
+    from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
+
+    if not fits(shape):
+        return "the model's sizes are not multiples of 16"
+    if exact_kind() is None:
+        return "this CPU's integer products are not exact"
+    return None
+
+
+def _accelerator() -> str | None:
+    """The kind of engine for a GPU that is there. Looks for its driver first: importing torch takes seconds."""
+    apple = platform.system() == "Darwin" and platform.machine() == "arm64"
+    nvidia = any(Path(place).exists() for place in ("/dev/nvidiactl", "/dev/dxg", "C:/Windows/System32/nvcuda.dll"))
+    if not (apple or nvidia) or importlib.util.find_spec("torch") is None:
+        return None
+    import torch  # noqa: PLC0415
+
+    if torch.cuda.is_available():
+        return "cuda-bf16"
+    return "mps-bf16" if torch.backends.mps.is_available() else None
+
+
+def _require_device(kind: str) -> None:
+    import torch  # noqa: PLC0415
+
+    there = torch.cuda.is_available() if kind == "cuda-bf16" else torch.backends.mps.is_available()
+    if not there:
+        raise UsageError(f"this machine has no device for {kind}", "take engine kind auto or cpu-int8")
+
+
+def _build(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> Backend:
+    if shape is None:
+        return _build_other(job, kind, notes)
+    return _build_int8(job, shape) if kind == "cpu-int8" else _build_eager(job, shape, kind)
+
+
+def _build_int8(job: Job, shape: Shape) -> Backend:
+    from fastcoder_lsp.engine.int8.backend import Int8Backend, load_arrays  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
+
+    _require_memory(_weight_count(shape) + _cache_bytes(shape, job.capacity, 4))
+    dot = exact_kind()
+    assert dot is not None, "chosen without a kind of product"
+    arrays = load_arrays(job.folder, shape, dot, job.digest, job.cache, job.progress)
+    threads = job.options.threads or default_threads()
+    backend = Int8Backend(shape, arrays, dot, capacity=job.capacity, threads=threads, kernels=job.cache / "kernels")
+    backend.warm_up(job.progress)
+    return backend
+
+
+def _build_eager(job: Job, shape: Shape, kind: str) -> Backend:
+    import torch  # noqa: PLC0415
+
+    from fastcoder_lsp.engine.eager import EagerBackend  # noqa: PLC0415
+    from fastcoder_lsp.engine.weights import open_weights  # noqa: PLC0415
+
+    device, arithmetic = kind.split("-")
+    dtype = torch.float32 if arithmetic == "fp32" else torch.bfloat16
+    if device == "cpu":
+        _set_threads(job.options.threads)
+        _require_memory((_weight_count(shape) + shape.vocabulary * shape.width) * dtype.itemsize)
+    try:
+        with open_weights(job.folder) as weights:
+            return EagerBackend(
+                kind, shape, weights, capacity=job.capacity, dtype=dtype, device=device, progress=job.progress
+            )
+    except torch.OutOfMemoryError as error:
+        raise _too_little_memory() from error
+
+
+def _build_other(job: Job, kind: str, notes: list[str]) -> Backend:
+    from fastcoder_lsp.engine.foreign import ForeignBackend  # noqa: PLC0415
+
+    notes.append(f"{job.config['model_type']} is not on the fast path: transformers' own forward runs it, slower")
+    device, arithmetic = kind.split("-")
+    if device == "cpu":
+        _set_threads(job.options.threads)
+    return ForeignBackend(kind, job.folder, capacity=job.capacity, arithmetic=arithmetic, device=device)
+
+
+def _set_threads(threads: int | None) -> None:
+    import torch  # noqa: PLC0415
+
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def _weight_count(shape: Shape) -> int:
+    heads = shape.heads + 2 * shape.kv_heads
+    layer = shape.width * (heads * shape.head_dim + shape.heads * shape.head_dim + 3 * shape.inner)
+    return shape.layers * layer + shape.vocabulary * shape.width
+
+
+def _cache_bytes(shape: Shape, capacity: int, size: int) -> int:
+    return 2 * shape.layers * shape.kv_heads * shape.head_dim * capacity * size
+
+
+def _require_memory(needed: int) -> None:
+    available = psutil.virtual_memory().available
+    if needed > available:
+        raise ResourceError(
+            f"the model needs {needed / 1e9:.1f} GB of memory, {available / 1e9:.1f} GB are free",
+            "close other programs, or take a smaller model or context",
+        )
+
+
+def _too_little_memory() -> ResourceError:
+    return ResourceError("memory ran out while the model was loaded", "take a smaller model or context")

@@ -1,0 +1,100 @@
+"""Any causal model that transformers knows, by its own forward: right first, slower.
+
+Owns the model object and its cache. A tree is run as its chains from root to leaf, each through the model's ordinary
+causal path, so nothing is assumed about masks and positions; where the model's cache can't be cut back (recurrent
+state), everything is recomputed.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from transformers import AutoModelForCausalLM, DynamicCache
+
+from fastcoder_lsp.engine.architecture import BROKEN_HINT
+from fastcoder_lsp.engine.backend import Rows
+from fastcoder_lsp.errors import ModelInvalidError
+
+
+class ForeignBackend:
+    """A backend over a transformers model. Which tokens its slots hold it remembers itself, to run them again."""
+
+    def __init__(self, kind: str, folder: Path, *, capacity: int, arithmetic: str, device: str) -> None:
+        dtype = torch.float32 if arithmetic == "fp32" else torch.bfloat16
+        try:
+            model = AutoModelForCausalLM.from_pretrained(
+                folder, dtype=dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
+            )
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            raise ModelInvalidError(f"transformers cannot load {folder}: {error}", BROKEN_HINT) from error
+        self._model = model.to(device).eval()
+        self.name, self.device, self.capacity = f"{kind} transformers", device, capacity
+        self.vocabulary = int(model.get_output_embeddings().weight.shape[0])
+        self.chunk = 128
+        self._tokens: list[int] = []
+        self._held: list[int] = []
+        self._cache: DynamicCache | None = None
+        self._cuttable = self._can_cut()
+
+    @torch.inference_mode()
+    def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
+        """See `Backend.forward`."""
+        del self._tokens[rows.cached :]
+        prefix = list(self._tokens)
+        tokens = rows.tokens.tolist()
+        self._tokens += tokens
+        paths = rows.ancestors()
+        leaves = sorted(set(range(len(rows))) - set(rows.parents.tolist()), reverse=True)
+        wanted = len(rows) - rows.logits_from
+        logits_RV = np.empty((wanted, self.vocabulary), dtype=np.float32)
+        for leaf in leaves:  # the last leaf run is the first child's chain: most often the one that is kept
+            path = paths[leaf]
+            found = self._run([*prefix, *(tokens[row] for row in path)], len(path) if wanted else 1)
+            for row, logits_V in zip(path[-len(found) :], found, strict=True):
+                if row >= rows.logits_from:
+                    logits_RV[row - rows.logits_from] = logits_V
+        return logits_RV if wanted else None
+
+    def compact(self, cached: int, path: Sequence[int]) -> None:
+        """See `Backend.compact`."""
+        kept = [self._tokens[cached + node] for node in path]
+        self._tokens[cached:] = kept
+
+    def close(self) -> None:
+        """Give the memory back."""
+        del self._model, self._cache
+
+    def _run(self, tokens: list[int], last: int) -> npt.NDArray[np.float32]:
+        """Logits of the `last` positions of `tokens`, of which what the cache holds already is not run again."""
+        kept = 0
+        if self._cuttable and self._cache is not None:
+            kept = next(
+                (i for i, (a, b) in enumerate(zip(self._held, tokens, strict=False)) if a != b), len(self._held)
+            )
+            kept = min(kept, len(tokens) - last)
+            self._cache.crop(kept)
+        if kept == 0:
+            self._cache = DynamicCache() if self._cuttable else None
+        ids = torch.tensor([tokens[kept:]], device=self.device)
+        outcome = self._model(ids, past_key_values=self._cache, use_cache=self._cuttable, logits_to_keep=last)
+        self._held = tokens if self._cuttable else []
+        found: npt.NDArray[np.float32] = outcome.logits[0, -last:].float().cpu().numpy()
+        return found
+
+    def _can_cut(self) -> bool:
+        """Whether a cache that is cut back gives what a fresh one gives, tried on a few tokens."""
+        tokens = [token % self.vocabulary for token in (11, 12, 13, 14, 15)]
+        with torch.inference_mode():
+            expected = self._model(torch.tensor([tokens], device=self.device), use_cache=False).logits[0, -1]
+            self._cuttable = True
+            try:
+                self._run([*tokens[:3], 16 % self.vocabulary, 17 % self.vocabulary], 1)
+                found = self._run(tokens, 1)[0]
+            except (TypeError, ValueError, AttributeError, NotImplementedError):
+                return False
+            finally:
+                self._cache, self._held = None, []
+        difference = np.abs(found - expected.float().cpu().numpy()).max()
+        return bool(difference <= 1e-2 * float(expected.abs().max()))

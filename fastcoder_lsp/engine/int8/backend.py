@@ -1,0 +1,178 @@
+"""The CPU backend: int8 weights, fp32 KV cache, kernels whose results depend on nothing but the row.
+
+Owns the memory of weights, cache and work. It knows no torch: torch is needed only to read a model the first time.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.backend import Rows
+from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int8.kernel_cache import KernelCache
+from fastcoder_lsp.engine.int8.kernels import PHASES, Cache, Packed, Places, Product, Work, make_forward, move_slots
+from fastcoder_lsp.engine.int8.packed_file import aligned, read_packed, write_packed
+from fastcoder_lsp.engine.int8.packing import Array, embedding_kind, layout, pack
+from fastcoder_lsp.engine.int8.simd import LANES
+from fastcoder_lsp.engine.int8.sync import STRIDE
+from fastcoder_lsp.engine.int8.team import Team
+from fastcoder_lsp.engine.int8.tiles import BLOCK, PANEL
+from fastcoder_lsp.engine.weights import open_weights
+
+CHUNK = 128
+FORMAT = 1
+"""Of the packed file; another number makes old ones unread. 1: rows by blocks of columns, embeddings in 16 bits."""
+
+
+class Int8Backend:
+    """A backend of the CPU, bit-identical whatever rows are run together."""
+
+    def __init__(
+        self, shape: Shape, arrays: dict[str, Array], kind: DotKind, *, capacity: int, threads: int, kernels: Path
+    ) -> None:
+        self.name, self.device, self.vocabulary, self.capacity, self.chunk = (
+            "cpu-int8",
+            f"cpu ({kind.name}, {threads} threads)",
+            shape.vocabulary,
+            capacity,
+            CHUNK,
+        )
+        self._shape = shape
+        self._embedding_VE = arrays["embedding"]
+        self._packed = _packed(shape, arrays, capacity)
+        blocks = -(-capacity // BLOCK)
+        self._cache = Cache(
+            _floats(shape.layers, shape.kv_heads, blocks, shape.head_dim, BLOCK),
+            _floats(shape.layers, shape.kv_heads, blocks * BLOCK, shape.head_dim),
+        )
+        self._work = _work(shape, self._packed, blocks * BLOCK, threads)
+        self._team = Team(threads)
+        self._forward = make_forward(kind, shape.group, shape.head_dim)
+        name = f"forward-{kind.name}-{shape.group}-{shape.head_dim}"
+        self._compiled_before = KernelCache.attach(self._forward, kernels, name).holds(name)
+        KernelCache.attach(move_slots, kernels, "move")
+
+    def warm_up(self, progress: Progress) -> None:
+        """Compile the kernels, or load them from the cache, by running one row; the KV cache counts as empty after."""
+        if not self._compiled_before:
+            progress(0.0, "compiling kernels (first start only)")
+        self.forward(Rows.chain([0], 0))
+        self.compact(0, [1])
+        progress(1.0, "ready")
+
+    def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
+        """See `Backend.forward`."""
+        count, wanted = len(rows), len(rows) - rows.logits_from
+        work = self._work
+        work.x_ME[:count, : self._shape.width] = self._embed(rows.tokens)
+        if wanted > len(work.logits_RV):
+            columns = len(self._packed.head.scales_LN[0])
+            self._work = work = work._replace(logits_RV=_floats(-(-wanted // PANEL) * PANEL, columns))
+        work.counters.fill(0)
+        self._team.run(self._forward, self._packed, self._cache, work, _places(rows))
+        return work.logits_RV[:wanted, : self.vocabulary] if wanted else None
+
+    def compact(self, cached: int, path: Sequence[int]) -> None:
+        """See `Backend.compact`."""
+        moves = [(node, index) for index, node in enumerate(path) if node != index]
+        if moves:
+            source, target = (np.array(side, dtype=np.int64) + cached for side in zip(*moves, strict=True))
+            move_slots(self._cache, source, target)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._team.close()
+        del self._packed, self._cache, self._work, self._embedding_VE
+
+    def _embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        rows = self._embedding_VE[tokens]
+        if rows.dtype == np.uint16:  # bfloat16: the upper half of a float
+            return (rows.astype(np.uint32) << 16).view(np.float32)
+        return rows.astype(np.float32)
+
+
+def load_arrays(
+    folder: Path, shape: Shape, kind: DotKind, digest: str, cache: Path, progress: Progress
+) -> dict[str, Array]:
+    """The packed weights of a model, from the cache folder, or converted and put there.
+
+    Raises:
+        ModelInvalidError: the model's files are damaged.
+        ResourceError: the disk is full.
+    """
+    name = hashlib.sha256(digest.encode()).hexdigest()[:32]
+    for embedding in ("F16", "BF16"):
+        arrays = read_packed(_path(cache, name, kind, embedding), layout(shape, kind, embedding), progress)
+        if arrays is not None:
+            return arrays
+    with open_weights(folder) as weights:
+        embedding = embedding_kind(weights, shape)
+        path, places = _path(cache, name, kind, embedding), layout(shape, kind, embedding)
+        write_packed(path, places, pack(weights, shape, kind), progress)
+    arrays = read_packed(path, places, progress)
+    assert arrays is not None, "what was just written cannot be read"
+    return arrays
+
+
+def _path(cache: Path, name: str, kind: DotKind, embedding: str) -> Path:
+    return cache / "int8" / f"{name}-v{FORMAT}-x{kind.vectors}-{embedding.lower()}.safetensors"
+
+
+def _packed(shape: Shape, arrays: dict[str, Array], capacity: int) -> Packed:
+    products = {
+        name: Product(*(arrays[f"{name}.{part}"] for part in ("weights", "sums", "scales", "biases")))  # type: ignore[arg-type]
+        for name in ("qkv", "out", "gate_up", "down", "head")
+    }
+    angles_CH = np.arange(capacity, dtype=np.float64)[:, None] * shape.angles_H
+    return Packed(
+        **products,
+        norm1_LE=arrays["norm1"],  # type: ignore[arg-type]
+        norm2_LE=arrays["norm2"],  # type: ignore[arg-type]
+        norm_E=arrays["norm"],  # type: ignore[arg-type]
+        cos_CH=np.cos(angles_CH).astype(np.float32),
+        sin_CH=np.sin(angles_CH).astype(np.float32),
+        eps=np.float32(shape.eps),
+    )
+
+
+def _work(shape: Shape, packed: Packed, columns: int, threads: int) -> Work:
+    rows = CHUNK
+    inner, heads = shape.inner, shape.heads * shape.head_dim
+    wide = max(packed.qkv.scales_LN.shape[1], packed.gate_up.scales_LN.shape[1])
+    narrow = max(packed.out.scales_LN.shape[1], packed.down.scales_LN.shape[1])
+    return Work(
+        x_ME=_floats(rows, narrow),
+        bytes_PK=aligned((rows * max(inner, shape.width, heads),), np.uint8),  # type: ignore[arg-type]
+        scales_M=_floats(rows),
+        wide_MN=_floats(rows, wide),
+        query_MQ=_floats(rows, heads),
+        mixed_MQ=_floats(rows, heads),
+        scores_TGC=_floats(threads, shape.group, columns + LANES),
+        logits_RV=_floats(PANEL, packed.head.scales_LN.shape[1]),
+        counters=np.zeros((shape.layers + 1) * PHASES * 2 * STRIDE, dtype=np.int64),
+    )
+
+
+def _places(rows: Rows) -> Places:
+    """Which slots each row sees: those that follow each other from the first on, then the others."""
+    cached = rows.cached
+    depth = rows.depths
+    if np.array_equal(rows.parents, np.arange(len(rows)) - 1):
+        plain, rest_from, rest = cached + depth + 1, np.zeros(len(rows) + 1, dtype=np.int64), np.zeros(1, np.int64)
+    else:
+        seen = rows.ancestors()
+        run = [next((i for i, row in enumerate(path) if row != i), len(path)) for path in seen]
+        others = [[cached + row for row in path[first:]] for path, first in zip(seen, run, strict=True)]
+        plain = cached + np.array(run, dtype=np.int64)
+        rest_from = np.cumsum([0, *map(len, others)], dtype=np.int64)
+        rest = np.array([slot for some in others for slot in some] or [0], dtype=np.int64)
+    return Places(cached, len(rows), rows.logits_from, cached + depth, plain, rest_from, rest)
+
+
+def _floats(*shape: int) -> npt.NDArray[np.float32]:
+    return aligned(shape, np.float32)  # type: ignore[return-value]

@@ -1,0 +1,68 @@
+"""Dot products of unsigned and signed bytes, four at a time, as a CPU has them.
+
+Owns the kinds of instructions and which one this CPU has; all of them give the same integers. `x` is a row's value
+plus 128, so 1…255; `w` is −127…127; sums are exact in 32 bits for rows of up to 66,000 values.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from llvmlite import binding, ir
+
+from fastcoder_lsp.engine.int8.simd import I32, LANES, broadcast
+
+Emit = Callable[[ir.IRBuilder, ir.Value, ir.Value, ir.Value], ir.Value]
+
+
+@dataclass(frozen=True, slots=True)
+class DotKind:
+    """One way to multiply bytes.
+
+    `lanes`: sums in one register. `vectors`: groups of 16 columns that one tile works on, `rows`: its rows at most; so
+    that sums and operands fill the registers and no more. `emit(builder, sums, w, x)`: sums + four products a lane; w
+    holds four bytes of a column in each lane, x the four bytes of a row.
+    """
+
+    name: str
+    lanes: int
+    vectors: int
+    rows: int
+    emit: Emit
+
+
+def _vnni(lanes: int) -> Emit:
+    name = f"llvm.x86.avx512.vpdpbusd.{lanes * 32}"
+
+    def emit(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
+        kind = sums.type
+        function = builder.module.globals.get(name)
+        if function is None:
+            function = ir.Function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+        return builder.call(function, [sums, broadcast(builder, x, lanes), w])
+
+    return emit
+
+
+def _plain(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
+    """Byte by byte in 32-bit lanes: right on any CPU, slow."""
+    for byte in range(4):
+        left = ir.Constant(w.type, [24 - 8 * byte] * LANES)
+        signed = builder.ashr(builder.shl(w, left), ir.Constant(w.type, [24] * LANES))
+        shifted = builder.lshr(x, ir.Constant(I32, 8 * byte))
+        unsigned = builder.and_(shifted, ir.Constant(I32, 255))
+        sums = builder.add(sums, builder.mul(signed, broadcast(builder, unsigned)))
+    return sums
+
+
+VNNI_512 = DotKind("vnni-512", 16, 3, 8, _vnni(16))
+VNNI_256 = DotKind("vnni-256", 8, 1, 4, _vnni(8))
+PLAIN = DotKind("plain", 16, 1, 4, _plain)
+KINDS = (VNNI_512, VNNI_256, PLAIN)
+
+
+def kinds_here() -> tuple[DotKind, ...]:
+    """What this CPU can run, the fastest first. The plain one is always among them."""
+    features = binding.get_host_cpu_features()
+    wide = features.get("avx512vnni", False)
+    narrow = features.get("avxvnni", False) or (wide and features.get("avx512vl", False))
+    return tuple(kind for kind, here in zip(KINDS, (wide, narrow, True), strict=True) if here)

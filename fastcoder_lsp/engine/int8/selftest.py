@@ -1,0 +1,60 @@
+"""Whether this CPU's byte products are exact: tried at every start, on the values where saturation would show.
+
+Owns the choice of the kind of product. Found wrong, a kind is passed over; the plain one needs no special instruction.
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here
+from fastcoder_lsp.engine.int8.packed_file import aligned
+from fastcoder_lsp.engine.int8.packing import Array
+from fastcoder_lsp.engine.int8.simd import LANES
+from fastcoder_lsp.engine.int8.tiles import PANEL, product_tile
+
+GROUPS = 1216
+"""Fours of bytes in a row of the test: as long as the longest of the 0.5B model."""
+
+
+def exact_kind() -> DotKind | None:
+    """The fastest kind of byte product that gives the right integers here."""
+    return next((kind for kind in kinds_here() if is_exact(kind)), None)
+
+
+def is_exact(kind: DotKind) -> bool:
+    """Compare a tile of the largest and of mixed values with 64-bit integers."""
+    columns = kind.vectors * LANES
+    bytes_MK = np.full((kind.rows, GROUPS * 4), 255, dtype=np.uint8)
+    weights_NK = np.full((columns, GROUPS * 4), 127, dtype=np.int8)
+    bytes_MK[1::2, ::3], weights_NK[1::3], weights_NK[2::3, ::2] = 1, -127, -127
+    panel = np.zeros((GROUPS, PANEL, 4), dtype=np.uint8)
+    panel[:, : kind.rows] = bytes_MK.reshape(kind.rows, GROUPS, 4).transpose(1, 0, 2)
+    block = aligned((GROUPS, columns, 4), np.int8)
+    block[:] = weights_NK.reshape(columns, GROUPS, 4).transpose(1, 0, 2)
+    out_MN = np.zeros((kind.rows, columns), dtype=np.float32)
+    zeros_N, ones = np.zeros(columns, dtype=np.int32), np.ones(max(columns, PANEL), dtype=np.float32)
+    _make_trial(kind)(panel, block, zeros_N, ones, ones, zeros_N.view(np.float32), out_MN)
+    expected_MN = bytes_MK.astype(np.int64) @ weights_NK.T.astype(np.int64)
+    return bool((out_MN == expected_MN.astype(np.float32)).all())
+
+
+def _make_trial(kind: DotKind) -> Any:
+    tile = product_tile(kind, kind.rows, add=False)
+
+    @njit
+    def trial(x: Array, w: Array, sums: Array, scales: Array, row_scales: Array, biases: Array, out: Array) -> None:
+        tile(
+            x.ctypes.data,
+            w.ctypes.data,
+            w.shape[0],
+            sums.ctypes.data,
+            scales.ctypes.data,
+            biases.ctypes.data,
+            row_scales.ctypes.data,
+            out.ctypes.data,
+            out.strides[0],
+        )
+
+    return trial

@@ -1,0 +1,233 @@
+"""The three inner loops as LLVM code: int8 products, attention scores, and the mix of values.
+
+Owns code generation. Each maker returns a numba intrinsic on plain addresses (integers); what is known when kernels
+are compiled (rows, vectors, sizes of a head) is unrolled, so that all sums live in registers.
+"""
+
+from typing import Any
+
+import numba.core.types as nt
+from llvmlite import ir
+
+from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int8.simd import (
+    F32,
+    I8,
+    I32,
+    I64,
+    LANES,
+    VECTOR,
+    VECTOR_I32,
+    Vector,
+    broadcast,
+    call,
+    intrinsic,
+    load_at,
+    pointer,
+    store_at,
+)
+
+PANEL = 8
+"""Rows whose bytes lie together: [K/4][8][4], so that one pointer walks through all of them."""
+BLOCK = 32
+"""Columns whose keys lie together: [D][32], so that one score of 32 columns reads memory straight on."""
+AHEAD = 4096
+"""Bytes between a weight that is used and the one that is fetched from memory."""
+REGISTERS = 24
+"""Vector registers that sums may take of the 32 (or of 16 pairs)."""
+
+
+class Loop:
+    """A counted loop in LLVM code with values carried from turn to turn: `carried` inside, `close` with the new ones."""
+
+    def __init__(self, builder: ir.IRBuilder, start: ir.Value, stop: ir.Value, values: list[ir.Value]) -> None:
+        self._builder, self._stop, self._values = builder, stop, values
+        before = builder.block
+        self._body = builder.append_basic_block("turn")
+        self._after = builder.append_basic_block("after")
+        builder.cbranch(builder.icmp_signed("<", start, stop), self._body, self._after)
+        self._before = before
+        builder.position_at_end(self._body)
+        self.index = builder.phi(I64)
+        self.index.add_incoming(start, before)
+        self.carried: list[ir.Value] = []
+        for value in values:
+            phi = builder.phi(value.type)
+            phi.add_incoming(value, before)
+            self.carried.append(phi)
+
+    def close(self, values: list[ir.Value]) -> list[ir.Value]:
+        """End the turn; gives the values after the loop."""
+        builder = self._builder
+        following = builder.add(self.index, ir.Constant(I64, 1))
+        self.index.add_incoming(following, builder.block)
+        for phi, value in zip(self.carried, values, strict=True):
+            phi.add_incoming(value, builder.block)
+        last = builder.block
+        builder.cbranch(builder.icmp_signed("<", following, self._stop), self._body, self._after)
+        builder.position_at_end(self._after)
+        results = []
+        for first, value in zip(self._values, values, strict=True):
+            phi = builder.phi(value.type)
+            phi.add_incoming(first, self._before)
+            phi.add_incoming(value, last)
+            results.append(phi)
+        return results
+
+
+def _constant(kind: ir.Type, value: float = 0) -> ir.Value:
+    return ir.Constant(kind, [value] * kind.count) if isinstance(kind, ir.VectorType) else ir.Constant(kind, value)
+
+
+def _offset(builder: ir.IRBuilder, address: ir.Value, index: ir.Value, size: int) -> ir.Value:
+    return builder.add(address, builder.mul(index, ir.Constant(I64, size)))
+
+
+def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
+    """`rows` rows times `kind.vectors`·16 columns.
+
+    The intrinsic's arguments: address of the rows' bytes in their panel; of the columns' weights [K/4][vectors][16][4];
+    K/4; of the columns' sums·128 (int32), scales and biases (floats); of the rows' scales; of the output, and bytes
+    between two of its rows. Output: (Σ x·w) · column scale · row scale + bias, onto what is there where `add`.
+    """
+    parts = LANES // kind.lanes
+    register = ir.VectorType(I32, kind.lanes)
+
+    def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
+        x, w, groups, sums, scales, biases, row_scales, out, stride = arguments
+        count = rows * kind.vectors * parts
+        loop = Loop(builder, ir.Constant(I64, 0), groups, [_constant(register)] * count)
+        x_here = _offset(builder, x, loop.index, 4 * PANEL)
+        w_here = _offset(builder, w, loop.index, 64 * kind.vectors)
+        for vector in range(kind.vectors):
+            _prefetch(builder, w_here, 64 * vector + AHEAD)
+        weights = [
+            load_at(builder, w_here, register, 4 * kind.lanes * part, align=4 * kind.lanes)
+            for part in range(kind.vectors * parts)
+        ]
+        carried, new = iter(loop.carried), []
+        for row in range(rows):
+            x_row = load_at(builder, x_here, I32, 4 * row)
+            new += [kind.emit(builder, next(carried), weight, x_row) for weight in weights]
+        done = iter(loop.close(new))
+        sides = ((sums, VECTOR_I32), (scales, VECTOR), (biases, VECTOR))
+        columns = [
+            [load_at(builder, side, what, 64 * vector) for side, what in sides] for vector in range(kind.vectors)
+        ]
+        for row in range(rows):
+            row_scale = broadcast(builder, load_at(builder, row_scales, F32, 4 * row))
+            target = builder.add(out, builder.mul(stride, ir.Constant(I64, row)))
+            for vector, (column_sums, column_scales, column_biases) in enumerate(columns):
+                total = _join(builder, [next(done) for _ in range(parts)])
+                value = builder.sitofp(builder.sub(total, column_sums), VECTOR)
+                value = builder.fmul(builder.fmul(value, column_scales), row_scale)
+                value = builder.fadd(value, column_biases)
+                if add:
+                    value = builder.fadd(load_at(builder, target, VECTOR, 64 * vector), value)
+                store_at(builder, value, target, 64 * vector)
+        return context.get_dummy_value()
+
+    signature = nt.void(*[nt.intp] * 9)
+    return intrinsic(lambda _typing, _x, _w, _k, _sums, _scales, _biases, _rows, _out, _stride: (signature, generate))
+
+
+def score_tile(heads: int, dim: int) -> Any:
+    """Scores of `heads` query heads over one block of 32 columns: each Σ q·k over d = 0, 1, …, fused, in that order.
+
+    Arguments: address of the queries [heads][dim], of the block's keys [dim][32], of the output, bytes between its rows.
+    """
+    vectors = BLOCK // LANES
+    most = REGISTERS // vectors
+
+    def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
+        queries, keys, out, stride = arguments
+        for first in range(0, heads, most):
+            some = range(first, min(first + most, heads))
+            start, stop = ir.Constant(I64, 0), ir.Constant(I64, dim)
+            loop = Loop(builder, start, stop, [_constant(VECTOR)] * (len(some) * vectors))
+            keys_here = _offset(builder, keys, loop.index, 4 * BLOCK)
+            loaded = [load_at(builder, keys_here, VECTOR, 64 * vector, align=64) for vector in range(vectors)]
+            carried, new = iter(loop.carried), []
+            for head in some:
+                query = load_at(builder, _offset(builder, queries, loop.index, 4), F32, 4 * dim * head)
+                spread = broadcast(builder, query)
+                new += [call(builder, "fma", spread, key, next(carried)) for key in loaded]
+            done = iter(loop.close(new))
+            for head in some:
+                target = builder.add(out, builder.mul(stride, ir.Constant(I64, head)))
+                for vector in range(vectors):
+                    store_at(builder, next(done), target, 64 * vector)
+        return context.get_dummy_value()
+
+    return intrinsic(lambda _typing, _q, _k, _out, _stride: (nt.void(*[nt.intp] * 4), generate))
+
+
+def mix_tile(heads: int, dim: int) -> Any:
+    """Add weight · value of the columns `start`…`stop`, one after the other, to what the output holds.
+
+    Arguments: address of the weights [heads][…], bytes between their rows, address of the values [column][dim], start,
+    stop, address of the output [heads][dim].
+    """
+    vectors = next(count for count in (4, 2, 1) if dim % (LANES * count) == 0)
+    vectors = max(1, min(vectors, REGISTERS // heads))
+    while dim % (LANES * vectors):
+        vectors -= 1
+    most = max(1, REGISTERS // vectors)
+
+    def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
+        weights, stride, values, start, stop, out = arguments
+        for base in range(0, dim, LANES * vectors):
+            for first in range(0, heads, most):
+                some = range(first, min(first + most, heads))
+                places = [4 * (head * dim + base + LANES * vector) for head in some for vector in range(vectors)]
+                loop = Loop(builder, start, stop, [load_at(builder, out, VECTOR, place) for place in places])
+                values_here = _offset(builder, values, loop.index, 4 * dim)
+                loaded = [
+                    load_at(builder, values_here, VECTOR, 4 * (base + LANES * v), align=64) for v in range(vectors)
+                ]
+                carried, new = iter(loop.carried), []
+                for head in some:
+                    row = builder.add(weights, builder.mul(stride, ir.Constant(I64, head)))
+                    spread = broadcast(builder, load_at(builder, _offset(builder, row, loop.index, 4), F32))
+                    new += [call(builder, "fma", spread, value, next(carried)) for value in loaded]
+                for place, value in zip(places, loop.close(new), strict=True):
+                    store_at(builder, value, out, place)
+        return context.get_dummy_value()
+
+    return intrinsic(lambda _typing, _w, _stride, _v, _start, _stop, _out: (nt.void(*[nt.intp] * 6), generate))
+
+
+@intrinsic
+def store_bytes(_typing: Any, _address: Any, _value: Any, _inverse: Any) -> Any:
+    """Round 16 floats times `inverse` to whole numbers, add 128, and store them as bytes in a row of a panel."""
+
+    def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
+        address, value, inverse = arguments
+        rounded = call(builder, "rint", builder.fmul(value, broadcast(builder, inverse)))
+        whole = builder.add(builder.fptosi(rounded, VECTOR_I32), ir.Constant(VECTOR_I32, [128] * LANES))
+        packed = builder.bitcast(builder.trunc(whole, ir.VectorType(I8, LANES)), ir.VectorType(I32, LANES // 4))
+        for group in range(LANES // 4):
+            four = builder.extract_element(packed, ir.Constant(I32, group))
+            store_at(builder, four, address, 4 * PANEL * group)
+        return context.get_dummy_value()
+
+    return nt.void(nt.intp, Vector, nt.float32), generate
+
+
+def _join(builder: ir.IRBuilder, parts: list[ir.Value]) -> ir.Value:
+    """Registers side by side as one vector of 16."""
+    if len(parts) == 1:
+        return parts[0]
+    low, high = parts
+    lanes = ir.Constant(VECTOR_I32, list(range(LANES)))
+    return builder.shuffle_vector(low, high, lanes)
+
+
+def _prefetch(builder: ir.IRBuilder, address: ir.Value, offset: int) -> None:
+    """Ask for a cache line that is needed soon; an address beyond the array does no harm."""
+    name, kind = "llvm.prefetch.p0", ir.PointerType(I8)
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [kind, I32, I32, I32]), name)
+    reading, keep_close, data = (ir.Constant(I32, value) for value in (0, 3, 1))
+    builder.call(function, [pointer(builder, address, I8, offset), reading, keep_close, data])
