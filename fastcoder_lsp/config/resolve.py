@@ -59,7 +59,7 @@ def resolve(layers: Sequence[Layer]) -> tuple[Settings, tuple[Problem, ...]]:
             except _RefusedError as error:
                 problems.append(Problem(layer.origin, name, str(error)))
                 continue
-            chosen[spec.attribute] = parsed
+            chosen[spec.attribute] = _added(chosen[spec.attribute], parsed) if _adds_up(spec) else parsed
     return Settings(**chosen), tuple(problems)
 
 
@@ -113,7 +113,16 @@ def _restricted(value: Any, current: Any, spec: Spec) -> object:
         return value and current
     if spec.kind is int:
         return min(value, current)
-    return (*current, *(entry for entry in value if entry not in current))
+    return value
+
+
+def _adds_up(spec: Spec) -> bool:
+    """Whether the layers' values are joined: lists of what is not to be read."""
+    return spec.scope is Scope.NARROW and spec.kind is tuple
+
+
+def _added(current: Any, more: Any) -> object:
+    return (*current, *(entry for entry in more if entry not in current))
 
 
 def _shown(value: object) -> str:

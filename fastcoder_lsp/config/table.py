@@ -190,7 +190,12 @@ class Settings:
         "Draft from the workspace's installed dependencies too.",
         active=False,
     )
-    log_file: str = _row("log.file", "", Scope.MACHINE, "Write a log to this file; empty: to stderr only.")
+    log_file: str = _row(
+        "log.file",
+        "",
+        Scope.MACHINE,
+        "Write a log, with the times of every request, to this file; empty: warnings to stderr only.",
+    )
     log_level: str = _row(
         "log.level",
         "info",

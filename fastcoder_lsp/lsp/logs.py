@@ -10,7 +10,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def configure_logging(file: str, level: str) -> None:
-    """Log from `level` on, to `file` too; warnings and errors go to stderr in any case.
+    """Log from `level` on to `file`; warnings and errors go to stderr (which some editors show as errors, all of it).
 
     Called again with other values it replaces what it set before. A file that cannot be written is reported to stderr.
     """
@@ -24,7 +24,7 @@ def configure_logging(file: str, level: str) -> None:
     log.setLevel(level.upper())
     log.propagate = False
     to_stderr = logging.StreamHandler(sys.stderr)
-    to_stderr.setLevel(max(logging.WARNING, log.level) if file else log.level)
+    to_stderr.setLevel(max(logging.WARNING, log.level))
     _add(log, to_stderr, wanted)
     if file:
         try:

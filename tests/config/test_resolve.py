@@ -1,0 +1,134 @@
+"""Settings: layers, limits, and what a repository may not set."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastcoder_lsp.config import Layer, Scope, Settings, cache_folder, resolve, specs
+from fastcoder_lsp.config.document import settings_page
+
+
+def user(values: dict[str, Any]) -> Layer:
+    return Layer("editor", values, trusted=True)
+
+
+def repository(values: dict[str, Any]) -> Layer:
+    return Layer("fastcoder.toml", values, trusted=False)
+
+
+def test_later_layers_are_stronger() -> None:
+    """The strongest layer that sets a name decides, whether dotted or nested; null sets nothing."""
+    settings, problems = resolve(
+        [
+            repository({"popup": {"budget_ms": 100, "enabled": True}}),
+            user({"popup.budget_ms": 200}),
+            user({"popup": {"budget_ms": None}, "model": "some/model"}),
+        ]
+    )
+    assert not problems
+    assert (settings.popup_budget_ms, settings.popup_enabled, settings.model) == (200, True, "some/model")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("popup.budget_ms", "fast"),
+        ("popup.budget_ms", 3),
+        ("popup.budget_ms", 100.5),
+        ("popup.budget_ms", True),
+        ("popup.budget_ms", float("nan")),
+        ("popup.budget_ms", float("inf")),
+        ("popup.enabled", 1),
+        ("popup", 5),
+        ("engine", "abacus"),
+        ("model", 7),
+        ("model", {"name": "x"}),
+        ("read.exclude", "*.py"),
+        ("read.exclude", [1]),
+        ("popup.budget", 100),
+        ("", 1),
+    ],
+)
+def test_what_is_wrong_is_reported_and_defaulted(name: str, value: object) -> None:
+    """A wrong type, a value out of limits, an unknown name: one problem that names it, and the default holds."""
+    settings, problems = resolve([user({name: value})])
+    assert settings == Settings()
+    assert [problem.name for problem in problems] == [name]
+    assert problems[0].message
+
+
+def test_a_misspelt_name_is_told_the_right_one() -> None:
+    """The problem says what was perhaps meant."""
+    _, problems = resolve([user({"popup.enable": True})])
+    assert "popup.enabled" in str(problems[0])
+
+
+@pytest.mark.parametrize("spec", [spec for spec in specs().values() if spec.scope is Scope.MACHINE])
+def test_a_repository_sets_nothing_of_the_machine(spec: Any) -> None:
+    """No setting of machine scope is taken from a repository, whatever its value; the user is told."""
+    value = spec.choices[-1] if spec.choices else spec.low + 1 if spec.kind is int else "/evil"
+    settings, problems = resolve([repository({spec.name: value})])
+    assert settings == Settings()
+    assert [problem.name for problem in problems] == [spec.name]
+    assert getattr(resolve([user({spec.name: value})])[0], spec.attribute) == value
+
+
+def test_a_repository_only_narrows_what_is_read() -> None:
+    """Limits go down, lists grow, switches go off; the other way round the user's value stays."""
+    mine = {"read.max_file_bytes": 1000, "read.exclude": ["a"], "languages.exclude": ["sql"]}
+    settings, _ = resolve(
+        [user(mine), repository({"read.max_file_bytes": 2000, "read.exclude": ["b"], "enabled": False})]
+    )
+    assert settings.read_max_file_bytes == 1000
+    assert settings.read_exclude == ("a", "b")
+    assert not settings.enabled
+    settings, _ = resolve([user({"enabled": False}), repository({"read.max_file_bytes": 500, "enabled": True})])
+    assert settings.read_max_file_bytes == 500
+    assert not settings.enabled
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(st.sampled_from(list(specs())) | st.text(max_size=8), JSON, max_size=6), st.booleans())
+def test_no_values_can_hurt(values: dict[str, Any], trusted: bool) -> None:
+    """Whatever JSON arrives, settings of the right types come out."""
+    settings, _ = resolve([Layer("anywhere", values, trusted)])
+    for spec in specs().values():
+        value: Any = getattr(settings, spec.attribute)
+        assert type(value) is spec.kind
+        if spec.kind is int:
+            assert isinstance(value, int)
+            assert spec.low is not None
+            assert spec.high is not None
+            assert spec.low <= value <= spec.high
+        if spec.choices:
+            assert value in spec.choices
+
+
+def test_the_table_and_the_settings_are_one() -> None:
+    """Every field of `Settings` is a row of the table under its dotted name, and each row says what it means."""
+    assert [spec.attribute for spec in specs().values()] == [entry.name for entry in fields(Settings)]
+    assert all(spec.description.endswith((".", "`.")) for spec in specs().values())
+
+
+def test_the_page_is_current() -> None:
+    """docs/settings.md is what the table makes: python -m fastcoder_lsp.config.document > docs/settings.md."""
+    assert (Path(__file__).parents[2] / "docs" / "settings.md").read_text(encoding="utf-8") == settings_page()
+
+
+def test_the_cache_folder_can_be_moved(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """FASTCODER_CACHE names it; without it the platform does."""
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("FASTCODER_CACHE")
+    assert cache_folder().is_absolute()
+    assert "fastcoder-lsp" in str(cache_folder())
