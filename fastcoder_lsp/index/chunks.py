@@ -14,9 +14,9 @@ import numpy as np
 
 from fastcoder_lsp.index.suffix_array import LARGEST_ID, Tokens32
 
-SMALL = 1_500
+SMALL = 1_000
 """Characters: no chunk ends before, if the text goes on."""
-LARGE = 6_000
+LARGE = 3_000
 """Characters: from here on a chunk ends before any line that is not blank."""
 
 
@@ -24,6 +24,10 @@ class Encoder(Protocol):
     """What the store needs of a tokenizer."""
 
     identity: str
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of a text, by the calling thread."""
+        ...
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text."""
@@ -70,7 +74,9 @@ class ChunkedEncoder:
         """The tokens of a text that is being edited; its chunks are remembered."""
         chunks = split(text)
         missing = list(dict.fromkeys(chunk for chunk in chunks if chunk not in self._chunks))
-        for chunk, ids in zip(missing, self._encoder.encode_many(missing) if missing else (), strict=True):
+        # A single chunk does not queue for the library's threads, which may be busy with a whole repository.
+        ids_of = self._encoder.encode_many(missing) if len(missing) > 1 else map(self._encoder.encode, missing)
+        for chunk, ids in zip(missing, ids_of, strict=True):
             self._chunks[chunk] = _array(ids)
             self._held += len(chunk)
         for chunk in chunks:

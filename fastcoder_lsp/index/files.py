@@ -25,6 +25,14 @@ def private_file(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, flags, 0o600), "w+b")
 
 
+def reserve(file: BinaryIO, size: int) -> None:
+    """Make a file `size` bytes long with its blocks taken, so that writing through memory can't run out of disk."""
+    if sys.platform == "linux":
+        os.posix_fallocate(file.fileno(), 0, size)
+    else:
+        file.truncate(size)
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Put `content` at `path` at once: a crash leaves the old file or the new one, on the disk."""
     temporary = path.with_name(path.name + TEMPORARY)

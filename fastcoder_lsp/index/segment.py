@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.index.files import TEMPORARY, private_file, sync_folder
+from fastcoder_lsp.index.files import TEMPORARY, private_file, reserve, sync_folder
 from fastcoder_lsp.index.part import FileRecord, Part
 from fastcoder_lsp.index.suffix_array import Tokens32
 
@@ -56,7 +56,7 @@ class SegmentDraft:
         self._header = _HEADER.pack(MAGIC, *sizes, identity.encode()[:64], 0)[:_CRC_AT]
         at = _HEADER_SIZE + 8 * len(starts)
         self._file = private_file(self._temporary)
-        self._file.truncate(at + 4 * n + 4 * entries + len(table))
+        reserve(self._file, at + 4 * n + 4 * entries + len(table))
         self._file.seek(_HEADER_SIZE)
         self._file.write(np.asarray(starts, "<i8").tobytes())
         self._file.seek(at + 4 * n + 4 * entries)

@@ -71,13 +71,15 @@ class State:
         return Snapshot(tuple(shown), self._generation)
 
     def add(self, part: Part, kind: Kind, dead: Sequence[int] = ()) -> None:
-        """Take in a part; its live files replace what the store had under their keys."""
+        """Take in a part; its live files replace what the store had under their keys, unless that is newer."""
         holding = Holding(part, kind, set(dead))
         self.holdings.append(holding)
         for file, record in enumerate(part.records):
             if file in holding.dead:
                 continue
-            if kind is Kind.UNSAVED:
+            if kind is Kind.SEGMENT and self._is_older(record):
+                holding.dead.add(file)
+            elif kind is Kind.UNSAVED:
                 self._leave(self.unsaved, record.key)
                 self.unsaved[record.key] = (holding, file)
                 if record.key in self.saved:
@@ -164,6 +166,10 @@ class State:
     def records(self) -> dict[str, FileRecord]:
         """key → record of every saved file."""
         return {key: holding.part.records[file] for key, (holding, file) in self.saved.items()}
+
+    def _is_older(self, record: FileRecord) -> bool:
+        home = self.saved.get(record.key)
+        return home is not None and home[0].part.records[home[1]].modified_ns > record.modified_ns
 
     @staticmethod
     def _leave(homes: dict[str, Home], key: str) -> bool:

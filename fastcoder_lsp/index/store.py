@@ -169,8 +169,17 @@ class Store:
         with self._lock:
             return self._state.records()
 
+    def record(self, key: str) -> FileRecord | None:
+        """The record of one file, as in `records`."""
+        with self._lock:
+            home = self._state.saved.get(key)
+            return None if home is None else home[0].part.records[home[1]]
+
     def add_segment(self, documents: Sequence[Document]) -> None:
-        """Many files as they are on the disk now, straight into a segment."""
+        """Many files as they were on the disk when they were read, straight into a segment.
+
+        A file that was stored meanwhile as it is later (`modified_ns`) keeps that text.
+        """
         if not self.writable:
             self.save(documents)
         elif documents:
@@ -270,18 +279,21 @@ class Store:
             dead = [frozenset(holding.dead) for holding in old]
             for holding in old:
                 holding.busy = True
-        live = [
-            liveness(holding.part.order_M, holding.part.starts, out) for holding, out in zip(old, dead, strict=True)
-        ]
-        room = self._segment_room if kind is Kind.SEGMENT else merging.MemoryRoom
-        part = merging.weave([holding.part for holding in old], dead, live, room, should_stop)
-        with self._lock:
-            for holding in old:
-                holding.busy = False
+        try:
+            live = [
+                liveness(holding.part.order_M, holding.part.starts, out) for holding, out in zip(old, dead, strict=True)
+            ]
+            room = self._segment_room if kind is Kind.SEGMENT else merging.MemoryRoom
+            part = merging.weave([holding.part for holding in old], dead, live, room, should_stop)
             if part is None:
                 return False
-            self._state.replace(old, part, dead, kind)
-            self._publish()
+            with self._lock:
+                self._state.replace(old, part, dead, kind)
+                self._publish()
+        finally:
+            with self._lock:
+                for holding in old:
+                    holding.busy = False
         return True
 
     def _segment_room(

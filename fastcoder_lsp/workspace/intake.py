@@ -1,0 +1,178 @@
+"""From paths to documents in the stores: reads files by the reading rules, tokenises and stores them.
+
+Owns what a file's key is and to which store it goes; no threads, no queue. Everything is looked up on the disk when it
+is called: a path that is not there, or may not be read, is removed.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastcoder_lsp.index.chunks import ChunkedEncoder
+from fastcoder_lsp.index.part import Document, FileRecord, text_digest
+from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.workspace.rules import ReadingRules, Reason, resolved
+
+log = logging.getLogger(__name__)
+
+BATCH_CHARACTERS = 2_000_000
+"""Text that is tokenised and sorted at once, about 600,000 tokens: it bounds memory."""
+_ABSENT = frozenset((Reason.UNREADABLE, Reason.NOT_A_FILE))
+Progress = Callable[[int, int], None]
+"""Told how many of how many files are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A file as it was read, with line feeds as line ends."""
+
+    record: FileRecord
+    text: str
+
+
+class Intake:
+    """Reads files into stores.
+
+    Args:
+        rules: what may be read.
+        stores: the store of each workspace folder, by its resolved path.
+    """
+
+    def __init__(self, rules: ReadingRules, stores: Mapping[Path, Store]) -> None:
+        self._rules = rules
+        self._stores = stores
+
+    def store_of(self, key: str) -> Store | None:
+        """The store that a file belongs to: its innermost folder's."""
+        holding = [root for root in self._stores if Path(key).is_relative_to(root)]
+        return self._stores[max(holding, key=lambda root: len(root.parts))] if holding else None
+
+    def overlay(self, path: Path, text: str, encoder: ChunkedEncoder) -> None:
+        """The unsaved text of an open document; a file that does not exist yet may be one."""
+        key = str(resolved(path))
+        store = self.store_of(key)
+        if store is None:
+            return
+        reason = self._rules.may_read(path)
+        longest = max(map(len, text.split("\n")))
+        if (reason is None or reason in _ABSENT) and not self._rules.size_reason(len(text.encode()), longest):
+            store.overlay(Document(FileRecord(key, text_digest(text)), encoder.encode(text)))
+        else:
+            store.drop_overlay(key)
+
+    def drop_overlay(self, path: Path) -> None:
+        """A document was closed."""
+        key = str(resolved(path))
+        for store in self._stores.values():
+            store.drop_overlay(key)
+
+    def take_few(self, paths: Iterable[Path], encoder: ChunkedEncoder) -> None:
+        """A few files that changed: they can be found as soon as they are read."""
+        changed: dict[Store, list[Document]] = {}
+        gone: dict[Store, list[str]] = {}
+        for path in paths:
+            key = str(resolved(path))
+            store = self.store_of(key)
+            if store is None:
+                continue
+            found = self._read(path, store.record(key))
+            if found is None:
+                gone.setdefault(store, []).append(key)
+            elif isinstance(found, _Text) and not store.keep_unsaved(found.record):
+                changed.setdefault(store, []).append(Document(found.record, encoder.encode(found.text)))
+        for store, documents in changed.items():
+            store.save(documents)
+        for store, keys in gone.items():
+            store.remove(keys)
+
+    def take_many(
+        self, paths: Sequence[Path], encoder: ChunkedEncoder, progress: Progress, should_stop: Callable[[], bool]
+    ) -> Iterator[Path]:
+        """Files that may have changed, in batches, straight into segments; stores that others write are left to them.
+
+        Args:
+            paths: files that may be read, as `ReadingRules.files` gives them.
+            encoder: not used by another thread.
+            progress: told after each batch.
+            should_stop: asked for each file.
+
+        Yields:
+            Paths that something happened to while they were read: they are to be looked at again.
+        """
+        known = {store: store.records() for store in self._stores.values()}
+        batch: dict[Store, list[_Text]] = {}
+        gone: dict[Store, list[str]] = {}
+        held = 0
+        for done, path in enumerate(paths):
+            if should_stop():
+                return
+            key = str(resolved(path))
+            store = self.store_of(key)
+            if store is None or not store.writable:
+                continue
+            found = self._read(path, known[store].get(key), checked=True)
+            if found is None:
+                gone.setdefault(store, []).append(key)
+            elif isinstance(found, _Text):
+                batch.setdefault(store, []).append(found)
+                held += len(found.text)
+            if held >= BATCH_CHARACTERS:
+                yield from self._store(batch, encoder)
+                batch, held = {}, 0
+                progress(done, len(paths))
+        yield from self._store(batch, encoder)
+        for store, keys in gone.items():
+            store.remove(keys)
+        progress(len(paths), len(paths))
+
+    def remove_below(self, folders: Iterable[Path]) -> None:
+        """Folders of which something is gone: forget the files below them that are no longer there."""
+        tops = [resolved(folder) for folder in folders]
+        for store in self._stores.values():
+            gone = [
+                key
+                for key in store.records()
+                if any(Path(key).is_relative_to(top) for top in tops) and self._rules.may_read(Path(key)) is not None
+            ]
+            store.remove(gone)
+
+    def remove_others(self, paths: Iterable[Path]) -> None:
+        """Forget every file that is none of these."""
+        keys = {str(resolved(path)) for path in paths}
+        for store in self._stores.values():
+            # A file that appeared meanwhile may be stored already, and none of `paths`.
+            store.remove(
+                [key for key in store.records() if key not in keys and self._rules.may_read(Path(key)) is not None]
+            )
+
+    def _read(self, path: Path, known: FileRecord | None, *, checked: bool = False) -> "_Text | FileRecord | None":
+        """A file's text; `known` itself if it has not changed; None if it is not there or may not be read."""
+        real = resolved(path)
+        try:
+            status = real.stat()
+        except OSError:
+            return None
+        if known is not None and (known.modified_ns, known.size) == (status.st_mtime_ns, status.st_size):
+            return known if checked or self._rules.may_read(path) is None else None
+        text = self._rules.read_text(path)
+        if isinstance(text, Reason):
+            return None
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        return _Text(FileRecord(str(real), text_digest(text), status.st_mtime_ns, status.st_size), text)
+
+    @staticmethod
+    def _store(batch: Mapping[Store, Sequence[_Text]], encoder: ChunkedEncoder) -> Iterator[Path]:
+        """Store a batch; the files that have changed or gone since they were read."""
+        for store, texts in batch.items():
+            tokens = encoder.encode_many([found.text for found in texts])
+            store.add_segment([Document(found.record, ids) for found, ids in zip(texts, tokens, strict=True)])
+            yield from (Path(found.record.key) for found in texts if not _unchanged(found.record))
+
+
+def _unchanged(record: FileRecord) -> bool:
+    try:
+        status = Path(record.key).stat()
+    except OSError:
+        return False
+    return (record.modified_ns, record.size) == (status.st_mtime_ns, status.st_size)

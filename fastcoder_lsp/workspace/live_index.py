@@ -1,0 +1,294 @@
+"""The live index of a workspace: its folders' stores, kept up with the disk and with the editor.
+
+Owns the queue, two threads and the stores' life. The first thread takes what the editor and the watcher tell, so that
+an edit can be found within milliseconds; the second does what takes long: the first look through the folders, sealing,
+merging, following another process. The event loop only ever puts things into the queue. Nothing here searches.
+"""
+
+import hashlib
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
+from fastcoder_lsp.index.searcher import Snapshot
+from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.workspace.ignore import IGNORE_FILES
+from fastcoder_lsp.workspace.intake import Intake
+from fastcoder_lsp.workspace.rules import ReadingRules, resolved
+from fastcoder_lsp.workspace.watch import Watcher
+
+log = logging.getLogger(__name__)
+
+FEW = 32
+"""Changed files that are taken one by one; more at once are a matter for the second thread."""
+_TICK_S = 1.0
+_RETRY_S = 30.0
+_RESCAN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class IndexProgress:
+    """`building`: `done` of `total` files have been looked at; else all of them have."""
+
+    building: bool
+    done: int = 0
+    total: int = 0
+
+
+def store_folder(cache: Path, root: Path, identity: str) -> Path:
+    """Where the store of a workspace folder lies, for one tokenizer."""
+    name = hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16]
+    return cache / "index" / name / identity[:16]
+
+
+class LiveIndex:
+    """See the module's docstring.
+
+    Args:
+        rules: what may be read in which folders.
+        roots: the workspace's folders.
+        encoder: the tokenizer.
+        cache: the program's cache folder.
+        report: told of progress, by any thread.
+        notice: told what a person should know, once each.
+        watching: whether to watch the disk; without, `files_changed` and `rescan` tell what happened.
+    """
+
+    def __init__(
+        self,
+        rules: ReadingRules,
+        roots: Sequence[Path],
+        encoder: Encoder,
+        cache: Path,
+        report: Callable[[IndexProgress], None] = lambda _progress: None,
+        notice: Callable[[str], None] = log.warning,
+        *,
+        watching: bool = True,
+    ) -> None:
+        self._encoder, self._cache, self._report, self._notice = encoder, cache, report, notice
+        self._watcher = Watcher(self._on_disk) if watching else None
+        self._ready = threading.Condition()
+        self._documents: dict[Path, str | None] = {}
+        self._paths: dict[Path, None] = {}
+        self._folders: dict[Path, None] = {}
+        self._many: dict[Path, None] = {}
+        self._rescan, self._stopping, self._busy, self._looking = True, False, False, False
+        self._blind = False
+        self._wanted: tuple[ReadingRules, tuple[Path, ...]] | None = (rules, tuple(roots))
+        self._stores: dict[Path, Store] = {}
+        self._rules, self._intake = rules, Intake(rules, {})
+        self._threads = (
+            threading.Thread(target=self._follow_edits, name="index", daemon=True),
+            threading.Thread(target=self._look_after, name="index-background", daemon=True),
+        )
+
+    def start(self) -> None:
+        """Begin; returns at once."""
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """End both threads and close the stores."""
+        with self._ready:
+            self._stopping = True
+            self._ready.notify_all()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+        if self._watcher is not None:
+            self._watcher.close()
+        for store in self._stores.values():
+            store.close()
+
+    def pin(self) -> tuple[Snapshot, ...]:
+        """The present state of every folder's store, for a `Searcher`."""
+        return tuple(store.pin() for store in tuple(self._stores.values()))
+
+    def stores(self) -> tuple[Store, ...]:
+        """The stores that are open now."""
+        return tuple(self._stores.values())
+
+    def document_changed(self, path: Path, text: str) -> None:
+        """An open document's text, saved or not; overrides the disk until it is closed. Costs microseconds."""
+        with self._ready:
+            self._documents[path] = text
+            self._ready.notify_all()
+
+    def document_closed(self, path: Path) -> None:
+        """A document was closed: the disk holds again."""
+        with self._ready:
+            self._documents[path] = None
+            self._paths[path] = None
+            self._ready.notify_all()
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        """Files on the disk that appeared, changed or went."""
+        self._on_disk(paths, ())
+
+    def change(self, rules: ReadingRules, roots: Sequence[Path]) -> None:
+        """Other folders, or other rules for them; what they no longer allow is removed."""
+        with self._ready:
+            self._wanted = (rules, tuple(roots))
+            self._rescan = True
+            self._ready.notify_all()
+
+    def rescan(self) -> None:
+        """Look through all folders, by modification time."""
+        with self._ready:
+            self._rescan = True
+            self._ready.notify_all()
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until everything told so far can be found; for tests and benchmarks. Returns whether it can."""
+        with self._ready:
+            return self._ready.wait_for(lambda: not self._unsettled(), timeout_s)
+
+    def _unsettled(self) -> bool:
+        waiting = self._documents or self._paths or self._folders or self._many or self._wanted
+        return bool(waiting) or self._rescan or self._busy or self._looking
+
+    def _on_disk(self, paths: Iterable[Path], folders: Iterable[Path]) -> None:
+        with self._ready:
+            for path in paths:
+                if path.name in IGNORE_FILES:
+                    self._rescan = True
+                self._paths[path] = None
+            self._folders.update(dict.fromkeys(folders))
+            self._ready.notify_all()
+
+    # The first thread.
+
+    def _follow_edits(self) -> None:
+        encoder = ChunkedEncoder(self._encoder)
+        while True:
+            with self._ready:
+                self._busy = False
+                self._ready.notify_all()
+                self._ready.wait_for(
+                    lambda: self._stopping or ((self._documents or self._paths or self._folders) and not self._wanted)
+                )
+                if self._stopping:
+                    return
+                self._busy = True
+                documents, self._documents = self._documents, {}
+                folders, self._folders = self._folders, {}
+                if len(self._paths) > FEW:
+                    self._many.update(self._paths)
+                    self._paths = {}
+                paths, self._paths = self._paths, {}
+                intake = self._intake
+            try:
+                for path, text in documents.items():
+                    if text is None:
+                        intake.drop_overlay(path)
+                    else:
+                        intake.overlay(path, text, encoder)
+                intake.take_few(paths, encoder)
+                if folders:
+                    self._take_folders(intake, folders)
+            except OSError as error:
+                log.warning("the index could not take in a change: %s", error)
+
+    def _take_folders(self, intake: Intake, folders: Iterable[Path]) -> None:
+        """Folders that came or went: the files in them may have come before they were watched."""
+        intake.remove_below(folders)
+        found = [
+            Path(base) / name
+            for folder in folders
+            if folder.is_dir()
+            for base, _, names in os.walk(folder)
+            for name in names
+        ]
+        self._on_disk(found, ())
+
+    # The second thread.
+
+    def _look_after(self) -> None:
+        _lower_priority()
+        encoder = ChunkedEncoder(self._encoder)
+        last_scan = time.monotonic()
+        while True:
+            with self._ready:
+                self._looking = False
+                self._ready.notify_all()
+                self._ready.wait_for(lambda: self._stopping or self._rescan or self._wanted or self._many, _TICK_S)
+                if self._stopping:
+                    return
+                self._looking = True
+                wanted, rescan = self._wanted, self._rescan
+                many, self._many = list(self._many), {}
+                self._rescan = False
+            try:
+                if wanted is not None:
+                    self._open(*wanted)
+                taken = [store for store in self._stores.values() if store.take_over()]
+                overdue = self._blind and time.monotonic() - last_scan > _RESCAN_S
+                if rescan or overdue or taken:
+                    self._scan(encoder)
+                    last_scan = time.monotonic()
+                self._take(many, encoder)
+                self._tidy()
+            except OSError as error:
+                log.warning("the index could not be brought up to date: %s", error)
+                with self._ready:
+                    self._ready.wait_for(lambda: self._stopping, _RETRY_S)
+
+    def _open(self, rules: ReadingRules, roots: Sequence[Path]) -> None:
+        """Open the stores of new folders, close those of folders that went."""
+        wanted = {resolved(root): root for root in roots}
+        for gone in set(self._stores) - set(wanted):
+            if self._watcher is not None:
+                self._watcher.unwatch(gone)
+            self._stores.pop(gone).close()
+        stores = dict(self._stores)
+        for root in wanted:
+            if root not in stores:
+                folder = store_folder(self._cache, root, self._encoder.identity)
+                stores[root] = Store.open(folder, self._encoder.identity, str(root), self._notice)
+            if self._watcher is not None and not self._watcher.watch(root):
+                self._blind = True
+        with self._ready:
+            self._stores, self._intake = stores, Intake(rules, stores)
+            self._rules = rules
+            # Asked for something else meanwhile: that is done in the next round.
+            if self._wanted == (rules, tuple(roots)):
+                self._wanted = None
+            self._ready.notify_all()
+
+    def _scan(self, encoder: ChunkedEncoder) -> None:
+        """Look at every file that may be read; only a process that may write does so."""
+        if not any(store.writable for store in self._stores.values()):
+            return
+        self._report(IndexProgress(building=True))
+        paths = list(self._rules.files())
+        self._intake.remove_others(paths)
+        self._take(paths, encoder)
+        if not self._stopping:
+            for store in self._stores.values():
+                store.mark_complete()
+            self._report(IndexProgress(building=False, done=len(paths), total=len(paths)))
+
+    def _take(self, paths: Sequence[Path], encoder: ChunkedEncoder) -> None:
+        def progress(done: int, total: int) -> None:
+            self._report(IndexProgress(building=True, done=done, total=total))
+
+        self._on_disk(self._intake.take_many(paths, encoder, progress, lambda: self._stopping), ())
+
+    def _tidy(self) -> None:
+        for store in self._stores.values():
+            store.follow()
+            store.seal()
+            while store.merge(lambda: self._stopping or bool(self._many)):
+                pass
+
+
+def _lower_priority() -> None:
+    """Let the engine and the editor's requests go first, where a single thread's priority can be set."""
+    if sys.platform == "linux":
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
