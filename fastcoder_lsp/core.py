@@ -230,6 +230,10 @@ class Drafter(Protocol):
         """The document is closed: drop what is kept for it."""
         ...
 
+    def rename(self, old: str, new: str) -> None:
+        """The document has another URI: what is kept for it follows."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class SelectedCompletion:

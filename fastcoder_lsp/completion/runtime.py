@@ -5,6 +5,7 @@ Owns the composition: model files → engine, tokenizer, prompts, drafter. It de
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,11 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Drafter, Engine, Progress, ShouldStop, Snapshot
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, healing
+from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.tokenizer import Tokenizer
+
+PROMPT_TOKENS = 1400
+"""Longest prompt: what a CPU reads in a few seconds once, and keeps from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,7 @@ class Runtime:
     def rename(self, old: str, new: str) -> None:
         """Carry over what is kept for a document."""
         self.prompts.rename(old, new)
+        self.drafter.rename(old, new)
 
     def settle(self, snapshot: Snapshot, offset: int, should_stop: ShouldStop) -> None:
         """The user paused: move the prompt's anchor here and bring the KV cache up to date."""
@@ -68,16 +73,19 @@ def load_runtime(settings: Settings, progress: Progress) -> Runtime:
         source=files.source,
         digest=files.digest,
         options=engines.EngineOptions(
-            kind=settings.engine, context=settings.context_tokens, threads=settings.threads or None
+            kind=cast("engines.Kind", settings.engine),  # the table of settings allows no other
+            context=settings.context_tokens,
+            threads=settings.threads or None,
         ),
         cache=cache,
         progress=progress,
     )
+    room = engine.info.context - settings.completion_max_tokens
     return Runtime(
         engine=engine,
         tokenizer=tokenizer,
-        prompts=PromptBuilder(tokenizer, PromptOptions()),
+        prompts=PromptBuilder(tokenizer, PromptOptions(limit=min(PROMPT_TOKENS, room))),
         drafter=NoDrafter(),
-        allow=lambda remaining: healing.allowed(tokenizer, remaining),
+        allow=lambda remaining: allowed(tokenizer, remaining),
         limits=Limits(max_tokens=settings.completion_max_tokens),
     )

@@ -53,6 +53,13 @@ class GuardedDrafter:
         except Exception as failure:  # noqa: BLE001 - as above
             self._fail(failure)
 
+    def rename(self, old: str, new: str) -> None:
+        """See `core.Drafter`."""
+        try:
+            self._drafter.rename(old, new)
+        except Exception as failure:  # noqa: BLE001 - as above
+            self._fail(failure)
+
     def _fail(self, failure: Exception) -> None:
         self._failed = True
         logger.error("drafter %s failed; decoding goes on without drafts", self.name, exc_info=failure)

@@ -21,3 +21,6 @@ class NoDrafter:
 
     def forget(self, document: str) -> None:
         """Nothing to drop."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Nothing to carry over."""

@@ -62,6 +62,9 @@ class Scripted:
     def forget(self, document: str) -> None:
         raise NotImplementedError
 
+    def rename(self, old: str, new: str) -> None:
+        raise NotImplementedError
+
 
 def draft_strategy() -> st.SearchStrategy[Draft]:
     """Any rubbish: unknown ids, parents that do not exist or come later, twins, cycles, far too many nodes."""

@@ -1,0 +1,219 @@
+"""Cacheback: drafts from least-recently-used tables of token n-grams, and nothing else.
+
+Ma et al. 2025, *Cacheback: Speculative Decoding With Nothing But Cache* (EMNLP). A table maps a *leader* (LL tokens) to
+its recent *followers* (FL tokens each). The dynamic table is filled by a sliding window from the prompt, then from the
+accepted tokens; the frozen one holds a corpus's commonest n-grams (`frozen_table`) and takes no insertions. A query
+moves the leader to the front, an insertion moves leader and follower. The paper resets the dynamic table for each test:
+here it lives as long as its document, which is the same for a document's first completion.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.draft.documents import PerDocument
+from fastcoder_lsp.draft.frozen_table import FrozenTable
+
+Gram = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CachebackParameters:
+    """The paper's six parameters under the paper's names, its published setting as defaults.
+
+    `leader_length` LL, `leader_capacity` LC, `follower_length` FL, `follower_capacity` FC (followers kept a leader),
+    `total_draft_length` TDL (drafts and tokens not yet in the KV cache), `continuation_reserve` CRT (of those, kept for
+    the second and later query levels). `dynamic`, `frozen`: which tables are asked (the paper's ablation).
+    """
+
+    leader_length: int = 1
+    leader_capacity: int = 2**20
+    follower_length: int = 3
+    follower_capacity: int = 128
+    total_draft_length: int = 96
+    continuation_reserve: int = 16
+    dynamic: bool = True
+    frozen: bool = True
+
+
+class LruTable:
+    """The dynamic table: leaders and their followers, both in order of use; the first to go is the longest unused."""
+
+    def __init__(self, leaders: int, followers: int) -> None:
+        self._leaders, self._followers = leaders, followers
+        self._table: OrderedDict[Gram, OrderedDict[Gram, None]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def insert(self, leader: Gram, follower: Gram) -> None:
+        """Put both at the front."""
+        followers = self._table.get(leader)
+        if followers is None:
+            followers = self._table[leader] = OrderedDict()
+            if len(self._table) > self._leaders:
+                self._table.popitem(last=False)
+        else:
+            self._table.move_to_end(leader)
+        followers[follower] = None
+        followers.move_to_end(follower)
+        if len(followers) > self._followers:
+            followers.popitem(last=False)
+
+    def query(self, leader: Gram) -> Iterable[Gram]:
+        """The followers, most recently used first; the leader moves to the front."""
+        followers = self._table.get(leader)
+        if followers is None:
+            return ()
+        self._table.move_to_end(leader)
+        return reversed(followers)
+
+
+@dataclass(slots=True)
+class _Document:
+    """A document's dynamic table, and the tokens that filled it last."""
+
+    table: LruTable
+    seen: list[int] = field(default_factory=list)
+    inserted: int = 0
+    """Windows of `seen` that are in the table."""
+
+
+class CachebackDrafter:
+    """Grows a tree from the tables, breadth first."""
+
+    name = "cacheback"
+    top_k = 0
+
+    def __init__(self, parameters: CachebackParameters | None = None, frozen: FrozenTable | None = None) -> None:
+        self._parameters = asked = parameters or CachebackParameters()
+        self._frozen = frozen if asked.frozen else None
+        self._documents = PerDocument(lambda: _Document(LruTable(asked.leader_capacity, asked.follower_capacity)))
+        self._document = self._documents.fetch("")
+
+    def begin(self, context: DraftContext) -> None:
+        """Fill the dynamic table from the prompt; what the last prompt shared with this one is in it already."""
+        document = self._document = self._documents.fetch(context.document)
+        prompt = context.tokens
+        shared = 0
+        for old, new in zip(document.seen, prompt, strict=False):
+            if old != new:
+                break
+            shared += 1
+        window = self._parameters.leader_length + self._parameters.follower_length
+        document.inserted = min(document.inserted, max(shared - window + 1, 0))
+        document.seen = list(prompt)
+        self._fill()
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """See `core.Drafter`; the newly accepted tokens enter the table first.
+
+        TDL counts the tokens that are not in the KV cache yet: the loop holds back one, the last.
+        """
+        document = self._document
+        document.seen += context.tokens[len(document.seen) :]
+        self._fill()
+        room = min(nodes, self._parameters.total_draft_length - 1)
+        if room < 1:
+            return NO_DRAFT
+        return self._grow(context.tokens, room)
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """The accepted tokens come with the next context."""
+
+    def forget(self, document: str) -> None:
+        """See `core.Drafter`."""
+        self._documents.forget(document)
+
+    def rename(self, old: str, new: str) -> None:
+        """See `core.Drafter`."""
+        self._documents.rename(old, new)
+
+    def _fill(self) -> None:
+        """Slide the window over what is new: each place gives one (leader, follower)."""
+        if not self._parameters.dynamic:
+            return
+        document, middle = self._document, self._parameters.leader_length
+        window = middle + self._parameters.follower_length
+        for start in range(document.inserted, len(document.seen) - window + 1):
+            gram = tuple(document.seen[start : start + window])
+            document.table.insert(gram[:middle], gram[middle:])
+            document.inserted = start + 1
+
+    def _followers(self, leader: Gram) -> Iterator[tuple[str, Gram]]:
+        """Dynamic followers first, then frozen ones."""
+        dynamic = (("cache", follower) for follower in self._document.table.query(leader))
+        if self._frozen is None:
+            return dynamic
+        return chain(dynamic, (("corpus", follower) for follower in self._frozen.query(leader)))
+
+    def _grow(self, tokens: Sequence[int], room: int) -> Draft:
+        """Query level by query level; the first may not use what CRT reserves for the others."""
+        length = self._parameters.leader_length
+        draft = _Tree(room)
+        root = tuple(tokens[-length:])
+        draft.extend(-1, self._followers(root), max(room - self._parameters.continuation_reserve, 1))
+        leaves = [(leaf, root + draft.path(leaf)) for leaf in draft.new_leaves()]
+        while leaves and not draft.full(room):
+            for leaf, path in leaves:
+                draft.extend(leaf, self._followers(path[-length:]), room)
+                if draft.full(room):
+                    break
+            leaves = [(leaf, (root + draft.path(leaf))[-length:]) for leaf in draft.new_leaves()]
+        return draft.draft(length)
+
+
+class _Tree:
+    """A draft while it grows: a trie, so the same token under the same parent is one node."""
+
+    def __init__(self, room: int) -> None:
+        self._tokens: list[int] = []
+        self._parents: list[int] = []
+        self._sources: list[str] = []
+        self._places: dict[tuple[int, int], int] = {}
+        self._ends: list[int] = []
+        self._room = room
+
+    def full(self, limit: int) -> bool:
+        """Whether the tree has `limit` nodes."""
+        return len(self._tokens) >= limit
+
+    def extend(self, node: int, followers: Iterable[tuple[str, Gram]], limit: int) -> None:
+        """Hang followers below `node` until the tree has `limit` nodes; the last follower may be cut short."""
+        tokens, parents, places = self._tokens, self._parents, self._places
+        if len(tokens) >= limit:
+            return
+        for source, follower in followers:
+            place = node
+            before = len(tokens)
+            for token in follower:
+                known = places.get((place, token))
+                if known is None:
+                    if len(tokens) >= limit:
+                        return
+                    known = places[place, token] = len(tokens)
+                    tokens.append(token)
+                    parents.append(place)
+                    self._sources.append(source)
+                place = known
+            if len(tokens) > before:
+                self._ends.append(place)
+
+    def new_leaves(self) -> list[int]:
+        """The ends of the followers that came in since the last call, in their order."""
+        ends, self._ends = self._ends, []
+        return ends
+
+    def path(self, node: int) -> Gram:
+        """The tokens from the root to `node`."""
+        found: list[int] = []
+        while node >= 0:
+            found.append(self._tokens[node])
+            node = self._parents[node]
+        return tuple(reversed(found))
+
+    def draft(self, match: int) -> Draft:
+        """What has grown."""
+        return Draft(tuple(self._tokens), tuple(self._parents), tuple(self._sources), (match,) * len(self._tokens))

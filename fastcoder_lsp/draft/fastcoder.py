@@ -1,0 +1,234 @@
+"""FastCoder: repository and common code, searched only where it is worth it, behind a cache of what the model accepted.
+
+The paper (first published as CodeSwift). Its Algorithm 1, before each forward step with context s:
+
+    1   if |CACHE| ≥ l: results ← search(CACHE, s)            `_from_cache`
+    2   if no results:
+    3       if s ∈ M: skip the retrieval                       `_is_missing`
+    4       if s ends in a skip token: go on with probability p  `_is_skipped`
+    5       results ← search(D_r, s) ∥ search(D_c, s)          `_from_stores`
+    6       if no results: M ← M ∪ {s}                         `_from_stores`
+    7   put the results to work: trie, weights, tree           `propose`
+    8   update the CACHE with what was accepted                `observe`
+
+As printed, the algorithm has no branch that searches the datastore for an ordinary token, and adds skipped contexts to
+M; the paper's prose wins here: ordinary tokens always search, and only a search that found nothing is remembered. M
+keeps the suffix that found nothing, not the whole context, which would never come again. Line 5 is done by one thread:
+handing a search of some 20 µs to another one costs more than the search.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.draft.documents import PerDocument
+from fastcoder_lsp.draft.growth import Growth
+from fastcoder_lsp.draft.history import History
+from fastcoder_lsp.draft.kernels import continuations, match_suffix
+from fastcoder_lsp.draft.sequences import SequenceCache
+from fastcoder_lsp.draft.skip import Reading, at_skip_token
+from fastcoder_lsp.draft.store import Pin, Pinned, search
+
+
+@dataclass(frozen=True, slots=True)
+class FastcoderParameters:
+    """The paper's parameters with its published values, then what it leaves open, then our departures, all off.
+
+    `cache_minimum` l: sequences that the CACHE must hold before it is asked. `skip_probability` p. `repository_weight`
+    α, `corpus_weight` β: a node weighs α·t_r + β·t_c. `n_max`: longest suffix; `draft_tokens`: nodes; `cut`: the output
+    enters the CACHE in pieces of so many tokens.
+
+    `skip_reading`: see `skip`. `n_min`: shortest suffix. `depth`: tokens of a continuation. `max_hits`: continuations
+    of each source, an even sample where there are more. `skip`, `missing`, `cache`, `repository`, `corpus`: switches
+    of the paper's ablation. `seed`: of p's draws.
+
+    `merge`: search the CACHE and the running text *and* the stores, each for its own longest match, instead of the one
+    or the other. `growth`: each token by which a match is longer multiplies its continuations' weight, and a source's
+    hits share it; 0: plain counts, as published. `text_weight`: of the running text and the CACHE then.
+    """
+
+    cache_minimum: int = 50
+    skip_probability: float = 0.5
+    repository_weight: float = 1.0
+    corpus_weight: float = 1.0
+    n_max: int = 16
+    draft_tokens: int = 64
+    cut: int = 20
+    skip_reading: Reading = "ends"
+    n_min: int = 1
+    depth: int = 10
+    max_hits: int = 64
+    skip: bool = True
+    missing: bool = True
+    cache: bool = True
+    repository: bool = True
+    corpus: bool = True
+    seed: int = 0
+    merge: bool = False
+    growth: float = 0.0
+    text_weight: float = 2.0
+
+
+PRODUCT = FastcoderParameters(cache_minimum=1, skip=False, merge=True, growth=1.6, corpus_weight=0.5, max_hits=32)
+"""What the default drafter runs with: measured on the development tasks (`bench draft`)."""
+
+
+@dataclass(slots=True)
+class RetrievalCounts:
+    """What became of the retrievals: `asked` is the sum of the others. The paper reports such shares."""
+
+    asked: int = 0
+    cached: int = 0
+    missing: int = 0
+    skipped: int = 0
+    found: int = 0
+    empty: int = 0
+
+
+@dataclass(slots=True)
+class _Document:
+    """CACHE and M of one document; `generation` of the stores that M speaks of."""
+
+    cache: SequenceCache = field(default_factory=SequenceCache)
+    missing: set[tuple[int, ...]] = field(default_factory=set)
+    generation: tuple[int, ...] = ()
+
+
+class FastcoderDrafter:
+    """Algorithm 1.
+
+    Args:
+        pin: gives the stores D_r and D_c.
+        piece: the bytes of a token, to find skip tokens.
+        parameters: the paper's by default.
+    """
+
+    name = "fastcoder"
+    top_k = 0
+
+    def __init__(self, pin: Pin, piece: Callable[[int], bytes], parameters: FastcoderParameters | None = None) -> None:
+        self._pin, self._piece = pin, piece
+        self._parameters = asked = parameters or FastcoderParameters()
+        self._documents = PerDocument(_Document)
+        self._document = self._documents.fetch("")
+        self._stores = Pinned()
+        self._history = History()
+        self._cut_at = 0
+        self._growth = Growth(4 * asked.max_hits, asked.depth)
+        self._ends_K = np.empty(asked.max_hits, np.int64)
+        self._random = random.Random(asked.seed)  # noqa: S311 a guess is no secret
+        self.counts = RetrievalCounts()
+
+    def begin(self, context: DraftContext) -> None:
+        """Pin the stores; M is dropped where they changed since it was learnt."""
+        self._stores = self._pin(context.document)
+        document = self._document = self._documents.fetch(context.document)
+        if document.generation != self._stores.generation:
+            document.missing.clear()
+            document.generation = self._stores.generation
+        self._history.begin(context)
+        self._cut_at = len(self._history)
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """Lines 1–7: retrieve, and draft the heaviest nodes of the trie."""
+        self._history.follow(context)
+        self._growth.clear()
+        self.counts.asked += 1
+        asked, room = self._parameters, min(nodes, self._parameters.draft_tokens)
+        if room < 1:
+            return NO_DRAFT
+        if asked.merge:
+            self._from_text()
+        found = asked.cache and len(self._document.cache) >= asked.cache_minimum and self._from_cache()
+        if (asked.merge or not found) and not self._is_missing(context) and not self._is_skipped(context):
+            self._from_stores(context)
+        return self._growth.draft(room)
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:  # noqa: ARG002 the interface
+        """Line 8: context + accepted draft enter the CACHE, and the verified output, cut every 20 tokens."""
+        asked, history = self._parameters, self._history
+        held = len(history)
+        history.append(verified.emitted)
+        if not asked.cache:
+            return
+        if verified.path:
+            accepted = held + len(verified.path)
+            self._document.cache.add(history.tokens[max(held - asked.n_max, 0) : accepted].tolist())
+        while len(history) - self._cut_at >= asked.cut:
+            self._document.cache.add(history.tokens[self._cut_at : self._cut_at + asked.cut].tolist())
+            self._cut_at += asked.cut
+
+    def forget(self, document: str) -> None:
+        """See `core.Drafter`."""
+        self._documents.forget(document)
+
+    def rename(self, old: str, new: str) -> None:
+        """See `core.Drafter`."""
+        self._documents.rename(old, new)
+
+    def _from_cache(self) -> bool:
+        """Line 1: the CACHE, searched by suffix like the stores."""
+        asked = self._parameters
+        length, rows_KD = self._document.cache.search(
+            self._history.tokens, asked.n_max, asked.n_min, asked.max_hits, asked.depth
+        )
+        if not length:
+            return False
+        self.counts.cached += 1
+        self._growth.add(
+            rows_KD, self._weight(asked.text_weight if asked.merge else 1.0, length, len(rows_KD)), "cache", length
+        )
+        return True
+
+    def _is_missing(self, context: DraftContext) -> bool:
+        """Line 3: a search for this suffix found nothing before."""
+        asked = self._parameters
+        missing = asked.missing and tuple(context.tokens[-asked.n_min :]) in self._document.missing
+        self.counts.missing += missing
+        return missing
+
+    def _is_skipped(self, context: DraftContext) -> bool:
+        """Line 4: at a skip token, go on with probability p only."""
+        asked = self._parameters
+        skipped = (
+            asked.skip
+            and at_skip_token(context.tokens, self._piece, asked.skip_reading)
+            and self._random.random() >= asked.skip_probability
+        )
+        self.counts.skipped += skipped
+        return skipped
+
+    def _from_stores(self, context: DraftContext) -> None:
+        """Lines 5 and 6: D_r and D_c, each with its longest match; both empty: the suffix is missing."""
+        asked, end, found = self._parameters, context.tokens[-self._parameters.n_max :], False
+        for store, wanted, weight, source in (
+            (self._stores.repository, asked.repository, asked.repository_weight, "repository"),
+            (self._stores.corpus, asked.corpus, asked.corpus_weight, "corpus"),
+        ):
+            hits = search(store if wanted else None, end, asked.n_max, asked.max_hits, asked.depth, asked.n_min)
+            if hits is not None:
+                found = True
+                rows_KD = hits.continuations_HD
+                self._growth.add(rows_KD, self._weight(weight, hits.length, len(rows_KD)), source, hits.length)
+        if found:
+            self.counts.found += 1
+        else:
+            self.counts.empty += 1
+            self._document.missing.add(tuple(end[-asked.n_min :]))
+
+    def _from_text(self) -> None:
+        """Departure `merge`: prompt and output are searched too, as prompt lookup does."""
+        asked, tokens = self._parameters, self._history.tokens
+        length, found = match_suffix(tokens, tokens, asked.n_max, asked.n_min, self._ends_K)
+        if found:
+            rows_KD = np.empty((found, asked.depth), np.int32)
+            continuations(tokens, self._ends_K[:found], rows_KD)
+            self._growth.add(rows_KD, self._weight(asked.text_weight, length, found), "prompt", int(length))
+
+    def _weight(self, weight: float, length: int, hits: int) -> float:
+        """Of one continuation: the source's weight; under `growth` by the match's length and its share of the hits."""
+        growth = self._parameters.growth
+        return weight * growth**length / hits if growth else weight

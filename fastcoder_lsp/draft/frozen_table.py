@@ -1,0 +1,164 @@
+"""Cacheback's frozen table: a corpus's commonest leaders, each with its commonest followers.
+
+Owns building it from token ids, its form on disk, and its search. It never changes once built (the paper: "takes no
+insertions"). The paper builds it from 1 % of OpenWebText; here it is built from code.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.draft.kernels import GAP
+
+VERSION = 1
+"""Of the form on disk; 1: the first."""
+_BITS = 62
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """`leader_length` and `follower_length` in tokens; `leaders`, `followers`: most of each that are kept."""
+
+    leader_length: int = 1
+    follower_length: int = 3
+    leaders: int = 2**20
+    followers: int = 128
+
+
+class FrozenTable:
+    """Leader → followers, commonest first.
+
+    Args:
+        keys_L: packed leaders, ascending.
+        starts_L: where each leader's followers begin; one more entry at the end.
+        followers_FT: all followers.
+        leader_length: tokens of a leader.
+        bits: bits a token takes in a packed leader.
+    """
+
+    def __init__(
+        self,
+        keys_L: npt.NDArray[np.int64],
+        starts_L: npt.NDArray[np.int64],
+        followers_FT: npt.NDArray[np.int32],
+        leader_length: int,
+        bits: int,
+    ) -> None:
+        self._keys_L, self._starts_L, self._followers_FT = keys_L, starts_L, followers_FT
+        self._leader_length, self._bits = leader_length, bits
+        # bisect reads single items of a memoryview several times faster than those of an array
+        self._keys, self._starts = memoryview(keys_L.data), memoryview(starts_L.data)
+
+    def __len__(self) -> int:
+        return len(self._keys_L)
+
+    def query(self, leader: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        """The followers of `leader`, commonest first."""
+        key = 0
+        for token in leader:
+            if token >= 1 << self._bits:
+                return
+            key = key << self._bits | token
+        place = bisect_left(self._keys, key)
+        if place == len(self._keys) or self._keys[place] != key or len(leader) != self._leader_length:
+            return
+        # In blocks: a query is asked for a few followers far more often than for all.
+        start, end = self._starts[place], self._starts[place + 1]
+        for block in range(start, end, 16):
+            yield from map(tuple, self._followers_FT[block : min(block + 16, end)].tolist())
+
+    def save(self, path: Path, identity: str) -> None:
+        """Write the table to `path` (.npz); `identity` names the tokenizer."""
+        shape = np.array([VERSION, self._leader_length, self._bits], np.int64)
+        name = np.frombuffer(identity.encode(), np.uint8)
+        temporary = path.with_name(path.name + ".new")
+        with temporary.open("wb") as file:
+            np.savez(
+                file,
+                shape=shape,
+                identity=name,
+                keys=self._keys_L,
+                starts=self._starts_L,
+                followers=self._followers_FT,
+            )
+        temporary.replace(path)
+
+    @classmethod
+    def load(cls, path: Path, identity: str) -> "FrozenTable | None":
+        """The table at `path`; None where it is absent, damaged, of another version or another tokenizer's."""
+        try:
+            with np.load(path, allow_pickle=False) as stored:
+                version, leader_length, bits = stored["shape"].tolist()
+                if version != VERSION or stored["identity"].tobytes() != identity.encode():
+                    return None
+                return cls(stored["keys"], stored["starts"], stored["followers"], leader_length, bits)
+        except (OSError, ValueError, KeyError, EOFError):
+            return None
+
+
+def build(tokens_N: npt.NDArray[np.int32], shape: TableShape) -> FrozenTable:
+    """Count the n-grams of a corpus and keep the commonest.
+
+    Args:
+        tokens_N: the corpus; its files are separated by `GAP`, over which no n-gram reaches.
+        shape: lengths and capacities.
+    """
+    bits = max(int(tokens_N.max(initial=1)).bit_length(), 1)
+    assert bits * shape.leader_length <= _BITS, "leaders are packed into one integer"
+    width = shape.leader_length + shape.follower_length
+    grams_NW = np.lib.stride_tricks.sliding_window_view(tokens_N, width) if len(tokens_N) >= width else None
+    if grams_NW is None:
+        empty = np.zeros(0, np.int64)
+        return FrozenTable(empty, np.zeros(1, np.int64), np.zeros((0, 1), np.int32), shape.leader_length, bits)
+    grams_NW = grams_NW[(grams_NW != GAP).all(axis=1)]
+    leaders_N = _pack(grams_NW[:, : shape.leader_length], bits)
+    return _keep(leaders_N, np.ascontiguousarray(grams_NW[:, shape.leader_length :]), shape, bits)
+
+
+def _keep(
+    leaders_N: npt.NDArray[np.int64], followers_NT: npt.NDArray[np.int32], shape: TableShape, bits: int
+) -> FrozenTable:
+    """Group equal n-grams, drop the leaders beyond capacity, then of each leader the followers beyond capacity."""
+    step = _BITS // bits
+    parts = [_pack(followers_NT[:, start : start + step], bits) for start in range(0, followers_NT.shape[1], step)]
+    order = np.lexsort([*reversed(parts), leaders_N])
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = np.logical_or.reduce([np.diff(part[order]) != 0 for part in (leaders_N, *parts)])
+    first = np.flatnonzero(fresh)
+    counts_G = np.diff(np.append(first, len(order)))
+    grams = order[first]
+    leaders_G, followers_GT = leaders_N[grams], followers_NT[grams]
+
+    keys, inverse_G = np.unique(leaders_G, return_inverse=True)
+    totals = np.bincount(inverse_G, weights=counts_G, minlength=len(keys))
+    if len(keys) > shape.leaders:
+        kept = np.zeros(len(keys), np.bool_)
+        kept[np.argsort(-totals, kind="stable")[: shape.leaders]] = True
+        mask = kept[inverse_G]
+        leaders_G, followers_GT, counts_G = leaders_G[mask], followers_GT[mask], counts_G[mask]
+
+    order = np.lexsort([-counts_G, leaders_G])
+    leaders_G, followers_GT = leaders_G[order], followers_GT[order]
+    keys, starts, sizes = np.unique(leaders_G, return_index=True, return_counts=True)
+    rank = np.arange(len(leaders_G)) - np.repeat(starts, sizes)
+    mask = rank < shape.followers
+    ends = np.cumsum(np.minimum(sizes, shape.followers))
+    return FrozenTable(
+        keys.astype(np.int64),
+        np.concatenate(([0], ends)).astype(np.int64),
+        np.ascontiguousarray(followers_GT[mask], np.int32),
+        shape.leader_length,
+        bits,
+    )
+
+
+def _pack(grams_NW: npt.NDArray[np.int32], bits: int) -> npt.NDArray[np.int64]:
+    """Each row as one integer, first token highest."""
+    packed = np.zeros(len(grams_NW), np.int64)
+    for column in range(grams_NW.shape[1]):
+        packed = packed << bits | grams_NW[:, column]
+    return packed

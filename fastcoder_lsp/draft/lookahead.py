@@ -1,0 +1,181 @@
+"""Lookahead decoding: Jacobi's trajectory yields n-grams, which are verified when their first token comes up.
+
+Fu et al. 2024, *Break the Sequential Dependency of LLM Inference Using Lookahead Decoding*, Algorithm 2. One forward
+pass runs two branches. The *lookahead branch* is a window of W columns and N-1 levels of a Jacobi trajectory: a token
+of level j in column i sees level 0 up to its column, then its own column's levels below j (Figure 3). That is a tree:
+level 0 is a chain below the last token, and from each of its tokens hangs a chain through the levels. The *verification
+branch* holds up to G n-grams of the pool that begin with the last token.
+"""
+
+import random
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.draft.documents import PerDocument
+
+Gram = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LookaheadParameters:
+    """`window` W, `gram` N, `guesses` G (paper: 15, 5, 15 for 7B models); `seed`: of the random start.
+
+    `leaders_at_most` bounds one document's pool. Where the verification is narrower than W·(N-1) + G·(N-1) rows, the
+    guesses take what they need first, and the window shrinks, for guesses are the branch that pays.
+    """
+
+    window: int = 15
+    gram: int = 5
+    guesses: int = 15
+    seed: int = 0
+    leaders_at_most: int = 8192
+
+
+@dataclass(slots=True)
+class Pool:
+    """The n-gram pool: first token → the N-1 tokens after it, latest last, at most G of them."""
+
+    leaders_at_most: int
+    guesses: int
+    grams: OrderedDict[int, OrderedDict[Gram, None]] = field(default_factory=OrderedDict)
+
+    def add(self, gram: Gram) -> None:
+        """Take in an n-gram."""
+        known = self.grams.setdefault(gram[0], OrderedDict())
+        known[gram[1:]] = None
+        known.move_to_end(gram[1:])
+        self.grams.move_to_end(gram[0])
+        if len(known) > self.guesses:
+            known.popitem(last=False)
+        if len(self.grams) > self.leaders_at_most:
+            self.grams.popitem(last=False)
+
+    def after(self, token: int) -> list[Gram]:
+        """What followed `token`, latest first."""
+        return list(reversed(self.grams.get(token, ())))
+
+
+class LookaheadDrafter:
+    """Drafts the pool's n-grams, and beside them the window that makes new ones."""
+
+    name = "lookahead"
+    top_k = 1
+
+    def __init__(self, parameters: LookaheadParameters | None = None) -> None:
+        self._parameters = asked = parameters or LookaheadParameters()
+        self._documents = PerDocument(lambda: Pool(asked.leaders_at_most, asked.guesses))
+        self._pool = self._documents.fetch("")
+        self._random = random.Random(asked.seed)  # noqa: S311 a guess is no secret
+        self._levels: list[list[int]] = []
+        self._width = 0
+        """Columns of the window that were drafted in this step."""
+
+    def begin(self, context: DraftContext) -> None:
+        """Algorithm 2, line 2: level 0 starts as random tokens, taken from the prompt; the others come step by step."""
+        self._pool = self._documents.fetch(context.document)
+        self._random.seed(self._parameters.seed)
+        prompt = context.tokens[: context.prompt_length] or context.tokens
+        self._levels = [[self._random.choice(prompt) for _ in range(self._parameters.window)]]
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """Both branches, the verification branch first: where room is short, its guesses are worth more."""
+        if nodes < 1 or not self._levels:
+            return NO_DRAFT
+        levels = len(self._levels)
+        guesses = self._pool.after(context.tokens[-1])
+        for_window = min(
+            self._parameters.window * levels, max(nodes // 2, nodes - len(guesses) * (self._parameters.gram - 1))
+        )
+        self._width = for_window // levels
+        draft = _Draft(nodes)
+        for gram in guesses:
+            if not draft.fits(self._parameters.gram - 1 + self._width * levels):
+                break
+            draft.chain(-1, gram, "lookahead", self._parameters.gram)
+        place = -1
+        for column in range(self._width):
+            place = draft.chain(place, [self._levels[0][column]], "jacobi", 0)
+            draft.chain(place, [level[column] for level in self._levels[1:]], "jacobi", 0)
+        return draft.draft()
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """Algorithm 2, lines 12–20: the argmax below the top level is the new level; each column is a new n-gram.
+
+        The tree is walked by tokens, for twins were merged and what healing forbids was dropped.
+        """
+        assert verified.top_ids_NK is not None
+        best = verified.top_ids_NK[:, 0]
+        below, root = tree.children(), tree.pending - 1
+        fresh: list[int | None] = []
+        place: int | None = root
+        for column in range(self._width):
+            place = self._step(below, place, self._levels[0][column])
+            top = place
+            for level in self._levels[1:]:
+                top = self._step(below, top, level[column])
+            fresh.append(None if top is None else int(best[top]))
+        if not fresh:
+            return
+        self._advance(fresh)
+
+    def forget(self, document: str) -> None:
+        """See `core.Drafter`."""
+        self._documents.forget(document)
+
+    def rename(self, old: str, new: str) -> None:
+        """See `core.Drafter`."""
+        self._documents.rename(old, new)
+
+    def _advance(self, fresh: Sequence[int | None]) -> None:
+        """Add the level `fresh`; a column that was not run keeps its top token. Once N-1 levels stand, the pool grows.
+
+        A full window has N-1 levels: with the new one each column is an n-gram of N tokens, and the lowest level falls.
+        """
+        top = self._levels[-1]
+        level = [top[i] if i >= len(fresh) or fresh[i] is None else fresh[i] for i in range(len(top))]
+        self._levels.append([token for token in level if token is not None])
+        if len(self._levels) < self._parameters.gram:
+            return
+        for column, token in enumerate(fresh):
+            if token is not None:
+                self._pool.add(tuple(row[column] for row in self._levels))
+        del self._levels[0]
+
+    @staticmethod
+    def _step(below: dict[int, dict[int, int]], node: int | None, token: int) -> int | None:
+        """The child of `node` with `token`, if both are in the tree."""
+        return None if node is None else below.get(node, {}).get(token)
+
+
+class _Draft:
+    """Chains that share what they have in common."""
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._nodes: list[tuple[int, int, str, int]] = []
+        self._places: dict[tuple[int, int], int] = {}
+
+    def fits(self, nodes: int) -> bool:
+        """Whether `nodes` more nodes fit."""
+        return len(self._nodes) + nodes <= self._room
+
+    def chain(self, node: int, tokens: Sequence[int], source: str, match: int) -> int:
+        """Hang `tokens` below `node`, as far as there is room; returns the last node."""
+        for token in tokens:
+            place = self._places.get((node, token))
+            if place is None:
+                if not self.fits(1):
+                    return node
+                place = self._places[node, token] = len(self._nodes)
+                self._nodes.append((token, node, source, match))
+            node = place
+        return node
+
+    def draft(self) -> Draft:
+        """All chains."""
+        if not self._nodes:
+            return NO_DRAFT
+        tokens, parents, sources, matches = zip(*self._nodes, strict=True)
+        return Draft(tokens, parents, sources, matches)

@@ -1,0 +1,118 @@
+"""Token Recycling: the model's own best next tokens after each token, the rejected guesses' too, make the next tree.
+
+Luo et al. 2024, *Turning Trash into Treasure*. Section 3.1: the adjacency matrix M (token → its k last best next
+tokens, k = 8); 3.2: a static tree of 80 nodes is filled breadth first from M; 3.3: after verification every row updates
+M. The paper's hot start (inheriting the matrix from the previous query) is here the matrix that each document keeps.
+"""
+
+import heapq
+from dataclasses import dataclass
+
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.draft.documents import PerDocument
+
+Matrix = dict[int, list[int]]
+"""M, by rows that were ever filled; a token without a row has no candidates yet (the paper's zeros)."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecyclingParameters:
+    """`k`: candidates a token (paper: 8); `nodes`: size of the static tree (paper: 80, the root not counted).
+
+    `shares`: how often the candidate of each rank is the right one; they shape the static tree, which the paper draws
+    (Figure 3) and explains so: earlier ranks get more nodes. `tokens_at_most` bounds one document's matrix.
+    """
+
+    k: int = 8
+    nodes: int = 80
+    shares: tuple[float, ...] = (0.52, 0.15, 0.08, 0.05, 0.04, 0.03, 0.02, 0.02)
+    tokens_at_most: int = 16384
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The static tree, likeliest node first: `parents[i]` is a node before i or -1, `ranks[i]` its place in M's row."""
+
+    parents: tuple[int, ...]
+    ranks: tuple[int, ...]
+
+
+def template(parameters: RecyclingParameters) -> Template:
+    """The tree of the `nodes` likeliest paths, a path being as likely as the product of its ranks' shares.
+
+    Ordered by likelihood, so its first n nodes are the best tree of n nodes: that is how it is trimmed to a budget.
+    """
+    parents: list[int] = []
+    ranks: list[int] = []
+    waiting = [(-share, -1, rank) for rank, share in enumerate(parameters.shares[: parameters.k])]
+    heapq.heapify(waiting)
+    while waiting and len(ranks) < parameters.nodes:
+        likely, parent, rank = heapq.heappop(waiting)
+        node = len(ranks)
+        parents.append(parent)
+        ranks.append(rank)
+        for below, share in enumerate(parameters.shares[: parameters.k]):
+            heapq.heappush(waiting, (likely * share, node, below))
+    return Template(tuple(parents), tuple(ranks))
+
+
+class RecyclingDrafter:
+    """Fills the static tree from the matrix; every verified row refreshes the matrix."""
+
+    name = "recycling"
+
+    def __init__(self, parameters: RecyclingParameters | None = None) -> None:
+        self._parameters = parameters or RecyclingParameters()
+        self.top_k = self._parameters.k
+        self._template = template(self._parameters)
+        self._documents: PerDocument[Matrix] = PerDocument(dict)
+        self._matrix: Matrix = {}
+
+    def begin(self, context: DraftContext) -> None:
+        """See `core.Drafter`; hot start where the document has a matrix."""
+        self._matrix = self._documents.fetch(context.document)
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """Section 3.2: the root is the last token; node by node, its token's candidate of the template's rank."""
+        root = self._matrix.get(context.tokens[-1])
+        if root is None:
+            return NO_DRAFT
+        tokens: list[int] = []
+        parents: list[int] = []
+        # For each node of the template: its place in the draft and its token's row; a node without is not drafted.
+        placed: list[tuple[int, list[int] | None]] = []
+        row_of = self._matrix.get
+        for above, rank in zip(self._template.parents, self._template.ranks, strict=True):
+            parent, row = (-1, root) if above < 0 else placed[above]
+            if row is None or rank >= len(row):
+                placed.append((-1, None))
+                continue
+            if len(tokens) == nodes:
+                break
+            token = row[rank]
+            placed.append((len(tokens), row_of(token)))
+            tokens.append(token)
+            parents.append(parent)
+        return Draft(tuple(tokens), tuple(parents), ("recycling",) * len(tokens), (1,) * len(tokens))
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """Section 3.3: the k best next tokens of every row replace its token's row in M.
+
+        Of several rows of one token the last counts; the accepted ones come last, for they stand in the true text.
+        """
+        assert verified.top_ids_NK is not None
+        rows, matrix = verified.top_ids_NK.tolist(), self._matrix
+        for token, row in zip(tree.tokens, rows, strict=True):
+            matrix[token] = row
+        for node in (*range(tree.pending), *verified.path):
+            matrix[tree.tokens[node]] = rows[node]
+        while len(matrix) > self._parameters.tokens_at_most:
+            del matrix[next(iter(matrix))]
+
+    def forget(self, document: str) -> None:
+        """See `core.Drafter`."""
+        self._documents.forget(document)
+
+    def rename(self, old: str, new: str) -> None:
+        """See `core.Drafter`."""
+        self._documents.rename(old, new)

@@ -1,0 +1,131 @@
+"""Every drafter by its name: the one place where names become objects.
+
+Owns the names, the presets behind them, and the reading of parameters from text. A drafter gets its parts handed in.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, TypeVar
+
+from fastcoder_lsp.core import Drafter
+from fastcoder_lsp.draft.cacheback import CachebackDrafter, CachebackParameters
+from fastcoder_lsp.draft.fastcoder import PRODUCT, FastcoderDrafter, FastcoderParameters
+from fastcoder_lsp.draft.frozen_table import FrozenTable
+from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters
+from fastcoder_lsp.draft.lookahead import LookaheadDrafter, LookaheadParameters
+from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters
+from fastcoder_lsp.draft.rest import RestDrafter, RestParameters
+from fastcoder_lsp.draft.store import Pin, nothing
+from fastcoder_lsp.draft.suffix import SuffixDrafter, SuffixParameters
+from fastcoder_lsp.errors import UsageError
+
+Parameters = TypeVar("Parameters")
+
+
+def _no_piece(token: int) -> bytes:  # noqa: ARG001 the interface
+    return b""
+
+
+def _no_table(leader_length: int, follower_length: int) -> FrozenTable | None:  # noqa: ARG001 the interface
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterParts:
+    """What drafters are made of: the datastore, the tokens' bytes, and Cacheback's frozen table of a given shape."""
+
+    pin: Pin = nothing
+    piece: Callable[[int], bytes] = _no_piece
+    frozen: Callable[[int, int], FrozenTable | None] = _no_table
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """One name: its parameters (None where there are none) and how it is made of them and the parts."""
+
+    parameters: Any
+    make: Callable[[Any, DrafterParts], Drafter]
+
+
+def _fastcoder(parameters: FastcoderParameters, parts: DrafterParts) -> Drafter:
+    return FastcoderDrafter(parts.pin, parts.piece, parameters)
+
+
+def _cacheback(parameters: CachebackParameters, parts: DrafterParts) -> Drafter:
+    table = parts.frozen(parameters.leader_length, parameters.follower_length) if parameters.frozen else None
+    return CachebackDrafter(parameters, table)
+
+
+PRESETS: Mapping[str, Preset] = {
+    "none": Preset(None, lambda _parameters, _parts: NoDrafter()),
+    "lookup": Preset(LookupParameters(), lambda parameters, _parts: LookupDrafter(parameters)),
+    "suffix": Preset(SuffixParameters(), lambda parameters, _parts: SuffixDrafter(parameters)),
+    "rest": Preset(RestParameters(), lambda parameters, parts: RestDrafter(parts.pin, parameters)),
+    "fastcoder": Preset(PRODUCT, _fastcoder),
+    "fastcoder-paper": Preset(FastcoderParameters(), _fastcoder),
+    "cacheback": Preset(CachebackParameters(), _cacheback),
+    "cacheback-dynamic": Preset(CachebackParameters(frozen=False), _cacheback),
+    "cacheback-frozen": Preset(CachebackParameters(dynamic=False), _cacheback),
+    "recycling": Preset(RecyclingParameters(), lambda parameters, _parts: RecyclingDrafter(parameters)),
+    "jacobi": Preset(JacobiParameters(), lambda parameters, _parts: JacobiDrafter(parameters)),
+    "lookahead": Preset(LookaheadParameters(), lambda parameters, _parts: LookaheadDrafter(parameters)),
+}
+"""name → what it means, plainest first."""
+
+NEED_ROWS = frozenset({"recycling", "jacobi", "lookahead"})
+"""Drafters that live on the model's outputs at rejected positions, and so cannot be replayed from recorded text."""
+
+
+def make(name: str, parts: DrafterParts | None = None, changes: Mapping[str, str] | None = None) -> Drafter:
+    """The drafter `name`.
+
+    Args:
+        name: one of `PRESETS`.
+        parts: what it is made of; without, it has no datastore and no frozen table.
+        changes: parameter → value as text, over the preset's own.
+
+    Raises:
+        UsageError: no such drafter or parameter, or a value that is none.
+    """
+    preset = PRESETS.get(name)
+    if preset is None:
+        raise UsageError(f"there is no drafter '{name}'", f"Choose one of: {', '.join(PRESETS)}.")
+    drafter = preset.make(change(preset.parameters, name, changes or {}), parts or DrafterParts())
+    drafter.name = name
+    return drafter
+
+
+def change(parameters: Parameters, name: str, changes: Mapping[str, str]) -> Parameters:
+    """`parameters` with some values read from text, each as the kind of value that it replaces.
+
+    Raises:
+        UsageError: no such parameter, or a value that is none.
+    """
+    known: dict[str, Any] = (
+        {} if parameters is None else {entry.name: getattr(parameters, entry.name) for entry in fields(parameters)}  # type: ignore[arg-type]
+    )
+    values: dict[str, Any] = {}
+    for key, text in changes.items():
+        if key not in known:
+            raise UsageError(f"the drafter {name} has no parameter '{key}'", f"It has: {', '.join(known) or 'none'}.")
+        try:
+            values[key] = _read(text, known[key])
+        except ValueError as failure:
+            raise UsageError(f"'{text}' is no value for {name}'s {key}", f"It is {known[key]!r} now.") from failure
+    return replace(parameters, **values) if values else parameters  # type: ignore[type-var]
+
+
+def _read(text: str, like: object) -> object:
+    if isinstance(like, bool):
+        if text.lower() not in {"true", "false"}:
+            raise ValueError(text)
+        return text.lower() == "true"
+    if isinstance(like, int):
+        return int(text)
+    if isinstance(like, float):
+        return float(text)
+    if isinstance(like, tuple):
+        return tuple(float(part) for part in text.split(","))
+    return text

@@ -1,0 +1,40 @@
+"""What a drafter sees of the datastore: the repository's code and common code, as they stood when the decode began.
+
+Owns the pair D_r, D_c and how a search becomes continuations with a source; the stores belong to `index`.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fastcoder_lsp.index.searcher import Hits, Searcher
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """One state of the stores. `repository` D_r, `corpus` D_c; None for one that is absent.
+
+    `generation` is another one whenever anything in either store has changed.
+    """
+
+    repository: Searcher | None = None
+    corpus: Searcher | None = None
+    generation: tuple[int, ...] = ()
+
+
+Pin = Callable[[str], Pinned]
+"""Pins the stores for a decode in the document of the given URI."""
+
+
+def nothing(document: str) -> Pinned:  # noqa: ARG001 the interface
+    """No stores at all."""
+    return Pinned()
+
+
+def search(
+    store: Searcher | None, context: Sequence[int], n_max: int, max_hits: int, depth: int, n_min: int = 1
+) -> Hits | None:
+    """The longest match of at least `n_min` tokens with its continuations; None where there is none."""
+    if store is None:
+        return None
+    hits = store.search(context, n_max, max_hits, depth)
+    return hits if hits.length >= n_min and len(hits.continuations_HD) else None
