@@ -117,13 +117,13 @@ class CompletionService:
             self._memory.forget(uri)
             if self._unsettled is not None and self._unsettled.snapshot.uri == uri:
                 self._unsettled = None
-            self._chore(lambda: self._runtime and self._runtime.forget(uri))
+            self._chore(lambda: self._with_runtime(lambda runtime: runtime.forget(uri)))
 
     def document_renamed(self, old: str, new: str) -> None:
         """Carry what is kept for a document over to its new name."""
         with self._changed:
             self._memory.rename(old, new)
-            self._chore(lambda: self._runtime and self._runtime.rename(old, new))
+            self._chore(lambda: self._with_runtime(lambda runtime: runtime.rename(old, new)))
 
     def set_enabled(self, enabled: bool) -> None:
         """Off unloads the model and answers everything empty; on loads it at the next request."""
@@ -175,9 +175,9 @@ class CompletionService:
                     self._count("superseded")
         self._slot = job
 
-    def _chore(self, chore: Callable[[], object]) -> None:
+    def _chore(self, chore: Callable[[], None]) -> None:
         """Something for the worker's thread, which alone touches the runtime."""
-        self._chores.append(lambda: (chore(), None)[1])
+        self._chores.append(chore)
         self._changed.notify_all()
 
     def _count(self, what: str, by: int = 1) -> None:
@@ -265,6 +265,10 @@ class CompletionService:
 
     def _interrupted(self) -> bool:
         return self._slot is not None or bool(self._chores) or self._closing
+
+    def _with_runtime(self, act: Callable[[Runtime], None]) -> None:
+        if self._runtime is not None:
+            act(self._runtime)
 
     def _ready_runtime(self) -> Runtime | None:
         """The runtime, loaded now if need be; None where that fails (the status says why)."""

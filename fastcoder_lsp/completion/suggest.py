@@ -11,7 +11,7 @@ from fastcoder_lsp.core import Completion, CompletionRequest, ShouldStop
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.decode.stop import choose
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.postprocess import finish, replaces
+from fastcoder_lsp.postprocess import finish, replaces, whole_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +73,10 @@ def suggest(
     text, over = "", 0
     if decoded.finish:
         with spans.measure("post"):
-            text = finish(decoded.text, before, after, language)
-            over = replaces(text, before, after) if text else 0
+            cut_off = decoded.finish in {"length", "context"}
+            said = whole_lines(decoded.text, before) if cut_off else decoded.text
+            text = finish(said, before, after, language)
+            over = replaces(text, before, after, language) if text else 0
     info = runtime.engine.info
     return replace(
         suggestion(request, text, over, decoded.finish or "cancelled", spans.close()),
