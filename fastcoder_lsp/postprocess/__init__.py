@@ -1,1 +1,6 @@
-"""PURE TEXT after the model: overlap with the suffix, brackets, indentation, whole lines and blocks."""
+"""Pure text: what the model said becomes what is shown, or nothing."""
+
+from fastcoder_lsp.postprocess.finish import finish, whole_lines
+from fastcoder_lsp.postprocess.overwrite import replaces
+
+__all__ = ["finish", "replaces", "whole_lines"]

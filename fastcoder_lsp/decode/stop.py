@@ -1,0 +1,199 @@
+r"""Where a completion ends: the rest of a line, a statement, or a block, as the code around the cursor asks for it.
+
+Owns that choice and nothing of how a text is cleaned afterwards. A rule is a pure function of the generated text, and
+monotone: once it has named a length, later text never changes it. Texts have `\n` line ends.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from fastcoder_lsp import syntax
+from fastcoder_lsp.syntax import indent, scan, width
+
+BODY_LINES = 24
+"""A body that the line above opened: about a screenful."""
+PARAGRAPH_LINES = 8
+"""Going on in a block that has lines already: what a person still reads before accepting it."""
+_LEAVES = re.compile(r"^\s*(return|raise|break|continue|throw|pass)\b")
+
+
+class StopRule(Protocol):
+    """Says where a growing text ends."""
+
+    def cut(self, text: str) -> int | None:
+        """The length of `text` to keep, once its end is known; else None."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LineRule:
+    """The rest of the line."""
+
+    def cut(self, text: str) -> int | None:
+        """See `StopRule`."""
+        end = text.find("\n")
+        return end if end >= 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRule:
+    """A statement with the block it opens, the body of a block, or the next lines of one.
+
+    Attributes:
+        head: the text from the start of the statement's line to the cursor, whose brackets count.
+        floor: the columns of the line that opened the block: lines indented no further are outside. None: not known
+            before the statement's first line.
+        goes_on: where the floor is not known: the statement's own block goes on after it, to an empty line at most.
+        below: the next line under the cursor that has text; its repetition is an end.
+        lines: at most so many.
+    """
+
+    head: str
+    floor: int | None
+    goes_on: bool
+    below: str
+    lines: int
+    language: str
+
+    def cut(self, text: str) -> int | None:
+        """See `StopRule`."""
+        walk = _Walk(self, self.floor, bool(scan(self.head, self.language).openers))
+        start = 0
+        for line in text.split("\n"):
+            end = start + len(line)
+            length = walk.take(text, start, end)
+            if length is not None or walk.waits:
+                return length
+            start = end + 1
+        return None
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One pass over the lines of a text; `kept` is the length up to the last line that belongs to the completion."""
+
+    rule: BlockRule
+    floor: int | None
+    bracketed: bool
+    """The block was opened by a bracket of the statement, so the bracket's end is its end."""
+    waits: bool = False
+    kept: int = 0
+    count: int = 0
+    base: int | None = None
+    """The columns of the body's first line."""
+    blank: bool = False
+
+    def take(self, text: str, start: int, end: int) -> int | None:
+        """Look at the line `text[start:end]`; the length to keep if the end is known. Sets `waits` where it is not."""
+        whole = end < len(text)
+        line = text[start:end] if start else self.rule.head.rpartition("\n")[2] + text[:end]
+        open_before = start > 0 and not scan(self.rule.head + text[: start - 1], self.rule.language).complete
+        if start and not open_before:
+            outside = self._outside(line, whole=whole)
+            if outside:
+                return self.kept
+            self.waits = outside is None
+        if not whole or self.waits:
+            self.waits = True
+            return None
+        if not line.strip():
+            return self._take_blank(open_before=open_before, first=not start)
+        return self._take_line(line, text[:end], end)
+
+    def _outside(self, line: str, *, whole: bool) -> bool | None:
+        """Whether a line is no longer part of the completion; None while too little of it is known."""
+        word, rule = line.strip(), self.rule
+        if not word:
+            return False
+        if whole and word == rule.below.strip() and not _trivial(word):
+            return True
+        columns = width(indent(line))
+        if self.floor is None or columns > self.floor:
+            return False
+        if not whole and (word.isidentifier() or word == "<" or syntax.closes_block(word)):
+            return None
+        own = columns == self.floor and not rule.goes_on
+        return not (own and (syntax.continues_block(word) or syntax.closes_block(word)))
+
+    def _take_blank(self, *, open_before: bool, first: bool) -> int | None:
+        twice, self.blank = self.blank, True
+        if first or open_before or not self.count:
+            return None
+        return self.kept if twice or self.rule.goes_on else None
+
+    def _take_line(self, line: str, so_far: str, end: int) -> int | None:
+        rule, self.blank = self.rule, False
+        self.kept, self.count = end, self.count + 1
+        brackets = scan(rule.head + so_far, rule.language)
+        columns = width(indent(line))
+        if not brackets.complete:
+            self.bracketed = self.bracketed or self.floor is None
+            return end if self.count >= 3 * rule.lines else None
+        if self.count >= rule.lines:
+            return end
+        if self.floor is None:
+            return self._first_floor(line, so_far, end)
+        if rule.goes_on:
+            return end if columns == self.floor + 1 and _LEAVES.match(line) else None
+        if self.bracketed:
+            self.bracketed = False
+            return None if syntax.opens_block(line, rule.language) else end
+        if self.base is None and columns > self.floor:
+            self.base = columns
+        closed = columns == self.floor and syntax.closes_block(line)
+        return end if closed or (columns == self.base and _LEAVES.match(line)) else None
+
+    def _first_floor(self, line: str, so_far: str, end: int) -> int | None:
+        """The statement's first line is whole: it is the completion, or opens a block, or the block goes on."""
+        rule, self.bracketed = self.rule, False
+        if not rule.head.strip() and syntax.is_comment(line, rule.language):
+            return None
+        statement = (rule.head + so_far).lstrip("\n").split("\n", 1)[0]
+        columns = width(indent(statement))
+        if rule.goes_on and columns:
+            self.floor = columns - 1
+            return end if _LEAVES.match(line) else None
+        if syntax.opens_block(line, rule.language):
+            self.floor = columns
+            return None
+        return end
+
+
+def choose(before: str, after: str, language: str) -> StopRule:
+    """The rule for a cursor between `before` and `after` in a document of `language` (an LSP language id).
+
+    Text right of the cursor, closers excepted, asks for the rest of the line. The end of a line that opens a block, and
+    an empty line under one, ask for the block. The end of another line asks for the statement, and where nothing
+    follows in its block, for the lines that do; so does an empty line inside a block.
+    """
+    left, right = before.rpartition("\n")[2], after.partition("\n")[0]
+    if right.strip(" \t)]}>\"'`;,") or (left.strip() and _in_comment(left, language)):
+        return LineRule()
+    below = _first_with_text(after.partition("\n")[2].split("\n"))
+    above = _first_with_text(reversed(before.split("\n")[:-1]))
+    opener, head = (left, left) if left.strip() else (above, f"{above}\n{left}")
+    if syntax.opens_block(opener, language):
+        floor = width(indent(opener))
+        if not (below and width(indent(below)) > floor):
+            return BlockRule(head, floor, goes_on=False, below=below, lines=BODY_LINES, language=language)
+        if left.strip():
+            return LineRule()
+    columns = width(indent(left)) if left.strip() else max(width(left), width(indent(above)))
+    goes_on = columns > 0 and (not left.strip() or not below or width(indent(below)) < columns)
+    lines = PARAGRAPH_LINES if goes_on else BODY_LINES
+    return BlockRule(left, None, goes_on=goes_on, below=below, lines=lines, language=language)
+
+
+def _in_comment(left: str, language: str) -> bool:
+    return len(syntax.code_only(left, language)) < len(left.rstrip()) and syntax.is_comment(left, language)
+
+
+def _trivial(line: str) -> bool:
+    """Whether a line repeats often enough in any file to mean nothing."""
+    return len(line) < 4 or syntax.closes_block(line)
+
+
+def _first_with_text(lines: Iterable[str]) -> str:
+    return next((line for line in lines if line.strip()), "")

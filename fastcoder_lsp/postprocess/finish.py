@@ -1,0 +1,66 @@
+r"""What the model said, made into what is inserted at the cursor; "" where nothing is worth showing.
+
+Owns the order of the rules; each is a function of its own (`overlap`, `indentation`, `balance`, `rubbish`). They are
+applied until nothing changes, so finishing twice is finishing once. Texts have `\n` line ends.
+"""
+
+import re
+from collections.abc import Callable
+
+from fastcoder_lsp.postprocess.balance import balance
+from fastcoder_lsp.postprocess.indentation import indentation
+from fastcoder_lsp.postprocess.overlap import overlap
+from fastcoder_lsp.postprocess.place import Place
+from fastcoder_lsp.postprocess.rubbish import control_text, repetition, rubbish
+
+Rule = Callable[[str, Place], str]
+_RULES: tuple[Rule, ...] = (control_text, repetition, indentation, overlap, balance)
+_ROUNDS = 8
+_TRAILING = re.compile(r"[^\S\n]+(?=\n)")
+
+
+def finish(raw: str, before: str, after: str, language: str) -> str:
+    """The text to insert between `before` and `after`.
+
+    It does not repeat what follows, is indented as the document is, closes what it opens and no more, has no trailing
+    blanks, and is empty rather than rubbish. Idempotent.
+
+    Args:
+        raw: what the model said, up to the end that the stop rule found.
+        before: the document up to the cursor.
+        after: the document from the cursor.
+        language: the document's LSP language id.
+    """
+    place = Place(before, after, language)
+    text = raw.replace("\r\n", "\n").replace("\r", "\n")
+    for _ in range(_ROUNDS):
+        finished = _once(text, place)
+        if finished == text:
+            return text
+        text = finished
+    return ""
+
+
+def whole_lines(text: str, before: str) -> str:
+    """`text` of which the end is missing, as after a deadline, cut where it can be shown: after its last whole line.
+
+    Of a single line that is not whole, the last word goes, which may be half a word.
+    """
+    lines, newline, rest = text.rpartition("\n")
+    if newline and (lines.strip() or not before.rpartition("\n")[2].strip()):
+        return lines
+    return text[: len(text) - len(re.split(r"\W", rest)[-1])].rstrip() if rest else text
+
+
+def _once(text: str, place: Place) -> str:
+    for rule in _RULES:
+        text = rule(text, place)
+    text = _without_trailing_blanks(text, place)
+    return "" if rubbish(text, place) else text
+
+
+def _without_trailing_blanks(text: str, place: Place) -> str:
+    """No blanks at the ends of lines; one stays before text that stands right of the cursor."""
+    stripped = _TRAILING.sub("", text).rstrip()
+    parted = text[len(stripped) :].startswith(" ") and not place.closing and place.right[:1].strip()
+    return stripped + " " if stripped and parted else stripped

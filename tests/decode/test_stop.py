@@ -1,0 +1,137 @@
+"""Where a completion ends: tables of code with a cursor mark, and the rule's promise of never changing its mind."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastcoder_lsp.decode.stop import choose
+
+CURSOR = "▮"
+
+
+def check(code: str, said: str, expect: str, language: str = "python") -> None:
+    """Of the endless text `said` at the cursor mark of `code`, `expect` is kept, whatever the steps it grows by."""
+    before, _, after = code.partition(CURSOR)
+    rule = choose(before, after, language)
+    lengths = [rule.cut(said[:end]) for end in range(len(said) + 1)]
+    known = [length for length in lengths if length is not None]
+    assert known, "the end was never found"
+    assert said[: known[0]] == expect
+    assert set(known) == {known[0]}
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "expect"),
+    [
+        ("x = foo(▮, 1)\n", "a\nb\n", "a"),
+        ("if ▮ and y:\n    z()\n", "x > 1\n    foo()\n", "x > 1"),
+        ("# sum of ▮\n", "squares\nx = 1\n", "squares"),
+        ("import ▮\n", "os\nimport sys\n", "os"),
+        ("def f(x):▮\n    return x\n", "  # one\n    y = 1\n", "  # one"),
+        ("x = 1▮\ny = 2\n", "\nz = 3\n", ""),
+    ],
+)
+def test_inside_a_line_the_line(code: str, said: str, expect: str) -> None:
+    """Text on the right, a comment, a body that is there already, or a finished simple statement: one line."""
+    check(code, said, expect)
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "expect", "language"),
+    [
+        ("x = foo(▮\n", "a,\n    b,\n)\ny = 2\n", "a,\n    b,\n)", "python"),
+        (
+            "▮\n",
+            "def f(x):\n    y = 1\n\n    return x\n\n\ndef g():\n",
+            "def f(x):\n    y = 1\n\n    return x",
+            "python",
+        ),
+        ("▮\n", "# a note\nx = 1\ny = 2\n", "# a note\nx = 1", "python"),
+        ("▮\n", "@cached\ndef f():\n    return 1\nx = 1\n", "@cached\ndef f():\n    return 1", "python"),
+        ("▮\n", "function f(a) {\n  return a;\n}\nf(1);\n", "function f(a) {\n  return a;\n}", "typescript"),
+        ("▮\n", "if (a) {\n  b();\n} else {\n  c();\n}\nd();\n", "if (a) {\n  b();\n} else {\n  c();\n}", "c"),
+        ("const f = ▮\n", "(a) => {\n  return a;\n};\nf(1);\n", "(a) => {\n  return a;\n};", "typescript"),
+        ("x = ▮\n", '"""a\n  b\n"""\ny = 1\n', '"""a\n  b\n"""', "python"),
+    ],
+)
+def test_a_statement_with_the_block_that_it_opens(code: str, said: str, expect: str, language: str) -> None:
+    """At the end of a line or on an empty one, outside any block: one statement, to its last bracket."""
+    check(code, said, expect, language)
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "expect", "language"),
+    [
+        (
+            "def f(x):▮\n",
+            "\n    if x:\n        a()\n    b()\n\ndef g():\n",
+            "\n    if x:\n        a()\n    b()",
+            "python",
+        ),
+        (
+            "def f(x):\n    ▮\n",
+            "if x:\n        a()\n    return b\n\n    c()\n",
+            "if x:\n        a()\n    return b\n",
+            "python",
+        ),
+        ("if x:\n    ▮\n", "a()\nelse:\n    b()\nc()\n", "a()\nelse:\n    b()", "python"),
+        ("fn f() {\n    ▮\n", "let a = 1;\n    g(a)\n}\n\nfn h() {\n", "let a = 1;\n    g(a)\n}", "rust"),
+        ("func f() {▮\n}\n", "\n\ta()\n}\n\nfunc g() {\n", "\n\ta()\n}", "go"),
+        ("foo(\n    ▮\n", "a,\n    b,\n)\nbar()\n", "a,\n    b,\n)", "python"),
+        ("<ul>\n  ▮\n", "<li>a</li>\n  <li>b</li>\n</ul>\n<p>\n", "<li>a</li>\n  <li>b</li>\n</ul>", "html"),
+        ("def f\n  ▮\n", "a\n  b\nend\n\ndef g\n", "a\n  b\nend", "ruby"),
+    ],
+)
+def test_an_opened_block_to_its_end(code: str, said: str, expect: str, language: str) -> None:
+    """Behind or under the line that opens a block: the block, its own end with it."""
+    check(code, said, expect.rstrip("\n"), language)
+
+
+@pytest.mark.parametrize(
+    ("code", "said", "expect", "language"),
+    [
+        ("def f(x):\n    y = 1\n    ▮\n", "z = 2\n    w = 3\n\n    v = 4\n", "z = 2\n    w = 3", "python"),
+        ("def f(x):\n    y = 1\n    ▮\n\nz = 1\n", "z = 2\n    w = 3\ndef g():\n", "z = 2\n    w = 3", "python"),
+        ("def f(x):\n    y = x▮\n", " + 1\n    return y\n    z = 1\n", " + 1\n    return y", "python"),
+        ("def f(x):\n    y = x▮\n", "\n    z = y\n\n    w = 1\n", "\n    z = y", "python"),
+        ("def f(x):\n    y = x▮\n    return y\n", " + 1\n    foo()\n", " + 1", "python"),
+        ("fn f() {\n    a();\n    ▮\n}\n", "b();\n    c();\n}\n", "b();\n    c();", "rust"),
+        ("def f():\n    a()\n    ▮\n    return 1\n", "b()\n    return 1\n", "b()", "python"),
+    ],
+)
+def test_an_open_block_goes_on(code: str, said: str, expect: str, language: str) -> None:
+    """At the end of what a block has: its next lines, to an empty line, its end, or what follows already."""
+    check(code, said, expect, language)
+
+
+def test_no_end_no_limit() -> None:
+    """A block that never ends is cut at a whole line all the same."""
+    said = "".join(f"    a{number}()\n" for number in range(100))
+    before, _, after = f"def f():\n{CURSOR}".partition(CURSOR)
+    length = choose(before, after, "python").cut(said)
+    assert length is not None
+    assert 5 < said[:length].count("\n") < 40
+    assert said[length] == "\n"
+
+
+@given(
+    st.lists(
+        st.sampled_from(["a", "if x:", "    ", "\n", "\n", "(", ")", "{", "}", "else:", '"', "#", "  b", "return"])
+    ),
+    st.sampled_from(["def f(x):\n    ", "x = ", "if (a) {\n  ", "    a = 1\n    ", "", "foo(\n  1,\n  "]),
+    st.sampled_from(["", "\n", "\n}\n", ")\n", "\n    b\n", " and c\n"]),
+    st.sampled_from(["python", "typescript", "rust", "html", "ruby", "plaintext"]),
+)
+def test_an_end_once_known_stays(parts: list[str], before: str, after: str, language: str) -> None:
+    """Later text never changes an end; an end lies inside the text and, but for the line's own, at a line's end."""
+    said = "".join(parts)
+    rule = choose(before, after, language)
+    known: int | None = None
+    for end in range(len(said) + 1):
+        length = rule.cut(said[:end])
+        if known is not None:
+            assert length == known
+        elif length is not None:
+            known = length
+            assert 0 <= length <= end
+            assert said[length : length + 1] in {"", "\n"} or length == 0
