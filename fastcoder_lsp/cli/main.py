@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.cli import bench, complete, doctor, model, play, serve
+from fastcoder_lsp.cli import complete, model, play, serve
 from fastcoder_lsp.errors import FastcoderError
 
-COMMANDS = (play, serve, complete, model, doctor, bench)
+COMMANDS = (play, serve, complete, model)
 
 
 def parser() -> argparse.ArgumentParser:
