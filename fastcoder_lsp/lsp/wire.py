@@ -4,6 +4,7 @@ Owns framing and nothing about what a message means. Whatever bytes arrive, read
 """
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
 
@@ -38,7 +39,7 @@ def parse(body: bytes) -> Any:
         BrokenMessageError: it is none.
     """
     try:
-        return json.loads(body.decode("utf-8", "surrogatepass"), object_hook=_clamp_position)
+        return json.loads(body.decode("utf-8", "surrogatepass"), object_hook=_mend)
     except (ValueError, RecursionError) as error:
         raise BrokenMessageError(type(error).__name__) from error
 
@@ -58,10 +59,16 @@ def _content_length(line: bytes) -> int | None:
     return length if length <= MAX_BODY else None
 
 
-def _clamp_position(value: dict[str, Any]) -> dict[str, Any]:
-    """Positions outside of what the protocol allows mean the nearest one: an edit lost would cost the whole text."""
+def _mend(value: dict[str, Any]) -> dict[str, Any]:
+    """What clients get slightly wrong and mean well: an edit refused would cost the whole copy of the text.
+
+    A position outside of what the protocol allows means the nearest one inside; an edit's null range means none.
+    """
     if len(value) == 2 and "line" in value and "character" in value:
         for key in ("line", "character"):
-            if isinstance(value[key], int | float) and not isinstance(value[key], bool) and value[key] == value[key]:
-                value[key] = int(min(max(value[key], 0), 2**31 - 1))
+            number = value[key]
+            if isinstance(number, int | float) and not isinstance(number, bool) and not math.isnan(number):
+                value[key] = int(min(max(number, 0), 2**31 - 1))
+    elif "text" in value and "range" in value and value["range"] is None:
+        del value["range"]
     return value

@@ -26,7 +26,7 @@ class RawClient:
     told: list[Json] = field(default_factory=list)
     asked: list[Json] = field(default_factory=list)
     settings: Any = None
-    stray: list[Json] = field(default_factory=list)
+    stderr: bytearray = field(default_factory=bytearray)
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _ids: int = 0
 
@@ -120,6 +120,12 @@ class RawClient:
             self._changed.set()
         self._changed.set()
 
+    async def read_errors(self) -> None:
+        """Keep what the server writes to stderr."""
+        assert self.process.stderr is not None
+        while data := await self.process.stderr.read(2**16):
+            self.stderr += data
+
     def _take(self, message: Json) -> None:
         assert message["jsonrpc"] == "2.0"
         if "method" not in message:
@@ -145,14 +151,14 @@ async def running(
     """A server with a client at its wire; killed at the end if it still runs."""
     root = Path(__file__).parents[2]
     process = await asyncio.create_subprocess_exec(
-        *command, *arguments, stdin=PIPE, stdout=PIPE, cwd=root, env=environment, limit=2**26
+        *command, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=root, env=environment, limit=2**26
     )
     client = RawClient(process)
-    reader = asyncio.create_task(client.read())
+    readers = asyncio.gather(client.read(), client.read_errors())
     try:
         yield client
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-        await reader
+        await readers

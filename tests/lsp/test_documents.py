@@ -1,0 +1,234 @@
+"""The server's own copy equals the client's, whatever is edited, opened, renamed or closed."""
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from fastcoder_lsp.workspace.positions import Encoding, Position
+from tests.lsp.raw_client import Json, RawClient, running
+from tests.workspace.test_document import NaiveClient, width
+
+ALPHABET = (
+    *(
+        "a",
+        "b",
+        " ",
+        "\n",
+        "\r",
+        "\r\n",
+        "\f",
+        "\v",
+        "\x1c",
+        "\x85",
+        "\u2028",
+        "\u2029",
+        "é",
+        "中",
+        "😀",
+        "👩‍👩‍👧",
+        "e\u0301",
+    ),
+    *("<|fim_prefix|>", "<|endoftext|>", "\t", "\0", "def f(x):\n    return x\n"),
+)
+
+
+def position_in(text: str, offset: int, encoding: Encoding) -> Position | None:
+    """Where a client says that `offset` lies; None inside of a line end, which no position names."""
+    naive = NaiveClient(text)
+    for line, (start, end) in enumerate(naive.lines()):
+        if start <= offset <= end:
+            return Position(line, sum(width(character, encoding) for character in text[start:offset]))
+    return None
+
+
+def as_json(position: Position) -> Json:
+    return {"line": position.line, "character": position.character}
+
+
+@pytest.mark.parametrize("encoding", list(Encoding))
+async def test_two_thousand_random_edits_keep_the_copies_equal(encoding: Encoding) -> None:
+    """Incremental and whole edits, several in a notification, at every kind of character and of line end."""
+    random_ = random.Random(encoding.value)
+    uri, text, version = "file:///work/a.py", "x = 1\r\ny = 2\n", 1
+    async with running() as client:
+        result = await client.initialize(capabilities={"general": {"positionEncodings": [encoding.value]}})
+        assert result["capabilities"]["positionEncoding"] == encoding.value
+        client.open(uri, text)
+        for number in range(2000):
+            changes = []
+            for _ in range(random_.choice([1, 1, 1, 2, 3])):
+                new = "".join(random_.choices(ALPHABET, k=random_.choice([0, 1, 1, 2, 5])))
+                start = random_.randrange(len(text) + 1)
+                end = min(len(text), start + random_.choice([0, 0, 0, 1, 3, 30]))
+                places = [position_in(text, offset, encoding) for offset in (start, end)]
+                if random_.random() < 0.01 or len(text) > 2000 or None in places:
+                    text = new if random_.random() < 0.5 or len(text) > 2000 else text + new
+                    changes.append({"text": text})
+                else:
+                    text = text[:start] + new + text[end:]
+                    first, last = (as_json(place) for place in places if place is not None)
+                    changes.append({"range": {"start": first, "end": last}, "text": new})
+            version += 1
+            client.change(uri, version, changes)
+            if number % 20 == 0 or number == 1999:
+                assert await client.text(uri) == {"version": version, "text": text}
+
+
+@pytest.mark.parametrize(
+    ("offered", "taken"),
+    [
+        (["utf-8", "utf-16"], "utf-8"),
+        (["utf-32", "utf-8", "utf-16"], "utf-32"),
+        (["utf-16"], "utf-16"),
+        (["latin-1", "utf-8"], "utf-8"),
+        (["latin-1"], "utf-16"),
+        ([], "utf-16"),
+        (None, "utf-16"),
+    ],
+)
+async def test_the_clients_first_encoding_is_taken(offered: list[str] | None, taken: str) -> None:
+    """Of those that the server knows; UTF-16 where the client says nothing."""
+    async with running() as client:
+        result = await client.initialize(capabilities={"general": {"positionEncodings": offered}})
+        assert result["capabilities"]["positionEncoding"] == taken
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        ((0, 99), (0, 99), "ab!\ncd"),
+        ((99, 0), (99, 0), "ab\ncd!"),
+        ((1, 2**31 - 1), (2**31 - 1, 2**31 - 1), "ab\ncd!"),
+        ((0, 0), (2**32 - 1, 2**32 - 1), "!"),
+        ((0, -5), (0, 0), "!ab\ncd"),
+        ((-1, 0), (-1, 0), "!ab\ncd"),
+        ((1, 1), (0, 1), "a!d"),
+        ((0, 1.0), (0, 1.0), "a!b\ncd"),
+        ((0, 1e300), (0, 1e300), "ab!\ncd"),
+    ],
+)
+async def test_positions_outside_the_document_mean_the_nearest_inside(start: Any, end: Any, expected: str) -> None:
+    """Too far, negative, swapped, beyond the protocol's own limit: no edit is lost."""
+    async with running() as client:
+        await client.initialize()
+        client.open("untitled:1", "ab\ncd")
+        span = {"start": {"line": start[0], "character": start[1]}, "end": {"line": end[0], "character": end[1]}}
+        client.change("untitled:1", 2, [{"range": span, "text": "!"}])
+        assert (await client.text("untitled:1"))["text"] == expected
+
+
+async def test_a_position_inside_a_character_means_its_start() -> None:
+    """A client that counts wrongly cannot split a surrogate pair, nor a UTF-8 sequence."""
+    for encoding, inside in (("utf-16", 1), ("utf-8", 1), ("utf-8", 3)):
+        async with running() as client:
+            await client.initialize(capabilities={"general": {"positionEncodings": [encoding]}})
+            client.open("untitled:1", "😀")
+            place = {"line": 0, "character": inside}
+            client.change("untitled:1", 2, [{"range": {"start": place, "end": place}, "text": "!"}])
+            assert (await client.text("untitled:1"))["text"] == "!😀"
+
+
+async def test_a_null_range_is_the_whole_document() -> None:
+    """Some clients send null for "no range"."""
+    async with running() as client:
+        await client.initialize()
+        client.open("untitled:1", "old")
+        client.change("untitled:1", 2, [{"range": None, "text": "new"}])
+        assert (await client.text("untitled:1"))["text"] == "new"
+
+
+async def test_empty_documents_and_the_end_of_the_file() -> None:
+    """An empty document has one line; so has the end after a final newline."""
+    async with running() as client:
+        await client.initialize()
+        client.open("untitled:1", "")
+        [item] = await client.inline("untitled:1", 0, 0)
+        assert item["range"] == {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}
+        client.open("untitled:2", "x = 1\n")
+        [item] = await client.inline("untitled:2", 1, 0)
+        assert item["range"]["start"] == {"line": 1, "character": 0}
+        [item] = await client.inline("untitled:2", 7, 7)
+        assert item["range"]["start"] == {"line": 1, "character": 0}
+
+
+async def test_an_unopened_document_is_never_read_from_the_disk(tmp_path: Any) -> None:
+    """Neither for a suggestion nor for an edit."""
+    file = tmp_path / "a.py"
+    file.write_text("x = ")
+    async with running() as client:
+        await client.initialize(rootUri=tmp_path.as_uri())
+        assert await client.inline(file.as_uri(), 0, 4) == []
+        client.change(file.as_uri(), 2, [{"text": "y = "}])
+        assert "error" in await client.answer(client.ask("fastcoder/debug/text", {"uri": file.as_uri()}))
+
+
+def notebook(*cells: tuple[str, int, str]) -> Json:
+    return {
+        "notebookDocument": {
+            "uri": "file:///work/n.ipynb",
+            "notebookType": "jupyter-notebook",
+            "version": 1,
+            "cells": [{"kind": kind, "document": uri} for uri, kind, _ in cells],
+        },
+        "cellTextDocuments": [
+            {"uri": uri, "languageId": "python", "version": 1, "text": text} for uri, _, text in cells
+        ],
+    }
+
+
+async def test_the_cells_of_a_notebook_are_documents() -> None:
+    """They open, change, come, go and close with their notebook."""
+    first, second, third = (f"vscode-notebook-cell:/work/n.ipynb#{name}" for name in "abc")
+    async with running() as client:
+        result = await client.initialize(capabilities={"notebookDocument": {"synchronization": {}}})
+        assert result["capabilities"]["notebookDocumentSync"]["notebookSelector"]
+        client.notify("notebookDocument/didOpen", notebook((first, 2, "import os\n"), (second, 2, "os.")))
+        assert (await client.text(second))["text"] == "os."
+        assert await client.inline(second, 0, 3)
+        place = {"line": 0, "character": 3}
+        change = {"range": {"start": place, "end": place}, "text": "path"}
+        added = {"uri": third, "languageId": "python", "version": 1, "text": "third"}
+        cells = {
+            "structure": {
+                "array": {"start": 1, "deleteCount": 0, "cells": [{"kind": 2, "document": third}]},
+                "didOpen": [added],
+            },
+            "textContent": [{"document": {"uri": second, "version": 2}, "changes": [change]}],
+        }
+        identifier = {"uri": "file:///work/n.ipynb", "version": 2}
+        client.notify("notebookDocument/didChange", {"notebookDocument": identifier, "change": {"cells": cells}})
+        assert await client.text(second) == {"version": 2, "text": "os.path"}
+        assert (await client.text(third))["text"] == "third"
+        closed = [{"uri": uri} for uri in (first, second, third)]
+        client.notify("notebookDocument/didClose", {"notebookDocument": identifier, "cellTextDocuments": closed})
+        stats = await client.call("fastcoder/stats")
+        assert stats["open_documents"] == 0
+
+
+async def renamed(client: RawClient, old: str, new: str) -> None:
+    """As editors rename an open file: close, open, and tell."""
+    text = (await client.text(old))["text"]
+    client.notify("textDocument/didClose", {"textDocument": {"uri": old}})
+    client.open(new, text)
+    client.notify("workspace/didRenameFiles", {"files": [{"oldUri": old, "newUri": new}]})
+
+
+async def test_a_renamed_document_keeps_its_suggestions() -> None:
+    """What was suggested before is typed through after, without the model; a closed document's is forgotten."""
+    old, new, after = "file:///work/a.py", "file:///work/b.py", {"line": 0, "character": 4}
+    async with running() as client:
+        await client.initialize()
+        client.open(old, "x = ")
+        [item] = await client.inline(old, 0, 4)
+        await renamed(client, old, new)
+        client.change(new, 2, [{"range": {"start": after, "end": after}, "text": item["insertText"][0]}])
+        [rest] = await client.inline(new, 0, 5)
+        assert rest["insertText"] == item["insertText"][1:]
+        assert (await client.call("fastcoder/stats"))["requests"]["typed_through"] == 1
+        client.notify("textDocument/didClose", {"textDocument": {"uri": new}})
+        await asyncio.sleep(1.2)  # the server waits a second for the document to come back under another name
+        client.open(new, "x = ")
+        await client.inline(new, 0, 4)
+        assert (await client.call("fastcoder/stats"))["requests"]["typed_through"] == 1

@@ -1,0 +1,121 @@
+"""The life of a server: what it answers before, between and after, and how it ends."""
+
+import asyncio
+import signal
+import sys
+
+import pytest
+
+from tests.lsp.raw_client import WAIT_S, RawClient, running
+
+URI = "untitled:Untitled-1"
+
+
+async def ended(client: RawClient) -> int:
+    return await asyncio.wait_for(client.process.wait(), WAIT_S)
+
+
+async def test_nothing_is_answered_before_initialize() -> None:
+    """A request before `initialize` gets ServerNotInitialized, a notification is dropped, and the start still works."""
+    async with running() as client:
+        assert (await client.answer(client.ask_inline(URI, 0, 0)))["error"]["code"] == -32002
+        assert (await client.answer(client.ask("no/such")))["error"]["code"] == -32002
+        client.open(URI, "x")
+        await client.initialize()
+        assert (await client.answer(client.ask("fastcoder/debug/text", {"uri": URI})))["error"]["code"] == -32602
+
+
+async def test_a_second_initialize_and_unknown_methods_are_refused() -> None:
+    """InvalidRequest for the one, MethodNotFound for the other; unknown notifications are dropped without a word."""
+    async with running() as client:
+        await client.initialize()
+        assert (await client.answer(client.ask("initialize", {})))["error"]["code"] == -32600
+        assert (await client.answer(client.ask("textDocument/hover", {})))["error"]["code"] == -32601
+        assert (await client.answer(client.ask("$/unknown")))["error"]["code"] == -32601
+        client.notify("$/setTrace", {"value": "verbose"})
+        client.notify("no/such/notification", [1, 2])
+        assert await client.leave() == 0
+
+
+async def test_after_shutdown_requests_are_refused_and_exit_ends_well() -> None:
+    """Requests after `shutdown` get InvalidRequest; those open at it get the cancel error; the exit code is 0."""
+    async with running("--step-ms", "50") as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        still_open = client.ask_inline(URI, 0, 4)
+        await client.until(lambda: "thinking" in client.statuses())
+        await client.call("shutdown")
+        assert (await client.answer(still_open))["error"]["code"] == -32800
+        assert (await client.answer(client.ask_inline(URI, 0, 4)))["error"]["code"] == -32600
+        client.notify("exit")
+        assert await ended(client) == 0
+
+
+async def test_exit_without_shutdown_is_an_error() -> None:
+    """As the protocol has it: exit code 1."""
+    async with running() as client:
+        await client.initialize()
+        client.notify("exit")
+        assert await ended(client) == 1
+
+
+@pytest.mark.parametrize("initialized", [True, False])
+async def test_a_server_ends_with_its_input(initialized: bool) -> None:
+    """A client that just closes the pipe leaves no server behind, even while the model computes."""
+    async with running("--step-ms", "60000") as client:
+        if initialized:
+            await client.initialize()
+            client.open(URI, "x = ")
+            client.ask_inline(URI, 0, 4)
+            await client.until(lambda: "thinking" in client.statuses())
+        assert client.process.stdin is not None
+        client.process.stdin.close()
+        assert await ended(client) == 1
+
+
+async def test_a_server_ends_when_nobody_reads_it() -> None:
+    """A client that closes its reading end only is gone too."""
+    async with running() as client:
+        await client.initialize()
+        transport = client.process._transport  # type: ignore[attr-defined]
+        transport.get_pipe_transport(1).close()
+        client.ask("fastcoder/stats")
+        assert await ended(client) == 1
+
+
+async def test_a_server_ends_with_its_clients_process() -> None:
+    """An editor that dies while a child of its keeps the pipes open is noticed by its process id."""
+    editor = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
+    async with running() as client:
+        await client.initialize(processId=editor.pid)
+        assert await client.call("fastcoder/stats")
+        editor.kill()
+        await editor.wait()
+        assert await ended(client) == 1
+
+
+async def test_a_client_that_cannot_be_seen_is_not_taken_for_dead() -> None:
+    """In a container the client's process id means nothing: the server stays."""
+    async with running() as client:
+        await client.initialize(processId=2**22 + 7)
+        await asyncio.sleep(0.1)
+        assert await client.call("fastcoder/stats")
+        assert await client.leave() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+async def test_a_server_ends_on_a_signal() -> None:
+    """SIGTERM is an orderly end."""
+    async with running() as client:
+        await client.initialize()
+        client.process.send_signal(signal.SIGTERM)
+        assert await ended(client) == 1
+
+
+async def test_prints_do_not_reach_the_wire() -> None:
+    """The scripted model prints at every step: the client reads nothing but messages."""
+    async with running() as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        assert await client.inline(URI, 0, 4)
+        assert await client.leave() == 0

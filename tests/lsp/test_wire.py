@@ -1,0 +1,238 @@
+"""Whatever bytes arrive, nothing but well-formed messages comes back, and the process lives."""
+
+import asyncio
+import json
+import random
+from typing import Any
+
+import pytest
+
+from tests.lsp.raw_client import Json, RawClient, running
+
+URI = "file:///work/a.py"
+KNOWN_METHODS = (
+    *("initialize", "initialized", "textDocument/didOpen", "textDocument/didChange", "textDocument/didClose"),
+    *("textDocument/didSave", "textDocument/inlineCompletion", "textDocument/completion", "workspace/executeCommand"),
+    *("notebookDocument/didOpen", "notebookDocument/didChange", "notebookDocument/didClose", "$/cancelRequest"),
+    *("workspace/didChangeConfiguration", "workspace/didChangeWorkspaceFolders", "workspace/didRenameFiles"),
+    *("workspace/didChangeWatchedFiles", "fastcoder/stats", "fastcoder/debug/text", "no/such", ""),
+)
+
+
+async def assert_alive(client: RawClient) -> None:
+    """It still keeps documents and answers."""
+    uri = f"untitled:{random.random()}"
+    client.open(uri, "x = ")
+    assert await client.inline(uri, 0, 4)
+    client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"\r\n",
+        b"\r\n\r\n\r\n",
+        b"hello\r\n\r\n",
+        b"Content-Length: nonsense\r\n\r\n",
+        b"Content-Length: -5\r\n\r\n",
+        b"Content-Length: 99999999999999999999\r\n\r\n",
+        b"Content-Length: 999999999999\r\n\r\n",
+        b"Content-Length\r\n\r\n",
+        b"Content-Type: application/json\r\n\r\n",
+        b"\x00\xff\xfe\n\n",
+        b"x" * 100_000 + b"\n",
+        b'{"jsonrpc":"2.0","id":1,"method":"fastcoder/stats"}\n',
+    ],
+)
+async def test_broken_headers_are_skipped(garbage: bytes) -> None:
+    """Reading goes on at the next good header."""
+    async with running() as client:
+        await client.initialize()
+        client.send_bytes(garbage)
+        await assert_alive(client)
+
+
+async def test_headers_in_other_spellings_are_read() -> None:
+    """Any case, a content type, spaces, bare newlines: all of it is met in the wild."""
+    async with running() as client:
+        await client.initialize()
+        for number, header in enumerate(
+            (
+                b"content-length: %d\r\n\r\n",
+                b"Content-Type: application/vscode-jsonrpc; charset=utf-8\r\nContent-Length: %d\r\n\r\n",
+                b"Content-Length: %d\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n",
+                b"CONTENT-LENGTH :  %d \r\n\r\n",
+                b"Content-Length: %d\n\n",
+            )
+        ):
+            body = json.dumps({"jsonrpc": "2.0", "id": f"header {number}", "method": "fastcoder/stats"}).encode()
+            client.send_bytes(header % len(body) + body)
+            assert "result" in await client.answer(f"header {number}")
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"{", -32700),
+        (b"", -32700),
+        (b"\xff\xfe", -32700),
+        (b"[" * 100_000, -32700),
+        (b"9" * 10_000, -32700),
+        (b"[]", -32600),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"shutdown"}]', -32600),
+        (b"null", -32600),
+        (b"5", -32600),
+        (b"{}", -32600),
+        (b'{"jsonrpc":"1.0","method":"initialized"}', -32600),
+        (b'{"jsonrpc":"2.0","id":null,"method":"fastcoder/stats"}', -32600),
+        (b'{"jsonrpc":"2.0","id":{},"method":"fastcoder/stats"}', -32600),
+        (b'{"jsonrpc":"2.0","id":true,"method":"fastcoder/stats"}', -32600),
+        (b'{"jsonrpc":"2.0","method":5}', -32600),
+    ],
+)
+async def test_what_is_no_message_is_refused_without_an_id(body: bytes, code: int) -> None:
+    """A parse error, or an invalid request, with id null, as JSON-RPC has it."""
+    async with running() as client:
+        await client.initialize()
+        client.send_bytes(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        assert (await client.answer(None))["error"]["code"] == code
+        await assert_alive(client)
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("textDocument/inlineCompletion", None),
+        ("textDocument/inlineCompletion", []),
+        ("textDocument/inlineCompletion", {"textDocument": {"uri": 5}}),
+        ("textDocument/inlineCompletion", {"textDocument": {"uri": "a"}, "position": {"line": "x", "character": {}}}),
+        ("textDocument/completion", {"position": None}),
+        ("workspace/executeCommand", {"command": []}),
+        ("workspace/executeCommand", {"command": "rm"}),
+        ("fastcoder/debug/text", {"uri": ["a"]}),
+        ("fastcoder/debug/text", "a"),
+    ],
+)
+async def test_wrong_params_are_an_error_with_the_requests_id(method: str, params: Any) -> None:
+    """InvalidParams, once, and nothing else happens."""
+    async with running() as client:
+        await client.initialize()
+        assert (await client.answer(client.ask(method, params)))["error"]["code"] == -32602
+        await assert_alive(client)
+
+
+async def test_an_id_that_is_open_is_not_taken_twice() -> None:
+    """The second request with an open id is refused; the first is still answered, and can be cancelled."""
+    async with running("--step-ms", "20") as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        request: Json = {
+            "jsonrpc": "2.0",
+            "id": "twice",
+            "method": "textDocument/inlineCompletion",
+            "params": {
+                "textDocument": {"uri": URI},
+                "position": {"line": 0, "character": 4},
+                "context": {"triggerKind": 2},
+            },
+        }
+        client.send(request)
+        client.send(request)
+        client.notify("$/cancelRequest", {"id": "twice"})
+        await client.until(lambda: len(client.answers.get("twice", [])) == 2)
+        assert [answer["error"]["code"] for answer in client.answers["twice"]] == [-32600, -32800]
+
+
+@pytest.mark.parametrize("params", [None, {}, {"id": None}, {"id": "never"}, {"id": 10**30}, {"id": []}, [], "x"])
+async def test_odd_cancels_do_nothing(params: Any) -> None:
+    """A cancel of something unknown, or malformed, is dropped."""
+    async with running() as client:
+        await client.initialize()
+        client.notify("$/cancelRequest", params)
+        await assert_alive(client)
+
+
+async def test_answers_to_nothing_are_dropped() -> None:
+    """Results and errors for ids that the server never used."""
+    async with running() as client:
+        await client.initialize()
+        for answer_id in (1, 99, "x", None, True, [], 1.5):
+            client.send({"jsonrpc": "2.0", "id": answer_id, "result": None})
+            client.send({"jsonrpc": "2.0", "id": answer_id, "error": "not even an object"})
+        client.send({"jsonrpc": "2.0"})
+        await assert_alive(client)
+
+
+def mutated(random_: random.Random, value: Any, depth: int = 0) -> Any:
+    """`value` with something in it replaced, dropped, or nested deeper."""
+    odd = (None, True, -1, 2**31, 2**64, 1.5, "", "\ud800", "😀" * 50, [], {}, [[]], {"uri": URI}, "file://[", 0)
+    if random_.random() < 0.15 or depth > 6:
+        return random_.choice(odd)
+    if isinstance(value, dict):
+        kept = {key: mutated(random_, inner, depth + 1) for key, inner in value.items() if random_.random() > 0.1}
+        return kept | (
+            {random_.choice(["uri", "id", "x", "range"]): random_.choice(odd)} if random_.random() < 0.1 else {}
+        )
+    if isinstance(value, list):
+        return [mutated(random_, inner, depth + 1) for inner in value] * random_.choice([1, 1, 1, 0, 2])
+    return value
+
+
+SPAN = {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 1}}
+GOOD_PARAMS: tuple[Json, ...] = (
+    {"textDocument": {"uri": URI, "languageId": "python", "version": 1, "text": "x = 1\n"}},
+    {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [{"range": SPAN, "text": "y"}, {"text": "z"}]},
+    {"textDocument": {"uri": URI}, "position": SPAN["start"], "context": {"triggerKind": 2}},
+    {
+        "textDocument": {"uri": URI},
+        "position": SPAN["end"],
+        "context": {"triggerKind": 1, "selectedCompletionInfo": {"range": SPAN, "text": "yes"}},
+    },
+    {"settings": {"fastcoder": {"popup": {"enabled": True}}}},
+    {"event": {"added": [{"uri": "file:///nowhere", "name": "n"}], "removed": []}},
+    {"files": [{"oldUri": URI, "newUri": "file:///work/b.py"}]},
+    {"changes": [{"uri": URI, "type": 2}]},
+    {"command": "fastcoder.accepted", "arguments": [1]},
+    {
+        "notebookDocument": {
+            "uri": "file:///work/n.ipynb",
+            "notebookType": "jupyter",
+            "version": 1,
+            "cells": [{"kind": 2, "document": "cell:1"}],
+        },
+        "cellTextDocuments": [{"uri": "cell:1", "languageId": "python", "version": 1, "text": "a"}],
+    },
+    {
+        "notebookDocument": {"uri": "file:///work/n.ipynb", "version": 2},
+        "change": {"cells": {"structure": {"array": {"start": 5, "deleteCount": 9}}}},
+    },
+    {"id": 1},
+)
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_a_thousand_mutated_messages_cost_nothing(seed: int) -> None:
+    """Each request among them is answered once, with a result or a well-formed error; afterwards all is well."""
+    random_ = random.Random(seed)
+    async with running() as client:
+        await client.initialize()
+        sent = set()
+        for number in range(1000):
+            method = random_.choice(KNOWN_METHODS)
+            message = {"jsonrpc": "2.0", "method": method, "params": mutated(random_, random_.choice(GOOD_PARAMS))}
+            if random_.random() < 0.6:
+                message["id"] = f"fuzz {number}"
+                sent.add(message["id"])
+            client.send(message)
+            if number % 100 == 0:
+                await asyncio.sleep(0)
+        await client.until(lambda: sent <= client.answers.keys())
+        for answers in (client.answers[request_id] for request_id in sent):
+            assert len(answers) == 1
+            if "error" in answers[0]:
+                assert isinstance(answers[0]["error"]["code"], int)
+                assert isinstance(answers[0]["error"]["message"], str)
+                assert answers[0]["error"]["code"] != -32603  # no bug of ours was met
+        await assert_alive(client)
+        assert await client.leave() == 0
+    assert b"Traceback" not in client.stderr
