@@ -17,7 +17,7 @@ INTERVAL_S = 0.2
 
 @contextmanager
 def watched(folder: Path, what: str, total: int, advance: Callable[[Step], None], before: int = 0) -> Iterator[None]:
-    """Tell `advance` how many bytes are in `folder`, on top of `before`, while the block lasts; never fewer than told."""
+    """Tell `advance` how many bytes are in `folder`, on top of `before`, while the block lasts; never goes back."""
     finished = threading.Event()
 
     def tell() -> None:

@@ -1,0 +1,106 @@
+"""What all tests share: `--long`, models that may be absent, and the account of editors that are.
+
+A test that needs a model takes a fixture from here (or carries the mark `model`) and is skipped, with the command to
+run, where the model is not on this machine. A test of an editor that is absent skips itself; with
+FASTCODER_REQUIRE_EDITORS=1, as in CI, that is a failure.
+"""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp import model
+from fastcoder_lsp.errors import ModelMissingError
+from fastcoder_lsp.model import ModelFiles
+
+LONG_REASON = "long: only with --long"
+EDITOR_TESTS = "tests/editors/"
+REQUIRE_EDITORS = os.environ.get("FASTCODER_REQUIRE_EDITORS", "") not in ("", "0")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="also run the soaks, the kill series, the long exactness runs")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--long"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason=LONG_REASON))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("model"):
+        _find_or_skip("auto")
+
+
+@pytest.fixture(scope="session")
+def default_model() -> ModelFiles:
+    """The default model's files."""
+    return _find_or_skip("auto")
+
+
+@pytest.fixture(scope="session")
+def model_folder(default_model: ModelFiles) -> Path:
+    """The default model's folder."""
+    return default_model.folder
+
+
+@pytest.fixture(scope="session")
+def llama_model() -> ModelFiles:
+    """A small model of the Llama architecture."""
+    return _find_or_skip("wheels:smollm2")
+
+
+@pytest.fixture(scope="session")
+def llama_folder(llama_model: ModelFiles) -> Path:
+    """The folder of a small model of the Llama architecture."""
+    return llama_model.folder
+
+
+def _find_or_skip(name: str) -> ModelFiles:
+    try:
+        return model.find(name)
+    except ModelMissingError as error:
+        pytest.skip(f"{error.message}. {error.hint}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skipped editor into a failure where editors are required."""
+    report = yield
+    if REQUIRE_EDITORS and _skipped_editor(report):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and FASTCODER_REQUIRE_EDITORS is set: {_reason(report)}"
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a whole file that skips itself."""
+    report = yield
+    if REQUIRE_EDITORS and _skipped_editor(report):
+        report.outcome = "failed"
+        report.longrepr = f"skipped, and FASTCODER_REQUIRE_EDITORS is set: {_reason(report)}"
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which editors were absent."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if _skipped_editor(report)]
+    for reason in sorted({_reason(report) for report in skipped}):
+        terminalreporter.write_line(f"editor tests skipped: {reason}")
+
+
+def _skipped_editor(report: pytest.TestReport | pytest.CollectReport) -> bool:
+    in_place = report.nodeid.replace(os.sep, "/").startswith(EDITOR_TESTS)
+    return report.skipped and in_place and _reason(report) != LONG_REASON
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")
