@@ -1,61 +1,78 @@
-"""Recorded edit sessions: the last commits of real repositories as edits, saves, new and removed files.
+"""Replaying drafters over recorded text: what would have been accepted, and what a draft costs.
 
-Owns reading them and what the texts are after each step; applies them to nothing.
+Owns the arithmetic of acceptance without a model: a draft's path is accepted as far as it says what was recorded. It
+goes through the same tree building as the loop, so what the loop would drop is dropped here.
 """
 
-import json
-import tarfile
-from collections.abc import Iterator
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from fastcoder_lsp.bench.data import require
+import numpy as np
 
-HISTORIES = ("structlog", "svcs", "llama.vscode")
+from fastcoder_lsp.bench.traces import Trace
+from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
+from fastcoder_lsp.decode.healing import Healing
+from fastcoder_lsp.decode.tree import build_tree
+
+HEALED = Healing(b"", lambda _: b"", lambda _: np.zeros(0, np.int64))
+"""Nothing to spell: the prompts of tasks end at a line's end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step: `kind` is "edit", "save", "create" or "remove"; `text` is the file's whole text after it."""
+    """One forward pass of a replay.
 
-    kind: str
-    path: str
-    text: str
-    typed: bool = False
-
-
-def base(name: str) -> dict[str, str]:
-    """path → text of a history's files before its first step.
-
-    Raises:
-        UsageError: the data is not on this machine.
+    `position`: output tokens before it; `emitted`: tokens it gave; `drafted`: nodes; `us`: microseconds of propose and
+    observe; `sources`, `matches`: of the accepted drafts.
     """
-    files: dict[str, str] = {}
-    with tarfile.open(require("replay") / f"{name}.base.tar.gz") as archive:
-        for member in archive:
-            opened = archive.extractfile(member)
-            if opened is not None:
-                # The archive holds one folder of the history's name.
-                path = member.name.removeprefix("./").split("/", 1)[1]
-                files[path] = opened.read().decode()
-    return files
+
+    position: int
+    emitted: int
+    drafted: int
+    us: float
+    sources: tuple[str, ...]
+    matches: tuple[int, ...]
 
 
-def steps(name: str, files: dict[str, str]) -> Iterator[Step]:
-    """The steps of a history; `files` (see `base`) is brought up to date before each is given.
+def replay(drafter: Drafter, trace: Trace, nodes: int, document: str, vocabulary: int) -> list[Step]:
+    """Let `drafter` draft along a recording.
 
-    Raises:
-        UsageError: the data is not on this machine.
+    Args:
+        drafter: keeps what it learnt for `document` afterwards.
+        trace: the recording.
+        nodes: rows of one verification, the root included.
+        document: the URI that the drafter keeps its caches under.
+        vocabulary: ids from 0 up to this one exist.
     """
-    with Path(require("replay") / f"{name}.steps.jsonl").open(encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            kind, path = row["kind"], row["path"]
-            if kind == "edit":
-                text, at = files[path], row["offset"]
-                files[path] = text[:at] + row["text"] + text[at + row["delete"] :]
-            elif kind == "create":
-                files[path] = row["text"]
-            elif kind == "remove":
-                del files[path]
-            yield Step(kind, path, files.get(path, ""), bool(row.get("typed")))
+    said, position, steps = trace.tokens, 0, []
+    tokens = list(trace.prompt)
+    drafter.begin(DraftContext(tokens, len(trace.prompt), document))
+    while position < len(said):
+        context = DraftContext(tokens, len(trace.prompt), document)
+        started = time.perf_counter_ns()
+        draft = drafter.propose(context, nodes - 1)
+        proposed = time.perf_counter_ns()
+        tree = build_tree(tokens[-1:], draft, room=nodes - 1, vocabulary=vocabulary, healing=HEALED)
+        verified = accept(tree, said[position:])
+        observing = time.perf_counter_ns()
+        drafter.observe(tree, verified)
+        us = (time.perf_counter_ns() - observing + proposed - started) / 1e3
+        sources = tuple(tree.sources[node] for node in verified.path)
+        matches = tuple(tree.matches[node] for node in verified.path)
+        steps.append(Step(position, len(verified.emitted), len(tree) - 1, us, sources, matches))
+        tokens += verified.emitted
+        position += len(verified.emitted)
+    return steps
+
+
+def accept(tree: DraftTree, truth: Sequence[int]) -> Verified:
+    """What an engine that says `truth` would accept of `tree`; the text's last token is never followed by another."""
+    below, node, path = tree.children(), tree.pending - 1, []
+    for token in truth[:-1]:
+        child = below.get(node, {}).get(token)
+        if child is None:
+            break
+        path.append(child)
+        node = child
+    return Verified(tuple(path), tuple(truth[: len(path) + 1]))

@@ -78,21 +78,24 @@ NEED_ROWS = frozenset({"recycling", "jacobi", "lookahead"})
 """Drafters that live on the model's outputs at rejected positions, and so cannot be replayed from recorded text."""
 
 
-def make(name: str, parts: DrafterParts | None = None, changes: Mapping[str, str] | None = None) -> Drafter:
-    """The drafter `name`.
+def make(name: str, parts: DrafterParts | None = None) -> Drafter:
+    """The drafter that `name` says.
 
     Args:
-        name: one of `PRESETS`.
+        name: one of `PRESETS`, and after a colon values for its parameters, as in `cacheback:follower_length=4` or
+            `fastcoder-paper:cache=false,n_max=8`; several numbers for one parameter are parted by `/`.
         parts: what it is made of; without, it has no datastore and no frozen table.
-        changes: parameter → value as text, over the preset's own.
 
     Raises:
         UsageError: no such drafter or parameter, or a value that is none.
     """
-    preset = PRESETS.get(name)
+    plain, _, settings = name.partition(":")
+    preset = PRESETS.get(plain)
     if preset is None:
-        raise UsageError(f"there is no drafter '{name}'", f"Choose one of: {', '.join(PRESETS)}.")
-    drafter = preset.make(change(preset.parameters, name, changes or {}), parts or DrafterParts())
+        raise UsageError(f"there is no drafter '{plain}'", f"Choose one of: {', '.join(PRESETS)}.")
+    pairs = (part.partition("=") for part in settings.split(",") if part)
+    changes = {key.strip(): value.strip() for key, _, value in pairs}
+    drafter = preset.make(change(preset.parameters, plain, changes), parts or DrafterParts())
     drafter.name = name
     return drafter
 
@@ -127,5 +130,5 @@ def _read(text: str, like: object) -> object:
     if isinstance(like, float):
         return float(text)
     if isinstance(like, tuple):
-        return tuple(float(part) for part in text.split(","))
+        return tuple(float(part) for part in text.split("/"))
     return text

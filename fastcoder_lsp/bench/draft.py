@@ -1,0 +1,174 @@
+"""`bench draft`: drafters replayed over what the model said, without the model.
+
+Records greedy traces once (`traces`), replays every drafter that can be replayed (`replay`), and reports how many
+tokens a forward pass would have given (MAT) and what a draft costs. D_c is the standard library alone; the target's
+body is in no index and no prompt.
+"""
+
+import argparse
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fastcoder_lsp.bench import repoeval
+from fastcoder_lsp.bench.parts import BenchParts, add_arguments, load_parts
+from fastcoder_lsp.bench.replay import Step, replay
+from fastcoder_lsp.bench.report import print_table, write_json
+from fastcoder_lsp.bench.traces import Recorder, Trace
+from fastcoder_lsp.core import Drafter
+from fastcoder_lsp.draft.fastcoder import FastcoderDrafter
+from fastcoder_lsp.draft.registry import DrafterParts, make
+from fastcoder_lsp.draft.store import Pinned
+from fastcoder_lsp.observe import percentile
+
+DRAFTERS = "lookup,suffix,rest,fastcoder,fastcoder-paper,cacheback"
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "draft",
+        help="replay drafters over recorded text: tokens a pass, cost of a draft",
+        description="Record what the model says to each task once, then replay drafters over it. Nodes are rows "
+        "verified in one pass, the root included. Warm: tasks in the order of their file, the caches keep what the "
+        "earlier ones left. D_c is the standard library alone; the target's body is in no index and no prompt.",
+        epilog="Example: fastcoder-lsp bench draft --nodes 16 --drafters fastcoder,cacheback:follower_length=4",
+    )
+    add_arguments(parser)
+    add_replay_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of every replay."""
+    parser.add_argument("--setting", choices=("product", "paper"), default="product", help="where the output ends")
+    parser.add_argument("--nodes", type=int, default=64, metavar="N", help="rows of one verification; default: 64")
+    parser.add_argument("--cache", choices=("cold", "warm"), default="cold", help="what caches hold at a task's start")
+    parser.add_argument(
+        "--drafters", default=DRAFTERS, metavar="NAMES", help=f"with parameters after a colon; default: {DRAFTERS}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One drafter's replay: the steps of each task."""
+
+    drafter: Drafter
+    steps: Mapping[str, Sequence[Step]]
+
+    def mat(self, tasks: Sequence[str] | None = None) -> float:
+        """Tokens over passes, pooled over `tasks`; all by default."""
+        chosen = [self.steps[task] for task in (tasks if tasks is not None else self.steps)]
+        passes = sum(map(len, chosen))
+        return sum(step.emitted for steps in chosen for step in steps) / passes if passes else 0.0
+
+    def figures(self) -> dict[str, Any]:
+        """The figures of the report."""
+        each = [sum(step.emitted for step in steps) / len(steps) for steps in self.steps.values()]
+        every = [step for steps in self.steps.values() for step in steps]
+        us = [step.us for step in every]
+        accepted = Counter(source for step in every for source in step.sources)
+        figures: dict[str, Any] = {
+            "mat": self.mat(),
+            "mat_mean": statistics.mean(each),
+            "mat_median": statistics.median(each),
+            "draft_us": {"p50": percentile(us, 0.5), "p99": percentile(us, 0.99)},
+            "drafted": sum(step.drafted > 0 for step in every) / len(every),
+            "hit": sum(step.emitted > 1 for step in every) / len(every),
+            "nodes_mean": statistics.mean(step.drafted for step in every),
+            "accepted_by_source": dict(accepted.most_common()),
+        }
+        if isinstance(self.drafter, FastcoderDrafter):
+            figures["retrievals"] = asdict(self.drafter.counts)
+        return figures
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    parts = load_parts(arguments)
+    traces = record(parts, arguments.setting)
+    names = drafter_names(arguments.drafters)
+    warm = arguments.cache == "warm"
+    done = {name: replay_all(name, parts, traces, arguments.nodes, warm=warm) for name in names}
+    results = {name: replayed.figures() for name, replayed in done.items()}
+    if warm:
+        later = not_alone(traces)
+        for name, replayed in done.items():
+            results[name]["mat_with_predecessor"] = replayed.mat([task.id for task in later])
+    print_table(
+        f"{len(traces)} tasks, {sum(len(trace.tokens) for trace in traces)} tokens, {arguments.setting}, "
+        f"{arguments.nodes} nodes, {arguments.cache}",
+        ("drafter", "MAT", "mean", "median", "p50 µs", "p99 µs", "drafted", "hit"),
+        [
+            (name, r["mat"], r["mat_mean"], r["mat_median"], *r["draft_us"].values(), r["drafted"], r["hit"])
+            for name, r in results.items()
+        ],
+    )
+    if arguments.json:
+        settings = {
+            "model": parts.model,
+            "engine": arguments.engine,
+            "prompt_tokens": repoeval.PROMPT_TOKENS,
+            "corpus_tokens": parts.stores.corpus_tokens(),
+            "tasks": [trace.task.id for trace in traces],
+            "leakage": "the target's body is in no index and no prompt",
+        }
+        head = {"setting": arguments.setting, "nodes": arguments.nodes, "cache": arguments.cache}
+        counted = {"tasks_with_predecessor": len(not_alone(traces))} if warm else {}
+        write_json(arguments.json, "draft", settings, head | counted | {"drafters": results})
+    return 0
+
+
+def record(parts: BenchParts, setting: str) -> list[Trace]:
+    """The traces of the chosen tasks, in the order of their files; what is not recorded yet is recorded now."""
+    recorder = Recorder(parts.tasks, parts.tokenizer, parts.engine, parts.identity, parts.cache)
+    assert setting in {"product", "paper"}
+    ordered = sorted(parts.chosen, key=lambda task: (task.repo, task.path, task.start))
+    traces = [recorder.trace(task, "paper" if setting == "paper" else "product") for task in ordered]
+    return [trace for trace in traces if trace.tokens]
+
+
+def replay_all(name: str, parts: BenchParts, traces: Sequence[Trace], nodes: int, *, warm: bool) -> Replayed:
+    """Replay one drafter over all traces; cold: each task is a document of its own."""
+    task = traces[0].task
+
+    def pin(_document: str) -> Pinned:
+        return parts.stores.pin(task)
+
+    drafter = make(name, DrafterParts(pin, parts.tokenizer.piece, parts.stores.frozen))
+    vocabulary = parts.tokenizer.vocabulary
+    # The first replay compiles; it is not counted, and its document is kept by nobody.
+    replay(make(name, DrafterParts(pin, parts.tokenizer.piece, parts.stores.frozen)), traces[0], nodes, "", vocabulary)
+    steps = {}
+    for trace in traces:
+        task = trace.task
+        document = f"file:///{task.repo}/{task.path}" if warm else f"task:{task.id}"
+        steps[task.id] = replay(drafter, trace, nodes, document, vocabulary)
+        if not warm:
+            drafter.forget(document)
+    return Replayed(drafter, steps)
+
+
+def not_alone(traces: Sequence[Trace]) -> list[repoeval.Task]:
+    """The tasks that have an earlier one in their file: those for which warm differs from cold."""
+    seen: set[tuple[str, str]] = set()
+    later = []
+    for trace in traces:
+        place = trace.task.repo, trace.task.path
+        if place in seen:
+            later.append(trace.task)
+        seen.add(place)
+    return later
+
+
+def drafter_names(text: str) -> list[str]:
+    """Drafters by `,`; a part that holds no name but `key=value` belongs to the drafter before it."""
+    names: list[str] = []
+    for part in text.split(","):
+        if names and "=" in part and ":" not in part:
+            names[-1] += f",{part}"
+        else:
+            names.append(part)
+    return names
