@@ -108,13 +108,16 @@ class ReadingRules:
         return Reason.IGNORED if root is not None and self._ignored(root, real, path, own_only=True) else None
 
     def files(self) -> Iterator[Path]:
-        """Every file that may be read, root by root: those that git tracks first. At most `read.max_files` a root."""
+        """Every file that may be read, root by root: those that git tracks first. At most `read.max_files` a root.
+
+        A link is left out: what it leads to is given under its own name, where it may be read at all.
+        """
         for root in self._ignore:
             given: set[Path] = set()
             for path in self._candidates(root):
                 if len(given) >= self._settings.read_max_files:
                     break
-                if path not in given and self.may_read(path) is None:
+                if path not in given and not path.is_symlink() and self.may_read(path) is None:
                     given.add(path)
                     yield path
 

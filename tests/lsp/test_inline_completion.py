@@ -177,7 +177,7 @@ async def test_nothing_is_suggested_in_secret_files(uri: str, language: str) -> 
 async def test_typing_through_is_fast(record_property: Any) -> None:
     """Not asserted but recorded: milliseconds from request to answer over stdio (p50 should be under 3)."""
     says = " + ".join(
-        f"{name}_{number}" for number, name in enumerate("alpha beta gamma delta epsilon zeta eta".split())
+        f"{name}_{number}" for number, name in enumerate(["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta"])
     )
     async with running("--says", says) as client:
         await started(client, "y = ")

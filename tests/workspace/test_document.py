@@ -13,8 +13,10 @@ ENCODINGS = st.sampled_from(list(Encoding))
 # What breaks naive line rules and naive counting: all three line ends, what only Python takes for one, characters of
 # one to four bytes and of two units, a combining mark, half a surrogate pair, and a control token spelled out.
 PIECES = st.sampled_from(
-    ["a", "b", " ", "\n", "\r", "\r\n", "\f", "\v", "\x1c", "\x85", "\u2028", "\u2029", "é", "ß", "中", "😀", "🏳️"]
-    + ["e\u0301", "\ud83d", "\ude00", "<|fim_prefix|>", "\0", "\t"]  # noqa: RUF005 - two lines of one list
+    [
+        *("a", "b", " ", "\n", "\r", "\r\n", "\f", "\v", "\x1c", "\x85", "\u2028", "\u2029", "é", "ß", "中", "😀", "🏳️"),
+        *("e\u0301", "\ud83d", "\ude00", "<|fim_prefix|>", "\0", "\t"),
+    ]
 )
 TEXTS = st.lists(PIECES, max_size=12).map("".join)
 PLACES = st.integers(min_value=0, max_value=14)

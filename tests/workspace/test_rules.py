@@ -1,0 +1,206 @@
+"""What may be read, in real folders with real links."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.workspace.rules import ReadingRules, Reason
+
+
+def write(root: Path, name: str, text: str | bytes = "x = 1\n") -> Path:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return path
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+def rules(*roots: Path, **settings: object) -> ReadingRules:
+    return ReadingRules(roots, Settings(**settings))  # type: ignore[arg-type]
+
+
+def given(of: ReadingRules, root: Path) -> set[str]:
+    return {path.relative_to(root.resolve()).as_posix() for path in of.files()}
+
+
+def test_git_ignore_files_hold_on_every_level(root: Path) -> None:
+    """The innermost file decides, `!` takes back, an ignored folder takes all below it, exclude files count."""
+    write(root, ".gitignore", "*.log\nbuild/\n/top.py\n\\#odd.py\n[z-a]\n")
+    write(root, "sub/.gitignore", "!keep.log\nlocal.py\n")
+    write(root, ".git/info/exclude", "excluded.py\n")
+    for name in ("a.py", "a.log", "build/b.py", "top.py", "sub/top.py", "sub/keep.log", "sub/other.log", "#odd.py"):
+        write(root, name)
+    for name in ("sub/local.py", "local.py", "excluded.py", "sub/deep/keep.log", "build/keep.log"):
+        write(root, name)
+    found = given(rules(root), root) - {".gitignore", "sub/.gitignore"}
+    assert found == {"a.py", "sub/top.py", "sub/keep.log", "local.py", "sub/deep/keep.log"}
+    assert rules(root).may_read(root / "build" / "b.py") is Reason.IGNORED
+
+
+def test_ignore_files_above_the_workspace_folder_hold_inside_a_repository(root: Path) -> None:
+    """The folder may be a part of a larger work tree."""
+    write(root, ".git/HEAD", "ref: refs/heads/main\n")
+    write(root, ".gitignore", "generated.py\n")
+    part = root / "part"
+    write(part, "generated.py")
+    write(part, "own.py")
+    assert given(rules(part), part) == {"own.py"}
+
+
+def test_ignore_files_are_read_again_when_they_change(root: Path) -> None:
+    """No restart is needed."""
+    path = write(root, "a.py")
+    of = rules(root)
+    assert of.may_read(path) is None
+    ignore = write(root, ".gitignore", "a.py\n")
+    assert of.may_read(path) is Reason.IGNORED
+    ignore.unlink()
+    assert of.may_read(path) is None
+
+
+def test_our_own_ignore_file_and_setting_hold_for_open_documents_too(root: Path) -> None:
+    """`.fastcoderignore` and `read.exclude` stop suggestions; what only git ignores may be edited with them."""
+    write(root, ".gitignore", "scratch.py\n")
+    write(root, ".fastcoderignore", "private/\n")
+    of = rules(root, read_exclude=("*.gen.py",))
+    for name, on_disk, opened in (
+        ("scratch.py", Reason.IGNORED, None),
+        ("private/a.py", Reason.IGNORED, Reason.IGNORED),
+        ("b.gen.py", Reason.IGNORED, Reason.IGNORED),
+        ("c.py", None, None),
+    ):
+        path = write(root, name)
+        assert of.may_read(path) is on_disk
+        assert of.may_complete(path, "python") is opened
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(
+            ".env",
+            ".env.local",
+            ".ENV.production",
+            ".envrc",
+            "prod.env",
+            "server.key",
+            "cert.pem",
+            "store.p12",
+            "a.crt",
+        ),
+        *(
+            "id_rsa",
+            "id_ed25519.bak",
+            ".npmrc",
+            ".netrc",
+            ".pypirc",
+            ".git-credentials",
+            "credentials",
+            "credentials.json",
+        ),
+        *("secrets.yaml", "token.json", "my-service-account.json", "client_secret_1.json", "prod.tfvars", "x.tfstate"),
+        *(".aws/config", ".ssh/known_hosts", "home/.kube/config", "keys.kdbx", ".htpasswd", "kubeconfig.yaml"),
+    ],
+)
+def test_secret_files_are_told_by_their_names(root: Path, name: str) -> None:
+    """Neither read, nor listed, nor completed in."""
+    path = write(root, name)
+    of = rules(root)
+    assert of.may_read(path) is Reason.SECRET
+    assert of.read_text(path) is Reason.SECRET
+    assert of.may_complete(path, "python") is Reason.SECRET
+    assert given(of, root) == set()
+
+
+@pytest.mark.parametrize("name", ["environment.py", "keys.py", "token.py", "secrets.py", "credentials.ts", "pem.go"])
+def test_code_about_secrets_is_code(root: Path, name: str) -> None:
+    """A module named for what it handles is not taken for the thing."""
+    assert rules(root).may_read(write(root, name)) is None
+
+
+def test_nothing_outside_the_folders_is_read_through_links_neither(root: Path, tmp_path: Path) -> None:
+    """Links are followed first: what counts is where a file really lies, and under which name it is reached."""
+    outside = write(tmp_path, "outside/secret.py")
+    secret = write(root, "deploy/server.pem")
+    code = write(root, "real.py")
+    write(root, ".gitignore", "hidden.py\n")
+    hidden = write(root, "hidden.py")
+    for name, target in (
+        ("to_outside.py", outside),
+        ("to_secret.py", secret),
+        ("to_hidden.py", hidden),
+        (".env.link", code),
+        ("to_code.py", code),
+    ):
+        (root / name).symlink_to(target)
+    (root / "folder").symlink_to(outside.parent)
+    (root / "loop").symlink_to(root / "loop")
+    (root / "around").symlink_to(root)
+    of = rules(root)
+    assert of.may_read(outside) is Reason.OUTSIDE
+    assert of.may_read(root / "to_outside.py") is Reason.OUTSIDE
+    assert of.may_read(root / "folder" / "secret.py") is Reason.OUTSIDE
+    assert of.may_read(root / ".." / "outside" / "secret.py") is Reason.OUTSIDE
+    assert of.may_read(root / "to_secret.py") is Reason.SECRET
+    assert of.may_read(root / ".env.link") is Reason.SECRET
+    assert of.may_read(root / "to_hidden.py") is Reason.IGNORED
+    assert of.may_read(root / "loop") is not None
+    assert of.may_complete(root / "to_secret.py", "python") is Reason.SECRET
+    assert of.may_read(root / "to_code.py") is None
+    assert given(of, root) == {".gitignore", "real.py"}
+
+
+def test_a_link_between_two_folders_of_the_workspace_is_inside(root: Path, tmp_path: Path) -> None:
+    """Each root's rules hold for what lies in it."""
+    other = tmp_path / "other"
+    target = write(other, "shared.py")
+    (root / "link.py").symlink_to(target)
+    assert rules(root).may_read(root / "link.py") is Reason.OUTSIDE
+    assert rules(root, other).may_read(root / "link.py") is None
+
+
+def test_caps_and_kinds(root: Path) -> None:
+    """Large files, long lines, binaries, other encodings, folders, pipes and languages left out."""
+    of = rules(root, read_max_file_bytes=100, read_max_line_length=80, languages_exclude=("sql",))
+    os.mkfifo(root / "pipe.py")
+    for name, content, reason in (
+        ("large.py", "x\n" * 51, Reason.TOO_LARGE),
+        ("minified.js", "x" * 81, Reason.LONG_LINES),
+        ("returns.py", "x\r" * 45, None),
+        ("image.py", b"\x89PNG\0\0", Reason.BINARY),
+        ("latin.py", b"\xe9\xe8 = 1", Reason.BINARY),
+        ("query.sql", "select 1", Reason.LANGUAGE),
+        ("fine.py", "\ufeffx = 1\r\n", None),
+    ):
+        text = of.read_text(write(root, name, content))
+        assert text == reason if reason else isinstance(text, str)
+    assert of.read_text(root / "fine.py") == "x = 1\r\n"
+    assert of.read_text(root) is Reason.NOT_A_FILE
+    assert of.read_text(root / "pipe.py") is Reason.NOT_A_FILE
+    assert of.read_text(root / "absent.py") is Reason.UNREADABLE
+    assert of.may_read(write(root, "node_modules/lib/a.js")) is Reason.TOOL_FOLDER
+    only = rules(root, languages_include=("python",))
+    assert only.may_read(root / "fine.py") is None
+    assert only.may_read(write(root, "a.ts")) is Reason.LANGUAGE
+    assert only.may_complete(None, "typescript") is Reason.LANGUAGE
+
+
+def test_tracked_files_come_first_and_the_cap_holds(root: Path) -> None:
+    """With `read.max_files` reached it is git's files that were read. A repository's own programs are not run."""
+    for name in ("a.py", "b.py", "c.py", "z_tracked.py"):
+        write(root, name)
+    trap = root / "ran"
+    for command in (("init", "-q"), ("add", "z_tracked.py"), ("config", "core.fsmonitor", f"touch {trap}")):
+        subprocess.run(["git", "-C", str(root), *command], check=True)
+    found = list(rules(root, read_max_files=2).files())
+    assert [path.name for path in found] == ["z_tracked.py", "a.py"]
+    assert not trap.exists()
