@@ -88,18 +88,23 @@ def _pull(arguments: argparse.Namespace) -> int:
     """Fetch; prints what is ready on stdout, everything else on stderr."""
     from fastcoder_lsp import model
 
+    offers: list[Offer] = []
+
+    def announce(offer: Offer) -> None:
+        offers.append(offer)
+        _announce(offer)
+
+    def accept(offer: Offer) -> bool:
+        announce(offer)
+        return arguments.yes or _agreed()
+
     with _bars() as advance:
-        dialogue = Dialogue(
-            announce=_announce,
-            accept=lambda offer: _accept(offer, yes=arguments.yes),
-            advance=advance,
-            note=_say,
-        )
+        dialogue = Dialogue(announce=announce, accept=accept, advance=advance, note=_say)
         files = model.pull(arguments.name, None, dialogue, exact=arguments.exact)
     print(f"{files.name} is ready: {files.folder}")
-    if files.variant:
-        _say(f"Note: {files.variant}.")
-        _say(f"For the model itself: fastcoder-lsp model pull {arguments.name} --exact")
+    if offers and offers[-1].instead_of:
+        wanted = "" if arguments.name == "auto" else f" {arguments.name}"
+        _say(f"For {offers[-1].instead_of} itself: fastcoder-lsp model pull{wanted} --exact")
     return 0
 
 
@@ -141,14 +146,13 @@ def _announce(offer: Offer) -> None:
     else:
         _say(f"{offer.what} is here and will be converted.")
     if offer.instead_of:
-        _say(f"This is not {offer.instead_of}.")
+        _say(f"It stands in for {offer.instead_of}: {offer.difference}.")
     _say(f"Licence: {offer.licence}. It takes {size_text(offer.disk_bytes)} in {offer.folder}.")
 
 
-def _accept(offer: Offer, *, yes: bool) -> bool:
-    """Tell, then ask; where nobody can be asked, yes."""
-    _announce(offer)
-    if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
+def _agreed() -> bool:
+    """Ask; where nobody can be asked, yes."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     print("Fetch it? [Y/n] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("", "y", "yes")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 class Offer:
     """Something that would be fetched, said before it is.
 
-    `download_bytes` go over the network, `disk_bytes` are needed in `folder`. `instead_of` names what was asked for
-    where this is not it, and `reason` says why that cannot be had; both empty otherwise.
+    `download_bytes` go over the network, `disk_bytes` are needed in `folder`. Where this is not what was asked for,
+    `instead_of` names that, `reason` says why it cannot be had, and `difference` what this is; empty otherwise.
     """
 
     what: str
@@ -20,6 +20,7 @@ class Offer:
     folder: str
     instead_of: str = ""
     reason: str = ""
+    difference: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 Owns the list; removes only what this program made, and from the hub's cache what the user names.
 """
 
+import hashlib
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -59,8 +60,8 @@ def remove(name: str, cache: Path | None = None) -> Entry:
 
 
 def engine_conversions(digest: str, cache: Path) -> list[Path]:
-    """What the engine keeps in the cache for the weights of this digest."""
-    return sorted(cache.glob(f"engine/*{digest}*")) if digest else []
+    """What the engine keeps in the cache for the weights of this digest; its files begin with a hash of it."""
+    return sorted(cache.glob(f"int8/{hashlib.sha256(digest.encode()).hexdigest()[:32]}*")) if digest else []
 
 
 def _named(reference: Reference, store: Store, cache: Path | None) -> Entry:

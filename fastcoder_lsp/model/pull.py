@@ -12,7 +12,7 @@ from fastcoder_lsp.model.catalogue import WheelModel, fitting_models, gpu_memory
 from fastcoder_lsp.model.convert import convert
 from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
 from fastcoder_lsp.model.files import ModelFiles
-from fastcoder_lsp.model.find import AUTO, Kind, convert_gguf, find, is_converted, understand
+from fastcoder_lsp.model.find import Kind, convert_gguf, find, is_converted, understand
 from fastcoder_lsp.model.store import Store, require_space
 
 
@@ -68,8 +68,9 @@ def offer_of(known: WheelModel, store: Store, instead_of: str = "", reason: str 
         origin=known.origin,
         licence=known.licence,
         folder=str(store.root),
-        instead_of=f"{instead_of}: {known.difference}" if instead_of else "",
+        instead_of=instead_of,
         reason=reason,
+        difference=known.difference if instead_of else "",
     )
 
 
@@ -102,14 +103,10 @@ def _pull_from_hub(
         if known is None or exact:
             raise
         if not dialogue.accept(offer_of(known, store, hub_id, error.message)):
-            command = f"fastcoder-lsp model pull{'' if hub_id.startswith('Qwen/') else ' ' + hub_id}"
-            raise ModelMissingError("nothing was fetched", f"When you are ready: {command}") from error
+            raise ModelMissingError("nothing was fetched", "Run it again when the hub can be reached.") from error
         pull_wheels(known, store, dialogue)
 
 
 def _shares(dialogue: Dialogue) -> Progress:
     """Shares of the whole, as the conversion tells them."""
     return lambda share, what: dialogue.advance(Step(what, round(share * 100), 100, in_bytes=False))
-
-
-__all__ = ["AUTO", "offer_of", "pull", "pull_wheels"]

@@ -52,7 +52,14 @@ has_nvidia_gpu() {
     command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/null | grep -q GPU
 }
 
-pip() { "$python" -m pip --disable-pip-version-check "$@" >&2; }
+# A person at a terminal sees pip's bars; a log gets its errors alone.
+pip_install() {
+    if [ -t 2 ]; then
+        "$python" -m pip --disable-pip-version-check install "$@" >&2
+    else
+        "$python" -m pip --disable-pip-version-check --quiet --quiet install "$@" >&2
+    fi
+}
 
 # Without an NVIDIA GPU the CPU build, a tenth of the size: from PyTorch's own index if it answers soon. Elsewhere, and
 # on macOS (one build only), the configured index decides, within the constraints.
@@ -63,7 +70,7 @@ install_torch() {
     ! "$python" -c "import sys; from importlib.metadata import version; sys.exit(version('torch').partition('+')[0] != '${wanted#torch==}')" 2>/dev/null || return 0
     "$python" -c "import urllib.request as r; r.urlopen('$torch_index/', timeout=5).close()" 2>/dev/null || return 0
     say "Installing the CPU build of torch from $torch_index"
-    pip install --no-deps --index-url "$torch_index" "$wanted" || say "That failed; trying the configured package index."
+    pip_install --no-deps --index-url "$torch_index" "$wanted" || say "That failed; trying the configured package index."
 }
 
 # setup EXTRA: the project with that optional group ("" for none), ready in .venv.
@@ -96,7 +103,7 @@ install() {
     : >"$unfinished"
     install_torch
     say "Installing the packages of fastcoder-lsp"
-    if ! pip install --quiet --constraint "$root/constraints.txt" --editable "$root${1:+[$1]}"; then
+    if ! pip_install --constraint "$root/constraints.txt" --editable "$root${1:+[$1]}"; then
         rm -f "$unfinished" # pip undoes what it did not finish
         release_lock
         fail "The packages could not be installed: see above." "Run $0 again; what is downloaded is kept."
