@@ -32,7 +32,7 @@ Message = dict[str, Any]
 
 
 class RpcError(Exception):
-    """An answer that is an error; a handler raises it, and a call to the client may end in it."""
+    """An answer that is an error; a handler raises it."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -50,6 +50,14 @@ class Handler:
 
     handle: Callable[[Any], Any]
     params_type: type | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What the client was asked, and who takes its result."""
+
+    method: str
+    on_result: Callable[[Any], None]
 
 
 class Endpoint:
@@ -73,7 +81,7 @@ class Endpoint:
         self._requests: dict[str, Handler] = {}
         self._notifications: dict[str, Handler] = {}
         self._running: dict[Id, asyncio.Task[None]] = {}
-        self._asked: dict[Id, asyncio.Future[Any]] = {}
+        self._asked: dict[Id, Question] = {}
         self._ids = itertools.count(1)
 
     def on_request(self, method: str, handle: Callable[[Any], Any], params_type: type | None = None) -> None:
@@ -88,20 +96,11 @@ class Endpoint:
         """Tell the client something."""
         self._send({"jsonrpc": "2.0", "method": method, "params": self._converter.unstructure(params)})
 
-    async def call(self, method: str, params: object) -> Any:
-        """Ask the client; the raw result.
-
-        Raises:
-            RpcError: the client answered with an error.
-        """
+    def ask(self, method: str, params: object, on_result: Callable[[Any], None]) -> None:
+        """Ask the client; its result is handed over before its next message is looked at. An error is logged."""
         ours = next(self._ids)
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._asked[ours] = answer
+        self._asked[ours] = Question(method, on_result)
         self._send({"jsonrpc": "2.0", "id": ours, "method": method, "params": self._converter.unstructure(params)})
-        try:
-            return await answer
-        finally:
-            self._asked.pop(ours, None)
 
     def receive(self, body: bytes) -> None:
         """Handle one message of the client's; never raises for what it holds."""
@@ -125,8 +124,7 @@ class Endpoint:
         """Answer every open request with the cancel error; nobody waits for the client's answers any longer."""
         for request_id in tuple(self._running):
             self._cancel(request_id)
-        for answer in self._asked.values():
-            answer.cancel()
+        self._asked.clear()
 
     # Requests -----------------------------------------------------------------------------------------------------
 
@@ -200,13 +198,16 @@ class Endpoint:
 
     def _on_answer(self, message: Message) -> None:
         answered = _id_of(message)
-        asked = None if answered is None else self._asked.get(answered)
-        if asked is None or asked.done():
+        asked = None if answered is None else self._asked.pop(answered, None)
+        if asked is None:
             logger.debug("an answer to nothing that was asked")
-        elif isinstance(error := message.get("error"), dict):
-            asked.set_exception(RpcError(INTERNAL_ERROR, str(error.get("message", ""))))
+        elif "error" in message:
+            logger.info("the client refused %s: %s", asked.method, message["error"])
         else:
-            asked.set_result(message.get("result"))
+            try:
+                asked.on_result(message.get("result"))
+            except Exception:  # the boundary, as above
+                logger.exception("taking the client's answer to %s failed", asked.method)
 
     def _answer(self, request_id: Id, result: object) -> None:
         message = {"jsonrpc": "2.0", "id": request_id, "result": self._converter.unstructure(result)}

@@ -1,15 +1,12 @@
 """The editor's progress bar while the model loads: `$/progress` with a token that the client made first."""
 
-import asyncio
-import logging
+from functools import partial
 from itertools import count
 
 from lsprotocol import types
 
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.lsp.endpoint import Endpoint, RpcError, background
-
-logger = logging.getLogger(__name__)
+from fastcoder_lsp.lsp.endpoint import Endpoint
 
 
 class LoadingProgress:
@@ -17,31 +14,37 @@ class LoadingProgress:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._changed = asyncio.Event()
         self._latest = Status("starting")
         self._tokens = count(1)
-        self._shown: asyncio.Task[None] | None = None
+        self._token: str | None = None
+        self._begun = False
 
     def show(self, status: Status) -> None:
         """The state changed."""
         self._latest = status
-        self._changed.set()
-        if status.state == "loading" and (self._shown is None or self._shown.done()):
-            self._shown = background(self._show(f"fastcoder/loading/{next(self._tokens)}"), "progress")
+        if status.state == "loading":
+            if self._token is None:
+                self._create(f"fastcoder/loading/{next(self._tokens)}")
+            elif self._begun:
+                self._report(types.WorkDoneProgressReport(message=status.message, percentage=status.percent))
+        elif self._token is not None:
+            if self._begun:
+                self._report(types.WorkDoneProgressEnd(message=status.message or status.state))
+            self._token, self._begun = None, False
 
-    async def _show(self, token: str) -> None:
-        try:
-            await self._endpoint.call("window/workDoneProgress/create", types.WorkDoneProgressCreateParams(token=token))
-        except RpcError as error:
-            logger.info("the client shows no progress: %s", error.message)
-            return
-        percent = self._latest.percent or 0
-        self._report(token, types.WorkDoneProgressBegin("fastcoder: loading the model", percentage=percent))
-        while self._latest.state == "loading":
-            self._report(token, types.WorkDoneProgressReport(self._latest.message, percentage=self._latest.percent))
-            self._changed.clear()
-            await self._changed.wait()
-        self._report(token, types.WorkDoneProgressEnd(self._latest.message or self._latest.state))
+    def _create(self, token: str) -> None:
+        self._token = token
+        params = types.WorkDoneProgressCreateParams(token=token)
+        self._endpoint.ask("window/workDoneProgress/create", params, partial(self._begin, token))
 
-    def _report(self, token: str, value: object) -> None:
-        self._endpoint.notify("$/progress", types.ProgressParams(token=token, value=value))
+    def _begin(self, token: str, _: object) -> None:
+        """The client made the token; nothing is shown if loading has ended meanwhile."""
+        if token == self._token:
+            self._begun = True
+            title = "fastcoder: loading the model"
+            percent = self._latest.percent or 0
+            self._report(types.WorkDoneProgressBegin(title, percentage=percent, message=self._latest.message))
+
+    def _report(self, value: object) -> None:
+        assert self._token is not None
+        self._endpoint.notify("$/progress", types.ProgressParams(token=self._token, value=value))

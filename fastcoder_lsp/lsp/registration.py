@@ -1,14 +1,10 @@
 """Capabilities that are registered while the server runs, where the client allows it."""
 
-import logging
-
 from lsprotocol import types
 
 from fastcoder_lsp.lsp.capabilities import popup_registration, registrations
 from fastcoder_lsp.lsp.client import Client
-from fastcoder_lsp.lsp.endpoint import Endpoint, RpcError, background
-
-logger = logging.getLogger(__name__)
+from fastcoder_lsp.lsp.endpoint import Endpoint
 
 
 class Registrar:
@@ -39,13 +35,11 @@ class Registrar:
             self._register([registration])
         else:
             undo = types.UnregistrationParams([types.Unregistration(registration.id, registration.method)])
-            background(self._call("client/unregisterCapability", undo), "unregistering")
+            self._endpoint.ask("client/unregisterCapability", undo, _taken)
 
     def _register(self, wanted: list[types.Registration]) -> None:
-        background(self._call("client/registerCapability", types.RegistrationParams(wanted)), "registering")
+        self._endpoint.ask("client/registerCapability", types.RegistrationParams(wanted), _taken)
 
-    async def _call(self, method: str, params: object) -> None:
-        try:
-            await self._endpoint.call(method, params)
-        except RpcError as error:
-            logger.info("the client refused %s: %s", method, error.message)
+
+def _taken(_: object) -> None:
+    """Nothing depends on the answer; a refusal is in the log."""

@@ -33,39 +33,41 @@ class Reporter:
     def open(self, client: Client) -> None:
         """The client takes notifications from now on."""
         self._client = client
-        self._send_status()
+        self._tell(client)
         for text, kind in self._waiting:
             self._show(text, kind)
         self._waiting.clear()
 
     def status(self, status: Status) -> None:
-        """The service's state changed."""
-        self._status = status
-        if self._client is None:
+        """The service's state may have changed."""
+        if status == self._status:
             return
-        self._send_status()
-        if self._client.progress:
-            self._progress.show(status)
-        if status.state == "error":
-            self.notice(f"{status.message}\n{status.hint}".strip(), types.MessageType.Error)
+        self._status = status
+        if self._client is not None:
+            self._tell(self._client)
 
     def notice(self, text: str, kind: types.MessageType = types.MessageType.Warning) -> None:
-        """Show `text` to the user, the first time; log it every time."""
-        logger.warning("%s", text)
+        """Show `text` to the user, the first time; after that it only goes to the log."""
         if text in self._noticed:
+            logger.info("again: %s", text)
             return
+        logger.warning("%s", text)
         self._noticed.add(text)
         if self._client is None:
             self._waiting.append((text, kind))
         else:
             self._show(text, kind)
 
-    def _show(self, text: str, kind: types.MessageType) -> None:
-        self._endpoint.notify("window/showMessage", types.ShowMessageParams(type=kind, message=f"fastcoder: {text}"))
-
-    def _send_status(self) -> None:
+    def _tell(self, client: Client) -> None:
         status = self._status
         self._endpoint.notify(
             STATUS_METHOD,
             {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint},
         )
+        if client.progress:
+            self._progress.show(status)
+        if status.state == "error":
+            self.notice(f"{status.message}\n{status.hint}".strip(), types.MessageType.Error)
+
+    def _show(self, text: str, kind: types.MessageType) -> None:
+        self._endpoint.notify("window/showMessage", types.ShowMessageParams(type=kind, message=f"fastcoder: {text}"))

@@ -1,11 +1,11 @@
 """The start of a session, and folders and settings that change while it runs."""
 
 import logging
+from functools import partial
 
 from lsprotocol import types
 
 from fastcoder_lsp.lsp.configuration import SECTION
-from fastcoder_lsp.lsp.endpoint import RpcError, background
 from fastcoder_lsp.lsp.session import Session
 
 logger = logging.getLogger(__name__)
@@ -37,17 +37,13 @@ def did_change_configuration(session: Session, params: types.DidChangeConfigurat
 def pull_settings(session: Session) -> None:
     """Ask the client for its settings, for every folder and for none, where it can be asked."""
     if session.client.configuration:
-        background(_pull(session), "workspace/configuration")
+        scopes = [None, *(folder.uri for folder in session.folders)]
+        items = [types.ConfigurationItem(scope_uri=scope, section=SECTION) for scope in scopes]
+        params = types.ConfigurationParams(items)
+        session.endpoint.ask("workspace/configuration", params, partial(_pulled, session, scopes))
 
 
-async def _pull(session: Session) -> None:
-    scopes = [None, *(folder.uri for folder in session.folders)]
-    items = [types.ConfigurationItem(scope_uri=scope, section=SECTION) for scope in scopes]
-    try:
-        answer = await session.endpoint.call("workspace/configuration", types.ConfigurationParams(items))
-    except RpcError as error:
-        logger.warning("the client does not tell its settings: %s", error.message)
-        return
+def _pulled(session: Session, scopes: list[str | None], answer: object) -> None:
     if not isinstance(answer, list):
         logger.warning("the client's answer to workspace/configuration is no list")
         return
