@@ -12,8 +12,10 @@ TEMPORARY = ".tmp"
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder (and its parents) that nobody else can enter, and close it if it was open."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Make a folder (and the parents that are missing) that nobody else can enter, and close it if it was open."""
+    for folder in (*reversed(path.parents), path):
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, exist_ok=True)
     if sys.platform != "win32" and path.stat().st_mode & 0o077:
         path.chmod(0o700)
     return path

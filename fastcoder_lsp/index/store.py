@@ -65,7 +65,13 @@ class Store:
 
     @classmethod
     def open(
-        cls, folder: Path, identity: str, source: str = "", notice: Callable[[str], None] = log.warning
+        cls,
+        folder: Path,
+        identity: str,
+        source: str = "",
+        notice: Callable[[str], None] = log.warning,
+        *,
+        reader: bool = False,
     ) -> "Store":
         """Open the store in `folder`, or begin one.
 
@@ -74,9 +80,11 @@ class Store:
             identity: the tokenizer's.
             source: what is indexed, for people.
             notice: told once if what was stored cannot be used and is built anew.
+            reader: never write, even if nobody else does.
         """
         store = cls(folder, identity, source, notice)
-        store.take_over()
+        if not reader:
+            store.take_over()
         if not store.writable:
             store.follow()
         return store

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 from pydivsufsort import divsufsort
+from pydivsufsort.dll import libdivsufsort
 
 Tokens32 = npt.NDArray[np.int32]
 
@@ -52,6 +53,7 @@ def sort_places(tokens_N: Tokens32) -> Tokens32:
     assert largest <= LARGEST_ID
     width = 2 if largest + 1 < 2**16 else 3 if largest + 1 < 2**24 else 4
     backwards = (tokens_N[::-1] + np.int32(1)).astype(">u4").view(np.uint8).reshape(-1, 4)[:, 4 - width :]
+    _sort_with_one_thread()
     suffixes = divsufsort(np.ascontiguousarray(backwards).reshape(-1))
     aligned = suffixes[suffixes % width == 0] if width > 1 else suffixes
     # Index i of the reversed tokens is token N-1-i; the place whose context ends with it is one further.
@@ -65,3 +67,14 @@ def _is_place(tokens_N: Tokens32) -> npt.NDArray[np.bool_]:
     places = np.zeros(len(tokens_N) + 1, np.bool_)
     places[1:-1] = token[:-1] & token[1:]
     return places
+
+
+def _sort_with_one_thread() -> None:
+    """Have the sorter use the calling thread alone.
+
+    Where it is built with OpenMP, its threads wait for each other by spinning: with the engine busy on all cores, a
+    small sort then takes ten times as long. The setting holds for the calling thread only.
+    """
+    limit = getattr(libdivsufsort, "omp_set_num_threads", None)
+    if limit is not None:
+        limit(1)

@@ -1,8 +1,6 @@
 """The live index over a real folder: whatever happens to files and documents, it holds what a new one would hold."""
 
-import os
 import random
-import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -10,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastcoder_lsp.bench import replay
+from tests.index import history
 from fastcoder_lsp.bench.data import data_folder
 from fastcoder_lsp.config import resolve
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.searcher import LivePart, Searcher, Snapshot
-from fastcoder_lsp.workspace.live_index import LiveIndex, store_folder
+from fastcoder_lsp.workspace.live_index import LiveIndex
 from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.index.toy_encoder import ToyEncoder
 
@@ -108,14 +106,14 @@ def slice_of(request: pytest.FixtureRequest, name: str, every: int) -> int:
 
 
 @needs_replay
-@pytest.mark.parametrize("name", replay.HISTORIES)
+@pytest.mark.parametrize("name", history.HISTORIES)
 def test_replayed_history(name: str, root: Path, open_index: Open, request: pytest.FixtureRequest) -> None:
     """After every step of a real history the index equals one built from scratch; after a restart too."""
-    files, chance = replay.base(name), random.Random(name)
+    files, chance = history.base(name), random.Random(name)
     on_disk = dict(files)
     write(root, files)
     live = open_index(root)
-    for number, step in enumerate(replay.steps(name, files)):
+    for number, step in enumerate(history.steps(name, files)):
         if number >= slice_of(request, name, 1):
             break
         path = root / step.path

@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.index import naive
 from fastcoder_lsp.index.part import Document, FileRecord
 from fastcoder_lsp.index.searcher import Avoid, Searcher
 from fastcoder_lsp.index.store import Store
+from tests.index import naive
 
 IDENTITY = "test-tokenizer"
 KEYS = st.sampled_from([f"file{number}" for number in range(6)])

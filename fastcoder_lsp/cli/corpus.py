@@ -1,0 +1,93 @@
+"""`fastcoder-lsp corpus build|list|remove`: common code to draft from, beside the workspace's own."""
+
+import argparse
+from pathlib import Path
+
+from fastcoder_lsp.errors import FastcoderError
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command and its actions."""
+    parser = commands.add_parser(
+        "corpus",
+        help="build, list and remove corpora of common code",
+        description="Corpora are indexes of common code that drafts may come from, beside the workspace's own. The "
+        "standard library of Python is always one of them.",
+        epilog="Example: fastcoder-lsp corpus build ~/src/django --name django",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    build = actions.add_parser(
+        "build",
+        help="build a corpus from folders and archives",
+        description="Build a corpus from the code in folders, .zip, .whl and .tar archives; tests, secrets, minified "
+        "and very large files are left out. Built again under the same name, it is replaced.",
+        epilog="Example: fastcoder-lsp corpus build ~/src/django requests.tar.gz --name web",
+    )
+    build.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder, an archive or a code file")
+    build.add_argument("--name", help="the corpus's name; the first path's own name unless given")
+    build.add_argument("--model", default="auto", help="whose tokenizer to use: as for `complete`")
+    build.set_defaults(run=_build)
+    listing = actions.add_parser(
+        "list",
+        help="list the corpora",
+        description="Print the corpora on this machine, one a line.",
+        epilog="Example: fastcoder-lsp corpus list",
+    )
+    listing.set_defaults(run=_list)
+    remove = actions.add_parser(
+        "remove",
+        help="delete a corpus",
+        description="Delete a corpus from this machine, for all models.",
+        epilog="Example: fastcoder-lsp corpus remove web",
+    )
+    remove.add_argument("name", metavar="NAME", help="as `corpus list` prints it")
+    remove.set_defaults(run=_remove)
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from fastcoder_lsp import model
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.index.corpus import Corpora
+    from fastcoder_lsp.tokenizer import Tokenizer
+    from fastcoder_lsp.workspace.corpus_files import texts_of
+
+    tokenizer = Tokenizer.load(model.find(arguments.model).folder)
+    paths = [path.expanduser().absolute() for path in arguments.paths]
+    name = arguments.name or paths[0].name.split(".")[0]
+    columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(f"{name}: reading")
+
+        def told(files: int, tokens: int) -> None:
+            bar.update(task, description=f"{name}: {files:,} files, {tokens:,} tokens")
+
+        info = Corpora(cache_folder()).build(name, [str(path) for path in paths], texts_of(paths), tokenizer, told)
+    if info is None:
+        raise FastcoderError(f"the corpus '{name}' is being built by another process", "Try again when it is done.")
+    print(f"{info.name}: {info.files:,} files, {info.tokens:,} tokens, {info.bytes / 1e6:,.1f} MB")
+    return 0
+
+
+def _list(_arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.index.corpus import Corpora
+
+    infos = Corpora(cache_folder()).infos()
+    for info in infos:
+        size = f"{info.tokens:,} tokens in {info.files:,} files, {info.bytes / 1e6:,.1f} MB"
+        print(f"{info.name}: {size}, tokenizer {info.identity}, from {', '.join(info.sources)}")
+    if not infos:
+        print("No corpora yet. Build one with: fastcoder-lsp corpus build PATH")
+    return 0
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.index.corpus import Corpora
+
+    Corpora(cache_folder()).remove(arguments.name)
+    print(f"removed {arguments.name}")
+    return 0

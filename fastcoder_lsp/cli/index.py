@@ -1,0 +1,234 @@
+"""`fastcoder-lsp index status|build|verify|search|clear`: a workspace's datastore, looked at and made by hand."""
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastcoder_lsp.errors import FastcoderError, UsageError
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.index.store import Store
+    from fastcoder_lsp.tokenizer import Tokenizer
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command and its actions."""
+    parser = commands.add_parser(
+        "index",
+        help="look at, build, search and clear a workspace's index",
+        description="The index of a workspace's code, from which drafts come. The server keeps it up to date by "
+        "itself; these commands are for looking at it, or for having it ready beforehand.",
+        epilog="Example: fastcoder-lsp index build ~/src/project",
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    _action(actions, "status", _status, "what the index holds", "Print what the index of a folder holds.")
+    _action(
+        actions,
+        "build",
+        _build,
+        "build the index, or bring it up to date",
+        "Read what changed in a folder since the last time, by the same rules as the server, and index it.",
+    )
+    _action(
+        actions,
+        "verify",
+        _verify,
+        "check the index on the disk",
+        "Check every stored byte of a folder's index, and that its order is right. Exit code 1 if anything is wrong.",
+    )
+    search = _action(
+        actions,
+        "search",
+        _search,
+        "find a text in the index",
+        "Find a text in the indexed files: prints FILE:LINE and what follows, and says how much of its end drafters "
+        "match. Exit code 1 if it is nowhere.",
+        "search 'def main(' --folder ~/src/project",
+        folder=False,
+    )
+    search.add_argument("text", metavar="TEXT", help="the text to find")
+    search.add_argument("--folder", type=Path, default=Path(), help="the workspace folder (default: this one)")
+    search.add_argument("--limit", type=int, default=20, metavar="N", help="how many places to print (default: 20)")
+    _action(actions, "clear", _clear, "delete the index", "Delete the index of a folder, for all models.")
+
+
+def _action(
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    short: str,
+    long: str,
+    example: str = "",
+    *,
+    folder: bool = True,
+) -> argparse.ArgumentParser:
+    text = example or f"{name} ~/src/project"
+    parser: argparse.ArgumentParser = actions.add_parser(
+        name, help=short, description=long, epilog=f"Example: fastcoder-lsp index {text}"
+    )
+    if folder:
+        parser.add_argument("folder", type=Path, nargs="?", default=Path(), help="the workspace folder (default: this)")
+    parser.add_argument("--model", default="auto", help="whose tokenizer the index is for: as for `complete`")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    store, _ = _open(arguments)
+    status = store.status()
+    segments = ", ".join(f"{size:,}" for size in status.segments) or "none"
+    print(f"folder    {status.source or _folder(arguments)}")
+    print(f"stored    {status.folder}")
+    print(f"files     {status.files:,}")
+    print(f"tokens    {status.tokens:,}")
+    print(f"segments  {len(status.segments)} ({segments} tokens)")
+    print(f"bytes     {status.bytes:,} ({status.bytes / max(1, status.tokens):.2f} a token)")
+    print(f"state     {'complete' if status.complete else 'not all files have been read'}")
+    return 0
+
+
+def _build(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from fastcoder_lsp.config import cache_folder, resolve
+    from fastcoder_lsp.index.chunks import ChunkedEncoder
+    from fastcoder_lsp.index.store import Store
+    from fastcoder_lsp.workspace.intake import Intake
+    from fastcoder_lsp.workspace.live_index import store_folder
+    from fastcoder_lsp.workspace.rules import ReadingRules
+
+    root, tokenizer = _folder(arguments), _tokenizer(arguments)
+    place = store_folder(cache_folder(), root, tokenizer.identity)
+    store = Store.open(place, tokenizer.identity, str(root), lambda text: print(text, file=sys.stderr))
+    try:
+        if not store.writable:
+            raise FastcoderError(f"a server keeps the index of {root} up to date already", "There is nothing to do.")
+        settings, _ = resolve(())
+        rules = ReadingRules((root,), settings)
+        intake = Intake(rules, {root: store})
+        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("listing files", total=None)
+            paths = list(rules.files())
+            bar.update(task, description="indexing", total=len(paths))
+            intake.remove_others(paths)
+            encoder = ChunkedEncoder(tokenizer)
+            for _ in intake.take_many(
+                paths, encoder, lambda done, _total: bar.update(task, completed=done), lambda: False
+            ):
+                # Changed while being read: whatever watches the folder, or the next build, sees it.
+                pass
+            bar.update(task, description="merging")
+            store.seal()
+            while store.merge():
+                pass
+            store.mark_complete()
+        status = store.status()
+    finally:
+        store.close()
+    print(f"{root}: {status.files:,} files, {status.tokens:,} tokens, {status.bytes / 1e6:,.1f} MB")
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.index.segment import DamagedError
+    from fastcoder_lsp.index.stored import check_order, load
+
+    root, tokenizer = _folder(arguments), _tokenizer(arguments)
+    place = _place(root, tokenizer)
+    try:
+        _, parts = load(place, tokenizer.identity, {})
+        problems = [problem for part in parts for problem in check_order(part)]
+    except DamagedError as damage:
+        problems = [str(damage)]
+    for problem in problems:
+        print(problem)
+    if problems:
+        print("It is built anew by the server, or by: fastcoder-lsp index build", file=sys.stderr)
+        return 1
+    print(f"{root}: {len(parts)} segments, {sum(part.size for part in parts):,} tokens, nothing wrong")
+    return 0
+
+
+def _search(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.workspace.store_search import search_text
+
+    if not arguments.text:
+        raise UsageError("there is nothing to search for", "Example: fastcoder-lsp index search 'def main('")
+    store, tokenizer = _open(arguments)
+    answer = search_text(store.pin(), arguments.text, tokenizer.encode, tokenizer.decode, max(1, arguments.limit))
+    drafted = f"{answer.length} of {answer.tokens} tokens at {answer.count:,} places"
+    print(f"Drafters match {drafted}; the whole text is at:", file=sys.stderr)
+    for found in answer.found:
+        print(f"{found.key}:{found.line}: {found.follows!r}")
+    if not answer.found:
+        print("nowhere", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _clear(arguments: argparse.Namespace) -> int:
+    import shutil
+
+    import filelock
+
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.index.stored import LOCK_NAME
+    from fastcoder_lsp.workspace.live_index import store_folder
+
+    root = _folder(arguments)
+    folder = store_folder(cache_folder(), root, "any").parent
+    for place in sorted(folder.glob("*")):
+        lock = filelock.FileLock(place / LOCK_NAME)
+        try:
+            lock.acquire(timeout=0)
+        except filelock.Timeout:
+            raise FastcoderError(
+                f"a server is using the index of {root}", "Close the editors that have the folder open first."
+            ) from None
+        lock.release()
+        shutil.rmtree(place)
+    print(f"the index of {root} is deleted")
+    return 0
+
+
+def _folder(arguments: argparse.Namespace) -> Path:
+    folder: Path = arguments.folder.expanduser().resolve()
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder", "Name the workspace's folder.")
+    return folder
+
+
+def _tokenizer(arguments: argparse.Namespace) -> "Tokenizer":
+    from fastcoder_lsp import model
+    from fastcoder_lsp.tokenizer import Tokenizer
+
+    return Tokenizer.load(model.find(arguments.model).folder)
+
+
+def _place(root: Path, tokenizer: "Tokenizer") -> Path:
+    """Where the folder's index lies.
+
+    Raises:
+        FastcoderError: there is none.
+    """
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.index.manifest import FILE_NAME
+    from fastcoder_lsp.workspace.live_index import store_folder
+
+    place = store_folder(cache_folder(), root, tokenizer.identity)
+    if not (place / FILE_NAME).is_file():
+        raise FastcoderError(f"there is no index of {root} yet", f"Build it: fastcoder-lsp index build {root}")
+    return place
+
+
+def _open(arguments: argparse.Namespace) -> "tuple[Store, Tokenizer]":
+    """The folder's store, to be read only."""
+    from fastcoder_lsp.index.store import Store
+
+    root, tokenizer = _folder(arguments), _tokenizer(arguments)
+    place = _place(root, tokenizer)
+    return Store.open(place, tokenizer.identity, str(root), reader=True), tokenizer

@@ -1,0 +1,162 @@
+"""Corpora: stores of common code that belong to no workspace, by name.
+
+Owns their folder and what is known of each. A corpus is built from texts that are handed in, shard by shard, and never
+changes afterwards but by being built again.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
+from fastcoder_lsp.index.files import private_folder, replace_file
+from fastcoder_lsp.index.part import Document, FileRecord, text_digest
+from fastcoder_lsp.index.store import Store, StoreStatus
+
+_INFO = "corpus.json"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
+BATCH_CHARACTERS = 4_000_000
+"""Text that is tokenised and sorted at once, over a million tokens: it bounds memory."""
+Told = Callable[[int, int], None]
+"""Told after each shard how many files and tokens are in."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusInfo:
+    """What is known of a corpus; `identity` is the tokenizer it was built with."""
+
+    name: str
+    sources: tuple[str, ...]
+    identity: str
+    files: int
+    tokens: int
+    bytes: int
+
+
+class Corpora:
+    """The corpora in a cache folder."""
+
+    def __init__(self, cache: Path) -> None:
+        self._folder = cache / "corpora"
+
+    def infos(self) -> list[CorpusInfo]:
+        """All whole corpora, by name; what cannot be read is none."""
+        found = []
+        for path in sorted(self._folder.glob(f"*/*/{_INFO}")):
+            try:
+                row = json.loads(path.read_bytes())
+                found.append(CorpusInfo(**row | {"sources": tuple(row["sources"])}))
+            except (OSError, ValueError, TypeError, KeyError):
+                continue
+        return found
+
+    def has(self, name: str, identity: str) -> bool:
+        """Whether a corpus is there, whole, for a tokenizer."""
+        return (self._place(name, identity) / _INFO).is_file()
+
+    def build(
+        self,
+        name: str,
+        sources: Sequence[str],
+        texts: Iterable[tuple[str, str]],
+        encoder: Encoder,
+        told: Told = lambda _files, _tokens: None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> CorpusInfo | None:
+        r"""Build a corpus, or build it again.
+
+        Args:
+            name: letters, digits, and `.`, `_`, `+`, `-`.
+            sources: where the texts come from, for people.
+            texts: key and text of each file, line ends `\n`.
+            encoder: the tokenizer.
+            told: of progress.
+            should_stop: asked for each file.
+
+        Returns:
+            What was built; None if stopped, or if another process is building it.
+        """
+        folder = private_folder(self._place(name, encoder.identity))
+        store = Store.open(folder, encoder.identity, ", ".join(sources))
+        try:
+            if not store.writable:
+                return None
+            (folder / _INFO).unlink(missing_ok=True)
+            store.clear()
+            status = _fill(store, texts, ChunkedEncoder(encoder), told, should_stop)
+        finally:
+            store.close()
+        if status is None:
+            return None
+        info = CorpusInfo(name, tuple(sources), encoder.identity, status.files, status.tokens, status.bytes)
+        replace_file(folder / _INFO, json.dumps(asdict(info)).encode())
+        return info
+
+    def open(self, name: str, identity: str) -> Store:
+        """A corpus for searching; several processes may.
+
+        Raises:
+            UsageError: there is none of this name for the tokenizer.
+        """
+        if not self.has(name, identity):
+            raise UsageError(
+                f"there is no corpus '{name}' for this model's tokenizer",
+                "See: fastcoder-lsp corpus list; build it with: fastcoder-lsp corpus build PATH --name NAME",
+            )
+        return Store.open(self._place(name, identity), identity, name, reader=True)
+
+    def remove(self, name: str) -> None:
+        """Delete a corpus, for all tokenizers.
+
+        Raises:
+            UsageError: there is none of this name.
+        """
+        folder = self._folder / _checked(name)
+        if not folder.is_dir():
+            raise UsageError(f"there is no corpus '{name}'", "See: fastcoder-lsp corpus list")
+        shutil.rmtree(folder)
+
+    def _place(self, name: str, identity: str) -> Path:
+        return self._folder / _checked(name) / identity[:16]
+
+
+def _checked(name: str) -> str:
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"'{name}' is no name for a corpus", "Use letters, digits, '.', '_', '+' and '-'.")
+    return name
+
+
+def _fill(
+    store: Store, texts: Iterable[tuple[str, str]], encoder: ChunkedEncoder, told: Told, should_stop: Callable[[], bool]
+) -> StoreStatus | None:
+    """Put all texts into the store, batch by batch; its sizes then, or None if stopped."""
+    batch: list[tuple[str, str]] = []
+    held = files = tokens = 0
+    for key, text in texts:
+        if should_stop():
+            return None
+        batch.append((key, text))
+        held += len(text)
+        if held >= BATCH_CHARACTERS:
+            tokens += _add(store, batch, encoder)
+            files += len(batch)
+            told(files, tokens)
+            batch, held = [], 0
+    tokens += _add(store, batch, encoder)
+    told(files + len(batch), tokens)
+    while store.merge(should_stop):
+        pass
+    store.mark_complete()
+    return store.status()
+
+
+def _add(store: Store, batch: Sequence[tuple[str, str]], encoder: ChunkedEncoder) -> int:
+    encoded = encoder.encode_many([text for _, text in batch])
+    store.add_segment(
+        [Document(FileRecord(key, text_digest(text)), ids) for (key, text), ids in zip(batch, encoded, strict=True)]
+    )
+    return sum(map(len, encoded))
