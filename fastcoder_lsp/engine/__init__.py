@@ -7,9 +7,9 @@ imports no torch: `load` does, when the engine is wanted.
 from pathlib import Path
 
 from fastcoder_lsp.core import Engine, Progress
-from fastcoder_lsp.engine.options import EngineKind, EngineOptions
+from fastcoder_lsp.engine.options import Kind, EngineOptions
 
-__all__ = ["EngineKind", "EngineOptions", "load"]
+__all__ = ["Kind", "EngineOptions", "load"]
 
 
 def load(

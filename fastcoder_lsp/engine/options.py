@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from fastcoder_lsp.errors import UsageError
 
-EngineKind = Literal["auto", "cpu-int8", "cpu-fp32", "cpu-bf16", "cuda-bf16", "mps-bf16"]
+Kind = Literal["auto", "cpu-int8", "cpu-fp32", "cpu-bf16", "cuda-bf16", "mps-bf16"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,14 +15,14 @@ class EngineOptions:
     `threads`: CPU threads, None for as many as there are cores.
     """
 
-    kind: EngineKind = "auto"
+    kind: Kind = "auto"
     context: int = 4096
     threads: int | None = None
 
     def check(self) -> None:
         """Raises UsageError where a value is out of its range."""
-        if self.kind not in get_args(EngineKind):
-            raise UsageError(f"there is no engine {self.kind!r}", f"take one of {', '.join(get_args(EngineKind))}")
+        if self.kind not in get_args(Kind):
+            raise UsageError(f"there is no engine {self.kind!r}", f"take one of {', '.join(get_args(Kind))}")
         if self.context < 16:
             raise UsageError(
                 f"a context of {self.context} tokens is too small", "take at least 16, better 2048 or more"

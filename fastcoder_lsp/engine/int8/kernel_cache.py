@@ -7,6 +7,7 @@ the CPU, and the sizes that were built in. numba's own cache cannot name functio
 import hashlib
 import os
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,20 @@ class KernelCache(_Cache):  # type: ignore[misc] numba is untyped
         facts = repr((self._name, sig, codegen.magic_tuple(), numba.__version__, llvmlite.__version__))
         digest = hashlib.sha256(facts.encode() + sources_digest())
         return self._folder / f"{self._name}-{digest.hexdigest()[:32]}.kernel"
+
+
+def compiled(tag: str, **options: Any) -> Callable[[Callable[..., None]], Any]:
+    """numba's `njit` for a function that is made several times with other constants: `tag` tells them apart.
+
+    Code from the cache and code compiled now meet in one process, and are linked by name: without the tag, the kernel
+    of one model would call the inner functions of another.
+    """
+
+    def compile_lazily(function: Callable[..., None]) -> Any:
+        function.__qualname__ = f"{function.__qualname__}_{tag}"
+        return numba.njit(error_model="numpy", **options)(function)
+
+    return compile_lazily
 
 
 def sources_digest() -> bytes:

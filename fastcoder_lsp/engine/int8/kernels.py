@@ -15,6 +15,7 @@ import numpy.typing as npt
 from numba import njit
 
 from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int8.kernel_cache import compiled
 from fastcoder_lsp.engine.int8.simd import (
     LANES,
     fma,
@@ -102,12 +103,12 @@ class Places(NamedTuple):
 
 def make_forward(kind: DotKind, group: int, dim: int) -> Any:
     """The compiled function `forward(packed, cache, work, places, thread, threads)`, for heads of this size."""
-    norm_row, quantise_row, swiglu_row = _row_kernels()
-    multiply = _make_multiply(kind, add=False)
-    multiply_add = _make_multiply(kind, add=True)
-    attend, turn = _make_attend(group, dim), _make_turn(group, dim)
+    tag = f"{kind.name}_{group}_{dim}".replace("-", "_")
+    multiply = _make_multiply(kind, tag, add=False)
+    multiply_add = _make_multiply(kind, tag, add=True)
+    attend, turn = _make_attend(group, dim, tag), _make_turn(group, dim, tag)
 
-    @njit(nogil=True, error_model="numpy")
+    @compiled(tag, nogil=True)
     def forward(packed: Packed, cache: Cache, work: Work, places: Places, thread: int, threads: int) -> None:
         counters, count = work.counters, places.rows
         layers, kv_heads = cache.keys_LKBDx.shape[0], cache.keys_LKBDx.shape[1]
@@ -115,8 +116,8 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
         for layer in range(layers):
             row = take_job(counters, phase)
             while row < count:
-                norm_row(work.x_ME[row], packed.norm1_LE[layer], packed.eps, work.wide_MN[row])
-                quantise_row(work, row, work.wide_MN[row], packed.norm1_LE.shape[1])
+                _norm_row(work.x_ME[row], packed.norm1_LE[layer], packed.eps, work.wide_MN[row])
+                _quantise_row(work, row, work.wide_MN[row], packed.norm1_LE.shape[1])
                 finish_jobs(counters, phase, 1)
                 row = take_job(counters, phase)
             await_jobs(counters, phase, count)
@@ -138,15 +139,15 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
             await_jobs(counters, phase + 3, jobs)
             row = take_job(counters, phase + 4)
             while row < count:
-                quantise_row(work, row, work.mixed_MQ[row], work.mixed_MQ.shape[1])
+                _quantise_row(work, row, work.mixed_MQ[row], work.mixed_MQ.shape[1])
                 finish_jobs(counters, phase + 4, 1)
                 row = take_job(counters, phase + 4)
             await_jobs(counters, phase + 4, count)
             multiply_add(counters, phase + 5, packed.out, layer, work, count, work.x_ME, threads)
             row = take_job(counters, phase + 6)
             while row < count:
-                norm_row(work.x_ME[row], packed.norm2_LE[layer], packed.eps, work.wide_MN[row])
-                quantise_row(work, row, work.wide_MN[row], packed.norm2_LE.shape[1])
+                _norm_row(work.x_ME[row], packed.norm2_LE[layer], packed.eps, work.wide_MN[row])
+                _quantise_row(work, row, work.wide_MN[row], packed.norm2_LE.shape[1])
                 finish_jobs(counters, phase + 6, 1)
                 row = take_job(counters, phase + 6)
             await_jobs(counters, phase + 6, count)
@@ -154,8 +155,8 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
             inner = packed.down.weights_LBKx.shape[2] * 4
             row = take_job(counters, phase + 8)
             while row < count:
-                swiglu_row(work.wide_MN[row], inner)
-                quantise_row(work, row, work.wide_MN[row], inner)
+                _swiglu_row(work.wide_MN[row], inner)
+                _quantise_row(work, row, work.wide_MN[row], inner)
                 finish_jobs(counters, phase + 8, 1)
                 row = take_job(counters, phase + 8)
             await_jobs(counters, phase + 8, count)
@@ -165,8 +166,8 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
             wanted = count - places.logits_from
             row = take_job(counters, phase)
             while row < wanted:
-                norm_row(work.x_ME[places.logits_from + row], packed.norm_E, packed.eps, work.wide_MN[row])
-                quantise_row(work, row, work.wide_MN[row], packed.norm_E.shape[0])
+                _norm_row(work.x_ME[places.logits_from + row], packed.norm_E, packed.eps, work.wide_MN[row])
+                _quantise_row(work, row, work.wide_MN[row], packed.norm_E.shape[0])
                 finish_jobs(counters, phase, 1)
                 row = take_job(counters, phase)
             await_jobs(counters, phase, wanted)
@@ -175,54 +176,51 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
     return forward
 
 
-def _row_kernels() -> tuple[Any, Any, Any]:
-    """What is done to single rows between the products."""
-
-    @njit(error_model="numpy")
-    def norm_row(x_E: Floats, weight_E: Floats, eps: np.float32, out: Floats) -> None:
-        size = len(weight_E)
-        squares = v_splat(np.float32(0))
-        for at in range(0, size, LANES):
-            value = v_load(x_E.ctypes.data + 4 * at)
-            squares = v_fma(value, value, squares)
-        scale = np.float32(1) / np.sqrt(v_sum(squares) / np.float32(size) + eps)
-        for at in range(0, size, LANES):
-            value = v_mul(v_load(x_E.ctypes.data + 4 * at), v_splat(scale))
-            v_store(out.ctypes.data + 4 * at, v_mul(value, v_load(weight_E.ctypes.data + 4 * at)))
-
-    @njit(error_model="numpy")
-    def quantise_row(work: Work, slot: int, values: Floats, size: int) -> None:
-        peak = v_splat(np.float32(1e-9))
-        for at in range(0, size, LANES):
-            peak = v_max(peak, v_abs(v_load(values.ctypes.data + 4 * at)))
-        highest = v_peak(peak)
-        work.scales_M[slot] = highest * np.float32(1 / 127)
-        inverse = np.float32(127) / highest
-        panel = work.bytes_PK.ctypes.data + (slot // PANEL) * size * PANEL + (slot % PANEL) * 4
-        for at in range(0, size, LANES):
-            store_bytes(panel + at * PANEL, v_load(values.ctypes.data + 4 * at), inverse)
-
-    @njit(error_model="numpy")
-    def swiglu_row(gate_up: Floats, inner: int) -> None:
-        one = v_splat(np.float32(1))
-        zero = v_splat(np.float32(0))
-        for at in range(0, inner, LANES):
-            gate = v_load(gate_up.ctypes.data + 4 * at)
-            up = v_load(gate_up.ctypes.data + 4 * (inner + at))
-            opened = v_div(gate, v_add(one, v_exp(v_sub(zero, gate))))
-            v_store(gate_up.ctypes.data + 4 * at, v_mul(opened, up))
-
-    return norm_row, quantise_row, swiglu_row
+@njit(error_model="numpy")
+def _norm_row(x_E: Floats, weight_E: Floats, eps: np.float32, out: Floats) -> None:
+    size = len(weight_E)
+    squares = v_splat(np.float32(0))
+    for at in range(0, size, LANES):
+        value = v_load(x_E.ctypes.data + 4 * at)
+        squares = v_fma(value, value, squares)
+    scale = np.float32(1) / np.sqrt(v_sum(squares) / np.float32(size) + eps)
+    for at in range(0, size, LANES):
+        value = v_mul(v_load(x_E.ctypes.data + 4 * at), v_splat(scale))
+        v_store(out.ctypes.data + 4 * at, v_mul(value, v_load(weight_E.ctypes.data + 4 * at)))
 
 
-def _make_multiply(kind: DotKind, *, add: bool) -> Any:
+@njit(error_model="numpy")
+def _quantise_row(work: Work, slot: int, values: Floats, size: int) -> None:
+    peak = v_splat(np.float32(1e-9))
+    for at in range(0, size, LANES):
+        peak = v_max(peak, v_abs(v_load(values.ctypes.data + 4 * at)))
+    highest = v_peak(peak)
+    work.scales_M[slot] = highest * np.float32(1 / 127)
+    inverse = np.float32(127) / highest
+    panel = work.bytes_PK.ctypes.data + (slot // PANEL) * size * PANEL + (slot % PANEL) * 4
+    for at in range(0, size, LANES):
+        store_bytes(panel + at * PANEL, v_load(values.ctypes.data + 4 * at), inverse)
+
+
+@njit(error_model="numpy")
+def _swiglu_row(gate_up: Floats, inner: int) -> None:
+    one = v_splat(np.float32(1))
+    zero = v_splat(np.float32(0))
+    for at in range(0, inner, LANES):
+        gate = v_load(gate_up.ctypes.data + 4 * at)
+        up = v_load(gate_up.ctypes.data + 4 * (inner + at))
+        opened = v_div(gate, v_add(one, v_exp(v_sub(zero, gate))))
+        v_store(gate_up.ctypes.data + 4 * at, v_mul(opened, up))
+
+
+def _make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
     """The phase of one product: blocks of columns are the jobs, panels of rows follow each other inside."""
     columns = kind.vectors * LANES
     most = kind.rows
     tile1, tile2, tile4 = (product_tile(kind, rows, add=add) for rows in (1, 2, 4))
     tile8 = product_tile(kind, 8, add=add) if most == 8 else tile4
 
-    @njit(error_model="numpy")
+    @compiled(f"{tag}_{add}")
     def multiply(
         counters: Counters,
         phase: int,
@@ -262,12 +260,12 @@ def _make_multiply(kind: DotKind, *, add: bool) -> Any:
     return multiply
 
 
-def _make_turn(group: int, dim: int) -> Any:
+def _make_turn(group: int, dim: int, tag: str) -> Any:
     """Rotate a row's queries and keys by its position; keys and values go to its slot."""
     half = dim // 2
     scale = np.float32(dim**-0.5)
 
-    @njit(error_model="numpy")
+    @compiled(tag)
     def turn(packed: Packed, cache: Cache, work: Work, places: Places, layer: int, row: int) -> None:
         kv_heads = cache.keys_LKBDx.shape[1]
         heads = kv_heads * group
@@ -293,11 +291,11 @@ def _make_turn(group: int, dim: int) -> Any:
     return turn
 
 
-def _make_attend(group: int, dim: int) -> Any:
+def _make_attend(group: int, dim: int, tag: str) -> Any:
     """Attention of one row over the heads that share one key/value head."""
     score, mix = score_tile(group, dim), mix_tile(group, dim)
 
-    @njit(error_model="numpy")
+    @compiled(tag)
     def attend(cache: Cache, work: Work, places: Places, layer: int, row: int, head: int, thread: int) -> None:
         plain, first, last = places.plain_M[row], places.rest_from_M[row], places.rest_from_M[row + 1]
         total = plain + last - first

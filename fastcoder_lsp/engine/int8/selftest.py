@@ -6,9 +6,9 @@ Owns the choice of the kind of product. Found wrong, a kind is passed over; the 
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here
+from fastcoder_lsp.engine.int8.kernel_cache import compiled
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array
 from fastcoder_lsp.engine.int8.simd import LANES
@@ -43,7 +43,7 @@ def is_exact(kind: DotKind) -> bool:
 def _make_trial(kind: DotKind) -> Any:
     tile = product_tile(kind, kind.rows, add=False)
 
-    @njit
+    @compiled(kind.name.replace("-", "_"))
     def trial(x: Array, w: Array, sums: Array, scales: Array, row_scales: Array, biases: Array, out: Array) -> None:
         tile(
             x.ctypes.data,

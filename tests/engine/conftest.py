@@ -1,0 +1,43 @@
+"""Fixtures of the engine's tests: real models where they are on this machine, kernels compiled once a session."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.engine.tiny_models import load
+
+from fastcoder_lsp import model
+from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.engine.tree_engine import TreeEngine
+from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.model import ModelFiles
+from fastcoder_lsp.tokenizer import Tokenizer
+
+
+@pytest.fixture(scope="session")
+def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder for converted weights and compiled kernels."""
+    return tmp_path_factory.mktemp("engine-cache")
+
+
+@pytest.fixture(scope="session")
+def real_model() -> ModelFiles:
+    """The default model, skipped with a reason where it is absent."""
+    try:
+        return model.find("auto", cache_folder())
+    except FastcoderError as error:
+        pytest.skip(f"the default model is not here: {error.message}")
+
+
+@pytest.fixture(scope="session")
+def real_tokenizer(real_model: ModelFiles) -> Tokenizer:
+    """Its tokenizer."""
+    return Tokenizer.load(real_model.folder)
+
+
+@pytest.fixture(scope="session")
+def real_engine(real_model: ModelFiles) -> Iterator[TreeEngine]:
+    """The int8 engine of the default model, with the user's own cache of converted weights."""
+    engine = load(real_model.folder, cache_folder(), "cpu-int8", context=1024)
+    yield engine
+    engine.close()

@@ -1,0 +1,76 @@
+"""Small random models in the ordinary transformers format, and engines over them."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from fastcoder_lsp import engine as engines
+from fastcoder_lsp.engine.tree_engine import TreeEngine
+
+VOCABULARY = 211
+
+_SIZES = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 512,
+    "bos_token_id": 0,
+    "eos_token_id": 0,
+    "pad_token_id": 0,
+}
+_KINDS: dict[str, dict[str, Any]] = {
+    "qwen2": {"num_key_value_heads": 2},
+    "llama": {"num_key_value_heads": 4, "tie_word_embeddings": True, "attention_bias": False},
+    "llama-long": {
+        "num_key_value_heads": 1,
+        "mlp_bias": True,
+        "attention_bias": True,
+        "rope_parameters": {
+            "rope_type": "llama3",
+            "rope_theta": 10000.0,
+            "factor": 8.0,
+            "low_freq_factor": 1.0,
+            "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 64,
+        },
+    },
+    "starcoder2": {"num_key_value_heads": 2, "sliding_window": None},
+    "gpt_neox": {},
+}
+
+
+def make_model(folder: Path, kind: str, dtype: torch.dtype = torch.float32) -> Path:
+    """Write a model with random weights, large enough that its choices differ from place to place."""
+    torch.manual_seed(len(kind))
+    config = AutoConfig.for_model(kind.split("-")[0], **_SIZES | _KINDS[kind])
+    model = AutoModelForCausalLM.from_config(config).to(dtype)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "norm" not in name:
+                parameter.normal_(0.0, 0.3 if "bias" in name else 0.15)
+    model.save_pretrained(folder, safe_serialization=True)
+    return folder
+
+
+def transformers_model(folder: Path) -> Any:
+    """The same model by transformers, fp32."""
+    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+
+
+def load(folder: Path, cache: Path, kind: engines.Kind, context: int = 256, threads: int | None = 2) -> TreeEngine:
+    """An engine over a model's folder; its converted weights and kernels go to `cache`."""
+    engine = engines.load(
+        folder,
+        name=folder.name,
+        source="test",
+        digest=str(folder),
+        options=engines.EngineOptions(kind=kind, context=context, threads=threads),
+        cache=cache,
+        progress=lambda _share, _what: None,
+    )
+    assert isinstance(engine, TreeEngine)
+    return engine
