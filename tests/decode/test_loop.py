@@ -27,11 +27,18 @@ def request(
     prompt: tuple[int, ...] = (1, 2, 3),
     healing: bytes = b"",
     cut: Callable[[str], int | None] = lambda _: None,
-    **other: int,
+    max_tokens: int = 24,
+    nodes: int = 16,
 ) -> DecodeRequest:
-    settings = {"max_tokens": 24, "nodes": 16} | other
     return DecodeRequest(
-        prompt, end_ids=frozenset({4}), piece=PIECES.__getitem__, allow=allow, cut=cut, healing=healing, **settings
+        prompt,
+        max_tokens=max_tokens,
+        end_ids=frozenset({4}),
+        piece=PIECES.__getitem__,
+        allow=allow,
+        cut=cut,
+        healing=healing,
+        nodes=nodes,
     )
 
 
