@@ -65,7 +65,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
         self._dropping: dict[str, tuple[str, asyncio.TimerHandle]] = {}
-        self._switched_off = False
+        self._switched: bool | None = None
         self._resolve()
         self._running = self.settings()
         self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
@@ -96,17 +96,20 @@ class Session:
         if _runtime_part(settings) != _runtime_part(self._running):
             self.service.reload(partial(self._load, settings))
         if settings.enabled != self._running.enabled:
-            self._switched_off = False
+            self._switched = None
             self.service.set_enabled(settings.enabled)
         self._running = settings
         self.registrar.offer_popup(wanted=self.wants_popup())
 
     def toggle(self) -> bool:
-        """Switch completion off or on again, until the settings say otherwise; whether it is on now."""
-        self._switched_off = not self._switched_off if self._running.enabled else False
-        enabled = self._running.enabled and not self._switched_off
-        self.service.set_enabled(enabled)
-        return enabled
+        """Switch completion off or on again, until the settings say something new; whether it is on now."""
+        self._switched = not (self._running.enabled if self._switched is None else self._switched)
+        self.service.set_enabled(self._switched)
+        return self._switched
+
+    def completes(self, settings: Settings) -> bool:
+        """Whether there is completion under these settings, the user's own switch being stronger."""
+        return settings.enabled if self._switched is None else self._switched
 
     def reload(self) -> None:
         """Read settings files anew and load the model again at the next request."""

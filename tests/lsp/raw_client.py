@@ -71,7 +71,7 @@ class RawClient:
 
     async def initialize(self, **more: Any) -> Json:
         """The ordinary start; `more` replaces params of `initialize`."""
-        capabilities = {"textDocument": {"inlineCompletion": {}}}
+        capabilities: Json = {"textDocument": {"inlineCompletion": {}}}
         params: Json = {"processId": None, "rootUri": None, "capabilities": capabilities} | more
         result: Json = await self.call("initialize", params)
         self.notify("initialized", {})

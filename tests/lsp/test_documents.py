@@ -57,7 +57,7 @@ async def test_two_thousand_random_edits_keep_the_copies_equal(encoding: Encodin
         assert result["capabilities"]["positionEncoding"] == encoding.value
         client.open(uri, text)
         for number in range(2000):
-            changes = []
+            changes: list[Json] = []
             for _ in range(random_.choice([1, 1, 1, 2, 3])):
                 new = "".join(random_.choices(ALPHABET, k=random_.choice([0, 1, 1, 2, 5])))
                 start = random_.randrange(len(text) + 1)

@@ -156,7 +156,8 @@ async def test_answers_to_nothing_are_dropped() -> None:
     """Results and errors for ids that the server never used."""
     async with running() as client:
         await client.initialize()
-        for answer_id in (1, 99, "x", None, True, [], 1.5):
+        odd: tuple[Any, ...] = (1, 99, "x", None, True, [], 1.5)
+        for answer_id in odd:
             client.send({"jsonrpc": "2.0", "id": answer_id, "result": None})
             client.send({"jsonrpc": "2.0", "id": answer_id, "error": "not even an object"})
         client.send({"jsonrpc": "2.0"})
@@ -165,7 +166,23 @@ async def test_answers_to_nothing_are_dropped() -> None:
 
 def mutated(random_: random.Random, value: Any, depth: int = 0) -> Any:
     """`value` with something in it replaced, dropped, or nested deeper."""
-    odd = (None, True, -1, 2**31, 2**64, 1.5, "", "\ud800", "😀" * 50, [], {}, [[]], {"uri": URI}, "file://[", 0)
+    odd: tuple[Any, ...] = (
+        None,
+        True,
+        -1,
+        2**31,
+        2**64,
+        1.5,
+        "",
+        "\ud800",
+        "😀" * 50,
+        [],
+        {},
+        [[]],
+        {"uri": URI},
+        "file://[",
+        0,
+    )
     if random_.random() < 0.15 or depth > 6:
         return random_.choice(odd)
     if isinstance(value, dict):

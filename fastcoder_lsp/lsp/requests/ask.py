@@ -43,7 +43,7 @@ def question(
     reason = rules.may_complete(document.file, document.language) or rules.size_reason(
         len(snapshot.text), document.longest_line()
     )
-    if reason is not None or not settings.enabled:
+    if reason is not None or not session.completes(settings):
         logger.debug("nothing is suggested in %s: %s", uri, reason.value if reason else "off")
         return None
     encoding = session.client.encoding

@@ -1,0 +1,173 @@
+"""What the user is told: status, progress, notices, statistics, the log."""
+
+import asyncio
+from pathlib import Path
+
+from tests.lsp.raw_client import Json, RawClient, running
+
+URI = "file:///work/a.py"
+SAYS = "suggested = 1"
+
+
+def inserted(line: int, character: int, text: str) -> Json:
+    place = {"line": line, "character": character}
+    return {"range": {"start": place, "end": place}, "text": text}
+
+
+async def stats(client: RawClient) -> Json:
+    result: Json = await client.call("fastcoder/stats")
+    return result
+
+
+async def test_the_status_tells_the_life_of_the_model() -> None:
+    """starting → loading with percent → ready → thinking → ready, once each; nothing is loaded before it is needed."""
+    async with running("--load-ms", "50") as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        await stats(client)
+        assert client.statuses() == ["starting"]
+        assert await client.inline(URI, 0, 4)
+        await client.until(lambda: client.statuses()[-1] == "ready" and "thinking" in client.statuses())
+        assert list(dict.fromkeys(client.statuses())) == ["starting", "loading", "ready", "thinking"]
+        told = [message["params"] for message in client.told if message["method"] == "fastcoder/status"]
+        assert {status["percent"] for status in told if status["state"] == "loading"} == {0, 50}
+        assert len({str(status) for status in told}) == len(told) - 1  # "ready" came twice
+
+
+async def test_loading_shows_progress_where_the_client_can() -> None:
+    """create, begin, reports, end: with one token, in this order."""
+    async with running("--load-ms", "50") as client:
+        await client.initialize(capabilities={"window": {"workDoneProgress": True}})
+        client.open(URI, "x = ")
+        assert await client.inline(URI, 0, 4)
+        [created] = [asked for asked in client.asked if asked["method"] == "window/workDoneProgress/create"]
+        shown = [message["params"] for message in client.told if message["method"] == "$/progress"]
+        assert {progress["token"] for progress in shown} == {created["params"]["token"]}
+        kinds = [progress["value"]["kind"] for progress in shown]
+        assert kinds[0] == "begin"
+        assert kinds[-1] == "end"
+        assert set(kinds[1:-1]) <= {"report"}
+
+
+async def test_a_missing_model_is_one_notice_with_what_to_do() -> None:
+    """However often it is asked for; the status says it too; answers stay empty, never errors."""
+    async with running() as client:
+        await client.initialize(initializationOptions={"model": "the/missing"})
+        client.open(URI, "x = ")
+        for _ in range(20):
+            assert await client.inline(URI, 0, 4) == []
+        [notice] = client.notices()
+        assert "the/missing" in notice
+        assert "fastcoder-lsp model pull" in notice
+        last = [message["params"] for message in client.told if message["method"] == "fastcoder/status"][-1]
+        assert last["state"] == "error"
+        assert last["hint"]
+
+
+async def test_off_is_off_until_it_is_toggled() -> None:
+    """While completion is off nothing is loaded; the command switches it on, and off again."""
+    async with running() as client:
+        await client.initialize(initializationOptions={"enabled": False})
+        client.open(URI, "x = ")
+        assert await client.inline(URI, 0, 4) == []
+        await client.until(lambda: client.statuses()[-1] == "off")
+        assert "loading" not in client.statuses()
+        assert await client.call("workspace/executeCommand", {"command": "fastcoder.toggle"}) == {"enabled": True}
+        assert await client.inline(URI, 0, 4)
+        assert await client.call("workspace/executeCommand", {"command": "fastcoder.toggle"}) == {"enabled": False}
+        assert await client.inline(URI, 0, 4) == []
+        await client.until(lambda: client.statuses()[-1] == "off")
+        assert (await stats(client))["engine"] == ""
+
+
+async def test_reload_loads_the_model_again() -> None:
+    """At the next request."""
+    async with running() as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        assert await client.inline(URI, 0, 4)
+        assert await client.call("workspace/executeCommand", {"command": "fastcoder.reload"}) is None
+        assert await client.inline(URI, 0, 4)
+        assert client.statuses().count("loading") == 2 * client.statuses()[: client.statuses().index("ready")].count(
+            "loading"
+        )
+
+
+async def test_commands_are_unique_by_the_clients_suffix() -> None:
+    """VS Code registers commands for the whole window: two servers with equal names could not both start."""
+    async with running() as client:
+        result = await client.initialize(initializationOptions={"client": {"commandSuffix": ".2"}})
+        commands = result["capabilities"]["executeCommandProvider"]["commands"]
+        assert commands
+        assert all(command.endswith(".2") for command in commands)
+        client.open(URI, "x = ")
+        [item] = await client.inline(URI, 0, 4)
+        assert item["command"]["command"] in commands
+        assert "requests" in await client.call("workspace/executeCommand", {"command": "fastcoder.stats.2"})
+
+
+async def test_an_accept_is_counted_from_the_text_that_follows() -> None:
+    """Whole or in part; typing the letters is none; the command does not count it twice."""
+    async with running() as client:
+        await client.initialize()
+        client.open(URI, "x = \n\n")
+        [item] = await client.inline(URI, 0, 4)
+        client.change(URI, 2, [inserted(0, 4, SAYS[0])])
+        client.change(URI, 3, [inserted(0, 5, SAYS[1])])
+        assert (await stats(client))["suggestions"] == {"shown": 1, "accepted": 0, "accepted_characters": 0}
+        await client.inline(URI, 0, 6)
+        client.change(URI, 4, [inserted(0, 6, SAYS[2:9])])  # a word, by "accept word"
+        assert (await stats(client))["suggestions"] == {"shown": 1, "accepted": 1, "accepted_characters": 7}
+        client.change(URI, 5, [inserted(0, 13, SAYS[9:])])
+        await client.call("workspace/executeCommand", item["command"])
+        assert (await stats(client))["suggestions"] == {"shown": 1, "accepted": 1, "accepted_characters": 11}
+        [other] = await client.inline(URI, 1, 0)
+        await client.call("workspace/executeCommand", other["command"])
+        counted = await stats(client)
+        assert counted["suggestions"] == {"shown": 2, "accepted": 2, "accepted_characters": 11}
+        assert counted["rates"]["accepted"] == 1.0
+
+
+async def test_statistics_are_complete() -> None:
+    """Percentiles of each span, rates, memory, what runs."""
+    async with running() as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        await client.inline(URI, 0, 4)
+        told = await stats(client)
+        assert {"queue", "prompt", "prefill", "draft", "verify", "post", "total"} <= told["ms"].keys()
+        assert all({"p50", "p95"} == spans.keys() for spans in told["ms"].values())
+        assert told["resident_bytes"] > 1_000_000
+        assert told["model"] == told["engine"] == "scripted"
+        assert set(told["rates"]) == {"accepted", "typed_through", "prompt_cache"}
+
+
+async def test_the_log_file_tells_times_and_no_code(tmp_path: Path) -> None:
+    """Spans of every request; at the default level nothing of what the user writes or is suggested."""
+    log = tmp_path / "logs" / "fastcoder.log"
+    async with running() as client:
+        await client.initialize(initializationOptions={"log": {"file": str(log)}})
+        client.open(URI, "private_name = ")
+        assert await client.inline(URI, 0, 15)
+        client.notify("textDocument/didChange", {"textDocument": "private_name", "contentChanges": 5})
+        client.ask("textDocument/inlineCompletion", {"position": "private_name"})
+        client.send_bytes(b'Content-Length: 14\r\n\r\n{"private_name')
+        await client.answer(None)
+        assert await client.leave() == 0
+    text = log.read_text()
+    assert "verify=" in text
+    assert "finish=stop" in text or "finish=eos" in text
+    assert "private_name" not in text
+    assert "suggested" not in text
+    assert b"private_name" not in client.stderr
+
+
+async def test_a_log_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
+    """A folder stands in its place."""
+    async with running() as client:
+        await client.initialize(initializationOptions={"log.file": str(tmp_path)})
+        client.open(URI, "x = ")
+        assert await client.inline(URI, 0, 4)
+        assert await client.leave() == 0
+    await asyncio.sleep(0)
+    assert b"cannot be written" in client.stderr
