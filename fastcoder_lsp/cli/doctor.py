@@ -41,8 +41,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "doctor",
         help="look at everything, and say what to do about what is wrong",
-        description="Look at Python, torch, the device, memory, the cache folder, the model and its prompt template; time "
-        "one completion. Nothing is changed or downloaded. Exit code 0 if all is right, 1 otherwise.",
+        description="Look at Python, torch, the device, memory, the cache folder, the model and its prompt template; "
+        "time one completion. Nothing is changed or downloaded. Exit code 0 if all is right, 1 otherwise.",
         epilog="Example: fastcoder-lsp doctor --json",
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")

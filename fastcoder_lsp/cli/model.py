@@ -2,11 +2,11 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
+from fastcoder_lsp.cli.progress import progress_shown
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
+from fastcoder_lsp.model.dialogue import Dialogue, Offer
 
 NAME_HELP = "auto, a hub id (owner/name), a folder, a .gguf file, or wheels:KEY"
 
@@ -91,6 +91,7 @@ def _pull(arguments: argparse.Namespace) -> int:
     offers: list[Offer] = []
 
     def announce(offer: Offer) -> None:
+        shown.pause()
         offers.append(offer)
         _announce(offer)
 
@@ -98,8 +99,8 @@ def _pull(arguments: argparse.Namespace) -> int:
         announce(offer)
         return arguments.yes or _agreed()
 
-    with _bars() as advance:
-        dialogue = Dialogue(announce=announce, accept=accept, advance=advance, note=_say)
+    with progress_shown() as shown:
+        dialogue = Dialogue(announce=announce, accept=accept, advance=shown.advance, note=_say)
         files = model.pull(arguments.name, None, dialogue, exact=arguments.exact)
     print(f"{files.name} is ready: {files.folder}")
     if offers and offers[-1].instead_of:
@@ -160,42 +161,3 @@ def _agreed() -> bool:
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr)
-
-
-@contextmanager
-def _bars() -> Iterator[Callable[[Step], None]]:
-    """A progress bar a piece of work: drawn on a terminal, a line at every tenth otherwise."""
-    if not sys.stderr.isatty():
-        yield _Lines()
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TaskID, TextColumn, TransferSpeedColumn
-
-    # columns differ: bytes and speed for downloads, percent for the rest
-    counted = (TextColumn("{task.description:32.32}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
-    with Progress(*counted, DownloadColumn(), TransferSpeedColumn(), console=Console(stderr=True)) as bars:
-        tasks: dict[bool, TaskID] = {}
-
-        def advance(step: Step) -> None:
-            if step.in_bytes not in tasks:
-                tasks[step.in_bytes] = bars.add_task(step.what, total=step.total)
-            bars.update(tasks[step.in_bytes], description=step.what, completed=step.done, total=step.total)
-
-        yield advance
-
-
-class _Lines:
-    """Progress where lines are read, not watched."""
-
-    def __init__(self) -> None:
-        self._last = ("", -1)
-
-    def __call__(self, step: Step) -> None:
-        from fastcoder_lsp.model.store import size_text
-
-        tenth = 10 * step.done // max(1, step.total)
-        if (step.what, tenth) == self._last:
-            return
-        self._last = (step.what, tenth)
-        amount = f" ({size_text(step.done)} of {size_text(step.total)})" if step.in_bytes else ""
-        _say(f"  {100 * step.done // max(1, step.total):3} %  {step.what}{amount}")

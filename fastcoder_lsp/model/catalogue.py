@@ -120,8 +120,8 @@ WHEEL_MODELS = (
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         converted_bytes=2_540_000_000,
         stands_in_for="Qwen/Qwen2.5-Coder-0.5B",
-        difference="the instruct variant of the same size, its weights rounded to four or five bits (Q4_K_M); it fills in "
-        "the middle well",
+        difference="the instruct variant of the same size, its weights rounded to four or five bits (Q4_K_M); it fills "
+        "in the middle well",
     ),
     WheelModel(
         key="smollm2",

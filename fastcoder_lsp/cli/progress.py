@@ -1,0 +1,78 @@
+"""Progress on stderr: a bar where a person watches, a line at every tenth where lines are kept."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+from fastcoder_lsp.model.dialogue import Step
+from fastcoder_lsp.model.store import size_text
+
+
+class Shown(Protocol):
+    """Progress that somebody sees."""
+
+    def advance(self, step: Step) -> None:
+        """Show how far a piece of work is."""
+        ...
+
+    def pause(self) -> None:
+        """Leave the terminal alone until the next step."""
+        ...
+
+
+@contextmanager
+def progress_shown() -> Iterator[Shown]:
+    """Progress on stderr while the block lasts."""
+    shown: Shown = _Bar() if sys.stderr.isatty() else _Lines()
+    try:
+        yield shown
+    finally:
+        shown.pause()
+
+
+class _Bar:
+    """One bar at a time, in bytes with their speed or in percent."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+        self._in_bytes = False
+
+    def advance(self, step: Step) -> None:
+        if self._bar is None or step.in_bytes != self._in_bytes:
+            self.pause()
+            self._bar, self._in_bytes = self._new(in_bytes=step.in_bytes), step.in_bytes
+            self._bar.add_task(step.what, total=step.total)
+            self._bar.start()
+        task = self._bar.task_ids[0]
+        self._bar.update(task, description=step.what, completed=step.done, total=step.total)
+
+    def pause(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _new(self, *, in_bytes: bool) -> Progress:
+        counts = (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (TextColumn("{task.percentage:3.0f} %"),)
+        return Progress(TextColumn("{task.description:24}"), BarColumn(), *counts, console=Console(stderr=True))
+
+
+class _Lines:
+    """A line at every tenth of every piece of work."""
+
+    def __init__(self) -> None:
+        self._last = ("", -1)
+
+    def advance(self, step: Step) -> None:
+        percent = 100 * step.done // max(1, step.total)
+        if (step.what, percent // 10) == self._last:
+            return
+        self._last = (step.what, percent // 10)
+        amount = f" ({size_text(step.done)} of {size_text(step.total)})" if step.in_bytes else ""
+        print(f"  {percent:3} %  {step.what}{amount}", file=sys.stderr, flush=True)
+
+    def pause(self) -> None:
+        """Lines leave the terminal alone."""
