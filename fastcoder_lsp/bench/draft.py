@@ -41,13 +41,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.set_defaults(run=run)
 
 
-def add_replay_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of every replay."""
+def add_replay_arguments(parser: argparse.ArgumentParser, drafters: str = DRAFTERS, nodes: int = 64) -> None:
+    """The options of every run of drafters over tasks."""
     parser.add_argument("--setting", choices=("product", "paper"), default="product", help="where the output ends")
-    parser.add_argument("--nodes", type=int, default=64, metavar="N", help="rows of one verification; default: 64")
+    parser.add_argument(
+        "--nodes", type=int, default=nodes, metavar="N", help=f"rows of one verification; default: {nodes}"
+    )
     parser.add_argument("--cache", choices=("cold", "warm"), default="cold", help="what caches hold at a task's start")
     parser.add_argument(
-        "--drafters", default=DRAFTERS, metavar="NAMES", help=f"with parameters after a colon; default: {DRAFTERS}"
+        "--drafters", default=drafters, metavar="NAMES", help=f"with parameters after a colon; default: {drafters}"
     )
 
 

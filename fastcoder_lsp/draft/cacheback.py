@@ -150,11 +150,15 @@ class CachebackDrafter:
         return chain(dynamic, (("corpus", follower) for follower in self._frozen.query(leader)))
 
     def _grow(self, tokens: Sequence[int], room: int) -> Draft:
-        """Query level by query level; the first may not use what CRT reserves for the others."""
+        """Query level by query level; the first may not use what CRT reserves for the others.
+
+        Where the verification is narrower than TDL, the reserve shrinks with it.
+        """
         length = self._parameters.leader_length
         draft = _Tree(room)
         root = tuple(tokens[-length:])
-        draft.extend(-1, self._followers(root), max(room - self._parameters.continuation_reserve, 1))
+        reserve = self._parameters.continuation_reserve * (room + 1) // self._parameters.total_draft_length
+        draft.extend(-1, self._followers(root), room - reserve)
         leaves = [(leaf, root + draft.path(leaf)) for leaf in draft.new_leaves()]
         while leaves and not draft.full(room):
             for leaf, path in leaves:

@@ -78,7 +78,11 @@ PRODUCT = FastcoderParameters(cache_minimum=1, skip=False, merge=True, growth=1.
 
 @dataclass(slots=True)
 class RetrievalCounts:
-    """What became of the retrievals: `asked` is the sum of the others. The paper reports such shares."""
+    """What became of the retrievals; the paper reports such shares.
+
+    `asked`: drafts wanted. `cached`: the CACHE answered. `missing`, `skipped`: lines 3 and 4 spared the search.
+    `found`, `empty`: the stores were searched. `asked` is the sum of the others, but where `merge` asks for all.
+    """
 
     asked: int = 0
     cached: int = 0

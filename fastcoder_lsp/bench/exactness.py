@@ -1,0 +1,164 @@
+"""`bench exactness`: whatever drafts, the model says the same; greedy and sampled, token for token.
+
+Owns the prompts (seeded places in the tasks' repositories) and the comparison; every difference is told with its place.
+"""
+
+import argparse
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastcoder_lsp.bench.draft import drafter_names
+from fastcoder_lsp.bench.parts import BenchParts, add_arguments, load_parts
+from fastcoder_lsp.bench.report import print_table, write_json
+from fastcoder_lsp.core import GREEDY, Drafter, Engine, Sampler
+from fastcoder_lsp.decode.loop import DecodeRequest, common_prefix, decode
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.registry import PRESETS, DrafterParts, make
+
+PROMPT_TOKENS = 256
+SAMPLED = Sampler(temperature=0.8, top_k=50, top_p=0.95)
+WIDTHS = (2, 5, 8, 16, 33, 64)
+"""Rows of one verification; each prompt takes one of them."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "exactness",
+        help="the same tokens whatever drafts, greedy and sampled",
+        description="Decode from seeded places in the tasks' repositories, plainly and with every drafter, greedily "
+        "and sampled, and compare the tokens. Exit code 1 where anything differs.",
+        epilog="Example: fastcoder-lsp bench exactness --limit 20 --tokens 32 --engine cpu-fp32",
+    )
+    add_arguments(parser)
+    parser.set_defaults(limit=200)
+    parser.add_argument("--tokens", type=int, default=64, metavar="N", help="tokens from each prompt; default: 64")
+    parser.add_argument("--drafters", default=",".join(PRESETS), metavar="NAMES", help="default: all")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the places")
+    parser.set_defaults(run=run)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first token that differs: which prompt, greedy or sampled, and after how many tokens."""
+
+    prompt: int
+    sampled: bool
+    position: int
+
+
+@dataclass(slots=True)
+class Account:
+    """One drafter's comparisons; `tokens` over `steps` shows that something was drafted at all."""
+
+    greedy: int = 0
+    sampled: int = 0
+    tokens: int = 0
+    steps: int = 0
+    differences: tuple[Difference, ...] = ()
+
+    def figures(self) -> dict[str, Any]:
+        """The figures of the report."""
+        return {
+            "identical": not self.differences,
+            "greedy_prompts": self.greedy,
+            "sampled_prompts": self.sampled,
+            "mat": self.tokens / max(self.steps, 1),
+            "differences": [
+                {"prompt": d.prompt, "sampled": d.sampled, "position": d.position} for d in self.differences
+            ],
+        }
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    parts = load_parts(arguments)
+    engine = parts.engine()
+    try:
+        accounts = compare(parts, engine, drafter_names(arguments.drafters), arguments)
+    finally:
+        engine.close()
+    results = {name: account.figures() for name, account in accounts.items()}
+    print_table(
+        f"{arguments.limit} prompts × {arguments.tokens} tokens, {engine.info.name}",
+        ("drafter", "greedy", "sampled", "MAT", "different"),
+        [
+            (name, account.greedy, account.sampled, account.tokens / max(account.steps, 1), len(account.differences))
+            for name, account in accounts.items()
+        ],
+    )
+    if arguments.json:
+        settings = {
+            "model": parts.model,
+            "engine": engine.info.name,
+            "prompts": arguments.limit,
+            "tokens": arguments.tokens,
+            "prompt_tokens": PROMPT_TOKENS,
+            "seed": arguments.seed,
+            "temperature": SAMPLED.temperature,
+            "top_k": SAMPLED.top_k,
+            "top_p": SAMPLED.top_p,
+        }
+        write_json(arguments.json, "exactness", settings, {"drafters": results})
+    return int(any(account.differences for account in accounts.values()))
+
+
+def compare(
+    parts: BenchParts, engine: Engine, names: Sequence[str], arguments: argparse.Namespace
+) -> dict[str, Account]:
+    """Run every prompt with every drafter; drafters keep what they learn of a file, as they do for a user."""
+    given = parts.drafter_parts(parts.chosen[0])
+    drafters = {name: make(name, DrafterParts(given.pin, given.piece, given.frozen)) for name in names}
+    accounts = {name: Account() for name in names}
+    for number, (document, prompt) in enumerate(prompts(parts, arguments.limit, arguments.seed)):
+        for sampler in (GREEDY, Sampler(SAMPLED.temperature, SAMPLED.top_k, SAMPLED.top_p, seed=number)):
+            request = DecodeRequest(
+                prompt=prompt,
+                max_tokens=arguments.tokens,
+                end_ids=parts.tokenizer.end_ids,
+                piece=parts.tokenizer.piece,
+                allow=parts.tokenizer.starting_with,
+                cut=lambda _text: None,
+                sampler=sampler,
+                document=document,
+                nodes=WIDTHS[number % len(WIDTHS)],
+            )
+            plain = decode(engine, NoDrafter(), request, lambda: False).tokens
+            for name, drafter in drafters.items():
+                _account(accounts[name], engine, drafter, request, plain, number)
+    return accounts
+
+
+def _account(
+    account: Account, engine: Engine, drafter: Drafter, request: DecodeRequest, plain: tuple[int, ...], number: int
+) -> None:
+    """Decode once with a drafter and enter the outcome."""
+    sampled = request.sampler.temperature > 0
+    result = decode(engine, drafter, request, lambda: False)
+    account.sampled += sampled
+    account.greedy += not sampled
+    account.tokens += len(result.tokens) + (result.finish == "eos")
+    account.steps += result.steps
+    if result.tokens != plain:
+        difference = Difference(number, sampled, common_prefix(result.tokens, plain))
+        account.differences = (*account.differences, difference)
+
+
+def prompts(parts: BenchParts, count: int, seed: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Document and prompt of `count` seeded places; half of them at a line's end, half anywhere."""
+    chance = random.Random(seed)  # noqa: S311 a place is no secret
+    files = [
+        (f"file:///{repo}/{path}", text)
+        for repo, texts in parts.tasks.files.items()
+        for path, text in texts.items()
+        if len(text) > 400
+    ]
+    for number in range(count):
+        document, text = chance.choice(files)
+        place = chance.randrange(200, len(text))
+        if number % 2:
+            place = text.find("\n", place) + 1 or place
+        before = parts.tokenizer.encode(text[max(place - 8 * PROMPT_TOKENS, 0) : place])[-PROMPT_TOKENS:]
+        yield document, (*parts.tokenizer.start_ids, *before)
