@@ -36,8 +36,9 @@ for (const row of rows(input)) {
     const ends = new Set(row.ends);
     const said = [];
     let text = "";
-    await sequence.clearHistory();
-    for await (const token of sequence.evaluate(row.tokens, {temperature: 0, yieldEogToken: true})) {
+    // Neighbouring tasks begin alike; the last token is always evaluated.
+    await sequence.adaptStateToTokens(row.tokens.slice(0, -1), false);
+    for await (const token of sequence.evaluate(row.tokens.slice(sequence.nextTokenIndex), {temperature: 0, yieldEogToken: true})) {
         if (ends.has(token) || said.push(token) >= row.max_tokens) break;
         text = model.detokenize(said);
         if (text.includes("\n")) break;
