@@ -4,12 +4,13 @@ Owns everything that computes with the model's weights. Never sees text, prompts
 imports no torch: `load` does, when the engine is wanted.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 from fastcoder_lsp.core import Engine, Progress
-from fastcoder_lsp.engine.options import Kind, EngineOptions
+from fastcoder_lsp.engine.options import EngineOptions, Kind
 
-__all__ = ["Kind", "EngineOptions", "load"]
+__all__ = ["EngineOptions", "Kind", "load", "products_only"]
 
 
 def load(
@@ -34,3 +35,16 @@ def load(
     from fastcoder_lsp.engine.loader import load_engine, prepare  # noqa: PLC0415 torch and numba take seconds
 
     return load_engine(prepare(files_folder, name, source, digest, options=options, cache=cache, progress=progress))
+
+
+def products_only(engine: Engine) -> Callable[[int], None] | None:
+    """What runs the matrix products of a step of so many rows and nothing else, the floor that a benchmark shows.
+
+    None for an engine that cannot tell them apart.
+    """
+    from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415 as above
+    from fastcoder_lsp.engine.tree_engine import TreeEngine  # noqa: PLC0415
+
+    if isinstance(engine, TreeEngine) and isinstance(engine.backend, Int8Backend):
+        return engine.backend.run_products
+    return None

@@ -74,7 +74,8 @@ class ForeignBackend:
                 (i for i, (a, b) in enumerate(zip(self._held, tokens, strict=False)) if a != b), len(self._held)
             )
             kept = min(kept, len(tokens) - last)
-            self._cache.crop(kept)
+            if kept < len(self._held):
+                self._cache.crop(kept - len(self._held))
         if kept == 0:
             self._cache = DynamicCache() if self._cuttable else None
         ids = torch.tensor([tokens[kept:]], device=self.device)

@@ -26,7 +26,7 @@ class TreeEngine:
 
     def __init__(self, backend: Backend, info: EngineInfo) -> None:
         assert backend.capacity >= info.context + info.max_nodes
-        self._backend = backend
+        self.backend = backend
         self._info = info
         self._cached: list[int] = []
 
@@ -47,8 +47,8 @@ class TreeEngine:
         reused = _common_prefix(self._cached, tokens)
         del self._cached[reused:]
         while (done := len(self._cached)) < len(tokens) and not should_stop():
-            chunk = tokens[done : done + self._backend.chunk]
-            self._backend.forward(Rows.chain(chunk, done))
+            chunk = tokens[done : done + self.backend.chunk]
+            self.backend.forward(Rows.chain(chunk, done))
             self._cached.extend(chunk)
         return Prefilled(reused, len(self._cached) - reused, len(self._cached) == len(tokens))
 
@@ -67,11 +67,11 @@ class TreeEngine:
         room = self._info.context - cached - tree.pending
         if room < 0:
             raise self._full(cached + tree.pending)
-        logits_RV = self._backend.forward(self._rows(tree, 0 if top_k else tree.pending - 1))
+        logits_RV = self.backend.forward(self._rows(tree, 0 if top_k else tree.pending - 1))
         assert logits_RV is not None
         path, emitted = accept(tree, logits_RV, sampler, allowed or {}, cached, room)
         kept = [*range(tree.pending), *path]
-        self._backend.compact(cached, kept)
+        self.backend.compact(cached, kept)
         self._cached.extend(tree.tokens[node] for node in kept)
         if not top_k:
             return Verified(path, emitted)
@@ -80,7 +80,7 @@ class TreeEngine:
     def close(self) -> None:
         """Give the memory back."""
         self._cached.clear()
-        self._backend.close()
+        self.backend.close()
 
     def _rows(self, tree: DraftTree, logits_from: int) -> Rows:
         tokens = np.array(tree.tokens, dtype=np.int64)

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.engine.tiny_models import load
 
 from fastcoder_lsp import model
 from fastcoder_lsp.config import cache_folder
@@ -12,6 +11,7 @@ from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
+from tests.engine.tiny_models import load
 
 
 @pytest.fixture(scope="session")

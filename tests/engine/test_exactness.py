@@ -4,11 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.engine.rows import check_place, run
-from tests.engine.tiny_models import VOCABULARY, load, make_model
 
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.tokenizer import Tokenizer
+from tests.engine.rows import check_place, run
+from tests.engine.tiny_models import VOCABULARY, load, make_model
 
 
 def test_tiny_models_give_the_same_bits(tmp_path: Path, kernel_cache: Path) -> None:
@@ -18,7 +18,7 @@ def test_tiny_models_give_the_same_bits(tmp_path: Path, kernel_cache: Path) -> N
         engine = load(make_model(tmp_path / kind, kind), kernel_cache, "cpu-int8")
         for length in (1, 40, 150):
             tokens = rng.integers(0, VOCABULARY, length + 16).tolist()
-            assert check_place(engine._backend, tokens, 16, rng) == 16, (kind, length)
+            assert check_place(engine.backend, tokens, 16, rng) == 16, (kind, length)
         engine.close()
 
 
@@ -30,7 +30,7 @@ def test_threads_change_no_bit(tmp_path: Path, kernel_cache: Path) -> None:
     for threads in (1, 2, 5):
         engine = load(folder, kernel_cache, "cpu-int8", threads=threads)
         engine.prefill(tokens, lambda: False)
-        found.append(run(engine._backend, [7, 8, 9], [-1, 0, 1], len(tokens)).tobytes())
+        found.append(run(engine.backend, [7, 8, 9], [-1, 0, 1], len(tokens)).tobytes())
         engine.close()
     assert found[0] == found[1] == found[2]
 
@@ -61,5 +61,5 @@ def _bit_equal(engine: TreeEngine, tokenizer: Tokenizer, places: int) -> int:
         ids = tokenizer.encode(Path(str(module.__file__)).read_text(encoding="utf-8"))
         length = int(rng.integers(20, 700))
         start = int(rng.integers(0, len(ids) - length - 16))
-        equal += check_place(engine._backend, ids[start : start + length + 16], 16, rng)
+        equal += check_place(engine.backend, ids[start : start + length + 16], 16, rng)
     return equal

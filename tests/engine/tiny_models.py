@@ -46,7 +46,7 @@ _KINDS: dict[str, dict[str, Any]] = {
 def make_model(folder: Path, kind: str, dtype: torch.dtype = torch.float32) -> Path:
     """Write a model with random weights, large enough that its choices differ from place to place."""
     torch.manual_seed(len(kind))
-    config = AutoConfig.for_model(kind.split("-")[0], **_SIZES | _KINDS[kind])
+    config = AutoConfig.for_model(kind.split("-", maxsplit=1)[0], **_SIZES | _KINDS[kind])
     model = AutoModelForCausalLM.from_config(config).to(dtype)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

@@ -6,6 +6,7 @@ Owns the memory of weights, cache and work. It knows no torch: torch is needed o
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +14,11 @@ import numpy.typing as npt
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
+from fastcoder_lsp.engine.int8.attention import move_slots
 from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int8.forward import PHASES, make_forward, make_products
 from fastcoder_lsp.engine.int8.kernel_cache import KernelCache
-from fastcoder_lsp.engine.int8.kernels import PHASES, Cache, Packed, Places, Product, Work, make_forward, move_slots
+from fastcoder_lsp.engine.int8.memory import Cache, Packed, Places, Product, Work
 from fastcoder_lsp.engine.int8.packed_file import aligned, read_packed, write_packed
 from fastcoder_lsp.engine.int8.packing import Array, embedding_kind, layout, pack
 from fastcoder_lsp.engine.int8.simd import LANES
@@ -42,7 +45,8 @@ class Int8Backend:
             capacity,
             CHUNK,
         )
-        self._shape = shape
+        self._shape, self._kind = shape, kind
+        self._products: Any = None
         self._embedding_VE = arrays["embedding"]
         self._packed = _packed(shape, arrays, capacity)
         blocks = -(-capacity // BLOCK)
@@ -68,12 +72,8 @@ class Int8Backend:
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
         """See `Backend.forward`."""
         count, wanted = len(rows), len(rows) - rows.logits_from
-        work = self._work
-        work.x_ME[:count, : self._shape.width] = self._embed(rows.tokens)
-        if wanted > len(work.logits_RV):
-            columns = len(self._packed.head.scales_LN[0])
-            self._work = work = work._replace(logits_RV=_floats(-(-wanted // PANEL) * PANEL, columns))
-        work.counters.fill(0)
+        self._work.x_ME[:count, : self._shape.width] = self._embed(rows.tokens)
+        work = self._make_room(wanted)
         self._team.run(self._forward, self._packed, self._cache, work, _places(rows))
         return work.logits_RV[:wanted, : self.vocabulary] if wanted else None
 
@@ -88,6 +88,20 @@ class Int8Backend:
         """Give the memory back."""
         self._team.close()
         del self._packed, self._cache, self._work, self._embedding_VE
+
+    def run_products(self, rows: int) -> None:
+        """Run a pass's products on whatever the work memory holds: the floor of a step's time."""
+        if self._products is None:
+            self._products = make_products(self._kind, self._shape.group, self._shape.head_dim)
+        self._team.run(self._products, self._packed, self._make_room(rows), rows)
+
+    def _make_room(self, logits: int) -> Work:
+        """The work memory, its counters at zero, with so many rows of logits."""
+        if logits > len(self._work.logits_RV):
+            columns = len(self._packed.head.scales_LN[0])
+            self._work = self._work._replace(logits_RV=_floats(-(-logits // PANEL) * PANEL, columns))
+        self._work.counters.fill(0)
+        return self._work
 
     def _embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         rows = self._embedding_VE[tokens]

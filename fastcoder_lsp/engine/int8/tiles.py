@@ -38,7 +38,7 @@ REGISTERS = 24
 
 
 class Loop:
-    """A counted loop in LLVM code with values carried from turn to turn: `carried` inside, `close` with the new ones."""
+    """A counted loop in LLVM code; values are carried from turn to turn: `carried` inside, `close` with new ones."""
 
     def __init__(self, builder: ir.IRBuilder, start: ir.Value, stop: ir.Value, values: list[ir.Value]) -> None:
         self._builder, self._stop, self._values = builder, stop, values
@@ -134,7 +134,7 @@ def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
 def score_tile(heads: int, dim: int) -> Any:
     """Scores of `heads` query heads over one block of 32 columns: each Σ q·k over d = 0, 1, …, fused, in that order.
 
-    Arguments: address of the queries [heads][dim], of the block's keys [dim][32], of the output, bytes between its rows.
+    Arguments: address of the queries [heads][dim], of the block's keys [dim][32], of the output, its rows' distance.
     """
     vectors = BLOCK // LANES
     most = REGISTERS // vectors

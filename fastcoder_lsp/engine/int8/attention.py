@@ -1,0 +1,162 @@
+"""Attention of rows over the columns that they see, added up in the order of the columns' positions.
+
+Owns the turning of queries and keys by their positions, the scores, their softmax, and the mix of values. A column's
+score and its share in the mix are computed alike wherever its slot is, so a row's bits don't depend on the tree.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from fastcoder_lsp.engine.int8.kernel_cache import compiled
+from fastcoder_lsp.engine.int8.memory import Cache, Floats, Packed, Places, Work
+from fastcoder_lsp.engine.int8.simd import (
+    LANES,
+    fma,
+    v_add,
+    v_exp,
+    v_load,
+    v_max,
+    v_peak,
+    v_splat,
+    v_store,
+    v_sub,
+    v_sum,
+)
+from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
+from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
+
+
+def make_turn(group: int, dim: int, tag: str) -> Any:
+    """The compiled phase that turns queries and keys and writes keys and values to their slots; its jobs are rows."""
+    turn_row = _make_turn_row(group, dim, tag)
+
+    @compiled(tag)
+    def turn(packed: Packed, cache: Cache, work: Work, places: Places, layer: int, phase: int) -> None:
+        row = take_job(work.counters, phase)
+        while row < places.rows:
+            turn_row(packed, cache, work, places, layer, row)
+            finish_jobs(work.counters, phase, 1)
+            row = take_job(work.counters, phase)
+        await_jobs(work.counters, phase, places.rows)
+
+    return turn
+
+
+def make_attend(group: int, dim: int, tag: str) -> Any:
+    """The compiled phase that mixes values; its jobs are key/value heads of rows."""
+    attend_row = _make_attend_row(group, dim, tag)
+
+    @compiled(tag)
+    def attend(cache: Cache, work: Work, places: Places, layer: int, phase: int, thread: int) -> None:
+        heads = cache.keys_LKBDx.shape[1]
+        jobs = places.rows * heads
+        job = take_job(work.counters, phase)
+        while job < jobs:
+            attend_row(cache, work, places, layer, job // heads, job % heads, thread)
+            finish_jobs(work.counters, phase, 1)
+            job = take_job(work.counters, phase)
+        await_jobs(work.counters, phase, jobs)
+
+    return attend
+
+
+@njit(nogil=True)
+def move_slots(cache: Cache, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]) -> None:
+    """Copy keys and values of the slots `source` to `target`, one after the other."""
+    layers, heads, _, dim, _ = cache.keys_LKBDx.shape
+    for layer in range(layers):
+        for head in range(heads):
+            keys_BDx, values_CD = cache.keys_LKBDx[layer, head], cache.values_LKCD[layer, head]
+            for index in range(len(source)):
+                old, new = source[index], target[index]
+                for d in range(dim):
+                    keys_BDx[new // BLOCK, d, new % BLOCK] = keys_BDx[old // BLOCK, d, old % BLOCK]
+                    values_CD[new, d] = values_CD[old, d]
+
+
+def _make_turn_row(group: int, dim: int, tag: str) -> Any:
+    """Rotate a row's queries and keys by its position; keys and values go to its slot."""
+    half = dim // 2
+    scale = np.float32(dim**-0.5)
+
+    @compiled(tag)
+    def turn_row(packed: Packed, cache: Cache, work: Work, places: Places, layer: int, row: int) -> None:
+        kv_heads = cache.keys_LKBDx.shape[1]
+        heads = kv_heads * group
+        slot = places.cached + row
+        block, column = slot // BLOCK, slot % BLOCK
+        cos_H, sin_H = packed.cos_CH[places.position_M[row]], packed.sin_CH[places.position_M[row]]
+        source, query = work.wide_MN[row], work.query_MQ[row]
+        for head in range(heads):
+            for i in range(half):
+                low, high = source[head * dim + i], source[head * dim + half + i]
+                query[head * dim + i] = (low * cos_H[i] - high * sin_H[i]) * scale
+                query[head * dim + half + i] = (high * cos_H[i] + low * sin_H[i]) * scale
+        for head in range(kv_heads):
+            keys = (heads + head) * dim
+            values = (heads + kv_heads + head) * dim
+            for i in range(half):
+                low, high = source[keys + i], source[keys + half + i]
+                cache.keys_LKBDx[layer, head, block, i, column] = low * cos_H[i] - high * sin_H[i]
+                cache.keys_LKBDx[layer, head, block, half + i, column] = high * cos_H[i] + low * sin_H[i]
+            for i in range(dim):
+                cache.values_LKCD[layer, head, slot, i] = source[values + i]
+
+    return turn_row
+
+
+def _make_attend_row(group: int, dim: int, tag: str) -> Any:
+    """Attention of one row over the heads that share one key/value head."""
+    score, mix = score_tile(group, dim), mix_tile(group, dim)
+
+    @compiled(tag)
+    def attend_row(cache: Cache, work: Work, places: Places, layer: int, row: int, head: int, thread: int) -> None:
+        plain, first, last = places.plain_M[row], places.rest_from_M[row], places.rest_from_M[row + 1]
+        total = plain + last - first
+        padded = (total + LANES - 1) // LANES * LANES
+        scores, stride = work.scores_TGC[thread], work.scores_TGC.shape[2] * 4
+        query = work.query_MQ[row][head * group * dim :]
+        out = work.mixed_MQ[row][head * group * dim :]
+        keys_BDx, values_CD = cache.keys_LKBDx[layer, head], cache.values_LKCD[layer, head]
+        for block in range((plain + BLOCK - 1) // BLOCK):
+            place = scores.ctypes.data + block * BLOCK * 4
+            score(query.ctypes.data, keys_BDx[block].ctypes.data, place, stride)
+        for g in range(group):
+            for other in range(first, last):
+                slot = places.rest[other]
+                value = np.float32(0)
+                for d in range(dim):
+                    value = fma(query[g * dim + d], keys_BDx[slot // BLOCK, d, slot % BLOCK], value)
+                scores[g, plain + other - first] = value
+            scores[g, total:padded] = -np.inf
+            _soften(scores[g], padded)
+            out[g * dim : (g + 1) * dim] = 0
+        mix(scores.ctypes.data, stride, values_CD.ctypes.data, 0, plain, out.ctypes.data)
+        for other in range(first, last):
+            slot, at = places.rest[other], plain + other - first
+            mix(scores.ctypes.data + 4 * (at - slot), stride, values_CD.ctypes.data, slot, slot + 1, out.ctypes.data)
+        for g in range(group):
+            inverse = np.float32(1) / scores[g, scores.shape[1] - 1]
+            for d in range(dim):
+                out[g * dim + d] *= inverse
+
+    return attend_row
+
+
+@njit(error_model="numpy")
+def _soften(scores_C: Floats, padded: int) -> None:
+    """exp(score − peak) of the first `padded` columns; their sum goes to the last place of the row."""
+    start = scores_C.ctypes.data
+    peak = v_load(start)
+    for at in range(LANES, padded, LANES):
+        peak = v_max(peak, v_load(start + 4 * at))
+    highest = v_splat(v_peak(peak))
+    total = v_splat(np.float32(0))
+    for at in range(0, padded, LANES):
+        weight = v_exp(v_sub(v_load(start + 4 * at), highest))
+        v_store(start + 4 * at, weight)
+        total = v_add(total, weight)
+    scores_C[len(scores_C) - 1] = v_sum(total)

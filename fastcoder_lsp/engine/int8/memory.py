@@ -1,0 +1,70 @@
+"""What the kernels read and write, as plain tuples of arrays; owns no code.
+
+Legend: M rows, L layers, E width, K key/value heads, G query heads of each, C slots of the KV cache, D head dimension,
+P panels of 8 rows, B blocks of columns.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float32]
+
+
+class Product(NamedTuple):
+    """Matrices of one size, packed. `weights_LBKx`: per block of columns [K/4][vectors][16][4]; `sums`: Σ w·128."""
+
+    weights_LBKx: npt.NDArray[np.int8]
+    sums_LN: npt.NDArray[np.int32]
+    scales_LN: Floats
+    biases_LN: Floats
+
+
+class Packed(NamedTuple):
+    """A model's weights as the kernels want them."""
+
+    qkv: Product
+    out: Product
+    gate_up: Product
+    down: Product
+    head: Product
+    norm1_LE: Floats
+    norm2_LE: Floats
+    norm_E: Floats
+    cos_CH: Floats
+    sin_CH: Floats
+    eps: np.float32
+
+
+class Work(NamedTuple):
+    """Memory of a pass: the rows' state `x_ME`, bytes and scales of the rows at hand, and what products put out."""
+
+    x_ME: Floats
+    bytes_PK: npt.NDArray[np.uint8]
+    scales_M: Floats
+    wide_MN: Floats
+    query_MQ: Floats
+    mixed_MQ: Floats
+    scores_TGC: Floats
+    logits_RV: Floats
+    counters: npt.NDArray[np.int64]
+
+
+class Cache(NamedTuple):
+    """Keys in blocks of 32 columns, turned; values column by column."""
+
+    keys_LKBDx: Floats
+    values_LKCD: Floats
+
+
+class Places(NamedTuple):
+    """What rows see: the slots 0…`plain_M`, then those of `rest`[`rest_from_M`…]; `position_M` turns the keys."""
+
+    cached: int
+    rows: int
+    logits_from: int
+    position_M: npt.NDArray[np.int64]
+    plain_M: npt.NDArray[np.int64]
+    rest_from_M: npt.NDArray[np.int64]
+    rest: npt.NDArray[np.int64]

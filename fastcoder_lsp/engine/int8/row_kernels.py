@@ -1,0 +1,99 @@
+"""What is done to single rows between the products: norms, the gate, rounding to bytes. Each phase's jobs are rows.
+
+Sums run in 16 lanes, each over every 16th value, folded by halves: an order that depends on the row's length alone.
+"""
+
+import numpy as np
+from numba import njit
+
+from fastcoder_lsp.engine.int8.memory import Floats, Work
+from fastcoder_lsp.engine.int8.simd import (
+    LANES,
+    v_abs,
+    v_add,
+    v_div,
+    v_exp,
+    v_fma,
+    v_load,
+    v_max,
+    v_mul,
+    v_peak,
+    v_splat,
+    v_store,
+    v_sub,
+    v_sum,
+)
+from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
+from fastcoder_lsp.engine.int8.tiles import PANEL, store_bytes
+
+
+@njit(error_model="numpy")
+def norm_rows(work: Work, phase: int, first: int, count: int, weight_E: Floats, eps: np.float32) -> None:
+    """Normalise the state's rows from `first` on and round them for the next product."""
+    row = take_job(work.counters, phase)
+    while row < count:
+        _norm_row(work.x_ME[first + row], weight_E, eps, work.wide_MN[row])
+        _quantise_row(work, row, work.wide_MN[row], len(weight_E))
+        finish_jobs(work.counters, phase, 1)
+        row = take_job(work.counters, phase)
+    await_jobs(work.counters, phase, count)
+
+
+@njit(error_model="numpy")
+def quantise_rows(work: Work, phase: int, count: int) -> None:
+    """Round what attention mixed."""
+    row = take_job(work.counters, phase)
+    while row < count:
+        _quantise_row(work, row, work.mixed_MQ[row], work.mixed_MQ.shape[1])
+        finish_jobs(work.counters, phase, 1)
+        row = take_job(work.counters, phase)
+    await_jobs(work.counters, phase, count)
+
+
+@njit(error_model="numpy")
+def gate_rows(work: Work, phase: int, count: int, inner: int) -> None:
+    """silu(gate) · up of every row, rounded."""
+    row = take_job(work.counters, phase)
+    while row < count:
+        _swiglu_row(work.wide_MN[row], inner)
+        _quantise_row(work, row, work.wide_MN[row], inner)
+        finish_jobs(work.counters, phase, 1)
+        row = take_job(work.counters, phase)
+    await_jobs(work.counters, phase, count)
+
+
+@njit(error_model="numpy")
+def _norm_row(x_E: Floats, weight_E: Floats, eps: np.float32, out: Floats) -> None:
+    size = len(weight_E)
+    squares = v_splat(np.float32(0))
+    for at in range(0, size, LANES):
+        value = v_load(x_E.ctypes.data + 4 * at)
+        squares = v_fma(value, value, squares)
+    scale = np.float32(1) / np.sqrt(v_sum(squares) / np.float32(size) + eps)
+    for at in range(0, size, LANES):
+        value = v_mul(v_load(x_E.ctypes.data + 4 * at), v_splat(scale))
+        v_store(out.ctypes.data + 4 * at, v_mul(value, v_load(weight_E.ctypes.data + 4 * at)))
+
+
+@njit(error_model="numpy")
+def _quantise_row(work: Work, slot: int, values: Floats, size: int) -> None:
+    peak = v_splat(np.float32(1e-9))
+    for at in range(0, size, LANES):
+        peak = v_max(peak, v_abs(v_load(values.ctypes.data + 4 * at)))
+    highest = v_peak(peak)
+    work.scales_M[slot] = highest * np.float32(1 / 127)
+    inverse = np.float32(127) / highest
+    panel = work.bytes_PK.ctypes.data + (slot // PANEL) * size * PANEL + (slot % PANEL) * 4
+    for at in range(0, size, LANES):
+        store_bytes(panel + at * PANEL, v_load(values.ctypes.data + 4 * at), inverse)
+
+
+@njit(error_model="numpy")
+def _swiglu_row(gate_up: Floats, inner: int) -> None:
+    one = v_splat(np.float32(1))
+    zero = v_splat(np.float32(0))
+    for at in range(0, inner, LANES):
+        gate = v_load(gate_up.ctypes.data + 4 * at)
+        up = v_load(gate_up.ctypes.data + 4 * (inner + at))
+        opened = v_div(gate, v_add(one, v_exp(v_sub(zero, gate))))
+        v_store(gate_up.ctypes.data + 4 * at, v_mul(opened, up))
