@@ -73,7 +73,7 @@ def load_runtime(settings: Settings, progress: Progress) -> Runtime:
         source=files.source,
         digest=files.digest,
         options=engines.EngineOptions(
-            kind=cast("engines.EngineKind", settings.engine),  # the table of settings allows no other
+            kind=cast("engines.Kind", settings.engine),  # the table of settings allows no other
             context=settings.context_tokens,
             threads=settings.threads or None,
         ),
