@@ -39,9 +39,14 @@ def test_round_trip(text: str) -> None:
 
 @given(CODE)
 def test_words_are_never_merged(text: str) -> None:
-    """The tokens before the last word's start are those of the text before it: what stable prompts rest on."""
+    """The tokens before the last word's start are those of the text before it: what stable prompts rest on.
+
+    GPT-2's split takes a blank from a run of blanks before a word, newlines too: there runs of blanks are excepted.
+    """
     for tokenizer in (of_family(QWEN), byte_level(False)):
         start = tokenizer.last_word(text)
+        if tokenizer is byte_level(False) and text[:start].endswith(("\n", "\t", " ", "\x0c", "\u2028")):
+            continue
         ids = tokenizer.encode(text)
         assert ids[: len(tokenizer.encode(text[:start]))] == tokenizer.encode(text[:start])
 

@@ -1,0 +1,282 @@
+"""Prompts: each family's form, the truth about the document, and stability while a person types."""
+
+import random
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.prompt import ContextSnippet, Prompt, PromptBuilder, PromptOptions, Template, template_of
+from fastcoder_lsp.tokenizer import Tokenizer
+from tests.prompt.toy_tokenizers import SAMPLE, byte_level, of_family
+
+CURSOR = "▮"
+QWEN = of_family("Qwen2.5-Coder")
+TYPED = (
+    "def shared(left, right):\n    count = 0\n    for a, b in zip(left, right):\n        count += a == b\n"
+    "    return count\n"
+)
+
+
+def snapshot(text: str, uri: str = "file:///a.py") -> Snapshot:
+    return Snapshot(uri, uri.removeprefix("file://"), "python", 0, text)
+
+
+def build(builder: PromptBuilder, code: str, context: tuple[ContextSnippet, ...] = ()) -> Prompt:
+    before, _, after = code.partition(CURSOR)
+    return builder.build(snapshot(before + after), len(before), context)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A fill-in-the-middle prompt taken apart again, in the order prefix, suffix, middle."""
+
+    context: str
+    prefix: str
+    suffix: str
+    middle: str
+
+
+def told(tokenizer: Tokenizer, template: Template, prompt: Prompt) -> Told:
+    tokens = list(prompt.tokens)
+    marks = [tokens.index(tokenizer.control[mark]) for mark in (template.prefix, template.suffix, template.middle)]
+    a, b, c = marks
+    parts = (tokens[:a], tokens[a + 1 : b], tokens[b + 1 : c], tokens[c + 1 :])
+    return Told(*(tokenizer.decode(part) for part in parts))
+
+
+@pytest.mark.parametrize(
+    ("family", "expect"),
+    [
+        ("Qwen2.5-Coder", ["<|fim_prefix|>", "a\n", "<|fim_suffix|>", "\nc", "<|fim_middle|>", "b ="]),
+        ("CodeGemma", ["<|fim_prefix|>", "a\n", "<|fim_suffix|>", "\nc", "<|fim_middle|>", "b ="]),
+        ("StarCoder2", ["<fim_prefix>", "a\n", "<fim_suffix>", "\nc", "<fim_middle>", "b ="]),
+        ("StarCoder, Granite Code", ["<fim_prefix>", "a\n", "<fim_suffix>", "\nc", "<fim_middle>", "b ="]),
+        ("SantaCoder", ["<fim-prefix>", "a\n", "<fim-suffix>", "\nc", "<fim-middle>", "b ="]),
+        ("DeepSeek-Coder", ["<｜fim▁begin｜>", "a\n", "<｜fim▁hole｜>", "\nc", "<｜fim▁end｜>", "b ="]),
+        ("CodeLlama", ["▁<PRE>", " a\n", "▁<SUF>", "\nc", "▁<MID>", "b ="]),
+    ],
+)
+def test_families(family: str, expect: list[str]) -> None:
+    """Each family is recognised from its control tokens and asked in its own form; CodeLlama's prefix has its blank."""
+    tokenizer = of_family(family)
+    assert template_of(tokenizer.control).name == family
+    wanted = list(tokenizer.start_ids)
+    for part in expect:
+        wanted += [tokenizer.control[part]] if part in tokenizer.control else tokenizer.encode(part)
+    prompt = build(PromptBuilder(tokenizer), f"a\nb = {CURSOR}\nc")
+    assert list(prompt.tokens) == wanted
+    assert prompt.healing == b" "
+    assert prompt.template == family
+
+
+def test_a_model_without_marks_continues_the_text() -> None:
+    """No fill-in-the-middle tokens: the text before the cursor, the window's start still kept."""
+    tokenizer = byte_level(True, ("<|endoftext|>",))
+    prompt = build(PromptBuilder(tokenizer), f"a\nb = c{CURSOR}\nd")
+    assert tokenizer.decode(prompt.tokens) == "a\nb ="
+    assert prompt.healing == b" c"
+
+
+def test_empty_document() -> None:
+    """There is always something to ask, even of a model without marks and BOS."""
+    for tokenizer in (QWEN, byte_level(True, ("<|endoftext|>",))):
+        assert build(PromptBuilder(tokenizer), CURSOR).tokens
+
+
+@pytest.mark.parametrize(
+    ("code", "typed", "healing"),
+    [
+        (f"x\nself.foo_ba{CURSOR}\n", "self.foo", b"_ba"),
+        (f"x\n    {CURSOR}\n", "", b"    "),
+        (f"x\n   retur{CURSOR}\n", "  ", b" retur"),
+        (f"x\nfoo({CURSOR})\n", "foo", b"("),
+        (f"x = 1\n{CURSOR}\n", "", b""),
+        (f"x\nn = '漢{CURSOR}\n", "n = '", "漢".encode()),
+    ],
+)
+def test_healing(code: str, typed: str, healing: bytes) -> None:
+    """The prompt ends before the word, signs or blanks at the cursor, and these are to be spelt again."""
+    prompt = build(PromptBuilder(QWEN), code)
+    assert (prompt.typed, prompt.healing) == (typed, healing)
+
+
+TEXT = st.lists(
+    st.sampled_from(["a", "b_", "(", ")", " ", "    ", "\n", "\n", ":", "<|fim_suffix|>", "é", "}", '"', "x = 1\n"]),
+    max_size=3,
+).map("".join)
+EDIT = st.tuples(st.integers(0, 10**6), st.integers(0, 3), TEXT)
+
+
+@given(st.lists(st.tuples(EDIT, st.booleans()), max_size=20), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_prompts_tell_the_truth(edits: list[tuple[tuple[int, int, str], bool]], anchored: bool) -> None:
+    """After any edits: prefix, typed part and healing are the text up to the cursor, the suffix is what follows it.
+
+    Literal control tokens in the text add none to the prompt. Closers and blanks right of the cursor may be left out.
+    """
+    builder = PromptBuilder(QWEN, PromptOptions(limit=120, typed_lines=3, typed_tokens=20, anchored=anchored))
+    text, cursor = "def f(x):\n    return x\n\n" * 3, 10
+    for (jump, deleted, inserted), moved in edits:
+        cursor = jump % (len(text) + 1) if moved else cursor
+        text = text[:cursor] + inserted + text[cursor + deleted :]
+        cursor += len(inserted)
+        prompt = builder.build(snapshot(text), cursor)
+        parts = told(QWEN, builder.template, prompt)
+        assert sum(token in QWEN.end_ids for token in prompt.tokens) == 3
+        before = parts.prefix + parts.middle + prompt.healing.decode()
+        assert text[:cursor].endswith(before)
+        skipped = text[cursor:].partition(parts.suffix)[0] if parts.suffix.strip() else ""
+        assert not skipped.strip(")]}>\"'`;, \t\n"), "only closers stand between the cursor and the suffix"
+        assert prompt.typed == parts.middle
+
+
+@given(st.integers(0, len(SAMPLE)), st.sampled_from([64, 300, 1400]))
+@settings(max_examples=40, deadline=None)
+def test_budgets(cursor: int, limit: int) -> None:
+    """A prompt keeps its limit, up to a few tokens of marks and at line ends; of a minified line as well."""
+    options = PromptOptions(limit=limit, typed_tokens=limit // 9)
+    for text in (SAMPLE, SAMPLE.replace("\n", ";")):
+        prompt = PromptBuilder(QWEN, options).build(snapshot(text), cursor)
+        assert len(prompt.tokens) <= limit * 1.1 + 60
+
+
+def cost(last: Prompt, now: Prompt) -> int:
+    """Tokens that a KV cache with the last prompt in it lacks."""
+    same = 0
+    for a, b in zip(last.tokens, now.tokens, strict=False):
+        if a != b:
+            break
+        same += 1
+    return len(now.tokens) - same
+
+
+@pytest.mark.parametrize("closing", ["", ")]}", "\n}"])
+def test_typing_appends(closing: str) -> None:
+    """Each keystroke, Enter too, adds a token or two to the prompt before, also where an editor closes brackets."""
+    builder = PromptBuilder(QWEN)
+    at = SAMPLE.index("\ndef ") + 1
+    costs = []
+    last = builder.build(snapshot(SAMPLE[:at] + "\n" + SAMPLE[at:]), at)
+    for end in range(1, len(TYPED)):
+        text = SAMPLE[:at] + TYPED[:end] + (closing if end % 7 > 3 else "") + "\n" + SAMPLE[at:]
+        now = builder.build(snapshot(text), at + end)
+        costs.append(cost(last, now))
+        last = now
+    assert max(costs) <= 12
+    assert sum(costs) / len(costs) < 1.5
+
+
+def test_edits_above_the_window_cost_nothing() -> None:
+    """Lines added far above, by an import action for one, move the window, they do not change it."""
+    builder = PromptBuilder(QWEN, PromptOptions(limit=300))
+    at = len(SAMPLE) // 2
+    before = builder.build(snapshot(SAMPLE), at)
+    after = builder.build(snapshot("import os\n" * 5 + SAMPLE), at + 50)
+    assert before == after
+
+
+def test_edits_of_the_suffix_are_seen() -> None:
+    """An edit under the cursor changes the prompt: a stale suffix would be a wrong answer."""
+    builder = PromptBuilder(QWEN)
+    first = build(builder, f"def f(x):\n    {CURSOR}\n    return x\n")
+    second = build(builder, f"def f(x):\n    {CURSOR}\n    return y\n")
+    assert told(QWEN, builder.template, second).suffix == "\n    return y\n"
+    assert first != second
+
+
+def test_the_anchor_moves_in_big_steps() -> None:
+    """Of many typed lines only a few keystrokes move the anchor, and the typed part stays short."""
+    builder = PromptBuilder(QWEN, PromptOptions(typed_lines=5))
+    lines, moves = "", 0
+    last = builder.build(snapshot("\n"), 0)
+    for number in range(40):
+        lines += f"value_{number} = {number}\n"
+        now = builder.build(snapshot(lines + "\nend = 1\n"), len(lines))
+        moves += cost(last, now) > 12
+        assert now.typed.count("\n") <= 5
+        last = now
+    assert moves <= 40 // 5 + 1
+
+
+def test_settling_moves_the_anchor() -> None:
+    """When idle, what was typed goes into the prefix, and the next keystroke finds it there."""
+    builder = PromptBuilder(QWEN)
+    build(builder, f"a = 1\n{CURSOR}\nz = 1\n")
+    assert build(builder, f"a = 1\nb = 2\nc{CURSOR}\nz = 1\n").typed == "b = 2\n"
+    settled = builder.settle(snapshot("a = 1\nb = 2\nc\nz = 1\n"), len("a = 1\nb = 2\nc"))
+    assert settled.typed == ""
+    now = build(builder, f"a = 1\nb = 2\nc ={CURSOR}\nz = 1\n")
+    assert now.tokens[: len(settled.tokens)] == settled.tokens
+
+
+def test_documents_are_forgotten_renamed_and_bounded() -> None:
+    """State lives as long as its document, follows its name, and is kept for so many documents only."""
+    builder = PromptBuilder(QWEN, PromptOptions(documents=3))
+    code, end = "a = 1\nb =\nz", len("a = 1\nb =")
+    builder.build(snapshot("\nz", "file:///x"), 0)
+    builder.rename("file:///x", "file:///y")
+    assert builder.build(snapshot(code, "file:///y"), end).typed == "a = 1\nb"
+    builder.forget("file:///y")
+    assert builder.build(snapshot(code, "file:///y"), end).typed == "b"
+    for number in range(10):
+        builder.build(snapshot(code, f"file:///{number}"), 0)
+    assert len(builder._anchors) == 3
+
+
+def test_cells_above_are_part_of_a_notebooks_text() -> None:
+    """A notebook's cells before this one stand before its text."""
+    builder = PromptBuilder(QWEN)
+    cell = Snapshot("cell:2", None, "python", 0, "y = x", ("import os\n", "x = 1"))
+    assert told(QWEN, builder.template, builder.build(cell, 5)).prefix == "import os\n\nx = 1\n\n"
+
+
+SNIPPETS = (
+    ContextSnippet("lib/low.py", "def low():\n    return 1\n", 0.2),
+    ContextSnippet("lib/high.py", "def high():\n    return 2\n", 0.9),
+)
+
+
+@pytest.mark.parametrize("family", ["Qwen2.5-Coder", "StarCoder2", "StarCoder, Granite Code", "CodeGemma", "CodeLlama"])
+def test_context_stands_before_the_prefix(family: str) -> None:
+    """Snippets come first, the best one nearest to the code, in the family's form or as comments."""
+    tokenizer = of_family(family)
+    builder = PromptBuilder(tokenizer, PromptOptions(context_tokens=300))
+    parts = told(tokenizer, builder.template, build(builder, f"import high\nhigh.{CURSOR}\n", SNIPPETS))
+    assert parts.context.index("low.py") < parts.context.index("high.py")
+    assert ("# def high" in parts.context) == (not builder.template.file)
+    assert parts.prefix.strip() == "import high"
+
+
+def test_context_keeps_its_budget() -> None:
+    """The best snippets that fit; none by default."""
+    few = PromptBuilder(QWEN, PromptOptions(context_tokens=25))
+    assert "high" in told(QWEN, few.template, build(few, f"x\n{CURSOR}", SNIPPETS)).context
+    assert "low" not in told(QWEN, few.template, build(few, f"x\n{CURSOR}", SNIPPETS)).context
+    off = PromptBuilder(QWEN)
+    assert told(QWEN, off.template, build(off, f"x\n{CURSOR}", SNIPPETS)).context == ""
+
+
+def test_context_stays_while_typing() -> None:
+    """Other snippets at every keystroke would void the whole cache: those of the window stay."""
+    builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300))
+    first = build(builder, f"x = 1\ny{CURSOR}\n", SNIPPETS)
+    second = build(builder, f"x = 1\ny ={CURSOR}\n", SNIPPETS[:1])
+    assert second.tokens[: len(first.tokens)] == first.tokens
+
+
+def test_random_typing_over_a_file_is_cheap() -> None:
+    """Typing words at many places: the median keystroke costs a token, however the document is cut."""
+    builder, draw, costs = PromptBuilder(QWEN), random.Random(1), []
+    text, last = SAMPLE, build(PromptBuilder(QWEN), CURSOR)
+    for _ in range(20):
+        at = text.index("\n", draw.randrange(len(text) - 500)) + 1
+        for char in "    value = compute(first, second)\n":
+            text = text[:at] + char + text[at:]
+            at += 1
+            now = builder.build(snapshot(text), at)
+            costs.append(cost(last, now))
+            last = now
+    assert sorted(costs)[len(costs) // 2] <= 1
