@@ -47,6 +47,7 @@ async def _scripted(place: "Place", options: dict[str, object]) -> None:
     from fastcoder_lsp.cli.play.script import play_script
     from fastcoder_lsp.cli.play.session import Session
 
+    print(f"Playing in {place.root}; nothing is saved.")
     session = Session(place.files, lambda: None)
     try:
         await session.start(SERVER, place.root, options)

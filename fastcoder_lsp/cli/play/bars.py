@@ -91,8 +91,8 @@ def _answer(session: Session) -> list[str]:
     if not session.answers:
         return []
     last = session.answers[-1]
-    work = [f"{last.tokens} tokens", f"{last.steps} steps"] if last.steps else ["no model needed"]
-    parts = [_ms(last.ms), *(work if session.work.model else [])]
+    work = [f"{last.tokens} tokens", f"{last.steps} steps"] if last.steps else []
+    parts = [_ms(last.ms), *work] if last.shown else [_ms(last.ms), "nothing to suggest"]
     return [*parts, f"median {_ms(percentile([answer.ms for answer in session.answers], 0.5))}"]
 
 

@@ -134,8 +134,8 @@ class Client:
                 raise
             self._tells_work = False
             return Work()
-        known = {name: answer[name] for name in ("model", "engine", "steps", "tokens") if name in answer}
-        return Work(**known)
+        done = answer["requests"]
+        return Work(answer["model"], answer["engine"], done["steps"], done["tokens"])
 
     def _position(self, text: str, offset: int) -> dict[str, int]:
         position = position_at(text, offset, self._encoding)

@@ -107,6 +107,7 @@ class Screen:
             style=STYLE,
             full_screen=True,
             mouse_support=True,
+            include_default_pygments_style=False,
         )
         application.ttimeoutlen = application.timeoutlen = ESCAPE_WAIT_S
         return application

@@ -28,6 +28,7 @@ async def play_script(session: Session, steps: Sequence[Step]) -> None:
     Raises:
         FastcoderError: the server failed, or nothing at all was suggested.
     """
+    await _wait_for_model(session)
     started = time.perf_counter()
     shown = 0
     for number, step in enumerate(steps, 1):
@@ -41,6 +42,19 @@ async def play_script(session: Session, steps: Sequence[Step]) -> None:
         f"{shown} of {len(steps)} places got a suggestion; answers took {times[len(times) // 2]:.0f} ms at the median; "
         f"{time.perf_counter() - started:.1f} s in all."
     )
+
+
+async def _wait_for_model(session: Session) -> None:
+    """Ask once, at the end of the last file, so that loading is not counted as part of an answer."""
+    started = time.perf_counter()
+    session.show(session.files[-1])
+    session.moved(len(session.current.text))
+    session.ask(invoked=False)
+    await _answered(session)
+    session.dismiss()
+    session.answers.clear()
+    model = f"{session.work.model} on {session.work.engine}" if session.work.model else "The server"
+    print(f"{model}: first answer after {time.perf_counter() - started:.1f} s, loading included.\n")
 
 
 async def _play_step(session: Session, number: int, step: Step) -> bool:
@@ -106,7 +120,7 @@ def _show_loading(status: Status) -> None:
 def _cost(session: Session) -> str:
     """The last answer's time and work, in words."""
     answer = session.answers[-1]
-    work = f" · {answer.tokens} tokens · {answer.steps} steps" if answer.steps else " · without the model"
+    work = f" · {answer.tokens} tokens · {answer.steps} steps" if answer.steps else " · no step of the model"
     return f"{answer.ms:.{0 if answer.ms >= 10 else 1}f} ms{work if session.work.model else ''}"
 
 

@@ -43,9 +43,10 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer of the server: milliseconds as the client saw them, and the model's work, where there was any."""
+    """One answer of the server: milliseconds as the client saw them, and the model's work since the answer before."""
 
     ms: float
+    shown: bool
     tokens: int
     steps: int
 
@@ -157,7 +158,8 @@ class Session:
         except ServerGoneError:
             return
         else:
-            self.answers.append(Answer(ms, self.work.tokens - before.tokens, self.work.steps - before.steps))
+            shown, work = self.ghost is not None, self.work
+            self.answers.append(Answer(ms, shown, work.tokens - before.tokens, work.steps - before.steps))
         self._on_change()
 
     async def _tell_accepted(self, ghost: Ghost) -> None:
