@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastcoder_lsp.bench import repoeval
-from fastcoder_lsp.bench.draft import add_replay_arguments, drafter_names
-from fastcoder_lsp.bench.parts import BenchParts, add_arguments, load_parts
+from fastcoder_lsp.bench.draft import drafter_names
+from fastcoder_lsp.bench.parts import BenchParts, load_parts
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.bench.traces import PAPER_TOKENS
 from fastcoder_lsp.core import Drafter, Engine
@@ -25,25 +25,8 @@ from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.observe import Spans
 
-DRAFTERS = "lookup,suffix,rest,fastcoder,fastcoder-paper,cacheback,recycling,jacobi,lookahead"
 LONG_ENOUGH = 48
 """Tokens: shorter tasks say little about the worst case."""
-
-
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "decode",
-        help="drafters against plain decoding, with the model",
-        description="Decode every task plainly and with each drafter, one after the other, and compare outputs and "
-        "times. Times are without prefill. The worst speed-up is the lowest median of a task of at least "
-        f"{LONG_ENOUGH} tokens.",
-        epilog="Example: fastcoder-lsp bench decode --limit 24 --nodes 8 --drafters fastcoder,cacheback",
-    )
-    add_arguments(parser)
-    add_replay_arguments(parser, DRAFTERS, nodes=16)
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="times that every pair is run; default: 3")
-    parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from fastcoder_lsp.bench import repoeval
-from fastcoder_lsp.bench.parts import BenchParts, add_arguments, load_parts
+from fastcoder_lsp.bench.heatmap import blank_share, draw, retrieved_share
+from fastcoder_lsp.bench.parts import BenchParts, load_parts
 from fastcoder_lsp.bench.replay import Step, replay
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.bench.traces import Recorder, Trace
@@ -22,35 +23,6 @@ from fastcoder_lsp.draft.fastcoder import FastcoderDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.observe import percentile
-
-DRAFTERS = "lookup,suffix,rest,fastcoder,fastcoder-paper,cacheback"
-
-
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "draft",
-        help="replay drafters over recorded text: tokens a pass, cost of a draft",
-        description="Record what the model says to each task once, then replay drafters over it. Nodes are rows "
-        "verified in one pass, the root included. Warm: tasks in the order of their file, the caches keep what the "
-        "earlier ones left. D_c is the standard library alone; the target's body is in no index and no prompt.",
-        epilog="Example: fastcoder-lsp bench draft --nodes 16 --drafters fastcoder,cacheback:follower_length=4",
-    )
-    add_arguments(parser)
-    add_replay_arguments(parser)
-    parser.set_defaults(run=run)
-
-
-def add_replay_arguments(parser: argparse.ArgumentParser, drafters: str = DRAFTERS, nodes: int = 64) -> None:
-    """The options of every run of drafters over tasks."""
-    parser.add_argument("--setting", choices=("product", "paper"), default="product", help="where the output ends")
-    parser.add_argument(
-        "--nodes", type=int, default=nodes, metavar="N", help=f"rows of one verification; default: {nodes}"
-    )
-    parser.add_argument("--cache", choices=("cold", "warm"), default="cold", help="what caches hold at a task's start")
-    parser.add_argument(
-        "--drafters", default=drafters, metavar="NAMES", help=f"with parameters after a colon; default: {drafters}"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +80,10 @@ def run(arguments: argparse.Namespace) -> int:
             for name, r in results.items()
         ],
     )
+    if arguments.heatmap:
+        piece = parts.tokenizer.piece
+        shares = {name: retrieved_share(traces, replayed.steps, piece) for name, replayed in done.items()}
+        draw({"white space": blank_share(traces, piece)} | shares, arguments.heatmap)
     if arguments.json:
         settings = {
             "model": parts.model,

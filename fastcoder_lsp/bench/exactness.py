@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastcoder_lsp.bench.draft import drafter_names
-from fastcoder_lsp.bench.parts import BenchParts, add_arguments, load_parts
+from fastcoder_lsp.bench.parts import BenchParts, load_parts
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.core import GREEDY, Drafter, Engine, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, common_prefix, decode
@@ -21,23 +21,6 @@ PROMPT_TOKENS = 256
 SAMPLED = Sampler(temperature=0.8, top_k=50, top_p=0.95)
 WIDTHS = (2, 5, 8, 16, 33, 64)
 """Rows of one verification; each prompt takes one of them."""
-
-
-def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "exactness",
-        help="the same tokens whatever drafts, greedy and sampled",
-        description="Decode from seeded places in the tasks' repositories, plainly and with every drafter, greedily "
-        "and sampled, and compare the tokens. Exit code 1 where anything differs.",
-        epilog="Example: fastcoder-lsp bench exactness --limit 20 --tokens 32 --engine cpu-fp32",
-    )
-    add_arguments(parser)
-    parser.set_defaults(limit=200)
-    parser.add_argument("--tokens", type=int, default=64, metavar="N", help="tokens from each prompt; default: 64")
-    parser.add_argument("--drafters", default=",".join(PRESETS), metavar="NAMES", help="default: all")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the places")
-    parser.set_defaults(run=run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +60,9 @@ def run(arguments: argparse.Namespace) -> int:
     parts = load_parts(arguments)
     engine = parts.engine()
     try:
-        accounts = compare(parts, engine, drafter_names(arguments.drafters), arguments)
+        accounts = compare(
+            parts, engine, drafter_names(arguments.drafters) if arguments.drafters else list(PRESETS), arguments
+        )
     finally:
         engine.close()
     results = {name: account.figures() for name, account in accounts.items()}

@@ -14,7 +14,6 @@ from fastcoder_lsp.bench import repoeval
 from fastcoder_lsp.bench.data import require
 from fastcoder_lsp.bench.stores import BenchStores
 from fastcoder_lsp.config import cache_folder
-from fastcoder_lsp.config.table import ENGINES
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.draft.registry import DrafterParts
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -38,17 +37,6 @@ class BenchParts:
     def drafter_parts(self, task: repoeval.Task) -> DrafterParts:
         """What drafters of one task are made of."""
         return DrafterParts(lambda _: self.stores.pin(task), self.tokenizer.piece, self.stores.frozen)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of every benchmark that runs tasks of a model."""
-    parser.add_argument("--tasks", type=Path, metavar="DIR", help="tasks.jsonl and repos.tar.gz; default: RepoEval")
-    parser.add_argument("--limit", type=int, metavar="N", help="take N tasks, evenly spread over all")
-    parser.add_argument("--model", default="auto", help="as the setting `model`")
-    parser.add_argument(
-        "--engine", default="cpu-int8", choices=ENGINES, help="as the setting `engine`; default: cpu-int8"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the full results to FILE")
 
 
 def load_parts(arguments: argparse.Namespace) -> BenchParts:

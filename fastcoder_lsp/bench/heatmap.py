@@ -1,0 +1,102 @@
+"""Where in a line retrieval succeeds: the paper's heat maps, as an SVG picture.
+
+Owns the counting by place (token index in its line × line of the output) and the drawing. A token counts as retrieved
+where it was an accepted draft.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.bench.replay import Step
+from fastcoder_lsp.bench.traces import Trace
+
+COLUMNS, LINES = 13, 16
+"""Token indexes 0–12, as in the paper, and the first lines of the output."""
+_CELL, _MARGIN = 22, 46
+
+Shares = npt.NDArray[np.float64]
+"""[LINES, COLUMNS], NaN where no token ever stood."""
+
+
+def places(tokens: Iterable[int], piece: Callable[[int], bytes]) -> list[tuple[int, int]]:
+    """(line, index in the line) of each token; a token with a line end in it closes its line."""
+    found, line, index = [], 0, 0
+    for token in tokens:
+        found.append((line, index))
+        ends = piece(token).count(b"\n")
+        line, index = (line + ends, 0) if ends else (line, index + 1)
+    return found
+
+
+def retrieved_share(
+    traces: Sequence[Trace], steps: Mapping[str, Sequence[Step]], piece: Callable[[int], bytes]
+) -> Shares:
+    """The share of the tokens at each place that were accepted drafts."""
+    marks = []
+    for trace in traces:
+        accepted = np.zeros(len(trace.tokens), np.bool_)
+        for step in steps[trace.task.id]:
+            accepted[step.position : step.position + len(step.sources)] = True
+        marks.append(accepted)
+    return _shares(traces, marks, piece)
+
+
+def blank_share(traces: Sequence[Trace], piece: Callable[[int], bytes]) -> Shares:
+    """The share of the tokens at each place that are white space."""
+    return _shares(traces, [np.array([not piece(token).strip() for token in t.tokens]) for t in traces], piece)
+
+
+def _shares(traces: Sequence[Trace], marks: Sequence[npt.NDArray[np.bool_]], piece: Callable[[int], bytes]) -> Shares:
+    seen, marked = np.zeros((LINES, COLUMNS)), np.zeros((LINES, COLUMNS))
+    for trace, mark in zip(traces, marks, strict=True):
+        for (line, index), is_marked in zip(places(trace.tokens, piece), mark, strict=True):
+            if line < LINES and index < COLUMNS:
+                seen[line, index] += 1
+                marked[line, index] += is_marked
+    with np.errstate(invalid="ignore"):
+        shares: Shares = marked / seen
+    return shares
+
+
+def draw(panels: Mapping[str, Shares], path: Path) -> None:
+    """One panel beside the other: darker is more; the share in percent in each cell."""
+    width = len(panels) * (COLUMNS * _CELL + _MARGIN) + 8
+    height = LINES * _CELL + 2 * _MARGIN
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif">',
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+    ]
+    for number, (title, shares) in enumerate(panels.items()):
+        parts += _panel(title, shares, number * (COLUMNS * _CELL + _MARGIN) + _MARGIN)
+    path.write_text("\n".join([*parts, "</svg>\n"]), encoding="utf-8")
+
+
+def _panel(title: str, shares: Shares, left: int) -> list[str]:
+    parts = [f'<text x="{left}" y="18" font-size="13">{escape(title)}</text>']
+    parts += [
+        f'<text x="{left + column * _CELL + 8}" y="{_MARGIN - 6}" font-size="9">{column}</text>'
+        for column in range(COLUMNS)
+    ]
+    for line in range(LINES):
+        top = _MARGIN + line * _CELL
+        parts.append(f'<text x="{left - 5}" y="{top + 15}" font-size="9" text-anchor="end">{line}</text>')
+        for column in range(COLUMNS):
+            share = float(shares[line, column])
+            if np.isnan(share):
+                continue
+            x, light = left + column * _CELL, round(96 - 56 * share)
+            parts.append(f'<rect x="{x}" y="{top}" width="{_CELL}" height="{_CELL}" fill="hsl(215,70%,{light}%)"/>')
+            ink = "white" if share > 0.6 else "black"
+            parts.append(
+                f'<text x="{x + _CELL / 2}" y="{top + 14}" font-size="8" text-anchor="middle" fill="{ink}">'
+                f"{round(100 * share)}</text>"
+            )
+    parts.append(
+        f'<text x="{left}" y="{_MARGIN + LINES * _CELL + 16}" font-size="9">token in its line → / line of the output ↓'
+        ", percent</text>"
+    )
+    return parts
