@@ -4,7 +4,6 @@ Owns the workload: real files repeated under other names until there are enough 
 shifted in a share of its places, so that copies are alike as forks of a file are, not the same.
 """
 
-import gc
 import random
 import threading
 import time
@@ -13,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-import psutil
 
 from fastcoder_lsp.bench.index import Growth, Percentiles
+from fastcoder_lsp.bench.index_resident import resident_bytes
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.part import Document, FileRecord
 from fastcoder_lsp.index.searcher import Searcher
@@ -39,7 +38,6 @@ def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: s
     """Build a store of `size` tokens in `folder` and measure it."""
     store = Store.open(folder, identity, "benchmark")
     _warm_up(store)
-    before = _anonymous_bytes()
     build_s = tokens = 0.0
     for batch in _batches(files, size):
         start = time.perf_counter()
@@ -50,8 +48,6 @@ def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: s
     search_merging = _search(store, files, merging.under_way)
     update_merging = _update(store, files, merging.under_way)
     merge_s = merging.finish()
-    gc.collect()
-    resident = max(0.0, _anonymous_bytes() - before) / tokens
     search = _search(store, files)
     start = time.perf_counter()
     store.overlay(Document(FileRecord(_key(0, 0), "first"), files[0]))
@@ -60,6 +56,7 @@ def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: s
     store.drop_overlay(_key(0, 0))
     segments = len(store.status().segments)
     store.close()
+    resident = resident_bytes(folder, identity) / tokens
     on_disk = sum(path.stat().st_size for path in folder.iterdir()) / tokens
     return Growth(
         tokens=size,
@@ -177,9 +174,3 @@ def _warm_up(store: Store) -> None:
         store.drop_overlay("b")
     store.merge()
     store.clear()
-
-
-def _anonymous_bytes() -> float:
-    """Memory of this process that is not mapped from files."""
-    memory = psutil.Process().memory_info()
-    return float(memory.rss - getattr(memory, "shared", 0))

@@ -47,7 +47,8 @@ def liveness(
     if len(changed) <= _FEW:
         bits = _all_live(len(order_M)) if old is None else old.bits.copy()
         for file in changed:
-            _set_file(order_M, bits, starts[file], starts[file + 1], file not in now)
+            first, end = np.uint32(starts[file]), np.uint32(starts[file + 1])
+            _set_file(order_M.view(np.uint32), bits, first, end, file not in now)
     else:
         dead_N = np.zeros(int(starts[-1]), np.bool_)
         for file in now:
@@ -68,14 +69,22 @@ def _all_live(size: int) -> npt.NDArray[np.uint64]:
 
 @numba.njit(cache=True, nogil=True)
 def _set_file(order_M: Any, bits: Any, first: Any, end: Any, live: Any) -> None:
-    """Make the entries whose places lie in first…end live or dead."""
-    for entry in range(len(order_M)):
-        if first <= order_M[entry] < end:
-            mask = np.uint64(1) << np.uint64(entry & 63)
-            if live:
-                bits[entry >> 6] |= mask
-            else:
-                bits[entry >> 6] &= ~mask
+    """Make the entries whose places lie in first…end live or dead. `order_M` is seen as uint32, as the edges are."""
+    entries, size = len(order_M), np.uint32(end - first)
+    for word in range(len(bits)):
+        start = word << 6
+        if start + 64 <= entries:
+            # Most words hold none of them; this loop compares many entries at a time.
+            block = order_M[start : start + 64]
+            nearest = np.uint32(0xFFFFFFFF)
+            for entry in range(64):
+                nearest = min(nearest, np.uint32(block[entry] - first))
+            if nearest >= size:
+                continue
+        for entry in range(start, min(entries, start + 64)):
+            if first <= order_M[entry] < end:
+                mask = np.uint64(1) << np.uint64(entry & 63)
+                bits[word] = bits[word] | mask if live else bits[word] & ~mask
 
 
 @numba.njit(cache=True, nogil=True)

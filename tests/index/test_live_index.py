@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.index import history
 from fastcoder_lsp.bench.data import data_folder
 from fastcoder_lsp.config import resolve
 from fastcoder_lsp.index.chunks import ChunkedEncoder
@@ -16,6 +15,7 @@ from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.searcher import LivePart, Searcher, Snapshot
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from fastcoder_lsp.workspace.rules import ReadingRules
+from tests.index import history
 from tests.index.toy_encoder import ToyEncoder
 
 SETTINGS, _ = resolve(())
