@@ -45,7 +45,7 @@ def convert(gguf: Path, sha256: str, source: str, store: Store, progress: Progre
         with store.workspace(name) as work:
             made = work / "model"
             made.mkdir(mode=0o700)
-            _run_worker(gguf, made, progress)
+            _run_worker(gguf, made, store.root, progress)
             progress(0.95, "checking the converted weights")
             digest = remembered_sha256(made / "model.safetensors", work)
             origin = {"source": source, "gguf_sha256": sha256, "digest": digest}
@@ -53,7 +53,7 @@ def convert(gguf: Path, sha256: str, source: str, store: Store, progress: Progre
                 (made / ORIGIN).write_text(json.dumps(origin, indent=1) + "\n", encoding="utf-8")
                 publish(made, place)
             except OSError as error:
-                raise disk_full(place, f"converting {gguf.name}") from error
+                raise disk_full(store.root, f"converting {gguf.name}") from error
     progress(1.0, "converted")
 
 
@@ -71,7 +71,7 @@ def read_origin(folder: Path) -> dict[str, object]:
     return origin if isinstance(origin, dict) else {}
 
 
-def _run_worker(gguf: Path, folder: Path, progress: Progress) -> None:
+def _run_worker(gguf: Path, folder: Path, root: Path, progress: Progress) -> None:
     """Run the worker to its end; raises what it found wrong."""
     # -P: nothing is imported from the current folder, which may be somebody's repository.
     command = [sys.executable, "-P", "-m", "fastcoder_lsp.model.convert_worker", str(gguf), str(folder)]
@@ -93,7 +93,7 @@ def _run_worker(gguf: Path, folder: Path, progress: Progress) -> None:
             worker.kill()
         if worker.returncode != 0:
             complaints.seek(0)
-            raise _death(worker.returncode, gguf, folder, complaints.read().decode(errors="replace"))
+            raise _death(worker.returncode, gguf, root, complaints.read().decode(errors="replace"))
 
 
 def _take(event: dict[str, object], progress: Progress) -> None:
@@ -104,10 +104,10 @@ def _take(event: dict[str, object], progress: Progress) -> None:
     progress(float(str(event["share"])), str(event["what"]))
 
 
-def _death(code: int, gguf: Path, folder: Path, complaints: str) -> FastcoderError:
+def _death(code: int, gguf: Path, root: Path, complaints: str) -> FastcoderError:
     """Why the worker ended with `code`, from its last words."""
     if -code in DISK_SIGNALS or "No space left" in complaints or "File too large" in complaints:
-        return disk_full(folder, f"converting {gguf.name}")
+        return disk_full(root, f"converting {gguf.name}")
     if code == -signal.SIGTERM:
         return ResourceError(f"converting {gguf.name} was stopped", "Run it again.")
     if code < 0 or "MemoryError" in complaints or "not enough memory" in complaints:

