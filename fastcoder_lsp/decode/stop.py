@@ -16,6 +16,8 @@ BODY_LINES = 24
 """A body that the line above opened: about a screenful."""
 PARAGRAPH_LINES = 8
 """Going on in a block that has lines already: what a person still reads before accepting it."""
+_OVERLONG = 3
+"""A single statement may be so many times longer before it is cut after any line."""
 _LEAVES = re.compile(r"^\s*(return|raise|break|continue|throw|pass)\b")
 
 
@@ -83,13 +85,21 @@ class _Walk:
     count: int = 0
     base: int | None = None
     """The columns of the body's first line."""
+    unit: int = 0
+    """The length up to the last line of the body before the one that its latest statement begins with."""
     blank: bool = False
+    last: str = ""
+    repeated: int = 0
+    """How often the last line was said in a row, beyond once; `unrepeated`: the length up to its first time."""
+    unrepeated: int = 0
 
     def take(self, text: str, start: int, end: int) -> int | None:
         """Look at the line `text[start:end]`; the length to keep if the end is known. Sets `waits` where it is not."""
         whole = end < len(text)
         line = text[start:end] if start else self.rule.head.rpartition("\n")[2] + text[:end]
         open_before = start > 0 and not scan(self.rule.head + text[: start - 1], self.rule.language).complete
+        if start and self._closed_below(line):
+            return self.kept
         if start and not open_before:
             outside = self._outside(line, whole=whole)
             if outside:
@@ -101,6 +111,17 @@ class _Walk:
         if not line.strip():
             return self._take_blank(open_before=open_before, first=not start)
         return self._take_line(line, text[:end], end)
+
+    def _closed_below(self, line: str) -> bool:
+        """Whether `line` begins with the block's own end, which follows the cursor already."""
+        sign = line.strip()[:1]
+        return (
+            bool(sign)
+            and sign in ")]}"
+            and self.rule.below.strip()[:1] == sign
+            and self.floor == width(indent(line)) == width(indent(self.rule.below))
+            and not self.rule.goes_on
+        )
 
     def _outside(self, line: str, *, whole: bool) -> bool | None:
         """Whether a line is no longer part of the completion; None while too little of it is known."""
@@ -125,14 +146,21 @@ class _Walk:
 
     def _take_line(self, line: str, so_far: str, end: int) -> int | None:
         rule, self.blank = self.rule, False
-        self.kept, self.count = end, self.count + 1
-        brackets = scan(rule.head + so_far, rule.language)
         columns = width(indent(line))
-        if not brackets.complete:
-            self.bracketed = self.bracketed or self.floor is None
-            return end if self.count >= 3 * rule.lines else None
-        if self.count >= rule.lines:
+        if self._loops(line, end):
+            return self.unrepeated
+        if columns == self.base and not syntax.closes_block(line) and not syntax.continues_block(line):
+            self.unit = self.kept
+        if self.base is None and self.floor is not None and columns > self.floor:
+            self.base = columns
+        self.kept, self.count = end, self.count + 1
+        if self.count >= rule.lines and self.unit:
+            return self.unit
+        if self.count >= _OVERLONG * rule.lines:
             return end
+        if not scan(rule.head + so_far, rule.language).complete:
+            self.bracketed = self.bracketed or self.floor is None
+            return None
         if self.floor is None:
             return self._first_floor(line, so_far, end)
         if rule.goes_on:
@@ -140,10 +168,16 @@ class _Walk:
         if self.bracketed:
             self.bracketed = False
             return None if syntax.opens_block(line, rule.language) else end
-        if self.base is None and columns > self.floor:
-            self.base = columns
         closed = columns == self.floor and syntax.closes_block(line)
         return end if closed or (columns == self.base and _LEAVES.match(line)) else None
+
+    def _loops(self, line: str, end: int) -> bool:
+        """Whether `line` was said three times in a row."""
+        if _trivial(line.strip()) or line.strip() != self.last:
+            self.last, self.repeated, self.unrepeated = line.strip(), 0, end
+            return False
+        self.repeated += 1
+        return self.repeated == 2
 
     def _first_floor(self, line: str, so_far: str, end: int) -> int | None:
         """The statement's first line is whole: it is the completion, or opens a block, or the block goes on."""
@@ -153,7 +187,7 @@ class _Walk:
         statement = (rule.head + so_far).lstrip("\n").split("\n", 1)[0]
         columns = width(indent(statement))
         if rule.goes_on and columns:
-            self.floor = columns - 1
+            self.floor, self.base = columns - 1, columns
             return end if _LEAVES.match(line) else None
         if syntax.opens_block(line, rule.language):
             self.floor = columns

@@ -19,15 +19,14 @@ def control_text(text: str, place: Place) -> str:
 
 def repetition(text: str, place: Place) -> str:
     """`text` up to the end of the first round of a loop, where the model only repeats itself to the end."""
-    del place
-    lines = text.split("\n")
+    lines = (place.left + text).split("\n")
     for period in range(1, len(lines) // _SHORTEST_LOOP + 1):
-        rounds = 1
         tail = lines[len(lines) - period :]
-        while lines[len(lines) - period * (rounds + 1) : len(lines) - period * rounds] == tail:
+        rounds = 1
+        while len(lines) >= period * (rounds + 1) and lines[-period * (rounds + 1) :][:period] == tail:
             rounds += 1
         if rounds >= _SHORTEST_LOOP and "".join(tail).strip(" \t)]};,"):
-            return "\n".join(lines[: len(lines) - period * (rounds - 1)])
+            return "\n".join(lines[: len(lines) - period * (rounds - 1)])[len(place.left) :]
     return _within_line(text)
 
 

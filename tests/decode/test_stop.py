@@ -76,7 +76,8 @@ def test_a_statement_with_the_block_that_it_opens(code: str, said: str, expect: 
         ),
         ("if x:\n    ▮\n", "a()\nelse:\n    b()\nc()\n", "a()\nelse:\n    b()", "python"),
         ("fn f() {\n    ▮\n", "let a = 1;\n    g(a)\n}\n\nfn h() {\n", "let a = 1;\n    g(a)\n}", "rust"),
-        ("func f() {▮\n}\n", "\n\ta()\n}\n\nfunc g() {\n", "\n\ta()\n}", "go"),
+        ("func f() {▮\n", "\n\ta()\n}\n\nfunc g() {\n", "\n\ta()\n}", "go"),
+        ("func f() {▮\n}\n", "\n\ta()\n}\n\nfunc g() {\n", "\n\ta()", "go"),
         ("foo(\n    ▮\n", "a,\n    b,\n)\nbar()\n", "a,\n    b,\n)", "python"),
         ("<ul>\n  ▮\n", "<li>a</li>\n  <li>b</li>\n</ul>\n<p>\n", "<li>a</li>\n  <li>b</li>\n</ul>", "html"),
         ("def f\n  ▮\n", "a\n  b\nend\n\ndef g\n", "a\n  b\nend", "ruby"),
@@ -102,6 +103,17 @@ def test_an_opened_block_to_its_end(code: str, said: str, expect: str, language:
 def test_an_open_block_goes_on(code: str, said: str, expect: str, language: str) -> None:
     """At the end of what a block has: its next lines, to an empty line, its end, or what follows already."""
     check(code, said, expect, language)
+
+
+def test_a_loop_ends() -> None:
+    """A line said three times in a row is kept once; the part left of the cursor counts."""
+    check(f"if a:\n    x.{CURSOR}\n", "f()\n    x.f()\n    x.f()\n    x.f()\n", "f()")
+
+
+def test_a_block_too_long_ends_between_its_statements() -> None:
+    """Where the lines run out, no statement is shown half."""
+    said = "a()\n" + "    if b:\n        c()\n        d()\n" * 8
+    check(f"def f():\n    x()\n    {CURSOR}\n", said, "a()" + "\n    if b:\n        c()\n        d()" * 2)
 
 
 def test_no_end_no_limit() -> None:
