@@ -24,6 +24,8 @@ GROWTH = 3
 """A segment is settled while it is more than this many times as large as all smaller ones together."""
 DEAD_SHARE = 0.25
 """A segment of which more than this share is dead is written anew."""
+TOGETHER = 6
+"""Segments merged in one go: more would be compared with each other at every entry."""
 _STRIDE = 1 << 16
 
 _TOKENS, _SIZE, _ORDER, _ENTRIES, _BITS, _STARTS, _SHIFTS, _FILES = range(8)
@@ -49,7 +51,7 @@ def choose(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
             chosen = ordered[: count + 1]
         below += sizes[index]
     if chosen:
-        return chosen
+        return chosen[:TOGETHER]
     return next(([i] for i in ordered if dead[i] > DEAD_SHARE * sizes[i]), [])
 
 

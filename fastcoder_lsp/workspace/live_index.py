@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.searcher import Snapshot
@@ -39,6 +40,15 @@ class IndexProgress:
     building: bool
     done: int = 0
     total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What happened: documents and their texts (None: closed), files and folders on the disk."""
+
+    documents: tuple[tuple[Path, str | None], ...] = ()
+    paths: tuple[Path, ...] = ()
+    folders: tuple[Path, ...] = ()
 
 
 def store_folder(cache: Path, root: Path, identity: str) -> Path:
@@ -72,14 +82,12 @@ class LiveIndex:
         watching: bool = True,
     ) -> None:
         self._encoder, self._cache, self._report, self._notice = encoder, cache, report, notice
-        self._watcher = Watcher(self._on_disk) if watching else None
+        self._watcher = Watcher(self.files_changed) if watching else None
+        # Putting into it never waits for anybody, so the event loop may.
+        self._inbox: SimpleQueue[_Told | threading.Event] = SimpleQueue()
         self._ready = threading.Condition()
-        self._documents: dict[Path, str | None] = {}
-        self._paths: dict[Path, None] = {}
-        self._folders: dict[Path, None] = {}
         self._many: dict[Path, None] = {}
-        self._rescan, self._stopping, self._busy, self._looking = True, False, False, False
-        self._blind = False
+        self._rescan, self._stopping, self._looking, self._blind = True, False, False, False
         self._wanted: tuple[ReadingRules, tuple[Path, ...]] | None = (rules, tuple(roots))
         self._stores: dict[Path, Store] = {}
         self._rules, self._intake = rules, Intake(rules, {})
@@ -98,6 +106,7 @@ class LiveIndex:
         with self._ready:
             self._stopping = True
             self._ready.notify_all()
+        self._inbox.put(_Told())
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
@@ -116,20 +125,15 @@ class LiveIndex:
 
     def document_changed(self, path: Path, text: str) -> None:
         """An open document's text, saved or not; overrides the disk until it is closed. Costs microseconds."""
-        with self._ready:
-            self._documents[path] = text
-            self._ready.notify_all()
+        self._inbox.put(_Told(documents=((path, text),)))
 
     def document_closed(self, path: Path) -> None:
         """A document was closed: the disk holds again."""
-        with self._ready:
-            self._documents[path] = None
-            self._paths[path] = None
-            self._ready.notify_all()
+        self._inbox.put(_Told(documents=((path, None),), paths=(path,)))
 
-    def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files on the disk that appeared, changed or went."""
-        self._on_disk(paths, ())
+    def files_changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
+        """Files on the disk that appeared, changed or went; and folders that appeared or went."""
+        self._inbox.put(_Told(paths=tuple(paths), folders=tuple(folders)))
 
     def change(self, rules: ReadingRules, roots: Sequence[Path]) -> None:
         """Other folders, or other rules for them; what they no longer allow is removed."""
@@ -146,66 +150,64 @@ class LiveIndex:
 
     def settle(self, timeout_s: float) -> bool:
         """Wait until everything told so far can be found; for tests and benchmarks. Returns whether it can."""
-        with self._ready:
-            return self._ready.wait_for(lambda: not self._unsettled(), timeout_s)
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
+            with self._ready:
+                if not self._ready.wait_for(self._looked, end - time.monotonic()):
+                    return False
+            seen = threading.Event()
+            self._inbox.put(seen)
+            if seen.wait(max(0.0, end - time.monotonic())) and self._looked():
+                return True
+        return False
 
-    def _unsettled(self) -> bool:
-        waiting = self._documents or self._paths or self._folders or self._many or self._wanted
-        return bool(waiting) or self._rescan or self._busy or self._looking
-
-    def _on_disk(self, paths: Iterable[Path], folders: Iterable[Path]) -> None:
-        with self._ready:
-            for path in paths:
-                if path.name in IGNORE_FILES:
-                    self._rescan = True
-                self._paths[path] = None
-            self._folders.update(dict.fromkeys(folders))
-            self._ready.notify_all()
+    def _looked(self) -> bool:
+        return not (self._many or self._wanted or self._rescan or self._looking)
 
     # The first thread.
 
     def _follow_edits(self) -> None:
         encoder = ChunkedEncoder(self._encoder)
         while True:
+            told = [self._inbox.get()]
             with self._ready:
-                self._busy = False
-                self._ready.notify_all()
-                self._ready.wait_for(
-                    lambda: self._stopping or ((self._documents or self._paths or self._folders) and not self._wanted)
-                )
+                self._ready.wait_for(lambda: self._stopping or not self._wanted)
                 if self._stopping:
                     return
-                self._busy = True
-                documents, self._documents = self._documents, {}
-                folders, self._folders = self._folders, {}
-                if len(self._paths) > FEW:
-                    self._many.update(self._paths)
-                    self._paths = {}
-                paths, self._paths = self._paths, {}
                 intake = self._intake
+            while not self._inbox.empty():
+                told.append(self._inbox.get())
             try:
-                for path, text in documents.items():
-                    if text is None:
-                        intake.drop_overlay(path)
-                    else:
-                        intake.overlay(path, text, encoder)
-                intake.take_few(paths, encoder)
-                if folders:
-                    self._take_folders(intake, folders)
+                self._take_in(intake, [one for one in told if isinstance(one, _Told)], encoder)
             except OSError as error:
                 log.warning("the index could not take in a change: %s", error)
+            for one in told:
+                if isinstance(one, threading.Event):
+                    # Taking something in may have put more into the queue.
+                    one.set() if self._inbox.empty() else self._inbox.put(one)
 
-    def _take_folders(self, intake: Intake, folders: Iterable[Path]) -> None:
-        """Folders that came or went: the files in them may have come before they were watched."""
-        intake.remove_below(folders)
-        found = [
-            Path(base) / name
-            for folder in folders
-            if folder.is_dir()
-            for base, _, names in os.walk(folder)
-            for name in names
-        ]
-        self._on_disk(found, ())
+    def _take_in(self, intake: Intake, told: Sequence["_Told"], encoder: ChunkedEncoder) -> None:
+        """Take in what was told since the last time; of several texts of a document only the last."""
+        for path, text in {path: text for one in told for path, text in one.documents}.items():
+            if text is None:
+                intake.drop_overlay(path)
+            else:
+                intake.overlay(path, text, encoder)
+        paths = dict.fromkeys(path for one in told for path in one.paths)
+        folders = dict.fromkeys(folder for one in told for folder in one.folders)
+        many = len(paths) > FEW
+        if many or any(path.name in IGNORE_FILES for path in paths):
+            with self._ready:
+                self._rescan |= any(path.name in IGNORE_FILES for path in paths)
+                self._many.update(paths if many else ())
+                self._ready.notify_all()
+        if not many:
+            intake.take_few(paths, encoder)
+        if folders:
+            intake.remove_below(folders)
+            # The files in a new folder may have come before it was watched.
+            found = (Path(base) / name for folder in folders for base, _, names in os.walk(folder) for name in names)
+            self.files_changed(found)
 
     # The second thread.
 
@@ -278,7 +280,7 @@ class LiveIndex:
         def progress(done: int, total: int) -> None:
             self._report(IndexProgress(building=True, done=done, total=total))
 
-        self._on_disk(self._intake.take_many(paths, encoder, progress, lambda: self._stopping), ())
+        self.files_changed(self._intake.take_many(paths, encoder, progress, lambda: self._stopping))
 
     def _tidy(self) -> None:
         for store in self._stores.values():

@@ -1,18 +1,21 @@
 """The live index over a real folder: whatever happens to files and documents, it holds what a new one would hold."""
 
 import random
+import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from fastcoder_lsp.bench.data import data_folder
 from fastcoder_lsp.config import resolve
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
-from fastcoder_lsp.index.searcher import LivePart, Searcher, Snapshot
+from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, Snapshot
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.index import history
@@ -84,11 +87,11 @@ def same_answers(live: LiveIndex, files: Mapping[str, list[int]], chance: random
             assert places(searcher, one) == places(fresh, other)
 
 
-def places(searcher: Searcher, hits: object) -> set[tuple[str, int, tuple[int, ...]]]:
+def places(searcher: Searcher, hits: Hits) -> set[tuple[str, int, tuple[int, ...]]]:
     found = set()
-    for hit in range(len(hits.rows_H)):  # type: ignore[attr-defined]
-        place = searcher.place(hits, hit)  # type: ignore[arg-type]
-        found.add((place.key, place.token, tuple(hits.continuations_HD[hit].tolist())))  # type: ignore[attr-defined]
+    for hit in range(len(hits.rows_H)):
+        place = searcher.place(hits, hit)
+        found.add((place.key, place.token, tuple(hits.continuations_HD[hit].tolist())))
     return found
 
 
@@ -100,12 +103,13 @@ def until(condition: Callable[[], bool], seconds: float = 20) -> None:
         time.sleep(0.01)
 
 
-def slice_of(request: pytest.FixtureRequest, name: str, every: int) -> int:
+def steps_of(request: pytest.FixtureRequest, count: int) -> int:
     """How many steps of a history to replay: all with --long."""
-    return 10**9 if request.config.getoption("--long", default=False) else {"svcs": 250}.get(name, 200) // every
+    return 10**9 if request.config.getoption("--long") else count
 
 
 @needs_replay
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("name", history.HISTORIES)
 def test_replayed_history(name: str, root: Path, open_index: Open, request: pytest.FixtureRequest) -> None:
     """After every step of a real history the index equals one built from scratch; after a restart too."""
@@ -114,7 +118,7 @@ def test_replayed_history(name: str, root: Path, open_index: Open, request: pyte
     write(root, files)
     live = open_index(root)
     for number, step in enumerate(history.steps(name, files)):
-        if number >= slice_of(request, name, 1):
+        if number >= steps_of(request, 120):
             break
         path = root / step.path
         if step.kind == "edit":
@@ -138,3 +142,176 @@ def test_replayed_history(name: str, root: Path, open_index: Open, request: pyte
     again = open_index(root)
     assert held(again) == expected(root, on_disk)
     assert [problem for store in again.stores() for problem in store.verify()] == []
+
+
+@needs_replay
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", history.HISTORIES)
+def test_history_through_the_file_system(
+    name: str, root: Path, open_index: Open, request: pytest.FixtureRequest
+) -> None:
+    """The same with nobody telling: every step goes to the disk, and the watcher finds it."""
+    files, chance = history.base(name), random.Random(name)
+    write(root, files)
+    live = open_index(root, watching=True)
+    for number, step in enumerate(history.steps(name, files)):
+        if number >= steps_of(request, 25):
+            break
+        if step.kind == "remove":
+            (root / step.path).unlink()
+        else:
+            write(root, {step.path: step.text})
+        now = expected(root, files)
+        until(lambda now=now: held(live) == now)  # type: ignore[misc]
+        same_answers(live, now, chance, 2)
+
+
+def test_unsaved_text_overrides_the_disk(root: Path, open_index: Open) -> None:
+    """Until the document is closed; then the disk's text is back, as it is by then. A new file may be unsaved too."""
+    write(root, {"a.py": "one = 1\n", "b.py": "two = 2\n"})
+    live = open_index(root)
+    live.document_changed(root / "a.py", "unsaved = 3\n")
+    live.document_changed(root / "new.py", "fresh = 4\n")
+    assert live.settle(20)
+    assert held(live) == expected(root, {"a.py": "unsaved = 3\n", "b.py": "two = 2\n", "new.py": "fresh = 4\n"})
+    write(root, {"a.py": "by another program = 5\n"})
+    live.files_changed([root / "a.py"])
+    assert live.settle(20)
+    assert held(live)[str(root / "a.py")] == expected(root, {"a.py": "unsaved = 3\n"})[str(root / "a.py")]
+    live.document_closed(root / "a.py")
+    live.document_closed(root / "new.py")
+    assert live.settle(20)
+    assert held(live) == expected(root, {"a.py": "by another program = 5\n", "b.py": "two = 2\n"})
+
+
+def test_line_ends_make_no_difference(root: Path, open_index: Open) -> None:
+    """A file with CRLF or CR has the tokens of the document that the editor shows."""
+    write(root, {"crlf.py": "a = 1\r\nb = 2\r\n", "cr.py": "a = 1\rb = 2\r"})
+    live = open_index(root)
+    assert held(live) == expected(root, {"crlf.py": "a = 1\nb = 2\n", "cr.py": "a = 1\nb = 2\n"})
+
+
+def test_nothing_that_may_not_be_read_is_held(root: Path, tmp_path: Path, open_index: Open) -> None:
+    """Ignored, secret, binary, foreign files: not on the disk, not as open documents, not through symlinks."""
+    write(tmp_path, {"outside.py": "outside = 1\n"})
+    write(root, {"good.py": "good = 1\n", ".gitignore": "ignored/\n", ".env": "PASSWORD = 1\n", "id_rsa": "KEY\n"})
+    write(root, {"ignored/a.py": "ignored = 1\n", "node_modules/x/b.js": "installed = 1\n"})
+    (root / "bytes.py").write_bytes(b"x = 1\n\xff\xfe\n")
+    (root / "zeros.py").write_bytes(b"x = 1\n\0\n")
+    (root / "link.py").symlink_to(tmp_path / "outside.py")
+    (root / "inside.py").symlink_to(root / "ignored" / "a.py")
+    (root / "linked").symlink_to(tmp_path, target_is_directory=True)
+    (root / "loop").symlink_to(root, target_is_directory=True)
+    (root / "self.py").symlink_to(root / "self.py")
+    (root / "dangling.py").symlink_to(root / "nowhere.py")
+    live = open_index(root, watching=True)
+    allowed = {str(root / "good.py"), str(root / ".gitignore")}
+    assert set(held(live)) - allowed == set()
+    names = [".env", "ignored/a.py", "link.py", "inside.py", "linked/outside.py", "loop/ignored/a.py", "self.py"]
+    for name in names:
+        live.document_changed(root / name, "shown = 1\n")
+    live.files_changed([root / name for name in (*names, "bytes.py", "dangling.py")])
+    live.document_changed(tmp_path / "outside.py", "shown = 1\n")
+    assert live.settle(20)
+    # The dangling link's own path is free for a new document; everything else stays out.
+    assert set(held(live)) - allowed <= {str(root / "self.py")}
+
+
+def test_what_becomes_ignored_is_removed(root: Path, open_index: Open) -> None:
+    """A new pattern in an ignore file holds for what is indexed already, and back."""
+    write(root, {"a.py": "a = 1\n", "secret/b.py": "b = 1\n"})
+    live = open_index(root, watching=True)
+    assert {str(root / "a.py"), str(root / "secret/b.py")} <= set(held(live))
+    write(root, {".fastcoderignore": "secret/\n"})
+    until(lambda: str(root / "secret/b.py") not in held(live))
+    assert str(root / "a.py") in held(live)
+    (root / ".fastcoderignore").unlink()
+    until(lambda: str(root / "secret/b.py") in held(live))
+
+
+def test_folders_come_move_and_go(root: Path, tmp_path: Path, open_index: Open) -> None:
+    """Whole folders created at once, renamed, moved in and out, deleted: the watcher misses none of their files."""
+    write(root, {"a.py": "a = 1\n"})
+    live = open_index(root, watching=True)
+    files = {f"deep/er{number}/file.py": f"x{number} = 1\n" for number in range(5)}
+    write(tmp_path / "staging", files)
+    (tmp_path / "staging" / "deep").rename(root / "deep")
+    until(lambda: held(live) == expected(root, {"a.py": "a = 1\n", **files}))
+    (root / "deep").rename(root / "other")
+    moved = {path.replace("deep/", "other/"): text for path, text in files.items()}
+    until(lambda: held(live) == expected(root, {"a.py": "a = 1\n", **moved}))
+    (root / "other").rename(tmp_path / "away")
+    until(lambda: held(live) == expected(root, {"a.py": "a = 1\n"}))
+    shutil.copytree(tmp_path / "away", root / "deep")
+    until(lambda: held(live) == expected(root, {"a.py": "a = 1\n", **files}))
+    shutil.rmtree(root / "deep")
+    until(lambda: held(live) == expected(root, {"a.py": "a = 1\n"}))
+
+
+def test_workspace_folders_come_and_go(root: Path, tmp_path: Path, open_index: Open) -> None:
+    """Each folder has its own store; a nested one takes what is below it."""
+    other = tmp_path / "other"
+    write(root, {"a.py": "a = 1\n", "inner/b.py": "b = 1\n"})
+    write(other, {"c.py": "c = 1\n"})
+    live = open_index(root)
+    live.change(ReadingRules([root, other], SETTINGS), [root, other])
+    assert live.settle(20)
+    assert set(held(live)) == {str(root / "a.py"), str(root / "inner/b.py"), str(other / "c.py")}
+    live.change(ReadingRules([other], SETTINGS), [other])
+    assert live.settle(20)
+    assert set(held(live)) == {str(other / "c.py")}
+
+
+@pytest.mark.parametrize("count", [2_000, pytest.param(20_000, marks=pytest.mark.long)])
+@pytest.mark.timeout(900)
+def test_many_files_at_once(count: int, root: Path, tmp_path: Path, open_index: Open) -> None:
+    """While thousands of files appear, an edit is found at once and memory stays bounded; then all are held."""
+    live = open_index(root, watching=True)
+    staging = tmp_path / "staging"
+    write(staging, {f"d{n % 50}/f{n}.py": f"def f{n}(x):\n    return x + {n}\n" * 20 for n in range(count)})
+    before = psutil.Process().memory_info().rss
+    staging.rename(root / "many")
+    live.document_changed(root / "open.py", "being = edited\n")
+    until(lambda: str(root / "open.py") in held(live), 5)
+    until(lambda: len(live.pin()[0].files()) == count + 1, 300)
+    assert psutil.Process().memory_info().rss - before < 400_000_000
+    shutil.rmtree(root / "many" / "d0")
+    until(lambda: len(live.pin()[0].files()) == count + 1 - count // 50, 60)
+
+
+def test_a_second_server_follows_and_takes_over(root: Path, open_index: Open) -> None:
+    """Two servers on one folder: both find what is saved; the second keeps the index when the first has gone."""
+    write(root, {"a.py": "a = 1\n"})
+    first = open_index(root, watching=True)
+    second = open_index(root, watching=True)
+    assert [store.writable for live in (first, second) for store in live.stores()] == [True, False]
+    until(lambda: held(second) == expected(root, {"a.py": "a = 1\n"}))
+    second.document_changed(root / "b.py", "only = here\n")
+    write(root, {"a.py": "a = 2\n"})
+    until(lambda: held(second) == expected(root, {"a.py": "a = 2\n", "b.py": "only = here\n"}))
+    until(lambda: held(first) == expected(root, {"a.py": "a = 2\n"}))
+    first.stop()
+    until(lambda: all(store.writable for store in second.stores()))
+    write(root, {"c.py": "c = 1\n"})
+    until(lambda: str(root / "c.py") in held(second))
+
+
+def test_a_change_while_nobody_watched_is_found_at_the_start(root: Path, open_index: Open) -> None:
+    """A restart reads again what changed, came and went, and only that."""
+    write(root, {"a.py": "a = 1\n", "b.py": "b = 1\n", "c.py": "c = 1\n"})
+    live = open_index(root)
+    live.stop()
+    kept = next(store.record(str(root / "a.py")) for store in live.stores())
+    write(root, {"b.py": "b = 22\n", "d.py": "d = 1\n"})
+    (root / "c.py").unlink()
+    again = open_index(root)
+    assert held(again) == expected(root, {"a.py": "a = 1\n", "b.py": "b = 22\n", "d.py": "d = 1\n"})
+    assert next(store.record(str(root / "a.py")) for store in again.stores()) == kept
+
+
+def test_no_thread_is_left(root: Path, open_index: Open) -> None:
+    """Stopped, the index leaves no thread behind."""
+    before = set(threading.enumerate())
+    live = open_index(root, watching=True)
+    live.stop()
+    until(lambda: set(threading.enumerate()) <= before)
