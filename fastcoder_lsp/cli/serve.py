@@ -3,9 +3,10 @@
 import argparse
 import os
 import sys
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NoReturn
 
-_GRACE_S: Final = 2.0
+from fastcoder_lsp.errors import UsageError
+
 _SWITCH_INTERVAL_S: Final = 0.0005
 """How long the worker may keep Python to itself while a message waits; the default of 5 ms would be felt in typing."""
 
@@ -24,17 +25,20 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--engine", help="what computes (stronger than the setting)")
     parser.add_argument("--log-file", metavar="FILE", help="write a log, with the times of every request")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="how much is logged")
-    parser.add_argument("--clientProcessId", type=int, metavar="PID", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--clientProcessId", type=int, metavar="PID", help="end with this process (some clients pass it)"
+    )
     parser.add_argument("--debug", action="store_true", help="offer the request fastcoder/debug/text, for tests")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the client goes."""
+    if sys.stdin is not None and sys.stdin.isatty():
+        print("Editors start this, and talk to it here. To see ghost text: fastcoder-lsp play", file=sys.stderr)
     stdin, stdout = take_wire()
     from fastcoder_lsp.completion.runtime import load_runtime
     from fastcoder_lsp.config import Layer, resolve
-    from fastcoder_lsp.errors import UsageError
     from fastcoder_lsp.lsp.logs import flush
     from fastcoder_lsp.lsp.server import Options, serve
 
@@ -49,10 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     if problems:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp serve --help")
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    code = serve(stdin, stdout, load_runtime, Options(settings, debug=arguments.debug))
+    code = serve(stdin, stdout, load_runtime, Options(settings, arguments.debug, arguments.clientProcessId))
     flush()
     leave(code)
-    return code
 
 
 def take_wire() -> tuple[BinaryIO, BinaryIO]:
@@ -60,15 +63,23 @@ def take_wire() -> tuple[BinaryIO, BinaryIO]:
 
     From here on whatever prints, in Python or in C, prints to stderr, and child processes get no input.
     """
-    stdin, stdout = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    nothing = os.open(os.devnull, os.O_RDONLY)
+    try:
+        os.fstat(0)
+        os.fstat(1)  # before anything is opened, which would take the place of what is closed
+        stdin, stdout = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    except OSError as error:
+        raise UsageError("stdin or stdout is closed", "Editors start this with pipes on both.") from error
+    nothing = os.open(os.devnull, os.O_RDWR)
     os.dup2(nothing, 0)
-    os.close(nothing)
+    if sys.stderr is None:  # closed by the client: the log file, if any, is the only place left
+        os.dup2(nothing, 2)
+        sys.stderr = os.fdopen(2, "w", closefd=False)
     os.dup2(2, 1)
+    os.close(nothing)
     sys.stdout = sys.stderr
     return stdin, stdout
 
 
-def leave(code: int) -> None:
+def leave(code: int) -> NoReturn:
     """End the process now: a thread that still computes must neither hold it nor crash on the way out."""
     os._exit(code)

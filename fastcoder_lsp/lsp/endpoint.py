@@ -7,7 +7,7 @@ loop's thread. Knows no method by name but `$/cancelRequest`.
 import asyncio
 import itertools
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -227,15 +227,3 @@ def _id_of(message: object) -> Id | None:
     """The id of a message (or of cancel params); None where it has none that can be used."""
     found = message.get("id") if isinstance(message, dict) else None
     return found if isinstance(found, int | str) and not isinstance(found, bool) else None
-
-
-def background(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-    """Run `work` beside the messages; what goes wrong in it is logged."""
-    task = asyncio.get_running_loop().create_task(work, name=name)
-    task.add_done_callback(_log_failure)
-    return task
-
-
-def _log_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        logger.error("%s failed", task.get_name(), exc_info=error)

@@ -8,13 +8,16 @@ import psutil
 _INTERVAL_S: Final = 1.0
 
 
-async def wait_until_gone(process_id: int) -> None:
-    """Return once the process has ended; never, if it cannot be seen (the client in another container)."""
+def process_of(process_id: int) -> psutil.Process | None:
+    """The client's process; None where it cannot be seen (the client is in another container)."""
     try:
-        process = psutil.Process(process_id)
-    except psutil.Error:
-        await asyncio.Event().wait()
-        return
+        return psutil.Process(process_id)
+    except (psutil.Error, ValueError, OverflowError):
+        return None
+
+
+async def wait_until_gone(process: psutil.Process) -> None:
+    """Return once the process has ended."""
     while _lives(process):  # noqa: ASYNC110 - nothing tells us when another process ends
         await asyncio.sleep(_INTERVAL_S)
 

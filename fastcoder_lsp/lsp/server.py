@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, BinaryIO
 
+import psutil
 from lsprotocol import converters, types
 
 from fastcoder_lsp import __version__
@@ -27,9 +28,8 @@ from fastcoder_lsp.lsp.endpoint import (
     Endpoint,
     Message,
     RpcError,
-    background,
 )
-from fastcoder_lsp.lsp.lifeline import wait_until_gone
+from fastcoder_lsp.lsp.lifeline import process_of, wait_until_gone
 from fastcoder_lsp.lsp.methods import DEBUG_REQUESTS, NOTIFICATIONS, REQUESTS
 from fastcoder_lsp.lsp.requests.commands import command_names
 from fastcoder_lsp.lsp.session import Load, Session
@@ -41,10 +41,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line says. `settings`: values by name, stronger than all others."""
+    """What the command line says. `settings`: values by name, stronger than all others.
+
+    `process_id`: the client's, where it is not told in `initialize`.
+    """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
     debug: bool = False
+    process_id: int | None = None
 
 
 def serve(stdin: BinaryIO, stdout: BinaryIO, load: Load, options: Options) -> int:
@@ -70,6 +74,7 @@ class _Server:
         self._endpoint.on_request("shutdown", self._shutdown)
         self._endpoint.on_notification("exit", self._exit)
         self._session: Session | None = None
+        self._following: asyncio.Task[None] | None = None
         self._shut_down = False
         self._code = 1
 
@@ -131,15 +136,17 @@ class _Server:
             self._endpoint.on_request(method, partial(handle, session), params_type)
         for method, handle, params_type in NOTIFICATIONS:
             self._endpoint.on_notification(method, partial(handle, session), params_type)
-        if client.process_id is not None:
-            background(self._follow(client.process_id), "following the client's process")
+        process_id = client.process_id if client.process_id is not None else self._options.process_id
+        process = None if process_id is None else process_of(process_id)
+        if process is not None:
+            self._following = asyncio.create_task(self._follow(process))
         return types.InitializeResult(
             server_capabilities(client, popup=session.wants_popup(), commands=command_names(client.command_suffix)),
             types.ServerInfo("fastcoder-lsp", __version__),
         )
 
-    async def _follow(self, process_id: int) -> None:
-        await wait_until_gone(process_id)
+    async def _follow(self, process: psutil.Process) -> None:
+        await wait_until_gone(process)
         self._stop("the client's process is gone")
 
     def _shutdown(self, _: object) -> None:

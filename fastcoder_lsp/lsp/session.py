@@ -31,6 +31,8 @@ from fastcoder_lsp.workspace.uris import path_of
 logger = logging.getLogger(__name__)
 
 Load = Callable[[Settings, Progress], Runtime]
+SHUTDOWN_S = 1.0
+"""What the worker gets to stop in order; an editor kills a server that takes longer than two seconds."""
 RENAME_GRACE_S = 1.0
 """A document that is closed and opened again under another name within this time, with the same text, was renamed."""
 
@@ -120,7 +122,7 @@ class Session:
         """The session ends; the service may take a moment to stop."""
         for _, timer in self._dropping.values():
             timer.cancel()
-        self.service.shutdown()
+        self.service.shutdown(wait_s=SHUTDOWN_S)
 
     # Documents that come and go -----------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from fastcoder_lsp.lsp.progress import LoadingProgress
 logger = logging.getLogger(__name__)
 
 STATUS_METHOD: Final = "fastcoder/status"
+_MOST_EXPLAINED: Final = 500
 
 
 class Reporter:
@@ -27,6 +28,7 @@ class Reporter:
         self._client: Client | None = None
         self._status = Status("starting")
         self._noticed: set[str] = set()
+        self._explained: set[str] = set()
         self._waiting: list[tuple[str, types.MessageType]] = []
         self._progress = LoadingProgress(endpoint)
 
@@ -57,6 +59,15 @@ class Reporter:
             self._waiting.append((text, kind))
         else:
             self._show(text, kind)
+
+    def explain(self, text: str) -> None:
+        """Say once, where the editor keeps the server's messages, why something does not happen."""
+        if self._client is None or text in self._explained or len(self._explained) >= _MOST_EXPLAINED:
+            return
+        self._explained.add(text)
+        logger.info("%s", text)
+        params = types.LogMessageParams(type=types.MessageType.Info, message=f"fastcoder: {text}")
+        self._endpoint.notify("window/logMessage", params)
 
     def _tell(self, client: Client) -> None:
         status = self._status

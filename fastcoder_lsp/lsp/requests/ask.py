@@ -43,8 +43,10 @@ def question(
     reason = rules.may_complete(document.file, document.language) or rules.size_reason(
         len(snapshot.text), document.longest_line()
     )
-    if reason is not None or not session.completes(settings):
-        logger.debug("nothing is suggested in %s: %s", uri, reason.value if reason else "off")
+    if reason is not None:
+        session.reporter.explain(f"no suggestions in {uri}: {reason.value}")
+        return None
+    if not session.completes(settings):
         return None
     encoding = session.client.encoding
     entry = None

@@ -1,0 +1,81 @@
+"""`fastcoder-lsp serve` as a program: its options, its wire, its words."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lsp.raw_client import WAIT_S, running
+
+SERVE = (sys.executable, "-m", "fastcoder_lsp.cli.main", "serve")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    root = Path(__file__).parents[2]
+    return subprocess.run(
+        [*SERVE, *arguments], input="", capture_output=True, text=True, cwd=root, check=False, timeout=60
+    )
+
+
+def test_help_has_an_example() -> None:
+    """On stdout, exit code 0."""
+    done = run("--help")
+    assert done.returncode == 0
+    assert "Example: fastcoder-lsp serve" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [("--no-such-option",), ("--engine", "abacus"), ("--log-level", "loud")])
+def test_wrong_options_are_refused(arguments: tuple[str, ...]) -> None:
+    """One clear line on stderr, exit code 2, nothing on the wire."""
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert arguments[-1] in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_client_at_all() -> None:
+    """The end of input before the first message: exit code 1, silence."""
+    done = run()
+    assert (done.returncode, done.stdout) == (1, "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="shell redirections")
+def test_closed_streams_are_a_clear_error() -> None:
+    """Without stdin or stdout there is no wire; without stderr there is."""
+    root = Path(__file__).parents[2]
+    command = " ".join([f"'{sys.executable}'", *SERVE[1:]])
+    for streams, code in (("<&- 2>&1", 2), (">&-", 2), ("</dev/null 2>&-", 1)):
+        done = subprocess.run(
+            f"{command} {streams}", shell=True, capture_output=True, text=True, cwd=root, check=False, timeout=60
+        )
+        assert done.returncode == code
+        assert "Traceback" not in done.stdout + done.stderr
+
+
+async def test_options_of_the_command_line_are_stronger_than_settings(tmp_path: Path) -> None:
+    """The model, and the log, that the user named when starting the server."""
+    log = tmp_path / "log"
+    arguments = ("--stdio", "--model", "the/option", "--log-file", str(log))
+    async with running(*arguments, command=SERVE) as client:
+        await client.initialize(initializationOptions={"model": "the/setting", "log.file": "/nowhere/log"})
+        client.open("untitled:1", "x = ")
+        assert await client.inline("untitled:1", 0, 4) == []
+        assert "the/option" in "".join(client.notices())
+        assert (await client.answer(client.ask("fastcoder/debug/text", {"uri": "untitled:1"})))["error"][
+            "code"
+        ] == -32601
+        assert await client.leave() == 0
+    assert "the/option" in log.read_text()
+
+
+async def test_the_process_named_on_the_command_line_is_followed() -> None:
+    """vscode-languageclient passes `--clientProcessId`."""
+    editor = await asyncio.create_subprocess_exec(sys.executable, "-c", "input()", stdin=asyncio.subprocess.PIPE)
+    async with running("--stdio", f"--clientProcessId={editor.pid}", command=SERVE) as client:
+        await client.initialize()
+        editor.kill()
+        await editor.wait()
+        assert await asyncio.wait_for(client.process.wait(), WAIT_S) == 1
