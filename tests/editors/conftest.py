@@ -12,32 +12,25 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
 
 import psutil
 import pytest
 
-from fastcoder_lsp import model
 from fastcoder_lsp.cli.play.sample import copy_sample
 from fastcoder_lsp.config import cache_folder
-from fastcoder_lsp.errors import ModelMissingError
+from fastcoder_lsp.model import ModelFiles
 
-MODEL = "wheels:smollm2"
 ROOT = Path(__file__).parents[2]
 ANSWER_S = 60.0
 """The first answer loads the model, perhaps beside other work; the later ones take a fraction of a second."""
 
 
 def find_editor(name: str, program: str) -> str:
-    """The path of an editor; where it is absent the test ends here."""
-    return shutil.which(program) or end_absent(f"{name} absent: there is no {program} on PATH")
-
-
-def end_absent(reason: str) -> NoReturn:
-    """Skip, or fail where FASTCODER_REQUIRE_EDITORS says that every editor is installed."""
-    if os.environ.get("FASTCODER_REQUIRE_EDITORS") == "1":
-        pytest.fail(reason)
-    pytest.skip(reason)
+    """The path of an editor; skips where it is absent."""
+    path = shutil.which(program)
+    if path is None:
+        pytest.skip(f"{name} absent: there is no {program} on PATH")
+    return path
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +60,11 @@ class Server:
 
 
 @pytest.fixture
-def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """The real server on PATH as `fastcoder-lsp`, with a small real model; skips where that model is absent."""
-    try:
-        model.find(MODEL)
-    except ModelMissingError as error:
-        pytest.skip(f"model absent: {error.message}. {error.hint}")
+def server(llama_model: ModelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The real server on PATH as `fastcoder-lsp`, with a small real model."""
     found = Server(tmp_path / "bin", tmp_path / "server.log")
     found.folder.mkdir()
-    ours = ["--model", MODEL, "--debug", "--log-file", str(found.log), "--log-level", "debug"]
+    ours = ["--model", str(llama_model.folder), "--debug", "--log-file", str(found.log), "--log-level", "debug"]
     run = shlex.join([sys.executable, "-m", "fastcoder_lsp.cli.main"])
     found.program.write_text(f'#!/bin/sh\nexec {run} "$@" {shlex.join(ours)}\n')
     found.program.chmod(0o755)

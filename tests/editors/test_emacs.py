@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.editors.conftest import ROOT, Server, assert_leaves, end_absent, find_editor, wait_for
+from tests.editors.conftest import ROOT, Server, assert_leaves, find_editor, wait_for
 
 DRIVER = Path(__file__).parent / "emacs_driver.el"
 FASTCODER = ROOT / "editors/emacs/fastcoder.el"
@@ -22,7 +22,7 @@ def emacs() -> list[str]:
     program = find_editor("emacs", "emacs")
     probe = [program, "--batch", "-q", "--eval", "(require 'eglot)"]
     if subprocess.run(probe, capture_output=True, check=False).returncode:
-        end_absent("eglot absent: this Emacs is older than 29 and has no package of that name")
+        pytest.skip("eglot absent: this Emacs is older than 29 and has no package of that name")
     return [program, "--batch", "-q", "-l", str(DRIVER)]
 
 
