@@ -196,6 +196,8 @@ class _Tree:
                 known = places.get((place, token))
                 if known is None:
                     if len(tokens) >= limit:
+                        if len(tokens) > before:
+                            self._ends.append(place)
                         return
                     known = places[place, token] = len(tokens)
                     tokens.append(token)

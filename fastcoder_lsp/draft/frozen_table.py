@@ -8,6 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -96,7 +97,7 @@ class FrozenTable:
                 if version != VERSION or stored["identity"].tobytes() != identity.encode():
                     return None
                 return cls(stored["keys"], stored["starts"], stored["followers"], leader_length, bits)
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             return None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
-from fastcoder_lsp.core import Drafter
+from fastcoder_lsp.core import DraftContext, Drafter
 from fastcoder_lsp.draft.cacheback import CachebackDrafter, CachebackParameters
 from fastcoder_lsp.draft.fastcoder import PRODUCT, FastcoderDrafter, FastcoderParameters
 from fastcoder_lsp.draft.frozen_table import FrozenTable
@@ -98,6 +98,13 @@ def make(name: str, parts: DrafterParts | None = None) -> Drafter:
     drafter = preset.make(change(preset.parameters, plain, changes), parts or DrafterParts())
     drafter.name = name
     return drafter
+
+
+def warm_up(drafter: Drafter) -> None:
+    """Have the drafter's compiled parts ready before the first user waits for them; seconds once a machine."""
+    context = DraftContext((1, 2, 3, 1, 2), 3)
+    drafter.begin(context)
+    drafter.propose(context, 8)
 
 
 def change(parameters: Parameters, name: str, changes: Mapping[str, str]) -> Parameters:

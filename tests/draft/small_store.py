@@ -1,0 +1,22 @@
+"""A datastore of a few short files in memory, for drafters that retrieve."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fastcoder_lsp.draft.store import Pinned
+from fastcoder_lsp.index.part import Document, FileRecord, build_part
+from fastcoder_lsp.index.searcher import LivePart, Searcher, Snapshot
+
+
+def searcher(files: Sequence[Sequence[int]]) -> Searcher:
+    """A searcher over files of tokens."""
+    documents = [Document(FileRecord(f"{i}.py", ""), np.array(tokens, np.int32)) for i, tokens in enumerate(files)]
+    return Searcher([Snapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 1)])
+
+
+def pinned(
+    repository: Sequence[Sequence[int]] = (), corpus: Sequence[Sequence[int]] = (), generation: int = 1
+) -> Pinned:
+    """D_r and D_c of these files; a side without files is absent."""
+    return Pinned(searcher(repository) if repository else None, searcher(corpus) if corpus else None, (generation,))

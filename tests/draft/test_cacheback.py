@@ -1,0 +1,127 @@
+"""Cacheback against its paper: LRU order of leaders and followers, the window, the tree's growth, the frozen table."""
+
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastcoder_lsp.core import DraftContext
+from fastcoder_lsp.draft.cacheback import CachebackDrafter, CachebackParameters, LruTable
+from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
+
+SMALL = CachebackParameters(follower_length=2, total_draft_length=13, continuation_reserve=6)
+
+
+def test_followers_come_most_recently_inserted_first() -> None:
+    """An insertion moves leader and follower to the front; the least recently used fall off the end."""
+    table = LruTable(leaders=2, followers=2)
+    for follower in ((1,), (2,), (1,), (3,)):
+        table.insert((9,), follower)
+    assert list(table.query((9,))) == [(3,), (1,)]
+    table.insert((8,), (0,))
+    list(table.query((9,)))
+    table.insert((7,), (0,))
+    assert list(table.query((8,))) == []
+    assert list(table.query((9,))) == [(3,), (1,)]
+
+
+def test_the_tree_grows_level_by_level() -> None:
+    """First the followers of the last token, newest first; what CRT reserves goes to the followers of their ends."""
+    drafter = CachebackDrafter(SMALL)
+    tokens = [1, 2, 3, 4, 1, 5, 6, 7, 1]
+    context = DraftContext(tokens, len(tokens))
+    drafter.begin(context)
+    draft = drafter.propose(context, 12)
+    assert draft.tokens[:4] == (5, 6, 2, 3)
+    assert draft.parents[:4] == (-1, 0, -1, 2)
+    # the ends 6 and 3 are asked next, in that order, then what they led to
+    assert (draft.tokens[4:8], draft.parents[4:8]) == ((7, 1, 4, 1), (1, 4, 3, 6))
+
+
+def test_accepted_tokens_enter_the_table() -> None:
+    """The window slides over the output too, and nothing is inserted twice or left out."""
+    drafter = CachebackDrafter(SMALL)
+    drafter.begin(DraftContext([1, 2, 3], 3))
+    drafter.propose(DraftContext([1, 2, 3], 3), 12)
+    draft = drafter.propose(DraftContext([1, 2, 3, 9, 8, 7, 3], 3), 12)
+    assert (draft.tokens[:2], draft.parents[:2]) == ((9, 8), (-1, 0))
+
+
+def test_a_narrow_verification_keeps_its_share_of_the_reserve() -> None:
+    """At any width there are drafts, and levels beyond the first where the reserve allows."""
+    tokens = [t for leader in range(5) for t in (9, leader, leader + 10, leader + 20)] + [9]
+    drafter = CachebackDrafter(CachebackParameters())
+    context = DraftContext(tokens, len(tokens))
+    drafter.begin(context)
+    for nodes in (1, 2, 5, 12):
+        draft = drafter.propose(context, nodes)
+        assert 0 < len(draft.tokens) <= nodes
+        assert draft.tokens[0] == 4
+
+
+def test_a_document_keeps_its_table_and_can_move_or_close() -> None:
+    """Warm: the next completion drafts from the last one's tokens; a closed document starts cold."""
+    drafter = CachebackDrafter(SMALL)
+    seen = DraftContext([1, 2, 3, 4], 4, "a")
+    fresh = DraftContext([5, 1], 2, "b")
+    drafter.begin(seen)
+    drafter.rename("a", "b")
+    drafter.begin(fresh)
+    assert drafter.propose(fresh, 5).tokens[:2] == (2, 3)
+    drafter.forget("b")
+    drafter.begin(fresh)
+    assert drafter.propose(fresh, 5).tokens == ()
+
+
+CORPUS = st.lists(st.integers(-1, 3), max_size=80)
+
+
+@settings(deadline=None)
+@given(CORPUS, st.integers(1, 2), st.integers(1, 3), st.integers(1, 4), st.integers(1, 3))
+def test_the_frozen_table_holds_the_commonest(
+    corpus: list[int], leader_length: int, follower_length: int, leaders: int, followers: int
+) -> None:
+    """The LC commonest leaders, each with its FC commonest followers, commonest first; no n-gram spans two files."""
+    shape = TableShape(leader_length, follower_length, leaders, followers)
+    table = build(np.array(corpus, np.int32), shape)
+    width = leader_length + follower_length
+    counts: defaultdict[tuple[int, ...], Counter[tuple[int, ...]]] = defaultdict(Counter)
+    for start in range(len(corpus) - width + 1):
+        gram = tuple(corpus[start : start + width])
+        if -1 not in gram:
+            counts[gram[:leader_length]][gram[leader_length:]] += 1
+    totals = sorted((sum(found.values()) for found in counts.values()), reverse=True)
+    kept = {leader: list(table.query(leader)) for leader in counts if list(table.query(leader))}
+    assert len(kept) == len(table) == min(leaders, len(counts))
+    assert sorted((sum(counts[leader].values()) for leader in kept), reverse=True) == totals[: len(kept)]
+    for leader, found in kept.items():
+        expected = [count for _, count in counts[leader].most_common(followers)]
+        assert [counts[leader][follower] for follower in found] == expected
+
+
+def test_the_frozen_table_survives_the_disk(tmp_path: Path) -> None:
+    """Its form names version and tokenizer: anything else, or damage, is as if it were absent."""
+    path = tmp_path / "table.npz"
+    table = build(np.array([1, 2, 3, 1, 2, 3, 1, 4], np.int32), TableShape(1, 2))
+    table.save(path, "tokenizer")
+    loaded = FrozenTable.load(path, "tokenizer")
+    assert loaded is not None
+    assert list(loaded.query((1,))) == list(table.query((1,))) == [(2, 3)]
+    assert FrozenTable.load(path, "another") is None
+    assert FrozenTable.load(tmp_path / "absent.npz", "tokenizer") is None
+    path.write_bytes(path.read_bytes()[:50])
+    assert FrozenTable.load(path, "tokenizer") is None
+
+
+def test_the_dynamic_table_is_asked_before_the_frozen_one() -> None:
+    """Recent n-grams first, then common ones; unknown tokens, however large, have none."""
+    frozen = build(np.array([1, 7, 7, 1, 7, 7, -1], np.int32), TableShape(1, 2))
+    drafter = CachebackDrafter(SMALL, frozen)
+    context = DraftContext([1, 2, 3, 1], 4)
+    drafter.begin(context)
+    draft = drafter.propose(context, 12)
+    assert draft.tokens[:4] == (2, 3, 7, 7)
+    assert draft.sources[:4] == ("cache", "cache", "corpus", "corpus")
+    assert drafter.propose(DraftContext([1, 2, 3, 1, 2**30], 4), 12).tokens == ()

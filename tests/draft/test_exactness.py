@@ -1,0 +1,180 @@
+"""The shared promise of all drafters: speculative output == plain output, whatever is drafted, at every width."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastcoder_lsp.core import GREEDY, DraftContext, Drafter, Engine, Sampler
+from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.registry import PRESETS, DrafterParts, make
+from tests.draft.adversaries import ADVERSARIES, Adversary, adversary
+from tests.draft.small_store import pinned
+from tests.draft.toys import RepetitiveEngine
+from tests.engine import tiny_models
+
+VOCABULARY = 40
+NAMES = [name for name in PRESETS if name != "none"]
+LINES = tuple(b"\n" if token % 9 == 0 else b"  " if token % 7 == 0 else b"w" for token in range(VOCABULARY))
+
+
+def parts(seed: int = 0, vocabulary: int = VOCABULARY) -> DrafterParts:
+    """Stores of random files, partly from what the toy engine would say."""
+    chance = random.Random(seed)
+    files = [[chance.randrange(vocabulary) for _ in range(200)] for _ in range(3)]
+    said = decode(RepetitiveEngine(vocabulary), NoDrafter(), request((1, 2), 200), lambda: False).tokens
+    stores = pinned([*files, list(said)], files[:1])
+    corpus = np.array([*files[0], -1, *said, -1], np.int32)
+
+    def frozen(leader_length: int, follower_length: int) -> FrozenTable:
+        return build(corpus, TableShape(leader_length, follower_length))
+
+    return DrafterParts(lambda _: stores, lambda token: LINES[token % VOCABULARY], frozen)
+
+
+def request(
+    prompt: tuple[int, ...], max_tokens: int = 60, nodes: int = 16, sampler: Sampler = GREEDY, document: str = "d"
+) -> DecodeRequest:
+    return DecodeRequest(
+        prompt,
+        max_tokens,
+        frozenset({VOCABULARY - 1}),
+        piece=lambda token: LINES[token % VOCABULARY],
+        allow=lambda _: np.arange(VOCABULARY),
+        cut=lambda _: None,
+        sampler=sampler,
+        document=document,
+        nodes=nodes,
+    )
+
+
+PARTS = parts()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=15, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.integers(0, VOCABULARY - 2), min_size=1, max_size=50),
+            st.sampled_from([1, 2, 3, 9, 16, 64]),
+            st.sampled_from(["", "a", "b"]),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_every_drafter_leaves_the_output_alone(name: str, decodes: list[tuple[list[int], int, str]]) -> None:
+    """One drafter over several decodes, in several documents, cold and warm, at every width."""
+    drafter = make(name, PARTS)
+    for prompt, nodes, document in decodes:
+        asked = request(tuple(prompt), nodes=nodes, document=document)
+        plain = decode(RepetitiveEngine(), NoDrafter(), asked, lambda: False)
+        drafted = decode(RepetitiveEngine(), drafter, asked, lambda: False)
+        assert (drafted.tokens, drafted.finish) == (plain.tokens, plain.finish)
+
+
+@pytest.mark.parametrize("kind", ADVERSARIES)
+def test_no_adversary_changes_the_output(kind: type[Adversary]) -> None:
+    """Rubbish, cycles, ids that do not exist, 10,000 tokens, twins, and failures anywhere."""
+    for nodes in (1, 2, 16, 64):
+        asked = request((5, 6, 7), nodes=nodes)
+        plain = decode(RepetitiveEngine(), NoDrafter(), asked, lambda: False)
+        assert decode(RepetitiveEngine(), adversary(kind), asked, lambda: False).tokens == plain.tokens
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "jacobi"])
+def test_a_second_decode_of_the_same_text_is_quicker_than_plain(name: str) -> None:
+    """Each drafter does draft: what the model said once (or what stands in a store) is accepted when it comes again."""
+    drafter, prompt = make(name, PARTS), (1, 2)
+    decode(RepetitiveEngine(), drafter, request(prompt, nodes=64), lambda: False)
+    result = decode(RepetitiveEngine(), drafter, request(prompt, nodes=64), lambda: False)
+    assert result.steps < len(result.tokens)
+    assert result.accepted > 0
+
+
+def test_drafts_fit_and_hang_together() -> None:
+    """No drafter relies on the loop to trim its draft: nodes in number, parents before children, known sources."""
+    for name in NAMES:
+        drafter, engine = make(name, PARTS), RepetitiveEngine()
+        decode(engine, drafter, request((1, 2), nodes=64), lambda: False)
+        tokens = [1, 2, *decode(engine, NoDrafter(), request((1, 2)), lambda: False).tokens[:20]]
+        drafter.begin(DraftContext(tokens, 2, "d"))
+        for nodes in (1, 7, 63):
+            draft = drafter.propose(DraftContext(tokens, 2, "d"), nodes)
+            assert len(draft.tokens) <= nodes, name
+            assert len(draft.tokens) == len(draft.parents) == len(draft.sources) == len(draft.matches)
+            assert all(-1 <= parent < node for node, parent in enumerate(draft.parents))
+
+
+@pytest.fixture(scope="module")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Engine]]:
+    """fp32 and int8 engines over a small random model."""
+    folder = tiny_models.make_model(tmp_path_factory.mktemp("tiny"), "qwen2")
+    cache = tmp_path_factory.mktemp("cache")
+    made: dict[str, Engine] = {
+        "fp32": tiny_models.load(folder, cache, "cpu-fp32"),
+        "int8": tiny_models.load(folder, cache, "cpu-int8"),
+    }
+    yield made
+    for engine in made.values():
+        engine.close()
+
+
+SAMPLERS = (
+    GREEDY,
+    Sampler(temperature=1.0, seed=1),
+    Sampler(temperature=0.7, top_k=20, seed=2),
+    Sampler(temperature=1.3, top_p=0.9, seed=3),
+    Sampler(temperature=0.3, top_k=50, top_p=0.8, seed=4),
+)
+
+
+@pytest.mark.parametrize("kind", ["fp32", "int8"])
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_a_model_says_the_same_under_every_drafter(engines: dict[str, Engine], kind: str, sampler: Sampler) -> None:
+    """Greedy and sampled, fp32 and int8, cold and warm: token for token what plain decoding says."""
+    engine, chance = engines[kind], random.Random(7)
+    given = parts(3, tiny_models.VOCABULARY)
+    drafters: list[Drafter] = [make(name, given) for name in NAMES] + [adversary(one) for one in ADVERSARIES]
+    for nodes in (3, 24):
+        prompt = tuple(chance.randrange(tiny_models.VOCABULARY) for _ in range(30))
+        asked = request(prompt, 12, nodes, sampler)
+        plain = decode(engine, NoDrafter(), asked, lambda: False).tokens
+        for drafter in drafters:
+            assert decode(engine, drafter, asked, lambda: False).tokens == plain, drafter.name
+
+
+@pytest.mark.model
+def test_the_real_model_says_the_same(model_folder: Path) -> None:
+    """A slice of `bench exactness`: int8, a few lines of code, every drafter, greedy and sampled."""
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.tokenizer import Tokenizer
+
+    tokenizer = Tokenizer.load(model_folder)
+    engine = tiny_models.load(model_folder, cache_folder(), "cpu-int8", context=512)
+    text = "def area(width, height):\n    return width * height\n\n\ndef perimeter(width, height):\n"
+    stores = pinned([tokenizer.encode(text)], [tokenizer.encode("import os\n\n\ndef main():\n    return 0\n")])
+    drafters = [make(name, DrafterParts(lambda _: stores, tokenizer.piece)) for name in NAMES]
+    try:
+        for sampler in (GREEDY, Sampler(temperature=0.8, top_k=50, top_p=0.95, seed=5)):
+            asked = DecodeRequest(
+                tuple(tokenizer.encode(text)),
+                10,
+                tokenizer.end_ids,
+                tokenizer.piece,
+                tokenizer.starting_with,
+                lambda _: None,
+                sampler=sampler,
+            )
+            plain = decode(engine, NoDrafter(), asked, lambda: False)
+            for drafter in drafters:
+                assert decode(engine, drafter, asked, lambda: False).tokens == plain.tokens, drafter.name
+    finally:
+        engine.close()

@@ -1,0 +1,153 @@
+"""Lookup, suffix, rest, recycling, jacobi, lookahead: each method's own rule; and the registry."""
+
+import numpy as np
+import pytest
+
+from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters
+from fastcoder_lsp.draft.lookahead import LookaheadDrafter, LookaheadParameters
+from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters
+from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters, template
+from fastcoder_lsp.draft.registry import PRESETS, make, warm_up
+from fastcoder_lsp.draft.rest import RestDrafter, RestParameters
+from fastcoder_lsp.draft.suffix import SuffixDrafter
+from fastcoder_lsp.errors import UsageError
+from tests.draft.small_store import pinned
+from tests.draft.test_exactness import request
+from tests.draft.toys import RepetitiveEngine
+
+
+def context(*tokens: int, document: str = "d") -> DraftContext:
+    return DraftContext(tokens, len(tokens), document)
+
+
+def begun(drafter: LookupDrafter | SuffixDrafter | RestDrafter | RecyclingDrafter, *tokens: int) -> Draft:
+    drafter.begin(context(*tokens))
+    return drafter.propose(context(*tokens), 64)
+
+
+def test_lookup_copies_the_latest_longest_match() -> None:
+    """Longer before later, later before earlier."""
+    drafter = LookupDrafter(LookupParameters(length=3))
+    assert begun(drafter, 1, 2, 7, 5, 2, 8, 6, 2, 9, 1, 2).tokens == (7, 5, 2)
+    assert begun(drafter, 2, 7, 5, 2, 8, 6, 2).tokens == (8, 6, 2)
+    assert begun(drafter, 1, 2, 3).tokens == ()
+
+
+def test_lookup_goes_round_a_loop() -> None:
+    """A match that reaches into the end of the text is a loop, and is drafted as one."""
+    draft = begun(LookupDrafter(LookupParameters(length=7)), 1, 2, 3, 1, 2, 3)
+    assert (draft.tokens, draft.parents) == ((1, 2, 3, 1, 2, 3, 1), (-1, 0, 1, 2, 3, 4, 5))
+
+
+def test_suffix_weighs_by_frequency_and_remembers_outputs() -> None:
+    """The likelier continuation first; what an earlier completion of the document said is drafted in the next."""
+    drafter = SuffixDrafter()
+    draft = begun(drafter, 1, 7, 1, 7, 1, 8, 1)
+    assert (draft.tokens[0], draft.sources[0]) == (7, "prompt")
+    drafter.observe(DraftTree.chain([1]), Verified((), (40,)))
+    drafter.observe(DraftTree.chain([40]), Verified((), (41,)))
+    again = begun(drafter, 3, 40)
+    assert (again.tokens, again.sources) == ((41,), ("cache",))
+    drafter.forget("d")
+    assert begun(drafter, 3, 40).tokens == ()
+
+
+def test_suffix_history_is_bounded() -> None:
+    """However much a document says, its history holds and the newest is still found."""
+    drafter = make("suffix:history=32,window=16")
+    for start in range(0, 2000, 10):
+        tokens = tuple(range(start, start + 10))
+        drafter.begin(DraftContext(tokens[:1], 1, "d"))
+        drafter.propose(DraftContext(tokens[:1], 1, "d"), 4)
+        drafter.observe(DraftTree.chain([0]), Verified((), tokens[1:]))
+    drafter.begin(DraftContext((5, 1993), 2, "d"))
+    assert drafter.propose(DraftContext((5, 1993), 2, "d"), 4).tokens[:2] == (1994, 1995)
+
+
+def test_rest_drafts_the_commonest_of_the_corpus() -> None:
+    """D_c alone: the repository is not asked."""
+    stores = pinned([[1, 2, 5]], [[1, 2, 3], [1, 2, 3], [1, 2, 4]])
+    draft = begun(RestDrafter(lambda _: stores, RestParameters(draft_tokens=2)), 0, 1, 2)
+    assert (draft.tokens, draft.sources, draft.matches) == ((3, 4), ("corpus",) * 2, (2, 2))
+
+
+def test_the_static_tree_can_be_cut_anywhere() -> None:
+    """80 nodes of at most 8 ranks, parents first, likelier first: earlier ranks have larger subtrees."""
+    tree = template(RecyclingParameters())
+    assert len(tree.ranks) == 80
+    assert set(tree.ranks) == set(range(8))
+    assert all(-1 <= parent < node for node, parent in enumerate(tree.parents))
+    assert len(set(zip(tree.parents, tree.ranks, strict=True))) == 80
+    roots = [node for node, parent in enumerate(tree.parents) if parent < 0]
+    assert [tree.ranks[node] for node in roots] == list(range(8))
+
+
+def test_recycling_drafts_what_rows_said() -> None:
+    """Section 3.3: every verified row replaces its token's candidates, rejected rows too; accepted ones count last."""
+    drafter = RecyclingDrafter(RecyclingParameters(k=2, shares=(0.6, 0.4), nodes=6))
+    assert begun(drafter, 1).tokens == ()
+    tree = DraftTree((1, 5, 5, 6), (-1, 0, 1, 0), 1)
+    rows = np.array([[5, 6], [7, 8], [0, 0], [1, 2]])
+    drafter.observe(tree, Verified((1,), (5, 7), rows, np.zeros((4, 2), np.float32)))
+    draft = drafter.propose(context(1), 64)
+    assert draft.tokens[:3] == (5, 6, 7)
+    assert draft.parents[:3] == (-1, -1, 0)
+    assert begun(drafter, 6).tokens[:1] == (1,)
+
+
+def test_jacobi_goes_on_from_the_state() -> None:
+    """The argmax of each row behind the accepted part is the next guess; the start is tokens of the prompt."""
+    drafter = JacobiDrafter(JacobiParameters(length=4))
+    drafter.begin(context(8, 9))
+    assert set(drafter.propose(context(8, 9), 64).tokens) <= {8, 9}
+    tree = DraftTree((9, 8, 9, 8, 9), (-1, 0, 1, 2, 3), 1)
+    best = np.array([[8], [3], [4], [5], [6]])
+    drafter.observe(tree, Verified((1,), (8, 3), best, np.zeros((5, 1), np.float32)))
+    assert drafter.propose(context(8, 9, 8, 3), 64).tokens[:3] == (4, 5, 6)
+
+
+def test_jacobi_reaches_the_fixed_point() -> None:
+    """n tokens never take more than n passes, and each pass settles at least one."""
+    result = decode(RepetitiveEngine(), JacobiDrafter(), request((1, 2), 40), lambda: False)
+    assert result.steps <= len(result.tokens)
+
+
+def test_lookahead_collects_ngrams_of_its_trajectory() -> None:
+    """After N-1 steps each step makes n-grams; they are drafted when their first token comes up."""
+    drafter, asked = LookaheadDrafter(LookaheadParameters(window=6, gram=3, guesses=4)), request((1, 2), 60, 64)
+    first = decode(RepetitiveEngine(), drafter, asked, lambda: False)
+    pool = drafter._documents.fetch("d")
+    assert pool.grams
+    assert all(len(gram) == 2 for known in pool.grams.values() for gram in known)
+    assert all(len(known) <= 4 for known in pool.grams.values())
+    assert decode(RepetitiveEngine(), drafter, asked, lambda: False).steps < first.steps
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_name_makes_a_drafter(name: str) -> None:
+    """Without any parts too, and it can be warmed up."""
+    drafter = make(name)
+    assert drafter.name == name
+    warm_up(drafter)
+
+
+def test_parameters_are_read_from_a_name() -> None:
+    """`name:key=value,…`; kinds of values as in the parameters' class."""
+    drafter = make("recycling:k=3,shares=0.5/0.3/0.2")
+    assert drafter.top_k == 3
+    drafter = make("lookup:length=2,n_min=2")
+    assert drafter.name == "lookup:length=2,n_min=2"
+    drafter.begin(context(1, 2, 1, 2))
+    assert len(drafter.propose(context(1, 2, 1, 2), 9).tokens) == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["nobody", "lookup:lenght=3", "lookup:length=three", "none:x=1", "fastcoder:merge=1", "lookup:length"]
+)
+def test_a_wrong_name_is_told(name: str) -> None:
+    """With what there is instead."""
+    with pytest.raises(UsageError) as failure:
+        make(name)
+    assert failure.value.hint
