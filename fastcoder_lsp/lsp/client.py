@@ -1,11 +1,10 @@
 """What the client at the other end can do, read once from its `initialize`."""
 
 from dataclasses import dataclass
-from typing import Any
-
-from lsprotocol import types
+from pathlib import Path
 
 from fastcoder_lsp.workspace.positions import Encoding
+from fastcoder_lsp.workspace.uris import uri_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,44 +31,58 @@ class Client:
     protects_machine_settings: bool = False
 
 
-def read_client(params: types.InitializeParams) -> Client:
-    """The client behind these params."""
-    capabilities = params.capabilities
-    workspace, document = capabilities.workspace, capabilities.text_document
-    general, window = capabilities.general, capabilities.window
-    completion = document.completion if document else None
-    item = completion.completion_item if completion else None
-    wishes = client_options(params.initialization_options)
-    suffix = wishes.get("commandSuffix")
+def read_client(params: object) -> Client:
+    """The client behind the raw params of `initialize`.
+
+    They are read by hand, so that nothing in them, such as a value that a later protocol brings, keeps a client out.
+    """
+    wishes = _at(params, "initializationOptions", "client")
+    name, suffix = _at(params, "clientInfo", "name"), _at(wishes, "commandSuffix")
+    process_id = _at(params, "processId")
+    capabilities = _at(params, "capabilities")
+    workspace, document = _at(capabilities, "workspace"), _at(capabilities, "textDocument")
+    formats = _at(document, "completion", "completionItem", "documentationFormat")
     return Client(
-        name=params.client_info.name if params.client_info else "",
-        process_id=params.process_id,
-        encoding=_first_known(general.position_encodings if general else None),
-        inline_completion=bool(document and document.inline_completion),
-        notebooks=capabilities.notebook_document is not None,
-        progress=bool(window and window.work_done_progress),
-        configuration=bool(workspace and workspace.configuration),
-        markdown=types.MarkupKind.Markdown in ((item.documentation_format if item else None) or ()),
-        registers_configuration=_dynamic(workspace and workspace.did_change_configuration),
-        registers_watched_files=_dynamic(workspace and workspace.did_change_watched_files),
-        registers_completion=_dynamic(completion),
+        name=name if isinstance(name, str) else "",
+        process_id=process_id if isinstance(process_id, int) else None,
+        encoding=_first_known(_at(capabilities, "general", "positionEncodings")),
+        inline_completion=isinstance(_at(document, "inlineCompletion"), dict),
+        notebooks=isinstance(_at(capabilities, "notebookDocument"), dict),
+        progress=_at(capabilities, "window", "workDoneProgress") is True,
+        configuration=_at(workspace, "configuration") is True,
+        markdown=isinstance(formats, list) and "markdown" in formats,
+        registers_configuration=_at(workspace, "didChangeConfiguration", "dynamicRegistration") is True,
+        registers_watched_files=_at(workspace, "didChangeWatchedFiles", "dynamicRegistration") is True,
+        registers_completion=_at(document, "completion", "dynamicRegistration") is True,
         command_suffix=suffix if isinstance(suffix, str) else "",
-        protects_machine_settings=wishes.get("protectsMachineSettings") is True,
+        protects_machine_settings=_at(wishes, "protectsMachineSettings") is True,
     )
 
 
-def client_options(initialization_options: object) -> dict[str, Any]:
-    """The part of `initializationOptions` that describes the client itself, under the key `client`."""
-    options = initialization_options.get("client") if isinstance(initialization_options, dict) else None
-    return options if isinstance(options, dict) else {}
+def read_folders(params: object) -> list[str]:
+    """The workspace's folders as URIs, from whichever of the protocol's three generations the client speaks."""
+    folders, root_uri, root_path = (_at(params, name) for name in ("workspaceFolders", "rootUri", "rootPath"))
+    if isinstance(folders, list) and folders:
+        return [uri for uri in (_at(folder, "uri") for folder in folders) if isinstance(uri, str)]
+    if isinstance(root_uri, str):
+        return [root_uri]
+    return [uri_of(Path(root_path))] if isinstance(root_path, str) and Path(root_path).is_absolute() else []
 
 
-def _dynamic(capability: Any) -> bool:
-    return bool(capability and capability.dynamic_registration)
+def initialization_options(params: object) -> object:
+    """The settings that the client starts us with."""
+    return _at(params, "initializationOptions")
 
 
-def _first_known(offered: Any) -> Encoding:
+def _at(value: object, *names: str) -> object:
+    """What stands at a path of names; None where anything on the way is missing or no table."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _first_known(offered: object) -> Encoding:
     """The client's first choice among the three; UTF-16 where it names none."""
     known = {encoding.value: encoding for encoding in Encoding}
-    values = (getattr(kind, "value", kind) for kind in offered or ())
-    return next((known[value] for value in values if value in known), Encoding.UTF16)
+    choices = offered if isinstance(offered, list) else []
+    return next((known[choice] for choice in choices if isinstance(choice, str) and choice in known), Encoding.UTF16)

@@ -1,10 +1,14 @@
 """Whether the client's process still lives: some editors die without a word and leave our input open."""
 
 import asyncio
-from typing import Final
+import os
+import time
+from typing import Final, NoReturn
 
 import psutil
 
+GRACE_S: Final = 5.0
+"""How long the event loop gets to end the process after its input has ended."""
 _INTERVAL_S: Final = 1.0
 
 
@@ -20,6 +24,12 @@ async def wait_until_gone(process: psutil.Process) -> None:
     """Return once the process has ended."""
     while _lives(process):  # noqa: ASYNC110 - nothing tells us when another process ends
         await asyncio.sleep(_INTERVAL_S)
+
+
+def exit_after(grace_s: float) -> NoReturn:
+    """End the process, should it still be there then: the loop may be stuck in a write that nobody reads."""
+    time.sleep(grace_s)
+    os._exit(1)
 
 
 def _lives(process: psutil.Process) -> bool:

@@ -20,7 +20,7 @@ from lsprotocol import converters, types
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.lsp.capabilities import server_capabilities
-from fastcoder_lsp.lsp.client import read_client
+from fastcoder_lsp.lsp.client import initialization_options, read_client, read_folders
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import (
     INVALID_REQUEST,
@@ -29,7 +29,7 @@ from fastcoder_lsp.lsp.endpoint import (
     Message,
     RpcError,
 )
-from fastcoder_lsp.lsp.lifeline import process_of, wait_until_gone
+from fastcoder_lsp.lsp.lifeline import GRACE_S, exit_after, process_of, wait_until_gone
 from fastcoder_lsp.lsp.methods import DEBUG_REQUESTS, NOTIFICATIONS, REQUESTS
 from fastcoder_lsp.lsp.requests.commands import command_names
 from fastcoder_lsp.lsp.session import Load, Session
@@ -70,7 +70,7 @@ class _Server:
         self._loop = asyncio.get_running_loop()
         self._stopped: asyncio.Future[None] = self._loop.create_future()
         self._endpoint = Endpoint(self._send, converters.get_converter(), self._admit)
-        self._endpoint.on_request("initialize", self._initialize, types.InitializeParams)
+        self._endpoint.on_request("initialize", self._initialize)
         self._endpoint.on_request("shutdown", self._shutdown)
         self._endpoint.on_notification("exit", self._exit)
         self._session: Session | None = None
@@ -100,6 +100,7 @@ class _Server:
             except (OSError, ValueError) as error:
                 logger.info("reading ended: %s", type(error).__name__)
             self._loop.call_soon_threadsafe(self._stop, "the client closed the connection")
+            exit_after(GRACE_S)
 
     def _send(self, message: Message) -> None:
         try:
@@ -126,11 +127,11 @@ class _Server:
 
     # The life cycle -----------------------------------------------------------------------------------------------
 
-    def _initialize(self, params: types.InitializeParams) -> types.InitializeResult:
+    def _initialize(self, params: object) -> types.InitializeResult:
         client = read_client(params)
         configuration = Configuration(self._options.settings)
-        configuration.set_initial(params.initialization_options)
-        session = Session(self._endpoint, client, configuration, Folders(_folders(params)), self._load)
+        configuration.set_initial(initialization_options(params))
+        session = Session(self._endpoint, client, configuration, Folders(read_folders(params)), self._load)
         self._session = session
         for method, handle, params_type in (*REQUESTS, *(DEBUG_REQUESTS if self._options.debug else ())):
             self._endpoint.on_request(method, partial(handle, session), params_type)
@@ -155,12 +156,3 @@ class _Server:
 
     def _exit(self, _: object) -> None:
         self._stop("exit")
-
-
-def _folders(params: types.InitializeParams) -> list[str]:
-    """The workspace's folders as URIs, from whichever of the protocol's three generations the client speaks."""
-    if params.workspace_folders:
-        return [folder.uri for folder in params.workspace_folders]
-    if params.root_uri:
-        return [params.root_uri]
-    return [f"file://{params.root_path}"] if params.root_path else []

@@ -128,13 +128,12 @@ class Session:
 
     def document_opened(self, uri: str, text: str) -> None:
         """If a document with this text has just been closed, it was renamed: what is kept for it goes along."""
-        for old, (old_text, timer) in tuple(self._dropping.items()):
-            if old == uri or old_text == text:
-                timer.cancel()
-                del self._dropping[old]
-                if old != uri:
-                    self.service.document_renamed(old, uri)
-                return
+        same_text = (old for old, (old_text, _) in self._dropping.items() if old_text == text)
+        old = uri if uri in self._dropping else next(same_text, None)
+        if old is not None:
+            self._dropping.pop(old)[1].cancel()
+            if old != uri:
+                self.service.document_renamed(old, uri)
 
     def document_closed(self, uri: str, text: str) -> None:
         """Drop what is kept for it, unless it turns out to be renamed."""

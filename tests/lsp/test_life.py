@@ -1,12 +1,15 @@
 """The life of a server: what it answers before, between and after, and how it ends."""
 
 import asyncio
+import json
 import signal
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests.lsp.raw_client import WAIT_S, RawClient, running
+from tests.lsp.raw_client import SCRIPTED, WAIT_S, Json, RawClient, running
 
 URI = "untitled:Untitled-1"
 
@@ -119,3 +122,46 @@ async def test_prints_do_not_reach_the_wire() -> None:
         client.open(URI, "x = ")
         assert await client.inline(URI, 0, 4)
         assert await client.leave() == 0
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes")
+def test_a_server_whose_answers_nobody_reads_ends_with_its_input() -> None:
+    """The pipe is full and the event loop stuck in a write: the end of input still ends the process."""
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen([*SCRIPTED], cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    stdin, stdout = process.stdin, process.stdout
+    assert stdin is not None
+    assert stdout is not None
+
+    def send(message: Json) -> None:
+        body = json.dumps({"jsonrpc": "2.0"} | message).encode()
+        stdin.write(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+
+    send({"id": 0, "method": "initialize", "params": {"capabilities": {}}})
+    for request_id in range(1, 500):
+        send({"id": request_id, "method": "fastcoder/stats"})
+    stdin.close()
+    try:
+        assert process.wait(WAIT_S) == 1
+    finally:
+        process.kill()
+        stdout.close()
+        process.wait()
+
+
+async def test_odd_initialize_params_keep_no_client_out() -> None:
+    """Values of a later protocol, wrong types, none at all: the server starts with what it understands."""
+    odd: tuple[Json | None, ...] = (
+        None,
+        {},
+        {"processId": "x", "capabilities": 5, "workspaceFolders": [5, {"uri": 7}], "clientInfo": []},
+        {"capabilities": {"textDocument": {"completion": {"completionItemKind": {"valueSet": [99]}}}}},
+        {"capabilities": {"general": {"positionEncodings": [{}, "utf-8"]}}, "rootPath": "/a b/%41#?"},
+        {"capabilities": {"workspace": {"configuration": "yes"}}, "trace": "loud", "locale": 5},
+    )
+    for params in odd:
+        async with running() as client:
+            assert (await client.call("initialize", params))["capabilities"]["inlineCompletionProvider"] == {}
+            client.notify("initialized", {})
+            client.open(URI, "x = ")
+            assert await client.inline(URI, 0, 4)
