@@ -124,10 +124,11 @@ def _transformers_subject(folder: Path, tokens: tuple[int, ...], threads: int | 
     from transformers import AutoModelForCausalLM, DynamicCache  # noqa: PLC0415
     from transformers.utils import logging  # noqa: PLC0415
 
-    logging.disable_progress_bar()
+    bars: Any = logging
+    bars.disable_progress_bar()
     if threads is not None:
         torch.set_num_threads(threads)
-    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
     ids = torch.tensor([tokens])
     filled = DynamicCache()
     with torch.inference_mode():

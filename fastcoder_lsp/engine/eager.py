@@ -115,7 +115,7 @@ class EagerBackend:
         """Rotate, write keys and values into their slots, and mix the values that each row sees: [T, heads·D]."""
         shape, count = self._shape, len(qkv)
         heads, kv, dim = shape.heads, shape.kv_heads, shape.head_dim
-        q, k, v = qkv.split([heads * dim, kv * dim, kv * dim], dim=1)
+        q, k, v = qkv.tensor_split((heads * dim, (heads + kv) * dim), dim=1)
         q = _rotate(q.view(count, heads, dim), cos_TD, sin_TD).transpose(0, 1)
         end = cached + count
         self._keys_LKCD[layer, :, cached:end] = _rotate(k.view(count, kv, dim), cos_TD, sin_TD).transpose(0, 1)

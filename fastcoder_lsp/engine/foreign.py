@@ -7,6 +7,7 @@ state), everything is recomputed.
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +25,7 @@ class ForeignBackend:
     def __init__(self, kind: str, folder: Path, *, capacity: int, arithmetic: str, device: str) -> None:
         dtype = torch.float32 if arithmetic == "fp32" else torch.bfloat16
         try:
-            model = AutoModelForCausalLM.from_pretrained(
+            model: Any = AutoModelForCausalLM.from_pretrained(
                 folder, dtype=dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
             )
         except (OSError, ValueError, KeyError, RuntimeError) as error:

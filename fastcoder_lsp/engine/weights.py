@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
@@ -46,8 +46,9 @@ class Weights:
         """The tensor `name` in the precision of its file; raises like `get`."""
         if name not in self._files:
             raise ModelInvalidError(f"the model's files hold no {name}", BROKEN_HINT)
+        opened: Any = self._files[name]
         try:
-            tensor: torch.Tensor = self._files[name].get_tensor(name)
+            tensor: torch.Tensor = opened.get_tensor(name)
         except (SafetensorError, OSError) as error:
             raise ModelInvalidError(f"{name} cannot be read: {error}", BROKEN_HINT) from error
         if tuple(tensor.shape) != shape:

@@ -24,8 +24,8 @@ def run(backend: Backend, tokens: Sequence[int], parents: Sequence[int], cached:
     depths: list[int] = []
     for parent in parents:
         depths.append(0 if parent < 0 else depths[parent] + 1)
-    arrays = (np.array(values, dtype=np.int64) for values in (tokens, parents, depths))
-    logits = backend.forward(Rows(*arrays, cached, 0))
+    tokens_N, parents_N, depths_N = (np.array(values, dtype=np.int64) for values in (tokens, parents, depths))
+    logits = backend.forward(Rows(tokens_N, parents_N, depths_N, cached, 0))
     assert logits is not None
     return logits.copy()
 

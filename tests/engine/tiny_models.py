@@ -26,7 +26,7 @@ _KINDS: dict[str, dict[str, Any]] = {
     "qwen2": {"num_key_value_heads": 2},
     "llama": {"num_key_value_heads": 4, "tie_word_embeddings": True, "attention_bias": False},
     "llama-long": {
-        "num_key_value_heads": 1,
+        "num_key_value_heads": 2,
         "mlp_bias": True,
         "attention_bias": True,
         "rope_parameters": {
@@ -47,7 +47,8 @@ def make_model(folder: Path, kind: str, dtype: torch.dtype = torch.float32) -> P
     """Write a model with random weights, large enough that its choices differ from place to place."""
     torch.manual_seed(len(kind))
     config = AutoConfig.for_model(kind.split("-", maxsplit=1)[0], **_SIZES | _KINDS[kind])
-    model = AutoModelForCausalLM.from_config(config).to(dtype)
+    auto: Any = AutoModelForCausalLM
+    model = auto.from_config(config).to(dtype)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "norm" not in name:
@@ -58,10 +59,11 @@ def make_model(folder: Path, kind: str, dtype: torch.dtype = torch.float32) -> P
 
 def transformers_model(folder: Path) -> Any:
     """The same model by transformers, fp32."""
-    return AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    return model.eval()
 
 
-def load(folder: Path, cache: Path, kind: engines.Kind, context: int = 256, threads: int | None = 2) -> TreeEngine:
+def load(folder: Path, cache: Path, kind: engines.Kind, context: int = 256, threads: int | None = 1) -> TreeEngine:
     """An engine over a model's folder; its converted weights and kernels go to `cache`."""
     engine = engines.load(
         folder,

@@ -8,17 +8,17 @@ import hashlib
 import os
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import llvmlite
 import numba
+from numba.core import compiler, serialize
 from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.serialize import dumps
 
 
-class KernelCache(_Cache):  # type: ignore[misc] numba is untyped
+class KernelCache(_Cache):
     """numba's cache interface over one folder. Where it cannot be written, kernels are compiled each time."""
 
     def __init__(self, folder: Path, name: str) -> None:
@@ -47,7 +47,8 @@ class KernelCache(_Cache):  # type: ignore[misc] numba is untyped
             payload = pickle.loads(self._path(sig, target_context.codegen()).read_bytes())  # noqa: S301 our own folder
         except (OSError, pickle.UnpicklingError, EOFError):
             return None
-        return CompileResult._rebuild(target_context, *payload)  # noqa: SLF001
+        result: Any = compiler.CompileResult
+        return result._rebuild(target_context, *payload)  # noqa: SLF001 what numba's own caches do
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep a compiled function."""
@@ -55,10 +56,12 @@ class KernelCache(_Cache):  # type: ignore[misc] numba is untyped
         partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
-            partial.write_bytes(dumps(data._reduce()))  # noqa: SLF001
+            dumps: Any = serialize.dumps
+            partial.write_bytes(dumps(data._reduce()))  # noqa: SLF001 likewise
             partial.replace(path)
         except OSError:
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
 
     def enable(self) -> None:
         """Nothing: it is always enabled."""

@@ -6,6 +6,7 @@ Owns the file's life: written beside its name and then renamed, so that a crash 
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +52,8 @@ def write_packed(path: Path, layout: Layout, arrays: Iterable[tuple[str, Array]]
             f"free {total / 1e9:.1f} GB there, or set another cache folder",
         ) from error
     finally:
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 def read_packed(path: Path, layout: Layout, progress: Progress) -> dict[str, Array] | None:
@@ -73,7 +75,7 @@ def read_packed(path: Path, layout: Layout, progress: Progress) -> dict[str, Arr
                 else:
                     arrays[name] = aligned(shape, _TYPES[kind])
                     file.seek(place)
-                    if file.readinto(arrays[name].data.cast("B")) != size:  # type: ignore[attr-defined] # a BufferedReader
+                    if file.readinto(arrays[name].data.cast("B")) != size:
                         return None
                 place += size
                 progress(place / total, "reading weights")

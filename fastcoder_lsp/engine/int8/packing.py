@@ -76,8 +76,8 @@ def pack(weights: Weights, shape: Shape, kind: DotKind) -> Iterator[tuple[str, A
     for matrix in matrices(shape):
         packed = [_pack_layer(*_read(weights, shape, matrix, layer), kind) for layer in range(matrix.layers)]
         for index, part in enumerate(("weights", "sums", "scales", "biases")):
-            for layer in packed:
-                yield f"{matrix.name}.{part}", layer[index]
+            for arrays in packed:
+                yield f"{matrix.name}.{part}", arrays[index]
     for name, tensor in (("norm1", "input_layernorm"), ("norm2", "post_attention_layernorm")):
         for layer in range(shape.layers):
             yield name, weights.get(f"model.layers.{layer}.{tensor}.weight", shape.width).numpy()

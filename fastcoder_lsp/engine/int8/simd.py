@@ -17,11 +17,14 @@ from numba.extending import models, register_model
 LANES = 16
 I8, I32, I64, F32 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 VECTOR, VECTOR_I32 = ir.VectorType(F32, LANES), ir.VectorType(I32, LANES)
-intrinsic: Any = untyped_intrinsic
-"""numba's decorator, whose own types would make mypy check calls inside compiled code against the generators."""
 
 
-class VectorType(nt.Type):  # type: ignore[misc] numba is untyped
+def intrinsic(generator: Callable[..., Any]) -> Any:
+    """numba's decorator; its own types would have calls inside compiled code checked against the generators."""
+    return untyped_intrinsic(generator)
+
+
+class VectorType(nt.Type):
     """16 floats, held in registers."""
 
     def __init__(self) -> None:
@@ -29,11 +32,11 @@ class VectorType(nt.Type):  # type: ignore[misc] numba is untyped
 
 
 @register_model(VectorType)
-class VectorModel(models.PrimitiveModel):  # type: ignore[misc] numba is untyped
+class VectorModel(models.PrimitiveModel):
     """How LLVM holds a `VectorType`."""
 
     def __init__(self, manager: Any, front_type: Any) -> None:
-        super().__init__(manager, front_type, VECTOR)
+        super().__init__(manager, front_type, VECTOR)  # type: ignore[no-untyped-call]  # numba is untyped
 
 
 Vector = VectorType()

@@ -1,0 +1,149 @@
+"""Engines against transformers on the same weights; what is converted, cached, refused."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fastcoder_lsp import engine as engines
+from fastcoder_lsp import model
+from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.core import DraftTree
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
+from tests.engine.rows import prefill, run
+from tests.engine.tiny_models import VOCABULARY, load, make_model, transformers_model
+
+TOKENS = [int(token) for token in np.random.default_rng(5).integers(0, VOCABULARY, 100)]
+
+
+def reference(folder: Path, tokens: list[int]) -> np.ndarray:
+    """Logits of every position, by transformers in fp32."""
+    with torch.inference_mode():
+        logits: np.ndarray = transformers_model(folder)(torch.tensor([tokens])).logits[0].numpy()
+    return logits
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "llama", "llama-long"])
+def test_fp32_equals_transformers(kind: str, tmp_path: Path) -> None:
+    """Qwen2, Llama with tied weights, and Llama 3's angles with biases: logits agree to rounding."""
+    engine = load(make_model(tmp_path, kind), tmp_path / "cache", "cpu-fp32")
+    prefill(engine.backend, TOKENS[:-8], [30])
+    found = run(engine.backend, TOKENS[-8:], list(range(-1, 7)), len(TOKENS) - 8)
+    np.testing.assert_allclose(found, reference(tmp_path, TOKENS)[-8:], atol=2e-3, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("kind", ["qwen2", "llama", "llama-long"])
+def test_int8_is_near_fp32(kind: str, dtype: torch.dtype, tmp_path: Path, kernel_cache: Path) -> None:
+    """Rounding to int8 moves logits by a small share of their spread, from weights of any precision."""
+    engine = load(make_model(tmp_path, kind, dtype), kernel_cache, "cpu-int8")
+    assert engine.info.name == "cpu-int8"
+    prefill(engine.backend, TOKENS[:-8], [30])
+    found = run(engine.backend, TOKENS[-8:], list(range(-1, 7)), len(TOKENS) - 8)
+    expected = reference(tmp_path, TOKENS)[-8:]
+    assert np.abs(found - expected).max() < 0.15 * expected.std() * 2
+    assert np.corrcoef(found.ravel(), expected.ravel())[0, 1] > 0.995
+
+
+@pytest.mark.parametrize("kind", ["gpt_neox", "starcoder2"])
+def test_other_architectures_generate_what_transformers_generates(kind: str, tmp_path: Path) -> None:
+    """The same ids as the model's own greedy generation, with a notice that this is slow."""
+    engine = load(make_model(tmp_path, kind), tmp_path / "cache", "auto")
+    assert any("transformers" in note for note in engine.info.notes)
+    engine.prefill(TOKENS[:29], lambda: False)
+    pending, found = [TOKENS[29]], list[int]()
+    for _ in range(12):
+        pending = list(engine.step(DraftTree.chain(pending)).emitted)
+        found += pending
+    prompt = torch.tensor([TOKENS[:30]])
+    generated = transformers_model(tmp_path).generate(
+        prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=12, do_sample=False, eos_token_id=None
+    )
+    assert found == generated[0, 30:].tolist()
+
+
+@pytest.mark.model
+def test_a_real_llama(kernel_cache: Path) -> None:
+    """SmolLM2, where it is on this machine: groups of three heads, a tied head; int8 chooses what fp32 chooses."""
+    try:
+        files = model.find("wheels:smollm2", cache_folder())
+    except FastcoderError as error:
+        pytest.skip(f"SmolLM2 is not here: {error.message}")
+    ids = [(37 * i) % 40000 for i in range(60)]
+    chosen = []
+    for kind in ("cpu-int8", "cpu-fp32"):
+        engine = load(files.folder, kernel_cache, kind)
+        prefill(engine.backend, ids[:-10], [128])
+        chosen.append(run(engine.backend, ids[-10:], list(range(-1, 9)), 50).argmax(axis=1))
+        engine.close()
+    assert (chosen[0] == chosen[1]).mean() >= 0.7
+
+
+def test_a_start_from_the_cache_needs_no_weights(tmp_path: Path, kernel_cache: Path) -> None:
+    """The converted form alone gives the same logits; a damaged one is made again."""
+    folder = make_model(tmp_path / "model", "qwen2")
+    found = []
+    for turn in range(3):
+        engine = load(folder, kernel_cache, "cpu-int8")
+        engine.prefill(TOKENS[:20], lambda: False)
+        found.append(run(engine.backend, [1, 2], [-1, 0], 20).tobytes())
+        engine.close()
+        packed = max((kernel_cache / "int8").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        if turn == 0:
+            (folder / "model.safetensors").rename(folder / "away")
+        if turn == 1:
+            (folder / "away").rename(folder / "model.safetensors")
+            packed.write_bytes(packed.read_bytes()[:-100])
+    assert found[0] == found[1] == found[2]
+
+
+def test_damaged_models_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    """No config, a broken one, truncated weights, pickles alone: an error that says so, never a traceback."""
+    folder = make_model(tmp_path / "model", "qwen2")
+    weights, config = folder / "model.safetensors", folder / "config.json"
+    whole, text = weights.read_bytes(), config.read_text(encoding="utf-8")
+
+    def refused() -> str:
+        with pytest.raises(ModelInvalidError) as caught:
+            load(folder, tmp_path / "cache", "cpu-int8")
+        assert caught.value.hint
+        return caught.value.message
+
+    for damaged in (whole[:5000], b"", whole[:100] + b"\xff" * 300 + whole[400:]):
+        weights.write_bytes(damaged)
+        refused()
+    weights.unlink()
+    (folder / "pytorch_model.bin").write_bytes(b"pickle")
+    assert "safetensors" in refused()
+    weights.write_bytes(whole)
+    config.write_text(json.dumps(json.loads(text) | {"hidden_size": 128}), encoding="utf-8")
+    refused()
+    config.write_text("{", encoding="utf-8")
+    refused()
+    config.unlink()
+    refused()
+
+
+def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
+    """A cache folder that cannot be written: an error with a hint, no half of a file."""
+    folder = make_model(tmp_path / "model", "qwen2")
+    cache = tmp_path / "cache"
+    cache.write_text("a file where the folder should be", encoding="utf-8")
+    with pytest.raises(ResourceError) as caught:
+        load(folder, cache, "cpu-int8")
+    assert caught.value.hint
+
+
+def test_options_that_cannot_be(tmp_path: Path) -> None:
+    """An unknown kind, no threads, no context: errors that name the option."""
+    for options in (
+        engines.EngineOptions(kind="tpu"),  # type: ignore[arg-type]  # that is the point
+        engines.EngineOptions(threads=0),
+        engines.EngineOptions(context=3),
+    ):
+        with pytest.raises(UsageError):
+            engines.load(
+                tmp_path, name="", source="", digest="", options=options, cache=tmp_path, progress=lambda _a, _b: None
+            )
