@@ -33,6 +33,7 @@ _RUST_CODE = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|" + r'"(?:\\.|[^"\\])*(?:"|\
 _MARKUP_CODE = re.compile(r"<!--.*?(?:-->|\Z)" + _BRACKET, _FLAGS)
 
 _OPENING_TAG = re.compile(r"<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?(?<!/)>\s*$")
+_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*)?(?<!/)>")
 _VOID_TAGS = frozenset({"br", "hr", "img", "input", "link", "meta", "area", "base", "col", "embed", "source", "wbr"})
 _END_OPENER = re.compile(
     r"^\s*(?:def|class|module|function|local function|if|unless|while|until|for|case|begin|defmodule|struct|let)\b"
@@ -131,6 +132,17 @@ def closes_block(line: str) -> bool:
 def continues_block(line: str) -> bool:
     """Whether `line` begins a further branch of the block above, as `else` and `except` do."""
     return bool(_CONTINUING_WORD.match(line))
+
+
+def open_tags(text: str) -> list[str]:
+    """The names of the tags that a text of markup opens and does not close."""
+    names: list[str] = []
+    for closing, name in _TAG.findall(text):
+        if closing and name in names:
+            del names[len(names) - 1 - names[::-1].index(name) :]
+        elif not closing and name.lower() not in _VOID_TAGS:
+            names.append(name)
+    return names
 
 
 def indent(line: str) -> str:

@@ -149,7 +149,7 @@ class _Walk:
         columns = width(indent(line))
         if self._loops(line, end):
             return self.unrepeated
-        if columns == self.base and not syntax.closes_block(line) and not syntax.continues_block(line):
+        if columns == self.base and self._begins_statement(line, so_far[: self.kept]):
             self.unit = self.kept
         if self.base is None and self.floor is not None and columns > self.floor:
             self.base = columns
@@ -170,6 +170,12 @@ class _Walk:
             return None if syntax.opens_block(line, rule.language) else end
         closed = columns == self.floor and syntax.closes_block(line)
         return end if closed or (columns == self.base and _LEAVES.match(line)) else None
+
+    def _begins_statement(self, line: str, above: str) -> bool:
+        """Whether the statement above `line` is over where `line` stands at the body's own depth."""
+        if self.rule.language in syntax.MARKUP and syntax.open_tags(above):
+            return False
+        return not (syntax.closes_block(line) or syntax.continues_block(line))
 
     def _loops(self, line: str, end: int) -> bool:
         """Whether `line` was said three times in a row."""

@@ -114,6 +114,8 @@ def test_a_block_too_long_ends_between_its_statements() -> None:
     """Where the lines run out, no statement is shown half."""
     said = "a()\n" + "    if b:\n        c()\n        d()\n" * 8
     check(f"def f():\n    x()\n    {CURSOR}\n", said, "a()" + "\n    if b:\n        c()\n        d()" * 2)
+    style = "<style>\n" + "  a {\n    b: c\n  }\n" * 3 + "  </style>\n"
+    check(f"<head>\n  <title>T</title>\n  {CURSOR}\n", style + "  <p>\n", style.rstrip(), "html")
 
 
 def test_no_end_no_limit() -> None:
