@@ -49,7 +49,7 @@ class Tokenizer:
         self._pieces = _pieces(config, self.end_ids)
         self.vocabulary = max(len(self._pieces), max(self.end_ids, default=-1) + 1)
         self.start_ids = _start_ids(config, self.control)
-        self._text = tokenizers.Tokenizer.from_str(json.dumps(_text_only(config, self.control)))
+        self._text = tokenizers.Tokenizer.from_str(json.dumps(_text_only(config, self.control), ensure_ascii=False))
         self._ordered = sorted((piece, token) for token, piece in enumerate(self._pieces) if piece)
         self._ids_S = np.array([token for _, token in self._ordered], np.int64)
         self._bytes_known = frozenset(piece[0] for piece, _ in self._ordered if len(piece) == 1)
@@ -154,7 +154,7 @@ def _control_tokens(config: Mapping[str, Any]) -> dict[str, int]:
         if (entry["special"] and not entry["content"].isspace())
         or (_CONTROL_NAME.fullmatch(entry["content"]) and not _TAG.fullmatch(entry["content"]))
     }
-    padding = {name: number for name, number in config["model"]["vocab"].items() if re.fullmatch(r"\[PAD\d+\]", name)}
+    padding = {name: number for name, number in config["model"]["vocab"].items() if name.startswith("[PAD")}
     return added | padding
 
 
@@ -162,30 +162,37 @@ def _pieces(config: Mapping[str, Any], control_ids: frozenset[int]) -> list[byte
     """id → bytes, empty for control tokens and gaps."""
     vocab: Mapping[str, int] = config["model"]["vocab"]
     added = {int(entry["id"]): str(entry["content"]) for entry in config.get("added_tokens") or []}
-    byte_of = _byte_alphabet() if _is_byte_level(config) else None
+    alphabet = _byte_alphabet() if _is_byte_level(config) else None
     pieces = [b""] * (max([*vocab.values(), *added]) + 1)
     for name, token in vocab.items():
-        pieces[token] = _piece(name, byte_of)
+        pieces[token] = _piece(name, alphabet)
     for token, name in added.items():
-        pieces[token] = name.replace(_SPACE, " ").encode() if byte_of is None else name.encode()
+        pieces[token] = name.replace(_SPACE, " ").encode() if alphabet is None else name.encode()
     for token in control_ids:
         pieces[token] = b""
     return pieces
 
 
-def _piece(name: str, byte_of: Mapping[str, int] | None) -> bytes:
-    if byte_of is not None:
-        return bytes(byte_of[char] for char in name) if all(char in byte_of for char in name) else name.encode()
+def _piece(name: str, alphabet: Mapping[int, int] | None) -> bytes:
+    if alphabet is not None:
+        try:
+            return name.translate(alphabet).encode("latin-1")
+        except UnicodeEncodeError:
+            return name.encode()
     if match := _BYTE_NAME.fullmatch(name):
         return bytes([int(match[1], 16)])
     return name.replace(_SPACE, " ").encode()
 
 
-def _byte_alphabet() -> dict[str, int]:
-    """The printable character that stands for each byte in byte-level BPE (the table of GPT-2's `bytes_to_unicode`)."""
-    plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+def _byte_alphabet() -> dict[int, int]:
+    """The character that stands for each byte in byte-level BPE → the byte (inverse of GPT-2's `bytes_to_unicode`).
+
+    Printable bytes stand for themselves, the others for characters from 256 on; where such a byte itself is in a name,
+    the name is no byte-level one, and it becomes what Latin-1 cannot encode.
+    """
+    plain = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(256) if byte not in plain]
-    return {chr(byte): byte for byte in plain} | {chr(256 + rank): byte for rank, byte in enumerate(others)}
+    return {256 + rank: byte for rank, byte in enumerate(others)} | dict.fromkeys(others, 0xFFFF)
 
 
 def _is_byte_level(config: Mapping[str, Any]) -> bool:
