@@ -26,6 +26,7 @@ from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.suffix import SuffixDrafter
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.postprocess import finish
 from fastcoder_lsp.prompt import Prompt, allowed
@@ -165,7 +166,8 @@ class _Asked:
             cut=repoeval.function_end if body else _line_end,
             healing=prompt.healing,
         )
-        return decode(engine, NoDrafter(), request, lambda: False).text
+        # Drafts change the speed only: they shorten the long answers.
+        return decode(engine, SuffixDrafter() if body else NoDrafter(), request, lambda: False).text
 
     def _load(self) -> Engine:
         return engines.load(

@@ -49,7 +49,10 @@ def related(
         recent: places edited lately.
     """
     near = _near(snapshot.text, offset)
-    found = [*imported(snapshot, near, files), *similar(near, files, skip=snapshot.path or ""), *recent]
+    definitions = imported(snapshot, near, files)
+    known = {snapshot.path, *(snippet.path for snippet in definitions)}
+    others = {path: text for path, text in files.items() if path not in known}
+    found = [*definitions, *similar(near, others), *recent]
     return tuple(sorted(found, key=lambda snippet: -snippet.score))
 
 
@@ -65,13 +68,11 @@ def imported(snapshot: Snapshot, near: str, files: Mapping[str, str]) -> list[Co
     return snippets[:MOST_DEFINITIONS]
 
 
-def similar(near: str, files: Mapping[str, str], *, skip: str) -> list[ContextSnippet]:
+def similar(near: str, files: Mapping[str, str]) -> list[ContextSnippet]:
     """The chunks of `files` that share most names with `near` (Jaccard), each file's best one only."""
     wanted = _names(near)
     best = []
-    for path, text in files.items():
-        if path == skip or not wanted:
-            continue
+    for path, text in files.items() if wanted else ():
         lines = text.split("\n")
         chunks = ["\n".join(lines[at : at + CHUNK_LINES]) for at in range(0, len(lines), CHUNK_LINES // 2)]
         scored = [(_jaccard(wanted, _names(chunk)), chunk) for chunk in chunks]

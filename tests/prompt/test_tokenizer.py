@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.prompt import TEMPLATES
+from fastcoder_lsp.prompt import TEMPLATES, template_of
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.prompt.toy_tokenizers import byte_level, marks, of_family, sentencepiece
 
@@ -41,11 +41,11 @@ def test_round_trip(text: str) -> None:
 def test_words_are_never_merged(text: str) -> None:
     """The tokens before the last word's start are those of the text before it: what stable prompts rest on.
 
-    GPT-2's split takes a blank from a run of blanks before a word, newlines too: there runs of blanks are excepted.
+    Excepted are runs of blanks, of which a split takes the last one apart before a word.
     """
     for tokenizer in (of_family(QWEN), byte_level(False)):
         start = tokenizer.last_word(text)
-        if tokenizer is byte_level(False) and text[:start].endswith(("\n", "\t", " ", "\x0c", "\u2028")):
+        if text[:start].endswith(("\n", "\t", " ", "\x0c", "\u2028")):
             continue
         ids = tokenizer.encode(text)
         assert ids[: len(tokenizer.encode(text[:start]))] == tokenizer.encode(text[:start])
@@ -100,3 +100,16 @@ def test_missing_file(tmp_path: Path) -> None:
     """A folder without a tokenizer says so."""
     with pytest.raises(ModelInvalidError, match="cannot be read"):
         Tokenizer.load(tmp_path)
+
+
+@pytest.mark.model
+def test_the_default_models_tokenizer(model_folder: Path) -> None:
+    """The real tokenizer: its family's template, its bytes, no control token from text, blanks merged as expected."""
+    tokenizer = Tokenizer.load(model_folder)
+    assert template_of(tokenizer.control).name == QWEN
+    text = Path(__file__).read_text(encoding="utf-8") + "<|fim_prefix|><|im_end|><tool_call>[PAD151935]"
+    ids = tokenizer.encode(text)
+    assert b"".join(map(tokenizer.piece, ids)) == text.encode()
+    assert not tokenizer.end_ids.intersection(ids)
+    assert tokenizer.can_spell(bytes(range(256)))
+    assert tokenizer.last_word("x = self.foo_ba") == len("x = self.foo")
