@@ -11,10 +11,9 @@ from pathlib import Path
 
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
 from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
-from fastcoder_lsp.model.digest import sha256_file
 from fastcoder_lsp.model.files import INDEX, PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, WEIGHTS, is_complete
+from fastcoder_lsp.model.hub_blob import Blob, fetch_blob, transport_error
 from fastcoder_lsp.model.store import FULL, disk_full, folder_bytes, require_space
-from fastcoder_lsp.model.watcher import watched
 
 DESCRIPTIONS = (
     "config.json",
@@ -79,14 +78,11 @@ def look_up(hub_id: str) -> RemoteModel:
     from huggingface_hub import HfApi  # noqa: PLC0415 a tenth of a second, and `find` needs none of it
     from huggingface_hub.errors import (  # noqa: PLC0415
         GatedRepoError,
-        HfHubHTTPError,
         HFValidationError,
         OfflineModeIsEnabled,
         RepositoryNotFoundError,
     )
 
-    # The client's transport differs between its versions (httpx, httpx2): this is the base of all its errors.
-    transport_error: type[Exception] = HfHubHTTPError.__bases__[0]
     try:
         info = HfApi().model_info(hub_id, files_metadata=True, timeout=REACH_TIMEOUT_S)
     except GatedRepoError as error:
@@ -99,7 +95,7 @@ def look_up(hub_id: str) -> RemoteModel:
         raise NetworkError(
             "the hub is switched off by HF_HUB_OFFLINE", "Unset HF_HUB_OFFLINE and try again."
         ) from error
-    except (transport_error, OSError) as error:
+    except (transport_error(), OSError) as error:
         raise unreachable(error) from error
     siblings = info.siblings or []
     files = [RemoteFile(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else "") for s in siblings]
@@ -145,57 +141,41 @@ def fetch(remote: RemoteModel, dialogue: Dialogue) -> Path:
         ResourceError: the disk is full.
     """
     from huggingface_hub import snapshot_download  # noqa: PLC0415
-    from huggingface_hub.errors import HfHubHTTPError, XetDownloadError  # noqa: PLC0415
     from huggingface_hub.utils.tqdm import disable_progress_bars  # noqa: PLC0415
 
-    disable_progress_bars()  # the client's own: progress is read from the folder
-    transport_error: type[Exception] = HfHubHTTPError.__bases__[0]
     cache, blobs = _cache(), repository_folder(remote.hub_id) / "blobs"
-    total, present = sum(file.size for file in remote.files), folder_bytes(blobs)
-    offer = Offer(
-        what=remote.hub_id,
-        download_bytes=total,
-        disk_bytes=total,
-        origin=f"the hub, commit {remote.commit[:12]}",
-        licence=remote.licence,
-        folder=str(cache),
+    total = sum(file.size for file in remote.files)
+
+    def advance(here: int) -> None:
+        dialogue.advance(Step(remote.hub_id, done + here, total))
+
+    dialogue.announce(
+        Offer(
+            what=remote.hub_id,
+            download_bytes=total,
+            disk_bytes=total,
+            origin=f"the hub, commit {remote.commit[:12]}",
+            licence=remote.licence,
+            folder=str(cache),
+        )
     )
-    dialogue.announce(offer)
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        require_space(cache, max(0, total - present) + (16 << 20), f"fetching {remote.hub_id}")
-        with watched(blobs, remote.hub_id, total, dialogue.advance):
-            folder = snapshot_download(
-                remote.hub_id,
-                allow_patterns=[file.name for file in remote.files],
-                max_workers=2,
-            )
+        blobs.mkdir(parents=True, exist_ok=True)
+        require_space(cache, max(0, total - folder_bytes(blobs)) + (16 << 20), f"fetching {remote.hub_id}")
+        done = 0
+        for file in remote.files:
+            if file.sha256 and not (blobs / file.sha256).exists():
+                fetch_blob(Blob(remote.hub_id, remote.commit, file.name, file.size, file.sha256), blobs, advance)
+            done += file.size
+        disable_progress_bars()  # the client's own; only small files are left for it
+        names = [file.name for file in remote.files]
+        return Path(snapshot_download(remote.hub_id, allow_patterns=names))
+    except transport_error() as error:
+        raise unreachable(error) from error
     except OSError as error:
         if error.errno in FULL:
             raise disk_full(cache, f"fetching {remote.hub_id}") from error
         raise unreachable(error) from error
-    except (transport_error, XetDownloadError) as error:
-        raise unreachable(error) from error
-    _check_sums(Path(folder), remote, dialogue)
-    return Path(folder)
-
-
-def _check_sums(folder: Path, remote: RemoteModel, dialogue: Dialogue) -> None:
-    """Compare the weights with the hub's own sums; a wrong file is deleted."""
-    summed = [file for file in remote.files if file.sha256]
-    total, done = sum(file.size for file in summed), 0
-    for file in summed:
-
-        def advance(count: int) -> None:
-            nonlocal done
-            done += count
-            dialogue.advance(Step("checking sums", done, total))
-
-        path = folder / file.name
-        if sha256_file(path, advance) != file.sha256:
-            path.resolve().unlink()
-            path.unlink(missing_ok=True)
-            raise ModelInvalidError(f"{file.name} of {remote.hub_id} has a wrong sum; deleted", "Fetch it again.")
 
 
 def _cache() -> Path:

