@@ -15,7 +15,6 @@ from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.part import text_digest
 from fastcoder_lsp.workspace.corpus_files import standard_library
 from fastcoder_lsp.workspace.live_index import LiveIndex
-from fastcoder_lsp.workspace.rules import ReadingRules
 
 EDITS, SAVES, LINES, FILES = 300, 100, 1_000, 300
 _PATIENCE_S = 10.0
@@ -32,7 +31,7 @@ def measure_live(encoder: Encoder, folder: Path) -> tuple[Percentiles, Percentil
     lines = long.split("\n")[:LINES]
     edited = root / "edited.py"
     edited.write_text("\n".join(lines), encoding="utf-8")
-    live = LiveIndex(ReadingRules((root,), resolve(())[0]), (root,), encoder, folder / "cache")
+    live = LiveIndex({root: resolve(())[0]}, encoder, folder / "cache")
     live.start()
     try:
         assert live.settle(600)

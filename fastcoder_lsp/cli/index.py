@@ -98,7 +98,6 @@ def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.index.store import Store
     from fastcoder_lsp.workspace.intake import Intake
     from fastcoder_lsp.workspace.live_index import store_folder
-    from fastcoder_lsp.workspace.rules import ReadingRules
 
     root, tokenizer = _folder(arguments), _tokenizer(arguments)
     place = store_folder(cache_folder(), root, tokenizer.identity)
@@ -107,12 +106,11 @@ def _build(arguments: argparse.Namespace) -> int:
         if not store.writable:
             raise FastcoderError(f"a server keeps the index of {root} up to date already", "There is nothing to do.")
         settings, _ = resolve(())
-        rules = ReadingRules((root,), settings)
-        intake = Intake(rules, {root: store})
+        intake = Intake({root: settings}, {root: store})
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
             task = bar.add_task("listing files", total=None)
-            paths = list(rules.files())
+            paths = list(intake.files())
             bar.update(task, description="indexing", total=len(paths))
             intake.remove_others(paths)
             encoder = ChunkedEncoder(tokenizer)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, text_digest
 from fastcoder_lsp.index.store import Store
@@ -38,28 +39,32 @@ class Intake:
     """Reads files into stores.
 
     Args:
-        rules: what may be read.
-        stores: the store of each workspace folder, by its resolved path.
+        folders: the settings of each workspace folder, by its resolved path.
+        stores: the store of each of them.
     """
 
-    def __init__(self, rules: ReadingRules, stores: Mapping[Path, Store]) -> None:
-        self._rules = rules
-        self._stores = stores
+    def __init__(self, folders: Mapping[Path, Settings], stores: Mapping[Path, Store]) -> None:
+        self._folders, self._stores = folders, stores
+        self._rules = {root: ReadingRules(tuple(folders), settings) for root, settings in folders.items()}
 
-    def store_of(self, key: str) -> Store | None:
-        """The store that a file belongs to: its innermost folder's."""
-        holding = [root for root in self._stores if Path(key).is_relative_to(root)]
-        return self._stores[max(holding, key=lambda root: len(root.parts))] if holding else None
+    def files(self) -> Iterator[Path]:
+        """Every file that may be read, folder by folder; those that git tracks first."""
+        for root, settings in self._folders.items():
+            for path in ReadingRules((root,), settings).files():
+                if self._root_of(str(resolved(path))) == root:
+                    yield path
 
     def overlay(self, path: Path, text: str, encoder: ChunkedEncoder) -> None:
         """The unsaved text of an open document; a file that does not exist yet may be one."""
         key = str(resolved(path))
-        store = self.store_of(key)
-        if store is None:
+        root = self._root_of(key)
+        if root is None:
             return
-        reason = self._rules.may_read(path)
+        store, rules = self._stores[root], self._rules[root]
+        reason = rules.may_read(path)
+        size = len(text.encode("utf-8", "surrogatepass"))
         longest = max(map(len, text.split("\n")))
-        if (reason is None or reason in _ABSENT) and not self._rules.size_reason(len(text.encode()), longest):
+        if (reason is None or reason in _ABSENT) and not rules.size_reason(size, longest):
             store.overlay(Document(FileRecord(key, text_digest(text)), encoder.encode(text)))
         else:
             store.drop_overlay(key)
@@ -76,10 +81,11 @@ class Intake:
         gone: dict[Store, list[str]] = {}
         for path in paths:
             key = str(resolved(path))
-            store = self.store_of(key)
-            if store is None:
+            root = self._root_of(key)
+            if root is None:
                 continue
-            found = self._read(path, store.record(key))
+            store = self._stores[root]
+            found = self._read(path, root, store.record(key))
             if found is None:
                 gone.setdefault(store, []).append(key)
             elif isinstance(found, _Text) and not store.keep_unsaved(found.record):
@@ -103,7 +109,7 @@ class Intake:
         Yields:
             Paths that something happened to while they were read: they are to be looked at again.
         """
-        known = {store: store.records() for store in self._stores.values()}
+        known = {root: store.records() for root, store in self._stores.items()}
         batch: dict[Store, list[_Text]] = {}
         gone: dict[Store, list[str]] = {}
         held = 0
@@ -111,10 +117,11 @@ class Intake:
             if should_stop():
                 return
             key = str(resolved(path))
-            store = self.store_of(key)
-            if store is None or not store.writable:
+            root = self._root_of(key)
+            if root is None or not self._stores[root].writable:
                 continue
-            found = self._read(path, known[store].get(key), checked=True)
+            store = self._stores[root]
+            found = self._read(path, root, known[root].get(key), checked=True)
             if found is None:
                 gone.setdefault(store, []).append(key)
             elif isinstance(found, _Text):
@@ -132,24 +139,29 @@ class Intake:
     def remove_below(self, folders: Iterable[Path]) -> None:
         """Folders of which something is gone: forget the files below them that are no longer there."""
         tops = [resolved(folder) for folder in folders]
-        for store in self._stores.values():
-            gone = [
-                key
-                for key in store.records()
-                if any(Path(key).is_relative_to(top) for top in tops) and self._rules.may_read(Path(key)) is not None
-            ]
-            store.remove(gone)
+        for root, store in self._stores.items():
+            below = [key for key in store.records() if any(Path(key).is_relative_to(top) for top in tops)]
+            store.remove([key for key in below if self._rules[root].may_read(Path(key)) is not None])
 
     def remove_others(self, paths: Iterable[Path]) -> None:
         """Forget every file that is none of these."""
         keys = {str(resolved(path)) for path in paths}
-        for store in self._stores.values():
+        for root, store in self._stores.items():
             # A file that appeared meanwhile may be stored already, and none of `paths`.
-            store.remove(
-                [key for key in store.records() if key not in keys and self._rules.may_read(Path(key)) is not None]
-            )
+            others = [key for key in store.records() if key not in keys or self._root_of(key) != root]
+            store.remove([key for key in others if self._misplaced(key, root)])
 
-    def _read(self, path: Path, known: FileRecord | None, *, checked: bool = False) -> "_Text | FileRecord | None":
+    def _misplaced(self, key: str, root: Path) -> bool:
+        return self._root_of(key) != root or self._rules[root].may_read(Path(key)) is not None
+
+    def _root_of(self, key: str) -> Path | None:
+        """The innermost folder that holds a file."""
+        holding = [root for root in self._stores if Path(key).is_relative_to(root)]
+        return max(holding, key=lambda root: len(root.parts), default=None)
+
+    def _read(
+        self, path: Path, root: Path, known: FileRecord | None, *, checked: bool = False
+    ) -> "_Text | FileRecord | None":
         """A file's text; `known` itself if it has not changed; None if it is not there or may not be read."""
         real = resolved(path)
         try:
@@ -157,8 +169,8 @@ class Intake:
         except OSError:
             return None
         if known is not None and (known.modified_ns, known.size) == (status.st_mtime_ns, status.st_size):
-            return known if checked or self._rules.may_read(path) is None else None
-        text = self._rules.read_text(path)
+            return known if checked or self._rules[root].may_read(path) is None else None
+        text = self._rules[root].read_text(path)
         if isinstance(text, Reason):
             return None
         text = text.replace("\r\n", "\n").replace("\r", "\n")

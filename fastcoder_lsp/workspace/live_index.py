@@ -11,17 +11,18 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.searcher import Snapshot
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.intake import Intake
-from fastcoder_lsp.workspace.rules import ReadingRules, resolved
+from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.watch import Watcher
 
 log = logging.getLogger(__name__)
@@ -61,8 +62,7 @@ class LiveIndex:
     """See the module's docstring.
 
     Args:
-        rules: what may be read in which folders.
-        roots: the workspace's folders.
+        folders: the workspace's folders with the settings that hold in each.
         encoder: the tokenizer.
         cache: the program's cache folder.
         report: told of progress, by any thread.
@@ -72,8 +72,7 @@ class LiveIndex:
 
     def __init__(
         self,
-        rules: ReadingRules,
-        roots: Sequence[Path],
+        folders: Mapping[Path, Settings],
         encoder: Encoder,
         cache: Path,
         report: Callable[[IndexProgress], None] = lambda _progress: None,
@@ -88,9 +87,9 @@ class LiveIndex:
         self._ready = threading.Condition()
         self._many: dict[Path, None] = {}
         self._rescan, self._stopping, self._looking, self._blind = True, False, False, False
-        self._wanted: tuple[ReadingRules, tuple[Path, ...]] | None = (rules, tuple(roots))
+        self._wanted: dict[Path, Settings] | None = dict(folders)
         self._stores: dict[Path, Store] = {}
-        self._rules, self._intake = rules, Intake(rules, {})
+        self._intake = Intake({}, {})
         self._threads = (
             threading.Thread(target=self._follow_edits, name="index", daemon=True),
             threading.Thread(target=self._look_after, name="index-background", daemon=True),
@@ -135,10 +134,10 @@ class LiveIndex:
         """Files on the disk that appeared, changed or went; and folders that appeared or went."""
         self._inbox.put(_Told(paths=tuple(paths), folders=tuple(folders)))
 
-    def change(self, rules: ReadingRules, roots: Sequence[Path]) -> None:
-        """Other folders, or other rules for them; what they no longer allow is removed."""
+    def change(self, folders: Mapping[Path, Settings]) -> None:
+        """Other folders, or other settings for them; what they no longer allow is removed."""
         with self._ready:
-            self._wanted = (rules, tuple(roots))
+            self._wanted = dict(folders)
             self._rescan = True
             self._ready.notify_all()
 
@@ -228,7 +227,7 @@ class LiveIndex:
                 self._rescan = False
             try:
                 if wanted is not None:
-                    self._open(*wanted)
+                    self._open(wanted)
                 taken = [store for store in self._stores.values() if store.take_over()]
                 overdue = self._blind and time.monotonic() - last_scan > _RESCAN_S
                 if rescan or overdue or taken:
@@ -241,34 +240,34 @@ class LiveIndex:
                 with self._ready:
                     self._ready.wait_for(lambda: self._stopping, _RETRY_S)
 
-    def _open(self, rules: ReadingRules, roots: Sequence[Path]) -> None:
+    def _open(self, folders: Mapping[Path, Settings]) -> None:
         """Open the stores of new folders, close those of folders that went."""
-        wanted = {resolved(root): root for root in roots}
-        for gone in set(self._stores) - set(wanted):
-            if self._watcher is not None:
-                self._watcher.unwatch(gone)
-            self._stores.pop(gone).close()
-        stores = dict(self._stores)
+        wanted = {resolved(root): settings for root, settings in folders.items()}
+        stores = {root: store for root, store in self._stores.items() if root in wanted}
         for root in wanted:
             if root not in stores:
-                folder = store_folder(self._cache, root, self._encoder.identity)
-                stores[root] = Store.open(folder, self._encoder.identity, str(root), self._notice)
+                place = store_folder(self._cache, root, self._encoder.identity)
+                stores[root] = Store.open(place, self._encoder.identity, str(root), self._notice)
             if self._watcher is not None and not self._watcher.watch(root):
                 self._blind = True
         with self._ready:
-            self._stores, self._intake = stores, Intake(rules, stores)
-            self._rules = rules
+            gone = {root: store for root, store in self._stores.items() if root not in wanted}
+            self._stores, self._intake = stores, Intake(wanted, stores)
             # Asked for something else meanwhile: that is done in the next round.
-            if self._wanted == (rules, tuple(roots)):
+            if self._wanted is folders:
                 self._wanted = None
             self._ready.notify_all()
+        for root, store in gone.items():
+            if self._watcher is not None:
+                self._watcher.unwatch(root)
+            store.close()
 
     def _scan(self, encoder: ChunkedEncoder) -> None:
         """Look at every file that may be read; only a process that may write does so."""
         if not any(store.writable for store in self._stores.values()):
             return
         self._report(IndexProgress(building=True))
-        paths = list(self._rules.files())
+        paths = list(self._intake.files())
         self._intake.remove_others(paths)
         self._take(paths, encoder)
         if not self._stopping:

@@ -5,6 +5,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,11 +18,11 @@ from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, Snapshot
 from fastcoder_lsp.workspace.live_index import LiveIndex
-from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.index import history
 from tests.index.toy_encoder import ToyEncoder
 
 SETTINGS, _ = resolve(())
+NO_PYTHON = replace(SETTINGS, languages_exclude=("python",))
 Open = Callable[..., LiveIndex]
 needs_replay = pytest.mark.skipif(
     data_folder() is None or not (data_folder() or Path()).joinpath("replay").is_dir(),
@@ -42,8 +43,7 @@ def open_index(tmp_path: Path) -> Iterator[Open]:
     opened: list[LiveIndex] = []
 
     def make(*roots: Path, watching: bool = False) -> LiveIndex:
-        rules = ReadingRules(roots, SETTINGS)
-        live = LiveIndex(rules, roots, ToyEncoder(), tmp_path / "cache", watching=watching)
+        live = LiveIndex(dict.fromkeys(roots, SETTINGS), ToyEncoder(), tmp_path / "cache", watching=watching)
         opened.append(live)
         live.start()
         assert live.settle(60)
@@ -249,15 +249,18 @@ def test_folders_come_move_and_go(root: Path, tmp_path: Path, open_index: Open) 
 
 
 def test_workspace_folders_come_and_go(root: Path, tmp_path: Path, open_index: Open) -> None:
-    """Each folder has its own store; a nested one takes what is below it."""
+    """Each folder has its own store and settings; a nested one takes what is below it."""
     other = tmp_path / "other"
-    write(root, {"a.py": "a = 1\n", "inner/b.py": "b = 1\n"})
+    write(root, {"a.py": "a = 1\n", "inner/b.py": "b = 1\n", "inner/d.js": "d = 1\n"})
     write(other, {"c.py": "c = 1\n"})
     live = open_index(root)
-    live.change(ReadingRules([root, other], SETTINGS), [root, other])
+    live.change({root: SETTINGS, other: SETTINGS, root / "inner": NO_PYTHON})
     assert live.settle(20)
-    assert set(held(live)) == {str(root / "a.py"), str(root / "inner/b.py"), str(other / "c.py")}
-    live.change(ReadingRules([other], SETTINGS), [other])
+    assert set(held(live)) == {str(root / "a.py"), str(root / "inner/d.js"), str(other / "c.py")}
+    live.change({root: SETTINGS})
+    assert live.settle(20)
+    assert set(held(live)) == {str(root / name) for name in ("a.py", "inner/b.py", "inner/d.js")}
+    live.change({other: SETTINGS})
     assert live.settle(20)
     assert set(held(live)) == {str(other / "c.py")}
 
