@@ -106,7 +106,9 @@ def _parse_number(value: object, spec: Spec) -> int:
 def _restricted(value: Any, current: Any, spec: Spec) -> object:
     """What a repository's value may change `current` to; raises `_RefusedError` where it may not set it at all."""
     if spec.scope is Scope.MACHINE:
-        raise _RefusedError("only the user may set this, not a repository: set it in your editor's own configuration")
+        raise _RefusedError(
+            "not taken from here, where a repository could have set it: use initializationOptions or options of serve"
+        )
     if spec.scope is Scope.WORKSPACE:
         return value
     if spec.kind is bool:

@@ -13,7 +13,7 @@ from functools import partial
 from fastcoder_lsp.completion.runtime import Runtime
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config import Problem, Settings
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.client import Client
@@ -68,6 +68,7 @@ class Session:
         self._rules: dict[str | None, ReadingRules] = {}
         self._dropping: dict[str, tuple[str, asyncio.TimerHandle]] = {}
         self._switched: bool | None = None
+        self._reported: set[Problem] = set()
         self._resolve()
         self._running = self.settings()
         self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
@@ -154,8 +155,10 @@ class Session:
     # ------------------------------------------------------------------------------------------------------------
 
     def _resolve(self) -> None:
-        for problem in self.configuration.resolve(self.folders):
-            self.reporter.notice(str(problem))
+        new = [problem for problem in self.configuration.resolve(self.folders) if problem not in self._reported]
+        if new:
+            self._reported.update(new)
+            self.reporter.notice("settings that were not taken:\n" + "\n".join(map(str, new)))
         settings = self.settings()
         configure_logging(settings.log_file, settings.log_level)
         roots = self.folders.paths()

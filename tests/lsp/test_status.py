@@ -137,7 +137,7 @@ async def test_statistics_are_complete() -> None:
         told = await stats(client)
         assert {"queue", "prompt", "prefill", "draft", "verify", "post", "total"} <= told["ms"].keys()
         assert all({"p50", "p95"} == spans.keys() for spans in told["ms"].values())
-        assert told["resident_bytes"] > 1_000_000
+        assert told["memory"]["resident_bytes"] > 1_000_000
         assert told["model"] == told["engine"] == "scripted"
         assert set(told["rates"]) == {"accepted", "typed_through", "prompt_cache"}
 

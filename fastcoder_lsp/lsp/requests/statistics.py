@@ -14,7 +14,7 @@ def statistics(session: Session, _params: object) -> dict[str, object]:
         "model": counts.pop("model"),
         "engine": counts.pop("engine"),
         "ms": counts.pop("ms"),
-        "resident_bytes": counts.pop("resident_bytes"),
+        "memory": {"resident_bytes": counts.pop("resident_bytes")},
         "suggestions": asdict(accepts),
         "requests": counts,
         "rates": {
