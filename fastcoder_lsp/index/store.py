@@ -27,6 +27,8 @@ from fastcoder_lsp.index.stored import LOCK_NAME, check_order, delete_unnamed, l
 
 log = logging.getLogger(__name__)
 
+MOST_SEGMENTS = 16
+"""Where there are more, as while a large repository is read for the first time, nobody waits for a quiet moment."""
 TAIL_PARTS = 6
 """Parts of one kind in memory; where there are more, all but the newest become one."""
 
@@ -196,6 +198,9 @@ class Store:
                 mapped = write_segment(part, new_segment_path(self.folder), self._identity)
                 self._add(mapped, Kind.SEGMENT)
                 self._write_manifest()
+                crowded = len(self._state.of(Kind.SEGMENT)) > MOST_SEGMENTS
+            if crowded:
+                self.merge()
 
     def seal(self) -> None:
         """Put what is saved but in memory only into a segment; does nothing where another process writes."""

@@ -52,7 +52,7 @@ def standard_library() -> Texts:
 
 def dependencies(roots: Sequence[Path], cap: int = DEPENDENCY_BYTES) -> Texts:
     """The code of what is installed in some workspace folders, smaller packages first, until `cap` bytes."""
-    packages = [package for root in roots for folder in _installed(root) for package in _packages(folder)]
+    packages = [package for root in roots for folder in installed(root) for package in _packages(folder)]
     sized = sorted((sum(path.stat().st_size for path in files), files) for files in map(_listed, packages))
     left = cap
     for size, files in sized:
@@ -62,18 +62,13 @@ def dependencies(roots: Sequence[Path], cap: int = DEPENDENCY_BYTES) -> Texts:
         yield from _read(files)
 
 
-def has_dependencies(roots: Sequence[Path]) -> bool:
-    """Whether anything is installed in some workspace folders."""
-    return any(True for root in roots for _ in _installed(root))
-
-
-def _installed(root: Path) -> Iterator[Path]:
-    """The folders that packages are installed in."""
+def installed(root: Path) -> list[Path]:
+    """The folders of a workspace folder that packages are installed in."""
+    found = [root / "node_modules"]
     for environment in (".venv", "venv"):
-        yield from sorted((root / environment).glob("lib*/python*/site-packages"))
-        yield from sorted((root / environment).glob("Lib/site-packages"))
-    if (root / "node_modules").is_dir():
-        yield root / "node_modules"
+        found += sorted((root / environment).glob("lib*/python*/site-packages"))
+        found += sorted((root / environment).glob("Lib/site-packages"))
+    return [folder for folder in found if folder.is_dir() and not folder.is_symlink()]
 
 
 def _packages(folder: Path) -> Iterator[Path]:

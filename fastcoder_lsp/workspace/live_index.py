@@ -211,7 +211,7 @@ class LiveIndex:
     # The second thread.
 
     def _look_after(self) -> None:
-        _lower_priority()
+        lower_priority()
         encoder = ChunkedEncoder(self._encoder)
         last_scan = time.monotonic()
         while True:
@@ -289,7 +289,7 @@ class LiveIndex:
                 pass
 
 
-def _lower_priority() -> None:
+def lower_priority() -> None:
     """Let the engine and the editor's requests go first, where a single thread's priority can be set."""
     if sys.platform == "linux":
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)

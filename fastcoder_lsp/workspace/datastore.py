@@ -1,0 +1,170 @@
+"""What drafters draft from: the workspace's live index (D_r) and the corpora of common code (D_c), as one thing.
+
+Owns when each of them begins, and which corpora are active: the standard library of the running Python, what is
+installed in the workspace, and every corpus that the user built. Begins only when a tokenizer is known (`start`); what
+is told before is not lost. Nobody who calls it ever waits for it.
+"""
+
+import hashlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.draft.store import Pinned
+from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.index.chunks import Encoder
+from fastcoder_lsp.index.corpus import Corpora
+from fastcoder_lsp.index.searcher import Searcher
+from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.workspace import corpus_files
+from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex, lower_priority
+from fastcoder_lsp.workspace.rules import resolved
+from fastcoder_lsp.workspace.uris import path_of
+
+log = logging.getLogger(__name__)
+
+STANDARD_LIBRARY = f"python-{sys.version_info.major}.{sys.version_info.minor}"
+_DEPENDENCIES = "installed-"
+_RETRY_S = 10.0
+
+
+class Datastore:
+    """See the module's docstring.
+
+    Args:
+        folders: the workspace's folders with their settings.
+        cache: the program's cache folder.
+        report: told of the live index's progress, by any thread.
+        notice: told what a person should know, by any thread.
+    """
+
+    def __init__(
+        self,
+        folders: Mapping[Path, Settings],
+        cache: Path,
+        report: Callable[[IndexProgress], None] = lambda _progress: None,
+        notice: Callable[[str], None] = log.warning,
+    ) -> None:
+        self._folders, self._cache, self._report, self._notice = dict(folders), cache, report, notice
+        self._lock = threading.Lock()
+        self._open_texts: dict[Path, str] = {}
+        self._live: LiveIndex | None = None
+        self._identity = ""
+        self._corpora: tuple[Store, ...] = ()
+        self._stopping = threading.Event()
+        self._builder: threading.Thread | None = None
+
+    def start(self, encoder: Encoder) -> None:
+        """Begin with a model's tokenizer, or go on with another one. Returns at once, unless it was another."""
+        with self._lock:
+            if self._identity == encoder.identity or self._stopping.is_set():
+                return
+            old, self._identity, self._corpora = self._live, encoder.identity, ()
+            self._live = LiveIndex(self._folders, encoder, self._cache, self._report, self._notice)
+            for path, text in self._open_texts.items():
+                self._live.document_changed(path, text)
+            self._live.start()
+            self._builder = threading.Thread(target=self._build, args=(encoder,), name="corpora", daemon=True)
+            self._builder.start()
+        if old is not None:
+            old.stop()
+
+    def stop(self) -> None:
+        """End all threads and close the stores."""
+        self._stopping.set()
+        with self._lock:
+            live, builder = self._live, self._builder
+            self._live = None
+        if live is not None:
+            live.stop()
+        if builder is not None:
+            builder.join()
+
+    def document_changed(self, path: Path, text: str) -> None:
+        """An open document's text; line ends are line feeds. Costs microseconds."""
+        self._open_texts[path] = text
+        if self._live is not None:
+            self._live.document_changed(path, text)
+
+    def document_closed(self, path: Path) -> None:
+        """A document was closed: the disk's text holds again."""
+        self._open_texts.pop(path, None)
+        if self._live is not None:
+            self._live.document_closed(path)
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        """Files on the disk that appeared, changed or went, as a client tells them."""
+        if self._live is not None:
+            self._live.files_changed(paths)
+
+    def change(self, folders: Mapping[Path, Settings]) -> None:
+        """Other folders, or other settings for them."""
+        with self._lock:
+            self._folders = dict(folders)
+            if self._live is not None:
+                self._live.change(folders)
+
+    def pin(self, document: str) -> Pinned:
+        """The present state, for a decode in the document with this URI, whose own text is searched first."""
+        live, corpora = self._live, self._corpora
+        snapshots = live.pin() if live is not None else ()
+        path = path_of(document)
+        common = [store.pin() for store in corpora]
+        return Pinned(
+            repository=Searcher(snapshots, str(resolved(path)) if path is not None else "") if snapshots else None,
+            corpus=Searcher(common) if common else None,
+            generation=tuple(snapshot.generation for snapshot in (*snapshots, *common)),
+        )
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until what was told can be found and the corpora are there; for tests and benchmarks."""
+        if self._builder is not None:
+            self._builder.join(timeout_s)
+        return self._live is not None and self._live.settle(timeout_s)
+
+    def _build(self, encoder: Encoder) -> None:
+        """Build what is missing, once for all times, and open all corpora of the tokenizer."""
+        lower_priority()
+        corpora = Corpora(self._cache)
+        try:
+            for name, sources, texts in self._wanted():
+                known = {
+                    info.sources for info in corpora.infos() if (info.name, info.identity) == (name, encoder.identity)
+                }
+                while sources not in known and not self._stopped(encoder):
+                    if corpora.build(name, sources, texts(), encoder, should_stop=lambda: self._stopped(encoder)):
+                        break
+                    # Another process is at it.
+                    self._stopping.wait(_RETRY_S)
+                    known = {info.sources for info in corpora.infos() if info.name == name}
+                self._open(corpora, encoder)
+            self._open(corpora, encoder)
+        except (OSError, FastcoderError) as error:
+            log.warning("common code could not be indexed: %s", error)
+
+    def _wanted(self) -> Iterator[tuple[str, tuple[str, ...], Callable[[], corpus_files.Texts]]]:
+        """Name, sources and texts of the corpora that are always there."""
+        yield STANDARD_LIBRARY, ("the standard library",), corpus_files.standard_library
+        for root, settings in self._folders.items():
+            installed = corpus_files.installed(root) if settings.index_dependencies else ()
+            if installed:
+                name = _DEPENDENCIES + hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16]
+                stamps = tuple(f"{folder} at {folder.stat().st_mtime_ns}" for folder in installed)
+                yield name, stamps, lambda root=root: corpus_files.dependencies([root])  # type: ignore[misc]
+
+    def _open(self, corpora: Corpora, encoder: Encoder) -> None:
+        """Open every corpus of the tokenizer; of installed code only this workspace's."""
+        own = {name for name, _, _ in self._wanted()}
+        names = [info.name for info in corpora.infos() if info.identity == encoder.identity]
+        wanted = [name for name in names if name in own or not name.startswith(_DEPENDENCIES)]
+        stores = tuple(corpora.open(name, encoder.identity) for name in wanted)
+        with self._lock:
+            if not self._stopped(encoder):
+                self._corpora = stores
+
+    def _stopped(self, encoder: Encoder) -> bool:
+        return self._stopping.is_set() or self._identity != encoder.identity

@@ -1,0 +1,151 @@
+"""Corpora, and the datastore that drafters pin: repository and common code as one thing."""
+
+import io
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.config import resolve
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.index.corpus import Corpora
+from fastcoder_lsp.index.searcher import Searcher
+from fastcoder_lsp.workspace import corpus_files
+from fastcoder_lsp.workspace.datastore import STANDARD_LIBRARY, Datastore
+from tests.index.toy_encoder import ToyEncoder
+
+SETTINGS, _ = resolve(())
+CODE = "def common(argument):\n    return argument + 41\n"
+
+
+def write(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A small standard library, so that no test indexes the real one."""
+    folder = tmp_path / "stdlib"
+    write(folder / "module.py", CODE)
+    write(folder / "test" / "test_module.py", "def test_common():\n    pass\n")
+    write(folder / "site-packages" / "package.py", "installed = 1\n")
+    monkeypatch.setattr("sysconfig.get_path", lambda _name: str(folder))
+    return folder
+
+
+@pytest.fixture
+def datastore(tmp_path: Path, library: Path) -> Iterator[Datastore]:
+    assert library.is_dir()
+    root = tmp_path / "project"
+    write(root / "a.py", "def repository(argument):\n    return argument - 1\n")
+    write(root / ".venv" / "lib" / "python3.11" / "site-packages" / "dep" / "code.py", "def dependency():\n    pass\n")
+    write(root / ".venv" / "lib" / "python3.11" / "site-packages" / "dep" / ".env", "SECRET = 1\n")
+    write(root / "node_modules" / "@scope" / "pack" / "index.js", "export function installed() {}\n")
+    store = Datastore({root: SETTINGS}, tmp_path / "cache")
+    yield store
+    store.stop()
+
+
+def ids(text: str) -> list[int]:
+    return ToyEncoder().encode(text)
+
+
+def test_drafters_pin_repository_and_common_code(datastore: Datastore, tmp_path: Path) -> None:
+    """What was told before the tokenizer was known is there; the edited document's own text comes first."""
+    edited = tmp_path / "project" / "b.py"
+    datastore.document_changed(edited, "def repository(argument):\n    return 0\n")
+    assert datastore.pin(edited.as_uri()).repository is None
+    datastore.start(ToyEncoder())
+    assert datastore.settle(60)
+    pinned = datastore.pin(edited.as_uri())
+    assert pinned.repository is not None
+    assert pinned.corpus is not None
+    hits = pinned.repository.search(ids("def repository(argument):\n"), 16, 8, 8)
+    assert hits.count == 2
+    assert pinned.repository.place(hits, 0).key == str(edited)
+    assert pinned.corpus.longest(ids("def common(argument)"), 16) == (6, 1)
+    for held in ("def dependency()", "export function installed()"):
+        assert pinned.corpus.longest(ids(held), 16) == (len(ids(held)), 1)
+    for absent in ("test_common", "SECRET"):
+        assert pinned.corpus.longest(ids(absent), 16)[0] == 0
+    datastore.document_closed(edited)
+    assert datastore.settle(60)
+    assert datastore.pin(edited.as_uri()).generation != pinned.generation
+    # What is pinned stays as it was.
+    assert pinned.repository.longest(ids("def repository(argument)"), 16) == (6, 2)
+
+
+def test_common_code_is_built_once(datastore: Datastore, tmp_path: Path) -> None:
+    """A second start finds the corpora of the first."""
+    datastore.start(ToyEncoder())
+    assert datastore.settle(60)
+    stored = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "corpora").rglob("*.seg")}
+    assert len(stored) == 2
+    datastore.stop()
+    again = Datastore({tmp_path / "project": SETTINGS}, tmp_path / "cache")
+    again.start(ToyEncoder())
+    assert again.settle(60)
+    again.stop()
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "corpora").rglob("*.seg")} == stored
+
+
+def test_corpus_of_folders_and_archives(tmp_path: Path) -> None:
+    """Code from a folder, a zip and a tar; no tests, no secrets, no prose, nothing that is no text."""
+    cache = tmp_path / "cache"
+    write(tmp_path / "src" / "one.py", CODE)
+    write(tmp_path / "src" / "tests" / "test_one.py", "unwanted = 1\n")
+    write(tmp_path / "src" / "notes.txt", "unwanted = 2\n")
+    write(tmp_path / "src" / "page.min.js", "unwanted = 3\n")
+    (tmp_path / "src" / "link.py").symlink_to(tmp_path / "src" / "one.py")
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as archive:
+        archive.writestr("two/two.py", "two = 2\r\n")
+        archive.writestr("two/bad.py", b"\xff\xfe\x00")
+        archive.writestr("two/.env", "unwanted = 4\n")
+    with tarfile.open(tmp_path / "three.tar.gz", "w:gz") as tar:
+        member = tarfile.TarInfo("./three/three.ts")
+        member.size = 10
+        tar.addfile(member, io.BytesIO(b"let x = 3\n"))
+    paths = [tmp_path / name for name in ("src", "two.zip", "three.tar.gz")]
+    corpora = Corpora(cache)
+    told: list[tuple[int, int]] = []
+    info = corpora.build("mine", ["src"], corpus_files.texts_of(paths), ToyEncoder(), lambda *sizes: told.append(sizes))
+    assert info is not None
+    assert corpora.infos() == [info]
+    assert (
+        told[-1] == (info.files, info.tokens) == (3, len(ids(CODE)) + len(ids("two = 2\n")) + len(ids("let x = 3\n")))
+    )
+    searcher = Searcher([corpora.open("mine", "toy").pin()])
+    hits = searcher.search(ids("two ="), 16, 4, 4)
+    assert searcher.place(hits, 0).key == f"{tmp_path / 'two.zip'}!two/two.py"
+    rebuilt = corpora.build("mine", ["less"], corpus_files.texts_of(paths[1:]), ToyEncoder())
+    assert rebuilt is not None
+    assert (rebuilt.files, corpora.infos()) == (2, [rebuilt])
+    corpora.remove("mine")
+    assert corpora.infos() == []
+    with pytest.raises(UsageError):
+        corpora.open("mine", "toy")
+
+
+@pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "x" * 81])
+def test_names_of_corpora_stay_in_their_folder(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        Corpora(tmp_path).build(name, [], iter(()), ToyEncoder())
+
+
+def test_a_stopped_build_is_no_corpus(tmp_path: Path) -> None:
+    corpora = Corpora(tmp_path)
+    assert corpora.build("half", [], iter([("a", CODE)]), ToyEncoder(), should_stop=lambda: True) is None
+    assert corpora.infos() == []
+    assert not corpora.has(STANDARD_LIBRARY, "toy")
+
+
+def test_dependencies_stay_below_their_cap(tmp_path: Path) -> None:
+    """Smaller packages first, whole ones only."""
+    installed = tmp_path / "node_modules"
+    for size in (100, 200, 400):
+        write(installed / f"pack{size}" / "index.js", "x" * (size - 1) + "\n")
+    assert sum(len(text) for _, text in corpus_files.dependencies([tmp_path], cap=350)) == 300
