@@ -9,6 +9,8 @@ import numpy.typing as npt
 
 from fastcoder_lsp.core import Sampler
 
+HEAD = 512
+"""Tokens that are sorted first where top-p asks for the best."""
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -45,12 +47,28 @@ def _nucleus(scaled: npt.NDArray[np.float64], sampler: Sampler) -> npt.NDArray[n
     top_k = min(sampler.top_k, count) if sampler.top_k > 0 else count
     if top_k == count and sampler.top_p >= 1.0:
         return np.arange(count, dtype=np.int64)
-    order = np.argsort(-scaled, kind="stable")[:top_k]
-    if sampler.top_p < 1.0:
-        weights = np.exp(scaled[order] - scaled[order[0]])
-        before = np.cumsum(weights) - weights
-        order = order[before < sampler.top_p * weights.sum()] if sampler.top_p > 0 else order[:1]
-    return np.sort(order).astype(np.int64)
+    if sampler.top_p >= 1.0:
+        return np.sort(best_first(scaled, top_k))
+    weights = np.exp(scaled - scaled.max())
+    # Nearly always a few hundred tokens hold the mass, so the vocabulary is not sorted whole.
+    taken = min(HEAD, top_k)
+    while True:
+        order = best_first(scaled, taken)
+        mass = weights.sum() if top_k == count else weights[best_first(scaled, top_k)].sum()
+        held = np.cumsum(weights[order])
+        if taken == top_k or held[-1] >= sampler.top_p * mass:
+            return np.sort(order[held - weights[order] < sampler.top_p * mass] if sampler.top_p > 0 else order[:1])
+        taken = top_k
+
+
+def best_first(values: npt.NDArray[np.floating], count: int) -> npt.NDArray[np.int64]:
+    """Indices of the `count` highest values, highest first, equal ones by index."""
+    if count < len(values):
+        edge = np.partition(values, len(values) - count)[len(values) - count]
+        near = np.flatnonzero(values >= edge)
+    else:
+        near = np.arange(len(values), dtype=np.int64)
+    return near[np.argsort(-values[near], kind="stable")[:count]].astype(np.int64)
 
 
 def gumbel(seed: int, position: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
@@ -78,7 +96,5 @@ def top_rows(logits_RV: npt.NDArray[np.float32], count: int) -> tuple[npt.NDArra
     count = min(count, logits_RV.shape[1])
     ids_RK = np.empty((len(logits_RV), count), dtype=np.int64)
     for row, logits_V in enumerate(logits_RV):
-        edge = np.partition(logits_V, len(logits_V) - count)[len(logits_V) - count]
-        near = np.flatnonzero(logits_V >= edge)
-        ids_RK[row] = near[np.argsort(-logits_V[near], kind="stable")[:count]]
+        ids_RK[row] = best_first(logits_V, count)
     return ids_RK, np.take_along_axis(logits_RV, ids_RK, axis=1)

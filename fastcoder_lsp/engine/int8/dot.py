@@ -20,7 +20,8 @@ class DotKind:
 
     `lanes`: sums in one register. `vectors`: groups of 16 columns that one tile works on, `rows`: its rows at most; so
     that sums and operands fill the registers and no more. `emit(builder, sums, w, x)`: sums + four products a lane; w
-    holds four bytes of a column in each lane, x the four bytes of a row.
+    holds four bytes of a column in each lane, x the four bytes of a row. `partial`: sums of a column that stand side by
+    side until the end.
     """
 
     name: str
@@ -28,6 +29,7 @@ class DotKind:
     vectors: int
     rows: int
     emit: Emit
+    partial: int = 1
 
 
 def _vnni(lanes: int) -> Emit:
@@ -54,10 +56,31 @@ def _plain(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> i
     return sums
 
 
+def _words(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> ir.Value:
+    """AVX2's products of 16-bit words, which cannot saturate on bytes: two sums of two products a column."""
+    words = ir.VectorType(ir.IntType(16), 32)
+    signed = builder.sext(builder.bitcast(w, ir.VectorType(ir.IntType(8), 32)), words)
+    unsigned = builder.zext(builder.bitcast(x, ir.VectorType(ir.IntType(8), 4)), ir.VectorType(ir.IntType(16), 4))
+    spread = builder.bitcast(broadcast(builder, builder.bitcast(unsigned, ir.IntType(64)), 4), _HALF)
+    name, eight = "llvm.x86.avx2.pmadd.wd", ir.VectorType(I32, 8)
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = ir.Function(builder.module, ir.FunctionType(eight, [_HALF, _HALF]), name)
+    halves = []
+    for at in (0, 16):
+        some = ir.Constant(ir.VectorType(I32, 16), list(range(at, at + 16)))
+        half = builder.shuffle_vector(signed, ir.Constant(words, ir.Undefined), some)
+        halves.append(builder.call(function, [half, spread]))
+    lanes = ir.Constant(ir.VectorType(I32, 16), list(range(16)))
+    return builder.add(sums, builder.shuffle_vector(*halves, lanes))
+
+
+_HALF = ir.VectorType(ir.IntType(16), 16)
 VNNI_512 = DotKind("vnni-512", 16, 3, 8, _vnni(16))
 VNNI_256 = DotKind("vnni-256", 8, 1, 4, _vnni(8))
+AVX2 = DotKind("avx2", 8, 1, 2, _words, partial=2)
 PLAIN = DotKind("plain", 16, 1, 4, _plain)
-KINDS = (VNNI_512, VNNI_256, PLAIN)
+KINDS = (VNNI_512, VNNI_256, AVX2, PLAIN)
 
 
 def kinds_here() -> tuple[DotKind, ...]:
@@ -65,4 +88,6 @@ def kinds_here() -> tuple[DotKind, ...]:
     features = binding.get_host_cpu_features()
     wide = features.get("avx512vnni", False)
     narrow = features.get("avxvnni", False) or (wide and features.get("avx512vl", False))
-    return tuple(kind for kind, here in zip(KINDS, (wide, narrow, True), strict=True) if here)
+    return tuple(
+        kind for kind, here in zip(KINDS, (wide, narrow, features.get("avx2", False), True), strict=True) if here
+    )

@@ -14,8 +14,7 @@ def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
     """The compiled phase; its output replaces what `out_MN` holds, or is added to it."""
     columns = kind.vectors * LANES
     most = kind.rows
-    tile1, tile2, tile4 = (product_tile(kind, rows, add=add) for rows in (1, 2, 4))
-    tile8 = product_tile(kind, 8, add=add) if most == 8 else tile4
+    tile1, tile2, tile4, tile8 = (product_tile(kind, min(rows, most), add=add) for rows in (1, 2, 4, 8))
 
     @compiled(f"{tag}_{add}")
     def multiply(
@@ -43,7 +42,7 @@ def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
                     left = count - row
                     if left == 1:
                         tile1(x, w, groups, sums + at, scales + at, biases + at, row_scales, out, stride)
-                    elif left == 2:
+                    elif left == 2 or most == 2:
                         tile2(x, w, groups, sums + at, scales + at, biases + at, row_scales, out, stride)
                     elif left <= 4 or most == 4:
                         tile4(x, w, groups, sums + at, scales + at, biases + at, row_scales, out, stride)

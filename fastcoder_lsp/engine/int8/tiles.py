@@ -91,7 +91,8 @@ def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
     between two of its rows. Output: (Σ x·w) · column scale · row scale + bias, onto what is there where `add`.
     """
     parts = LANES // kind.lanes
-    register = ir.VectorType(I32, kind.lanes)
+    register = ir.VectorType(I32, kind.lanes * kind.partial)
+    columns_of_register = ir.VectorType(I32, kind.lanes)
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
         x, w, groups, sums, scales, biases, row_scales, out, stride = arguments
@@ -102,7 +103,7 @@ def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
         for vector in range(kind.vectors):
             _prefetch(builder, w_here, 64 * vector + AHEAD)
         weights = [
-            load_at(builder, w_here, register, 4 * kind.lanes * part, align=4 * kind.lanes)
+            load_at(builder, w_here, columns_of_register, 4 * kind.lanes * part, align=4 * kind.lanes)
             for part in range(kind.vectors * parts)
         ]
         carried, new = iter(loop.carried), []
@@ -118,7 +119,7 @@ def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
             row_scale = broadcast(builder, load_at(builder, row_scales, F32, 4 * row))
             target = builder.add(out, builder.mul(stride, ir.Constant(I64, row)))
             for vector, (column_sums, column_scales, column_biases) in enumerate(columns):
-                total = _join(builder, [next(done) for _ in range(parts)])
+                total = _join(builder, [_fold(builder, next(done), kind) for _ in range(parts)])
                 value = builder.sitofp(builder.sub(total, column_sums), VECTOR)
                 value = builder.fmul(builder.fmul(value, column_scales), row_scale)
                 value = builder.fadd(value, column_biases)
@@ -212,6 +213,21 @@ def store_bytes(_typing: Any, _address: Any, _value: Any, _inverse: Any) -> Any:
         return context.get_dummy_value()
 
     return nt.void(nt.intp, Vector, nt.float32), generate
+
+
+def _fold(builder: ir.IRBuilder, sums: ir.Value, kind: DotKind) -> ir.Value:
+    """One sum a column, where two stood side by side."""
+    if kind.partial == 1:
+        return sums
+    even, odd = (
+        builder.shuffle_vector(
+            sums,
+            ir.Constant(sums.type, ir.Undefined),
+            ir.Constant(ir.VectorType(I32, kind.lanes), list(range(first, 2 * kind.lanes, 2))),
+        )
+        for first in (0, 1)
+    )
+    return builder.add(even, odd)
 
 
 def _join(builder: ir.IRBuilder, parts: list[ir.Value]) -> ir.Value:
