@@ -50,6 +50,8 @@ def _build(arguments: argparse.Namespace) -> int:
 
     from fastcoder_lsp import model
     from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.draft.corpus_tables import table_of
+    from fastcoder_lsp.draft.frozen_table import TableShape
     from fastcoder_lsp.index.corpus import Corpora
     from fastcoder_lsp.tokenizer import Tokenizer
     from fastcoder_lsp.workspace.corpus_files import texts_of
@@ -67,6 +69,12 @@ def _build(arguments: argparse.Namespace) -> int:
         info = Corpora(cache_folder()).build(name, [str(path) for path in paths], texts_of(paths), tokenizer, told)
     if info is None:
         raise FastcoderError(f"the corpus '{name}' is being built by another process", "Try again when it is done.")
+    store = Corpora(cache_folder()).open(name, tokenizer.identity)
+    try:
+        # Cacheback's table of the corpus's commonest n-grams, so that no server has to count them.
+        table_of([store.pin()], cache_folder(), tokenizer.identity, TableShape())
+    finally:
+        store.close()
     print(f"{info.name}: {info.files:,} files, {info.tokens:,} tokens, {info.bytes / 1e6:,.1f} MB")
     return 0
 
