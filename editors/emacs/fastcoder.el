@@ -17,8 +17,9 @@
 (defgroup fastcoder nil "Ghost text from a local code model." :group 'tools :prefix "fastcoder-")
 
 (defcustom fastcoder-command '("fastcoder-lsp" "serve")
-  "The program that Eglot starts, and its arguments."
-  :type '(repeat string))
+  "The program that Eglot starts, its arguments, and settings.
+Settings stand at the end: \"serve\" :initializationOptions (:enabled t)."
+  :type '(repeat sexp))
 
 (defface fastcoder-ghost '((t :inherit shadow :slant italic)) "Text that is only suggested.")
 
@@ -48,6 +49,8 @@
 (defvar-local fastcoder--replaces 0)
 (defvar-local fastcoder--command nil "What the server wants to be told when all of it is accepted.")
 (defvar-local fastcoder--tick 0 "State of the text that was last asked about.")
+(defvar fastcoder--count 0 "Requests so far.")
+(defvar-local fastcoder--asked 0 "Number of the latest request; 0 where its answer is not wanted any more.")
 
 (defvar fastcoder-ghost-map
   (let ((map (make-sparse-keymap)))
@@ -91,7 +94,8 @@
 (defun fastcoder--request (kind)
   "Ask for what belongs at point; KIND is 1 if the user asked, 2 while typing.
 Nothing is cancelled: an older request is answered at once when a newer comes."
-  (let ((server (eglot-current-server)) (buffer (current-buffer)) (tick (buffer-chars-modified-tick)) (here (point)))
+  (let ((server (eglot-current-server)) (buffer (current-buffer)) (here (point))
+        (number (setq fastcoder--asked (cl-incf fastcoder--count))))
     (when server
       (eglot--signal-textDocument/didChange)
       (jsonrpc-async-request
@@ -100,14 +104,14 @@ Nothing is cancelled: an older request is answered at once when a newer comes."
        :success-fn (lambda (answer)
                      (when (buffer-live-p buffer)
                        (with-current-buffer buffer
-                         (when (and (= tick (buffer-chars-modified-tick)) (= here (point)))
+                         (when (and (= number fastcoder--asked) (= here (point)))
                            (fastcoder--take answer)))))
-       :error-fn #'ignore
-       :timeout-fn #'ignore))))
+       :timeout nil                     ; the first answer waits for the model to be loaded
+       :error-fn #'ignore))))
 
 (defun fastcoder--take (answer)
   "Show the first item of ANSWER, if it can be shown at point."
-  (fastcoder-dismiss)
+  (fastcoder--erase)
   (let* ((items (if (vectorp answer) answer (plist-get answer :items)))
          (item (and (> (length items) 0) (elt items 0)))
          (insert (plist-get item :insertText))
@@ -123,7 +127,7 @@ Nothing is cancelled: an older request is answered at once when a newer comes."
 (defun fastcoder--show (text replaces command)
   "Show TEXT at point.
 Accepting it replaces REPLACES characters and tells the server by COMMAND."
-  (fastcoder-dismiss)
+  (fastcoder--erase)
   (let ((shown (propertize text 'face 'fastcoder-ghost)))
     (put-text-property 0 1 'cursor t shown)     ; the cursor stays before it
     (setq fastcoder--overlay (make-overlay (point) (point) nil t nil)
@@ -136,8 +140,13 @@ Accepting it replaces REPLACES characters and tells the server by COMMAND."
   (fastcoder--request 1))
 
 (defun fastcoder-dismiss ()
-  "Take the ghost text away."
+  "Take the ghost text away, and want no answer that is still to come."
   (interactive)
+  (setq fastcoder--asked 0)
+  (fastcoder--erase))
+
+(defun fastcoder--erase ()
+  "Show nothing."
   (when fastcoder--overlay
     (delete-overlay fastcoder--overlay)
     (setq fastcoder--overlay nil)))

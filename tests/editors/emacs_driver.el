@@ -6,7 +6,7 @@
 
 (require 'json)
 (require 'eglot)
-(setq eglot-sync-connect 30 eglot-autoshutdown t create-lockfiles nil make-backup-files nil
+(setq eglot-sync-connect 120 eglot-connect-timeout 120 eglot-autoshutdown t create-lockfiles nil make-backup-files nil
       python-indent-guess-indent-offset nil inhibit-message t)
 
 (defun driver-wait (holds what &optional seconds)

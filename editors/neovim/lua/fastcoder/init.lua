@@ -14,7 +14,7 @@ vim.api.nvim_set_hl(0, 'FastcoderGhost', { link = 'Comment', default = true })
 -- What is shown: { buffer, row, col, text, replaces, item, client }; row and col from 0, col in bytes. text stands at the
 -- cursor and would replace `replaces` bytes behind it. One user, one cursor: so one for all buffers.
 local shown = nil
--- The request that is open: { client, id }.
+-- The request that is open: { client, id }. An answer to any other comes too late.
 local open = nil
 
 local function erase()
@@ -84,7 +84,12 @@ local function ask(client, buffer, kind)
   local tick, row, col = vim.api.nvim_buf_get_changedtick(buffer), cursor()
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = kind }
+  local asked = { client = client }
   local sent, id = client:request(METHOD, params, function(err, result)
+    if open ~= asked then
+      return
+    end
+    open = nil
     local here, at = cursor()
     if
       err
@@ -96,14 +101,14 @@ local function ask(client, buffer, kind)
     then
       return
     end
-    open = nil
     erase()
     local item = result and (result.items or result)[1]
     if item then
       show(client, buffer, item)
     end
   end, buffer)
-  open = sent and { client = client, id = id } or nil
+  asked.id = id
+  open = sent and asked or nil
 end
 
 -- Typing the suggested letters keeps the rest in place until the server's own answer comes.
