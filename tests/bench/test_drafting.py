@@ -1,0 +1,185 @@
+"""The drafting benchmarks' own arithmetic: where a body ends, what a replay accepts, what a recording keeps."""
+
+import json
+import random
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastcoder_lsp.bench import repoeval
+from fastcoder_lsp.bench.draft import Replayed, drafter_names, not_alone
+from fastcoder_lsp.bench.heatmap import blank_share, draw, places, retrieved_share
+from fastcoder_lsp.bench.replay import replay
+from fastcoder_lsp.bench.traces import Recorder, Trace
+from fastcoder_lsp.core import Engine
+from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.registry import NEED_ROWS, PRESETS, make
+from tests.draft.toys import RepetitiveEngine
+
+PIECES = (b"x", b" y", b"\n", b"    ", b"\n\n", b"    z", b"(", b"\xc3\xa9")
+
+
+class ToyTokenizer:
+    """Eight tokens and an end."""
+
+    identity = "toy"
+    start_ids: tuple[int, ...] = ()
+    end_ids = frozenset({8})
+    vocabulary = 9
+
+    def encode(self, text: str) -> list[int]:
+        return [byte % 8 for byte in text.encode()]
+
+    def piece(self, token: int) -> bytes:
+        return PIECES[token] if token < len(PIECES) else b""
+
+    def starting_with(self, prefix: bytes) -> npt.NDArray[np.int64]:
+        return np.arange(9)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("    return 1\n", None),
+        ("    return 1\n\n\nd", "    return 1\n\n\n"),
+        ("    if x:\n        y\n    z\n  q", "    if x:\n        y\n    z\n"),
+        ("    x\n\n   ", None),
+        ("\n\n    x\n  \n    y", None),
+        ("x = 1\ny = 2\n", None),
+        ("        x\n    ", None),
+    ],
+)
+def test_a_body_ends_where_a_line_stands_further_left(text: str, kept: str | None) -> None:
+    """Blank lines and unfinished indentation decide nothing."""
+    end = repoeval.function_end(text)
+    assert (None if end is None else text[:end]) == kept
+
+
+@given(st.lists(st.sampled_from(["    ", "x", "\n", " ", "  y\n"]), max_size=30))
+def test_the_end_never_moves(pieces: list[str]) -> None:
+    """Once it is known, later text changes nothing."""
+    known = None
+    for size in range(len(pieces) + 1):
+        end = repoeval.function_end("".join(pieces[:size]))
+        assert known is None or end == known
+        known = end
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name not in NEED_ROWS])
+def test_a_replay_takes_the_steps_that_decoding_takes(name: str) -> None:
+    """Drafters that need no rows do in a replay exactly what they do with the model."""
+    chance, engine = random.Random(4), RepetitiveEngine()
+    for nodes in (2, 16, 64):
+        prompt = tuple(chance.randrange(40) for _ in range(30))
+        asked = DecodeRequest(
+            prompt,
+            60,
+            frozenset(),
+            lambda _: b"w",
+            lambda _: np.arange(40),
+            lambda _: None,
+            document="d",
+            nodes=nodes,
+        )
+        said = decode(engine, NoDrafter(), asked, lambda: False).tokens
+        trace = Trace(repoeval.Task("t", "r", "p", 0, 0), prompt, said)
+        steps = replay(make(name), trace, nodes, "d", 40)
+        decoded = decode(engine, make(name), asked, lambda: False)
+        assert sum(step.emitted for step in steps) == len(said)
+        assert len(steps) == decoded.steps
+        assert all(len(step.sources) == step.emitted - 1 or step is steps[-1] for step in steps)
+
+
+TASKS = repoeval.TaskSet(
+    (
+        repoeval.Task("a", "r", "p.py", 5, 9),
+        repoeval.Task("b", "r", "p.py", 12, 15),
+        repoeval.Task("c", "r", "q.py", 1, 2),
+    ),
+    {"r": {"p.py": "def f():\n  body\n", "q.py": "xyz"}},
+)
+
+
+def test_the_body_is_in_no_index_and_no_prompt() -> None:
+    """What is before it is the prompt; what an index may hold is the file without it."""
+    text = TASKS.files["r"]["p.py"]
+    task = TASKS.tasks[0]
+    assert TASKS.before(task) + TASKS.body(task) == text[: task.end]
+    assert TASKS.without_body(task) == text[:5] + "\n" + text[9:]
+
+
+def recorder(cache: Path, engine: Engine | None) -> Recorder:
+    def make_engine() -> Engine:
+        assert engine is not None, "everything is recorded already"
+        return engine
+
+    tokenizer = ToyTokenizer()
+    return Recorder(TASKS, tokenizer, make_engine, "model", cache)  # type: ignore[arg-type]
+
+
+def test_a_recording_is_made_once_and_resumed(tmp_path: Path) -> None:
+    """The paper's setting goes on where the product's ended; a second run needs no engine; a torn line is no loss."""
+    task = TASKS.tasks[0]
+    product = recorder(tmp_path, RepetitiveEngine(vocabulary=9)).trace(task, "product")
+    paper = recorder(tmp_path, RepetitiveEngine(vocabulary=9)).trace(task, "paper")
+    assert paper.tokens[: len(product.tokens)] == product.tokens
+    assert len(paper.tokens) == 512 or paper.tokens[-1] == 8
+    (file,) = (tmp_path / "bench").glob("traces-*.jsonl")
+    with file.open("a") as lines:
+        lines.write('{"key": "torn')
+    again = recorder(tmp_path, None)
+    assert again.trace(task, "product") == product
+    assert again.trace(task, "paper") == paper
+
+
+def test_figures_are_pooled_over_tasks() -> None:
+    """MAT is tokens over passes, of all tasks together; mean and median are over tasks."""
+    task = repoeval.Task("t", "r", "p", 0, 0)
+    loop = Trace(task, (1, 2), (3, 1, 2, 3, 1, 2, 3, 1, 2, 3))
+    odd = Trace(repoeval.Task("u", "r", "p", 0, 0), (1, 2), (5, 6))
+    drafter = make("lookup")
+    replayed = Replayed(drafter, {trace.task.id: replay(drafter, trace, 64, "", 40) for trace in (loop, odd)})
+    figures = replayed.figures()
+    assert figures["mat"] == pytest.approx(12 / (len(replayed.steps["t"]) + 2))
+    assert figures["mat_median"] == pytest.approx((10 / len(replayed.steps["t"]) + 1) / 2)
+    assert set(figures["draft_us"]) == {"p50", "p99"}
+    assert json.dumps(figures)
+
+
+def test_tasks_alone_in_their_file_have_no_warm_cache() -> None:
+    """Only a task with an earlier one in its file can differ."""
+    traces = [Trace(task, (1,), (1,)) for task in TASKS.tasks]
+    assert [task.id for task in not_alone(traces)] == ["b"]
+
+
+def test_names_with_parameters_are_told_apart() -> None:
+    """A comma parts drafters, and parameters too."""
+    names = drafter_names("lookup,fastcoder:merge=true,growth=2,rest")
+    assert names == ["lookup", "fastcoder:merge=true,growth=2", "rest"]
+
+
+def test_a_heat_map_counts_by_place_in_the_line(tmp_path: Path) -> None:
+    """Token index × line; accepted drafts are retrieved, whatever stands elsewhere is left blank."""
+    piece = ToyTokenizer().piece
+    assert places([0, 1, 2, 3, 0, 4, 0], piece) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (3, 0)]
+    trace = Trace(TASKS.tasks[0], (0, 1, 2), (0, 1, 2, 0, 1, 2, 0))
+    steps = {"a": replay(make("lookup"), trace, 64, "", 9)}
+    shares = retrieved_share([trace], steps, piece)
+    assert (shares[0, 0], shares[0, 1]) == (0.0, 1.0)
+    assert np.isnan(shares[5, 5])
+    blank = blank_share([trace], piece)
+    assert (blank[0, 0], blank[0, 2]) == (0.0, 1.0)
+    draw({"lookup": shares, "white <space>": blank}, tmp_path / "map.svg")
+    assert "white &lt;space&gt;" in (tmp_path / "map.svg").read_text()
+
+
+def test_tasks_are_spread_evenly() -> None:
+    """A limited run still sees all repositories."""
+    tasks = tuple(repoeval.Task(str(i), "r", "p", 0, 0) for i in range(10))
+    assert [task.id for task in repoeval.spread(tasks, 4)] == ["0", "2", "5", "7"]
+    assert repoeval.spread(tasks, None) == tasks
