@@ -27,29 +27,29 @@ async def assert_alive(client: RawClient) -> None:
     client.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
 
-@pytest.mark.parametrize(
-    "garbage",
-    [
-        b"\r\n",
-        b"\r\n\r\n\r\n",
-        b"hello\r\n\r\n",
-        b"Content-Length: nonsense\r\n\r\n",
-        b"Content-Length: -5\r\n\r\n",
-        b"Content-Length: 99999999999999999999\r\n\r\n",
-        b"Content-Length: 999999999999\r\n\r\n",
-        b"Content-Length\r\n\r\n",
-        b"Content-Type: application/json\r\n\r\n",
-        b"\x00\xff\xfe\n\n",
-        b"x" * 100_000 + b"\n",
-        b'{"jsonrpc":"2.0","id":1,"method":"fastcoder/stats"}\n',
-    ],
+BROKEN_HEADERS = (
+    b"\r\n",
+    b"\r\n\r\n\r\n",
+    b"hello\r\n\r\n",
+    b"Content-Length: nonsense\r\n\r\n",
+    b"Content-Length: -5\r\n\r\n",
+    b"Content-Length: 99999999999999999999\r\n\r\n",
+    b"Content-Length: 999999999999\r\n\r\n",
+    b"Content-Length\r\n\r\n",
+    b"Content-Type: application/json\r\n\r\n",
+    b"\x00\xff\xfe\n\n",
+    b"x" * 100_000 + b"\n",
+    b'{"jsonrpc":"2.0","id":1,"method":"fastcoder/stats"}\n',
 )
-async def test_broken_headers_are_skipped(garbage: bytes) -> None:
+
+
+async def test_broken_headers_are_skipped() -> None:
     """Reading goes on at the next good header."""
     async with running() as client:
         await client.initialize()
-        client.send_bytes(garbage)
-        await assert_alive(client)
+        for garbage in BROKEN_HEADERS:
+            client.send_bytes(garbage)
+            await assert_alive(client)
 
 
 async def test_headers_in_other_spellings_are_read() -> None:
@@ -70,54 +70,55 @@ async def test_headers_in_other_spellings_are_read() -> None:
             assert "result" in await client.answer(f"header {number}")
 
 
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        (b"{", -32700),
-        (b"", -32700),
-        (b"\xff\xfe", -32700),
-        (b"[" * 100_000, -32700),
-        (b"9" * 10_000, -32700),
-        (b"[]", -32600),
-        (b'[{"jsonrpc":"2.0","id":1,"method":"shutdown"}]', -32600),
-        (b"null", -32600),
-        (b"5", -32600),
-        (b"{}", -32600),
-        (b'{"jsonrpc":"1.0","method":"initialized"}', -32600),
-        (b'{"jsonrpc":"2.0","id":null,"method":"fastcoder/stats"}', -32600),
-        (b'{"jsonrpc":"2.0","id":{},"method":"fastcoder/stats"}', -32600),
-        (b'{"jsonrpc":"2.0","id":true,"method":"fastcoder/stats"}', -32600),
-        (b'{"jsonrpc":"2.0","method":5}', -32600),
-    ],
+NO_MESSAGES = (
+    (b"{", -32700),
+    (b"", -32700),
+    (b"\xff\xfe", -32700),
+    (b"[" * 100_000, -32700),
+    (b"9" * 10_000, -32700),
+    (b"[]", -32600),
+    (b'[{"jsonrpc":"2.0","id":1,"method":"shutdown"}]', -32600),
+    (b"null", -32600),
+    (b"5", -32600),
+    (b"{}", -32600),
+    (b'{"jsonrpc":"1.0","method":"initialized"}', -32600),
+    (b'{"jsonrpc":"2.0","id":null,"method":"fastcoder/stats"}', -32600),
+    (b'{"jsonrpc":"2.0","id":{},"method":"fastcoder/stats"}', -32600),
+    (b'{"jsonrpc":"2.0","id":true,"method":"fastcoder/stats"}', -32600),
+    (b'{"jsonrpc":"2.0","method":5}', -32600),
 )
-async def test_what_is_no_message_is_refused_without_an_id(body: bytes, code: int) -> None:
+
+
+async def test_what_is_no_message_is_refused_without_an_id() -> None:
     """A parse error, or an invalid request, with id null, as JSON-RPC has it."""
     async with running() as client:
         await client.initialize()
-        client.send_bytes(b"Content-Length: %d\r\n\r\n" % len(body) + body)
-        assert (await client.answer(None))["error"]["code"] == code
+        for body, code in NO_MESSAGES:
+            client.send_bytes(b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            assert (await client.answer(None))["error"]["code"] == code, body[:80]
+            del client.answers[None]
         await assert_alive(client)
 
 
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("textDocument/inlineCompletion", None),
-        ("textDocument/inlineCompletion", []),
-        ("textDocument/inlineCompletion", {"textDocument": {"uri": 5}}),
-        ("textDocument/inlineCompletion", {"textDocument": {"uri": "a"}, "position": {"line": "x", "character": {}}}),
-        ("textDocument/completion", {"position": None}),
-        ("workspace/executeCommand", {"command": []}),
-        ("workspace/executeCommand", {"command": "rm"}),
-        ("fastcoder/debug/text", {"uri": ["a"]}),
-        ("fastcoder/debug/text", "a"),
-    ],
+WRONG_PARAMS: tuple[tuple[str, Any], ...] = (
+    ("textDocument/inlineCompletion", None),
+    ("textDocument/inlineCompletion", []),
+    ("textDocument/inlineCompletion", {"textDocument": {"uri": 5}}),
+    ("textDocument/inlineCompletion", {"textDocument": {"uri": "a"}, "position": {"line": "x", "character": {}}}),
+    ("textDocument/completion", {"position": None}),
+    ("workspace/executeCommand", {"command": []}),
+    ("workspace/executeCommand", {"command": "rm"}),
+    ("fastcoder/debug/text", {"uri": ["a"]}),
+    ("fastcoder/debug/text", "a"),
 )
-async def test_wrong_params_are_an_error_with_the_requests_id(method: str, params: Any) -> None:
+
+
+async def test_wrong_params_are_an_error_with_the_requests_id() -> None:
     """InvalidParams, once, and nothing else happens."""
     async with running() as client:
         await client.initialize()
-        assert (await client.answer(client.ask(method, params)))["error"]["code"] == -32602
+        for method, params in WRONG_PARAMS:
+            assert (await client.answer(client.ask(method, params)))["error"]["code"] == -32602, (method, params)
         await assert_alive(client)
 
 
@@ -143,12 +144,13 @@ async def test_an_id_that_is_open_is_not_taken_twice() -> None:
         assert [answer["error"]["code"] for answer in client.answers["twice"]] == [-32600, -32800]
 
 
-@pytest.mark.parametrize("params", [None, {}, {"id": None}, {"id": "never"}, {"id": 10**30}, {"id": []}, [], "x"])
-async def test_odd_cancels_do_nothing(params: Any) -> None:
+async def test_odd_cancels_do_nothing() -> None:
     """A cancel of something unknown, or malformed, is dropped."""
+    odd: tuple[Any, ...] = (None, {}, {"id": None}, {"id": "never"}, {"id": 10**30}, {"id": []}, [], "x")
     async with running() as client:
         await client.initialize()
-        client.notify("$/cancelRequest", params)
+        for params in odd:
+            client.notify("$/cancelRequest", params)
         await assert_alive(client)
 
 
