@@ -9,11 +9,16 @@ import os
 from collections.abc import Generator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from fastcoder_lsp import model
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.model import ModelFiles
+
+# How long an example takes says more of the machine than of the code.
+hypothesis.settings.register_profile("fastcoder", deadline=None)
+hypothesis.settings.load_profile("fastcoder")
 
 LONG_REASON = "long: only with --long"
 EDITOR_TESTS = "tests/editors/"

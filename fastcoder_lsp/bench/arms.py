@@ -14,11 +14,11 @@ from fastcoder_lsp.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """`lines_above`: so many lines were typed since the anchor was set; `context_tokens`: for other files' snippets."""
+    """`lines_above`: so many stand after the middle mark, None: as in the product; `context_tokens`: for snippets."""
 
     name: str
     anchored: bool
-    lines_above: int = 0
+    lines_above: int | None = None
     context_tokens: int = 0
 
 
@@ -27,6 +27,7 @@ ARMS = {
     for arm in (
         Arm("plain", anchored=False),
         Arm("anchored", anchored=True),
+        Arm("anchored+0", anchored=True, lines_above=0),
         Arm("anchored+3", anchored=True, lines_above=3),
         Arm("anchored+8", anchored=True, lines_above=8),
         Arm("context", anchored=True, context_tokens=400),
@@ -47,12 +48,9 @@ class Question:
 
 def prompt_of(arm: Arm, tokenizer: Tokenizer, question: Question) -> Prompt:
     """The prompt that the product would ask `question` with, were its settings the arm's."""
-    builder = PromptBuilder(tokenizer, PromptOptions(anchored=arm.anchored, context_tokens=arm.context_tokens))
+    lines = PromptOptions().lines_above if arm.lines_above is None else arm.lines_above
+    options = PromptOptions(anchored=arm.anchored, lines_above=lines, context_tokens=arm.context_tokens)
     before, after = question.before, question.after
     now = Snapshot("bench", question.path, "python", 1, before + after)
     context = related(now, len(before), question.files) if arm.context_tokens and question.files else ()
-    if arm.lines_above:
-        lines = before.split("\n")
-        earlier = "\n".join([*lines[: max(0, len(lines) - 1 - arm.lines_above)], ""]) if len(lines) > 1 else ""
-        builder.build(Snapshot("bench", question.path, "python", 0, earlier + after), len(earlier), context)
-    return builder.build(now, len(before), context)
+    return PromptBuilder(tokenizer, options).build(now, len(before), context)

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 CLOSERS = frozenset(")]}>\"'`;,")
 """What editors put right of the cursor by themselves."""
-_OVERLONG = 400
-"""Characters of the cursor's line from which on the anchor stands inside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +70,18 @@ def closers(after: str) -> int:
     return len(line) if all(char in CLOSERS or char.isspace() for char in line) else 0
 
 
-def place(text: str, offset: int) -> int:
-    """Where the next anchor goes: the start of the cursor's line, or a blank inside one that is overlong."""
+def place(text: str, offset: int, lines_above: int, longest: int) -> int:
+    """Where the next anchor goes: the start of the cursor's line, or of one up to `lines_above` over it.
+
+    At most `longest` characters before the cursor: inside a line that is longer, at a blank where there is one.
+    """
     start = text.rfind("\n", 0, offset) + 1
-    if offset - start <= _OVERLONG:
+    if offset - start <= longest:
+        for _ in range(lines_above):
+            above = text.rfind("\n", 0, max(start - 1, 0)) + 1
+            if offset - above > longest:
+                break
+            start = above
         return start
-    blank = text.rfind(" ", start, offset - _OVERLONG // 4)
-    return blank if blank > start else offset - _OVERLONG // 4
+    blank = text.rfind(" ", start, offset - longest // 4)
+    return blank if blank > start else offset - longest // 4
