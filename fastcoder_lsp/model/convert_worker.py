@@ -17,7 +17,7 @@ from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceErro
 from fastcoder_lsp.model.store import require_space, size_text
 
 DAMAGED_HINT = "The file is damaged or cut short: fetch it again."
-OVERHEAD_BYTES = 700 << 20
+OVERHEAD_BYTES = 1200 << 20
 """What the libraries and the tokenizer take beside the weights."""
 
 
