@@ -73,11 +73,12 @@ def closers(after: str) -> int:
 def place(text: str, offset: int, lines_above: int, longest: int) -> int:
     """Where the next anchor goes: the start of the cursor's line, or of one up to `lines_above` over it.
 
-    At most `longest` characters before the cursor: inside a line that is longer, at a blank where there is one.
+    At most half of the lines above are left out of the prefix, and at most `longest` characters before the cursor:
+    inside a line that is longer the anchor stands at a blank where there is one.
     """
     start = text.rfind("\n", 0, offset) + 1
     if offset - start <= longest:
-        for _ in range(lines_above):
+        for _ in range(min(lines_above, text.count("\n", 0, start) // 2)):
             above = text.rfind("\n", 0, max(start - 1, 0)) + 1
             if offset - above > longest:
                 break

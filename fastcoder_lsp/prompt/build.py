@@ -95,7 +95,7 @@ class PromptBuilder:
     ) -> Anchor:
         """A new anchor at the cursor; the last one's window start and context stay where they can."""
         options, tokenizer = self.options, self._tokenizer
-        at = anchors.place(text, offset, options.lines_above, 2 * options.typed_tokens)
+        at = anchors.place(text, offset, min(options.lines_above, options.typed_lines // 3), 2 * options.typed_tokens)
         if not options.anchored or not self.template.middle:
             at = max(heal_start(tokenizer, text[:offset]), 0)
         start = self._kept_start(last, text, at)

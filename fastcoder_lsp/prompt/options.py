@@ -20,13 +20,13 @@ class PromptOptions:
     """
 
     limit: int = 1400
-    prefix_share: float = 0.66
+    prefix_share: float = 0.56
     refill_share: float = 0.75
     suffix_share: float = 0.20
     context_tokens: int = 0
-    lines_above: int = 0
-    typed_lines: int = 12
-    typed_tokens: int = 160
+    lines_above: int = 8
+    typed_lines: int = 24
+    typed_tokens: int = 320
     anchored: bool = True
     documents: int = 32
 

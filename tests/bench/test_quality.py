@@ -93,7 +93,7 @@ def test_known_edit_similarity() -> None:
 
 def test_arms_ask_what_they_say() -> None:
     """Plain: all before the cursor stands before the suffix. Anchored: the typed lines stand after the middle mark."""
-    question = Question("q", "a = 1\nb = 2\nc = 3\nd = 4\ne = fo", "\nz = 9\n")
+    question = Question("q", "a = 0\n" * 4 + "b = 2\nc = 3\nd = 4\ne = fo", "\nz = 9\n")
     tokenizer = of_family("Qwen2.5-Coder")
     typed = {name: prompt_of(ARMS[name], tokenizer, question).typed for name in ("plain", "anchored+0", "anchored+3")}
     assert typed == {"plain": "", "anchored+0": "e =", "anchored+3": "b = 2\nc = 3\nd = 4\ne ="}

@@ -187,6 +187,15 @@ def test_edits_of_the_suffix_are_seen() -> None:
     assert first != second
 
 
+def test_lines_above_the_cursor_stand_after_the_middle_mark() -> None:
+    """A new anchor leaves the few lines above the cursor's with it, at most half of what there is."""
+    builder = PromptBuilder(QWEN, PromptOptions(lines_above=3))
+    parts = told(QWEN, builder.template, build(builder, "a\n" * 10 + f"b{CURSOR}\n"))
+    assert (parts.prefix, parts.middle) == ("a\n" * 7, "a\n" * 3)
+    parts = told(QWEN, builder.template, build(builder, f"a\na\nb{CURSOR}\nc\n"))
+    assert (parts.prefix, parts.middle) == ("a\n", "a\n")
+
+
 def test_the_anchor_moves_in_big_steps() -> None:
     """Of many typed lines only a few keystrokes move the anchor, and the typed part stays short."""
     builder = PromptBuilder(QWEN, PromptOptions(typed_lines=5))
@@ -203,7 +212,7 @@ def test_the_anchor_moves_in_big_steps() -> None:
 
 def test_settling_moves_the_anchor() -> None:
     """When idle, what was typed goes into the prefix, and the next keystroke finds it there."""
-    builder = PromptBuilder(QWEN)
+    builder = PromptBuilder(QWEN, PromptOptions(lines_above=0))
     build(builder, f"a = 1\n{CURSOR}\nz = 1\n")
     assert build(builder, f"a = 1\nb = 2\nc{CURSOR}\nz = 1\n").typed == "b = 2\n"
     settled = builder.settle(snapshot("a = 1\nb = 2\nc\nz = 1\n"), len("a = 1\nb = 2\nc"))
@@ -230,7 +239,8 @@ def test_cells_above_are_part_of_a_notebooks_text() -> None:
     """A notebook's cells before this one stand before its text."""
     builder = PromptBuilder(QWEN)
     cell = Snapshot("cell:2", None, "python", 0, "y = x", ("import os\n", "x = 1"))
-    assert told(QWEN, builder.template, builder.build(cell, 5)).prefix == "import os\n\nx = 1\n\n"
+    parts = told(QWEN, builder.template, builder.build(cell, 5))
+    assert parts.prefix + parts.middle == "import os\n\nx = 1\n\ny ="
 
 
 SNIPPETS = (
