@@ -24,6 +24,35 @@ from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.observe import percentile
 
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    # The FastCoder paper's table: REST with D_c; + D_r; + skip token and missing table; + CACHE.
+    "ablation": (
+        "fastcoder-paper:repository=false,skip=false,missing=false,cache=false",
+        "fastcoder-paper:skip=false,missing=false,cache=false",
+        "fastcoder-paper:cache=false",
+        "fastcoder-paper",
+    ),
+    "sweep-fastcoder": (
+        "fastcoder-paper",
+        *(f"fastcoder-paper:cache_minimum={l}" for l in (1, 10, 25, 100, 200)),
+        *(f"fastcoder-paper:skip_probability={p}" for p in (0.0, 0.25, 0.75, 1.0)),
+        *(f"fastcoder-paper:repository_weight={weight}" for weight in (0.25, 4.0, 16.0)),
+        *(f"fastcoder-paper:n_max={n}" for n in (2, 4, 8, 32)),
+        *(f"fastcoder-paper:max_hits={hits}" for hits in (16, 256)),
+        "fastcoder-paper:skip_reading=next",
+    ),
+    "sweep-cacheback": (
+        "cacheback",
+        *(f"cacheback:leader_length={length}" for length in (2, 3)),
+        *(f"cacheback:follower_length={length}" for length in (1, 2, 4, 6)),
+        *(f"cacheback:follower_capacity={capacity}" for capacity in (8, 32, 512)),
+        *(f"cacheback:continuation_reserve={reserve}" for reserve in (0, 32, 64)),
+        "cacheback-dynamic",
+        "cacheback-frozen",
+    ),
+}
+"""Names that stand for several drafters: the paper's ablation, and parameters swept one at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
@@ -142,10 +171,15 @@ def not_alone(traces: Sequence[Trace]) -> list[repoeval.Task]:
 
 
 def drafter_names(text: str) -> list[str]:
-    """Drafters by `,`; a part that holds no name but `key=value` belongs to the drafter before it."""
+    """Drafters by `,`; a part that holds no name but `key=value` belongs to the drafter before it.
+
+    A name of `GROUPS` stands for the drafters in it.
+    """
     names: list[str] = []
     for part in text.split(","):
-        if names and "=" in part and ":" not in part:
+        if part in GROUPS:
+            names += GROUPS[part]
+        elif names and "=" in part and ":" not in part:
             names[-1] += f",{part}"
         else:
             names.append(part)

@@ -73,7 +73,11 @@ def _add_setting(parser: argparse.ArgumentParser, drafters: str, nodes: int) -> 
     )
     parser.add_argument("--cache", choices=("cold", "warm"), default="cold", help="what caches hold at a task's start")
     parser.add_argument(
-        "--drafters", default=drafters, metavar="NAMES", help=f"with parameters after a colon; default: {drafters}"
+        "--drafters",
+        default=drafters,
+        metavar="NAMES",
+        help="names, with parameters after a colon, or a group: `ablation`, `sweep-fastcoder`, `sweep-cacheback`; "
+        f"default: {drafters}",
     )
 
 

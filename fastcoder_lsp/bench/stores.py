@@ -37,7 +37,7 @@ class BenchStores:
         self._repositories: dict[str, Part] = {}
         self._corpus: Part | None = None
         self._corpus_searcher: Searcher | None = None
-        self._frozen: dict[tuple[int, int], FrozenTable] = {}
+        self._frozen: dict[TableShape, FrozenTable] = {}
         self._pinned: tuple[str, Pinned] = ("", Pinned())
 
     def pin(self, task: Task) -> Pinned:
@@ -46,11 +46,10 @@ class BenchStores:
             self._pinned = task.id, Pinned(self._repository(task), self._common(), (hash(task.id),))
         return self._pinned[1]
 
-    def frozen(self, leader_length: int, follower_length: int) -> FrozenTable:
+    def frozen(self, shape: TableShape) -> FrozenTable:
         """Cacheback's frozen table of D_c."""
-        shape = leader_length, follower_length
         if shape not in self._frozen:
-            self._frozen[shape] = build(self._corpus_part().tokens_N, TableShape(*shape))
+            self._frozen[shape] = build(self._corpus_part().tokens_N, shape)
         return self._frozen[shape]
 
     def corpus_tokens(self) -> int:

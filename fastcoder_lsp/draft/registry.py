@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from fastcoder_lsp.core import DraftContext, Drafter
 from fastcoder_lsp.draft.cacheback import CachebackDrafter, CachebackParameters
 from fastcoder_lsp.draft.fastcoder import PRODUCT, FastcoderDrafter, FastcoderParameters
-from fastcoder_lsp.draft.frozen_table import FrozenTable
+from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
 from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters
 from fastcoder_lsp.draft.lookahead import LookaheadDrafter, LookaheadParameters
 from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters
@@ -28,7 +28,7 @@ def _no_piece(token: int) -> bytes:  # noqa: ARG001 the interface
     return b""
 
 
-def _no_table(leader_length: int, follower_length: int) -> FrozenTable | None:  # noqa: ARG001 the interface
+def _no_table(shape: TableShape) -> FrozenTable | None:  # noqa: ARG001 the interface
     return None
 
 
@@ -38,7 +38,7 @@ class DrafterParts:
 
     pin: Pin = nothing
     piece: Callable[[int], bytes] = _no_piece
-    frozen: Callable[[int, int], FrozenTable | None] = _no_table
+    frozen: Callable[[TableShape], FrozenTable | None] = _no_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,10 @@ def _fastcoder(parameters: FastcoderParameters, parts: DrafterParts) -> Drafter:
 
 
 def _cacheback(parameters: CachebackParameters, parts: DrafterParts) -> Drafter:
-    table = parts.frozen(parameters.leader_length, parameters.follower_length) if parameters.frozen else None
-    return CachebackDrafter(parameters, table)
+    shape = TableShape(
+        parameters.leader_length, parameters.follower_length, parameters.leader_capacity, parameters.follower_capacity
+    )
+    return CachebackDrafter(parameters, parts.frozen(shape) if parameters.frozen else None)
 
 
 PRESETS: Mapping[str, Preset] = {

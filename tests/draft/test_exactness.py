@@ -32,8 +32,8 @@ def parts(seed: int = 0, vocabulary: int = VOCABULARY) -> DrafterParts:
     stores = pinned([*files, list(said)], files[:1])
     corpus = np.array([*files[0], -1, *said, -1], np.int32)
 
-    def frozen(leader_length: int, follower_length: int) -> FrozenTable:
-        return build(corpus, TableShape(leader_length, follower_length))
+    def frozen(shape: TableShape) -> FrozenTable:
+        return build(corpus, shape)
 
     return DrafterParts(lambda _: stores, lambda token: LINES[token % VOCABULARY], frozen)
 
