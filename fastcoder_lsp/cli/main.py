@@ -5,6 +5,7 @@ disk; 130 interrupted.
 """
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 
@@ -31,6 +32,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal without some letter gets a mark, not a traceback
     arguments = parser().parse_args(argv)
     try:
         code: int = arguments.run(arguments)

@@ -64,7 +64,8 @@ def load_runtime(settings: Settings, progress: Progress) -> Runtime:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
     """
     cache = cache_folder()
-    files = models.find(settings.model, cache)
+    cpu = settings.engine.startswith("cpu-")
+    files = models.prepare(settings.model, cache, progress, gpu_bytes=0 if cpu else None)
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder)
     engine = engines.load(
