@@ -33,7 +33,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Play; 0 when it went well."""
     from fastcoder_lsp.cli.play.places import sample_place, user_place
+    from fastcoder_lsp.model import find
 
+    find(arguments.model or "auto")  # the server would say the same, but not before the screen is drawn
     place = sample_place() if arguments.file is None else user_place(arguments.file)
     options = {name: value for name in ("model", "engine") if (value := getattr(arguments, name)) is not None}
     if arguments.script or not (sys.stdin.isatty() and sys.stdout.isatty()):

@@ -20,6 +20,9 @@ KEYS = (
     ("^Q", "quit"),
 )
 LOADING_CELLS = 10
+SHORT_NAME = 18
+ENOUGH_ANSWERS = 3
+"""A median of fewer says nothing."""
 
 
 def tabs(session: Session) -> StyleAndTextTuples:
@@ -47,11 +50,13 @@ def status_line(session: Session, width: int) -> StyleAndTextTuples:
     """The server's state on the left, the last answer on the right; the less important parts give way."""
     sign, state = SIGNS[session.status.state], _state(session.status)
     engine = [part for part in (session.work.model.rpartition("/")[2], session.work.engine) if part]
+    short = [f"{name[:SHORT_NAME]}…" if len(name) > SHORT_NAME else name for name in engine[:1]]
     answer = _answer(session)
     for left, right in (
         (engine, answer),
         (engine[:1], answer),
-        (engine[:1], answer[:3]),
+        (short, answer),
+        (short, answer[:3]),
         ([], answer[:3]),
         ([], answer[:1]),
         ([], []),
@@ -88,11 +93,13 @@ def _state(status: Status) -> str:
 
 def _answer(session: Session) -> list[str]:
     """Time, tokens and steps of the last answer, and the median time."""
-    if not session.answers:
+    last = session.last
+    if last is None:
         return []
-    last = session.answers[-1]
     work = [f"{last.tokens} tokens", f"{last.steps} steps"] if last.steps else []
     parts = [_ms(last.ms), *work] if last.shown else [_ms(last.ms), "nothing to suggest"]
+    if len(session.answers) < ENOUGH_ANSWERS:
+        return parts
     return [*parts, f"median {_ms(percentile([answer.ms for answer in session.answers], 0.5))}"]
 
 

@@ -4,6 +4,7 @@ Owns the application and the buffers. Typing never waits for the server: keys ch
 server in tasks of its own, and the screen is drawn again when an answer comes.
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 
 from prompt_toolkit.application import Application
@@ -20,6 +21,7 @@ from fastcoder_lsp.cli.play.ghost import Ghost
 from fastcoder_lsp.cli.play.keys import key_bindings
 from fastcoder_lsp.cli.play.pane import GhostControl, editor_window
 from fastcoder_lsp.cli.play.places import Place
+from fastcoder_lsp.cli.play.rpc import ServerGoneError
 from fastcoder_lsp.cli.play.session import OpenFile, Session
 
 ESCAPE_WAIT_S = 0.05
@@ -41,12 +43,19 @@ class Screen:
 
     async def run(self, command: Sequence[str], options: dict[str, object]) -> None:
         """Play until the user quits."""
+        starting = asyncio.create_task(self._start(list(command), options))
         try:
-            await self.session.start(list(command), self._place.root, options)
-            self.session.ask(invoked=False)
             await self._application.run_async()
         finally:
+            starting.cancel()
             await self.session.stop()
+
+    async def _start(self, command: list[str], options: dict[str, object]) -> None:
+        try:
+            await self.session.start(command, self._place.root, options)
+            self.session.ask(invoked=False)
+        except ServerGoneError as gone:
+            self.session.fail(gone)
 
     def show(self, file: OpenFile) -> None:
         """Bring another file into view, and ask what belongs at its cursor."""

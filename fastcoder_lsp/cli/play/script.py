@@ -119,7 +119,8 @@ def _show_loading(status: Status) -> None:
 
 def _cost(session: Session) -> str:
     """The last answer's time and work, in words."""
-    answer = session.answers[-1]
+    answer = session.last
+    assert answer is not None
     work = f" · {answer.tokens} tokens · {answer.steps} steps" if answer.steps else " · no step of the model"
     return f"{answer.ms:.{0 if answer.ms >= 10 else 1}f} ms{work if session.work.model else ''}"
 

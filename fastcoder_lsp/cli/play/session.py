@@ -65,18 +65,30 @@ class Session:
         self.status = Status("starting")
         self.work = Work()
         self.notice = ""
+        self.last: Answer | None = None
         self.answers: deque[Answer] = deque(maxlen=200)
-        self.gone: ServerGoneError | None = None
+        self._serving = False
         self._on_change = on_change
-        self._client = Client(self._take_status, self._take_notice, self._take_end)
+        self._client = Client(self._take_status, self._take_notice, self.fail)
         self._asking: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
 
     async def start(self, command: list[str], root: Path, options: dict[str, object]) -> None:
-        """Start the server and open the files in it."""
+        """Start the server and open the files in it, as they are by then: one may type before it has started.
+
+        Raises:
+            ServerGoneError: it could not be started, or ended at once.
+        """
         await self._client.start(command, root, options)
+        self._serving = True
         for file in self.files:
             self._client.open(file.uri, file.language, file.version, file.text)
+
+    def fail(self, gone: ServerGoneError) -> None:
+        """The server is not there (any more); the text can still be edited."""
+        self._serving, self.ghost = False, None
+        self.status = Status("error", message=gone.message, hint=gone.hint)
+        self._on_change()
 
     async def stop(self) -> None:
         """End the server; waits until it is gone."""
@@ -97,7 +109,7 @@ class Session:
         inserted = text[was_at:cursor]
         typed = inserted and before[:was_at] + inserted + before[was_at:] == text
         self.ghost = self.ghost.after_typing(inserted) if self.ghost is not None and typed else None
-        if self.gone is None:
+        if self._serving:
             self._client.change(file.uri, file.version, before, text)
             self.ask(invoked=False)
 
@@ -117,7 +129,7 @@ class Session:
         """Ask for ghost text at the cursor; a request that is still open is cancelled."""
         if self._asking is not None:
             self._asking.cancel()
-        if self.gone is None:
+        if self._serving:
             self._asking = asyncio.create_task(self._ask(invoked=invoked))
 
     async def answered(self) -> None:
@@ -144,6 +156,7 @@ class Session:
 
     async def _ask(self, *, invoked: bool) -> None:
         file, version, started = self.current, self.current.version, time.perf_counter()
+        loading = self.status.state in ("starting", "loading")
         try:
             suggestion = await self._client.suggest(file.uri, file.text, file.cursor, invoked=invoked)
             ms = (time.perf_counter() - started) * 1e3
@@ -159,7 +172,9 @@ class Session:
             return
         else:
             shown, work = self.ghost is not None, self.work
-            self.answers.append(Answer(ms, shown, work.tokens - before.tokens, work.steps - before.steps))
+            self.last = Answer(ms, shown, work.tokens - before.tokens, work.steps - before.steps)
+            if not loading:
+                self.answers.append(self.last)
         self._on_change()
 
     async def _tell_accepted(self, ghost: Ghost) -> None:
@@ -174,9 +189,4 @@ class Session:
 
     def _take_notice(self, message: str) -> None:
         self.notice = message
-        self._on_change()
-
-    def _take_end(self, gone: ServerGoneError) -> None:
-        self.gone, self.ghost = gone, None
-        self.status = Status("error", message=gone.message, hint=gone.hint)
         self._on_change()

@@ -1,0 +1,162 @@
+"""`fastcoder-lsp play` as a whole, over a pipe and on a screen, with the real server and a small real model."""
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.cli.play.places import sample_place, user_place
+from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.model import ModelFiles
+
+ROOT = Path(__file__).parents[3]
+PLAY = [sys.executable, "-m", "fastcoder_lsp.cli.main", "play"]
+ANSWER_S = 120.0
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A cache folder with the machine's models and engines in it, and with a sample workspace of the test's own."""
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    for folder in cache_folder().glob("*"):
+        if folder.name != "play":
+            (cache / folder.name).symlink_to(folder)
+    return os.environ | {"FASTCODER_CACHE": str(cache), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+
+
+def play(environment: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*PLAY, *arguments]
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=250, check=False
+    )
+
+
+def test_scripted_session(environment: dict[str, str], llama_model: ModelFiles) -> None:
+    """Over a pipe the sample is played by itself: ghost text is marked, typed into, accepted, and timed."""
+    done = play(environment, "--model", str(llama_model.folder))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "expenses/reports.py:31" in done.stdout
+    assert "web/src/chart.ts" in done.stdout
+    assert "«" in done.stdout
+    assert "the rest is kept" in done.stdout
+    assert "accepted: " in done.stdout
+    assert " ms · " in done.stdout
+    assert " tokens · " in done.stdout
+
+
+def test_a_file_of_the_users_is_not_changed(
+    environment: dict[str, str], llama_model: ModelFiles, tmp_path: Path
+) -> None:
+    """`play FILE` types into a copy in memory."""
+    file = tmp_path / "mine.py"
+    text = "def area(width: float, height: float) -> float:\n    return width * height\n\n\nprint(area(2.0, 3.0))\n"
+    file.write_text(text)
+    done = play(environment, str(file), "--model", str(llama_model.folder))
+    assert "mine.py:" in done.stdout, done.stderr
+    assert file.read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--model", "./no/such/folder"], "no/such/folder"),
+        (["no-such-file.py"], "no-such-file.py"),
+        (["--model", "wheels:nothing"], "wheels:nothing"),
+    ],
+)
+def test_a_failing_start_says_why(environment: dict[str, str], arguments: list[str], said: str) -> None:
+    """A clear line on stderr and an exit code that is not 0."""
+    done = play(environment, *arguments)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_sample_is_restored(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever happened to the copy, the next start has the sample as it is shipped, with the cursor at a gap."""
+    monkeypatch.setenv("FASTCODER_CACHE", environment["FASTCODER_CACHE"])
+    place = sample_place()
+    damaged = place.files[0].path
+    original = damaged.read_text()
+    damaged.write_text("")
+    again = sample_place().files[0]
+    assert again.text == damaged.read_text() == original
+    assert again.text[: again.cursor].endswith('"""\n')
+
+
+@pytest.mark.parametrize("text", ["", "\n", "x = 1\r\nfoo(x, y, z)\r\n", "short\nlines\nonly\n"])
+def test_any_file_can_be_played(tmp_path: Path, text: str) -> None:
+    """The scripted session finds its places in files of any kind."""
+    file = tmp_path / "any.py"
+    file.write_bytes(text.encode())
+    place = user_place(file)
+    assert all(step.after in place.files[0].text for step in place.steps)
+    assert place.steps
+    assert "\r" not in place.files[0].text
+
+
+class Terminal:
+    """`play` in a real terminal of 80 by 24, by tmux."""
+
+    def __init__(self, tmux: str, command: list[str], environment: dict[str, str]) -> None:
+        self._tmux = [tmux, "-L", f"fastcoder-{uuid.uuid4().hex}", "-f", "/dev/null"]
+        line = f"exec {shlex.join(command)}"
+        size = ["-x", "80", "-y", "24"]
+        subprocess.run([*self._tmux, "new-session", "-d", *size, line], env=environment, check=True)
+
+    def type(self, *keys: str) -> None:
+        subprocess.run([*self._tmux, "send-keys", *keys], check=True)
+
+    def screen(self) -> str:
+        done = subprocess.run([*self._tmux, "capture-pane", "-p"], capture_output=True, text=True, check=False)
+        return done.stdout
+
+    def wait(self, holds: Callable[[str], bool], what: str) -> str:
+        end = time.monotonic() + ANSWER_S
+        while not holds(screen := self.screen()):
+            assert time.monotonic() < end, f"not in time: {what}\n{screen}"
+            time.sleep(0.05)
+        return screen
+
+    def close(self) -> None:
+        subprocess.run([*self._tmux, "kill-server"], capture_output=True, check=False)
+
+
+@pytest.fixture
+def terminal(environment: dict[str, str], llama_model: ModelFiles) -> Iterator[Terminal]:
+    """The editor of `play`, started."""
+    tmux = shutil.which("tmux")
+    if tmux is None:
+        pytest.skip("tmux absent: there is no terminal to play in")
+    command = [*PLAY, "--model", str(llama_model.folder)]
+    opened = Terminal(tmux, command, environment | {"TERM": "xterm-256color", "LC_ALL": "C.UTF-8"})
+    yield opened
+    opened.close()
+
+
+def test_on_a_screen(terminal: Terminal) -> None:
+    """Ghost text appears by itself, typing goes on, Tab accepts, Escape dismisses, Ctrl-N shows the next file."""
+    ghost_line = "   · "
+    terminal.wait(lambda screen: "ready" in screen and " ms" in screen, "the first answer")
+    terminal.type("-l", "    totals: dict[date, Decimal] = de")
+    screen = terminal.wait(lambda screen: "= de" in screen and ghost_line in screen, "ghost text")
+    below = [line for line in screen.split("\n") if line.startswith(ghost_line)]
+    terminal.type("Tab")
+    screen = terminal.wait(lambda screen: below[0].strip(" ·") in screen and ghost_line not in screen, "Tab accepts")
+    assert "reports.py•" in screen
+    terminal.type("Enter")
+    terminal.type("-l", "for day in ")
+    terminal.wait(lambda screen: "for day in " in screen, "typing goes on")
+    terminal.type("Escape")
+    terminal.type("C-n")
+    terminal.wait(lambda screen: "totalByCategory" in screen, "the next file")
+    terminal.type("C-q")
+    terminal.wait(lambda screen: not screen.strip(), "it ends")
