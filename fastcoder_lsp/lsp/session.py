@@ -7,13 +7,15 @@ event loop's thread; the service's worker reaches it only through `call_soon_thr
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastcoder_lsp.completion.runtime import Runtime
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.config import Problem, Settings
+from fastcoder_lsp.config import Problem, Settings, cache_folder
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.client import Client
@@ -28,11 +30,16 @@ from fastcoder_lsp.workspace.folders import Folder, Folders
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.uris import path_of
 
+if TYPE_CHECKING:
+    from fastcoder_lsp.workspace.datastore import Datastore
+
 logger = logging.getLogger(__name__)
 
 Load = Callable[[Settings, Progress], Runtime]
 SHUTDOWN_S = 1.0
 """What the worker gets to stop in order; an editor kills a server that takes longer than two seconds."""
+DRAFTING_FROM_STORE = frozenset(("rest", "fastcoder", "fastcoder-paper"))
+"""Drafters that read the datastore; for the others it is not kept."""
 RENAME_GRACE_S = 1.0
 """A document that is closed and opened again under another name within this time, with the same text, was renamed."""
 
@@ -68,11 +75,15 @@ class Session:
         self._rules: dict[str | None, ReadingRules] = {}
         self._dropping: dict[str, tuple[str, asyncio.TimerHandle]] = {}
         self._switched: bool | None = None
+        self._closed = False
         self._reported: set[Problem] = set()
         self._resolve()
         self._running = self.settings()
+        self._datastore: Datastore | None = None
         self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
-        self.service = CompletionService(partial(load, self._running), self._on_status, enabled=self._running.enabled)
+        self.service = CompletionService(
+            partial(self._load_all, self._running), self._on_status, enabled=self._running.enabled
+        )
 
     def settings(self, folder: Folder | None = None) -> Settings:
         """The settings that hold in a folder; without one, the session's."""
@@ -97,11 +108,13 @@ class Session:
         self._resolve()
         settings = self.settings()
         if _runtime_part(settings) != _runtime_part(self._running):
-            self.service.reload(partial(self._load, settings))
+            self.service.reload(partial(self._load_all, settings))
         if settings.enabled != self._running.enabled:
             self._switched = None
             self.service.set_enabled(settings.enabled)
         self._running = settings
+        if self._datastore is not None:
+            self._datastore.change(self._folder_settings())
         self.registrar.offer_popup(wanted=self.wants_popup())
 
     def toggle(self) -> bool:
@@ -117,18 +130,22 @@ class Session:
     def reload(self) -> None:
         """Read settings files anew and load the model again at the next request."""
         self.refresh()
-        self.service.reload(partial(self._load, self._running))
+        self.service.reload(partial(self._load_all, self._running))
 
     def close(self) -> None:
         """The session ends; the service may take a moment to stop."""
+        self._closed = True
         for _, timer in self._dropping.values():
             timer.cancel()
-        self.service.shutdown(wait_s=SHUTDOWN_S)
+        self.service.shutdown(wait_s=SHUTDOWN_S / 2)
+        if self._datastore is not None:
+            self._datastore.stop(wait_s=SHUTDOWN_S / 2)
 
     # Documents that come and go -----------------------------------------------------------------------------------
 
     def document_opened(self, uri: str, text: str) -> None:
         """If a document with this text has just been closed, it was renamed: what is kept for it goes along."""
+        self.document_changed(uri)
         same_text = (old for old, (old_text, _) in self._dropping.items() if old_text == text)
         old = uri if uri in self._dropping else next(same_text, None)
         if old is not None:
@@ -136,9 +153,24 @@ class Session:
             if old != uri:
                 self.service.document_renamed(old, uri)
 
+    def document_changed(self, uri: str) -> None:
+        """The datastore follows what is typed; a notebook's cells are no files."""
+        document = self.documents.get(uri)
+        path = path_of(uri) if uri.startswith("file:") else None
+        if self._datastore is not None and document is not None and path is not None:
+            self._datastore.document_changed(path, document.clean_text)
+
+    def files_changed(self, uris: Iterable[str]) -> None:
+        """Files on the disk that the client has seen change."""
+        if self._datastore is not None:
+            self._datastore.files_changed([path for uri in uris if (path := path_of(uri)) is not None])
+
     def document_closed(self, uri: str, text: str) -> None:
         """Drop what is kept for it, unless it turns out to be renamed."""
         self.accepts.closed(uri)
+        path = path_of(uri) if uri.startswith("file:") else None
+        if self._datastore is not None and path is not None:
+            self._datastore.document_closed(path)
         self._dropping[uri] = (text, self._loop.call_later(RENAME_GRACE_S, self._drop, uri))
 
     def document_renamed(self, old: str, new: str) -> None:
@@ -164,6 +196,37 @@ class Session:
         roots = self.folders.paths()
         self._rules = {folder.uri: ReadingRules(roots, self.settings(folder)) for folder in self.folders}
         self._rules[None] = ReadingRules(roots, settings)
+
+    def _folder_settings(self) -> dict[Path, Settings]:
+        return {folder.path: self.settings(folder) for folder in self.folders}
+
+    def _load_all(self, settings: Settings, progress: Progress) -> Runtime:
+        """In the service's worker: the model, and with its tokenizer the datastore, if anybody drafts from it."""
+        runtime = self._load(settings, progress)
+        if settings.index_enabled and settings.drafter in DRAFTING_FROM_STORE:
+            # Late, because it brings a compiler along.
+            from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415
+
+            store = self._datastore or Datastore(self._folder_settings(), cache_folder(), notice=self._on_notice)
+            store.start(runtime.tokenizer)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody to draft for
+                self._loop.call_soon_threadsafe(self._open_datastore, store)
+        return runtime
+
+    def _open_datastore(self, store: "Datastore") -> None:
+        """From now on the datastore is told of everything; what was open before is told now."""
+        if self._closed:
+            store.stop(wait_s=0)
+        elif self._datastore is None:
+            self._datastore = store
+            store.change(self._folder_settings())
+            for document in self.documents:
+                self.document_changed(document.uri)
+
+    def _on_notice(self, text: str) -> None:
+        """From any thread."""
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody to tell
+            self._loop.call_soon_threadsafe(self.reporter.notice, text)
 
     def _on_status(self, status: Status) -> None:
         """From any thread."""

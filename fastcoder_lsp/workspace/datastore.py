@@ -10,6 +10,7 @@ import logging
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -73,16 +74,19 @@ class Datastore:
         if old is not None:
             old.stop()
 
-    def stop(self) -> None:
-        """End all threads and close the stores."""
+    def stop(self, wait_s: float = 60.0) -> None:
+        """End all threads and close the stores; what has not ended after `wait_s` ends with the process, unharmed."""
         self._stopping.set()
         with self._lock:
             live, builder = self._live, self._builder
             self._live = None
+        threads = [builder] if builder is not None else []
         if live is not None:
-            live.stop()
-        if builder is not None:
-            builder.join()
+            threads.append(threading.Thread(target=live.stop, name="index-end", daemon=True))
+            threads[-1].start()
+        end = time.monotonic() + wait_s
+        for thread in threads:
+            thread.join(max(0.0, end - time.monotonic()))
 
     def document_changed(self, path: Path, text: str) -> None:
         """An open document's text; line ends are line feeds. Costs microseconds."""
@@ -104,6 +108,8 @@ class Datastore:
     def change(self, folders: Mapping[Path, Settings]) -> None:
         """Other folders, or other settings for them."""
         with self._lock:
+            if folders == self._folders:
+                return
             self._folders = dict(folders)
             if self._live is not None:
                 self._live.change(folders)

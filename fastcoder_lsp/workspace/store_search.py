@@ -1,16 +1,14 @@
-"""Finding a text in a store, for people: first as drafters find it, then letter by letter.
+"""Finding a text in a store, for people: where it stands, letter by letter, and how much of it drafters match.
 
-Owns the way from a token place to a line of a file. A text that does not begin and end where tokens do is found by
-reading every live file; drafters never do that.
+Owns reading the live files' texts back from their tokens. Drafters never do that: they match tokens, and a text that a
+person types seldom begins and ends where tokens do.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from fastcoder_lsp.index.searcher import LONGEST, Hits, Searcher, Snapshot
-from fastcoder_lsp.index.suffix_array import Tokens32
-
-DEPTH = 16
+from fastcoder_lsp.index.searcher import LONGEST, Searcher, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +37,10 @@ def search_text(
     decode: Callable[[Sequence[int]], str],
     limit: int,
 ) -> Answer:
-    """Search a text: as tokens, and, where not all of them match, letter by letter."""
+    """Search a text; at most `limit` places of it are named."""
     context = list(encode(text))
-    searcher = Searcher([snapshot])
-    hits = searcher.search(context, LONGEST, limit, DEPTH)
-    if hits.length < len(context):
-        found = tuple(found for found, _ in zip(_read_all(snapshot, text, decode), range(limit), strict=False))
-    else:
-        files = snapshot.files()
-        found = tuple(_found(searcher, hits, hit, files, decode) for hit in range(len(hits.rows_H)))
-    return Answer(len(context), hits.length, hits.count, found)
-
-
-def _found(
-    searcher: Searcher,
-    hits: Hits,
-    hit: int,
-    files: Mapping[str, Tokens32],
-    decode: Callable[[Sequence[int]], str],
-) -> Found:
-    place = searcher.place(hits, hit)
-    line = decode(files[place.key][: place.token].tolist()).count("\n") + 1
-    return Found(place.key, line, decode([token for token in hits.continuations_HD[hit].tolist() if token >= 0]))
+    length, count = Searcher([snapshot]).longest(context, LONGEST)
+    return Answer(len(context), length, count, tuple(islice(_read_all(snapshot, text, decode), limit)))
 
 
 def _read_all(snapshot: Snapshot, text: str, decode: Callable[[Sequence[int]], str]) -> Iterator[Found]:

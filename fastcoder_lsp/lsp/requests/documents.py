@@ -34,11 +34,13 @@ def did_close(session: Session, params: types.DidCloseTextDocumentParams) -> Non
 
 def did_save(session: Session, params: types.DidSaveTextDocumentParams) -> None:
     """A settings file that is saved holds from now on."""
+    session.files_changed([params.text_document.uri])
     _settings_file_changed(session, [params.text_document.uri])
 
 
 def did_change_watched_files(session: Session, params: types.DidChangeWatchedFilesParams) -> None:
     """Files changed outside the editor."""
+    session.files_changed([change.uri for change in params.changes])
     _settings_file_changed(session, [change.uri for change in params.changes])
 
 
@@ -86,10 +88,12 @@ def _change(session: Session, uri: str, version: int, changes: Sequence[types.Te
         return
     if not session.accepts.awaits(uri):
         document.edit(version, edits_of(changes), session.client.encoding)
+        session.document_changed(uri)
         return
     for edit in edits_of(changes):  # an accept is one edit among several
         document.edit(version, [edit], session.client.encoding)
         session.accepts.changed(uri, document.clean_text)
+    session.document_changed(uri)
 
 
 def _close(session: Session, uri: str) -> None:
