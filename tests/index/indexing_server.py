@@ -1,0 +1,37 @@
+"""The scripted server with a tokenizer that can encode, and a drafter that reads the datastore (or the one named)."""
+
+import sys
+from typing import cast
+
+import numpy as np
+
+from fastcoder_lsp.cli.serve import leave, take_wire
+from fastcoder_lsp.completion.runtime import Limits, Runtime
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.lsp.server import Options, serve
+from fastcoder_lsp.prompt import PromptBuilder
+from fastcoder_lsp.tokenizer import Tokenizer
+from tests.index.toy_encoder import ToyEncoder
+from tests.lsp.scripted_server import Bytes, Prompts, ScriptedEngine
+
+
+class Encoding(Bytes, ToyEncoder):
+    """Decodes bytes and encodes words; nobody here compares the two."""
+
+
+def load(_settings: Settings, _progress: Progress) -> Runtime:
+    return Runtime(
+        engine=ScriptedEngine("suggested = 1", 0.0),
+        tokenizer=cast("Tokenizer", Encoding()),
+        prompts=cast("PromptBuilder", Prompts()),
+        drafter=NoDrafter(),
+        allow=lambda _: np.arange(256),
+        limits=Limits(max_tokens=256),
+    )
+
+
+if __name__ == "__main__":
+    stdin, stdout = take_wire()
+    leave(serve(stdin, stdout, load, Options(settings={"drafter": sys.argv[1]})))

@@ -1,0 +1,68 @@
+"""The running server keeps the index live, where somebody drafts from it."""
+
+import asyncio
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.workspace.live_index import store_folder
+from tests.index.toy_encoder import ToyEncoder
+from tests.lsp.raw_client import RawClient, running
+
+SERVER = (sys.executable, "-m", "tests.index.indexing_server")
+
+
+async def ask(client: RawClient, root: Path, file: Path, text: str) -> None:
+    """Open a file and ask for a suggestion, which loads the model and with it the datastore."""
+    folders = [{"uri": root.as_uri(), "name": "project"}]
+    await client.call("initialize", {"processId": None, "capabilities": {}, "workspaceFolders": folders})
+    client.notify("initialized", {})
+    item = {"uri": file.as_uri(), "languageId": "python", "version": 1, "text": text}
+    client.notify("textDocument/didOpen", {"textDocument": item})
+    position = {"line": 0, "character": 0}
+    await client.call(
+        "textDocument/inlineCompletion",
+        {"textDocument": {"uri": file.as_uri()}, "position": position, "context": {"triggerKind": 1}},
+    )
+
+
+@pytest.mark.parametrize("drafter", ["none", "fastcoder"])
+async def test_the_index_is_kept_for_drafters_that_read_it(drafter: str, tmp_path: Path) -> None:
+    """With such a drafter files are indexed and followed, by the client's word too; without, nothing is."""
+    root, cache = tmp_path / "project", tmp_path / "cache"
+    root.mkdir()
+    (root / "a.py").write_text("a = 1\n", encoding="utf-8")
+    place = store_folder(cache, root, "toy")
+    environment = {**os.environ, "FASTCODER_CACHE": str(cache)}
+    async with running(drafter, command=SERVER, environment=environment) as client:
+        await ask(client, root, root / "a.py", "a = 1\n")
+        if drafter == "none":
+            await asyncio.sleep(0.5)
+            assert not cache.exists() or not list(cache.rglob("*.seg"))
+            return
+        await until_held(place, {"a.py": "a = 1\n"}, root)
+        (root / "b.py").write_text("b = 2\n", encoding="utf-8")
+        changes = [{"uri": (root / "b.py").as_uri(), "type": 1}]
+        client.notify("workspace/didChangeWatchedFiles", {"changes": changes})
+        await until_held(place, {"a.py": "a = 1\n", "b.py": "b = 2\n"}, root)
+        await client.call("shutdown")
+        client.notify("exit")
+        assert await asyncio.wait_for(client.process.wait(), 10) == 0
+    assert Store.open(place, "toy", reader=True).verify() == []
+
+
+async def until_held(place: Path, files: dict[str, str], root: Path) -> None:
+    """Wait until another process can read these files from the index."""
+    wanted = {str(root / name): ToyEncoder().encode(text) for name, text in files.items()}
+    end = time.monotonic() + 30
+    while True:
+        store = Store.open(place, "toy", reader=True)
+        held = {key: tokens.tolist() for key, tokens in store.pin().files().items()}
+        if held == wanted:
+            return
+        assert time.monotonic() < end, held
+        await asyncio.sleep(0.1)
