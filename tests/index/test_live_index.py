@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -58,10 +59,15 @@ def held(live: LiveIndex) -> dict[str, list[int]]:
     return {key: tokens.tolist() for snapshot in live.pin() for key, tokens in snapshot.files().items()}
 
 
+@lru_cache(maxsize=4096)
+def tokens_of(text: str) -> list[int]:
+    tokens: list[int] = ChunkedEncoder(ToyEncoder()).encode(text).tolist()
+    return tokens
+
+
 def expected(root: Path, files: Mapping[str, str]) -> dict[str, list[int]]:
     """What a store holds that was built from these texts alone."""
-    encoder = ChunkedEncoder(ToyEncoder())
-    return {str(root / path): encoder.encode(text).tolist() for path, text in files.items()}
+    return {str(root / path): tokens_of(text) for path, text in files.items()}
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:
@@ -118,7 +124,7 @@ def test_replayed_history(name: str, root: Path, open_index: Open, request: pyte
     write(root, files)
     live = open_index(root)
     for number, step in enumerate(history.steps(name, files)):
-        if number >= steps_of(request, 120):
+        if number >= steps_of(request, 100):
             break
         path = root / step.path
         if step.kind == "edit":
