@@ -22,6 +22,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--json", action="store_true", help="print text, range, counts and times as JSON")
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting, else auto)")
     parser.add_argument("--engine", help="what computes (default: the setting, else auto)")
+    parser.add_argument("--drafter", help="who guesses ahead of the model (default: the setting)")
     parser.add_argument("--max-tokens", type=int, help="longest completion, in tokens")
     parser.set_defaults(run=run)
 
@@ -36,7 +37,12 @@ def run(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.config import Layer, resolve
     from fastcoder_lsp.workspace.languages import language_of
 
-    chosen = {"model": arguments.model, "engine": arguments.engine, "completion.max_tokens": arguments.max_tokens}
+    chosen = {
+        "model": arguments.model,
+        "engine": arguments.engine,
+        "drafter": arguments.drafter,
+        "completion.max_tokens": arguments.max_tokens,
+    }
     settings, problems = resolve([Layer("command line", {k: v for k, v in chosen.items() if v is not None}, True)])
     if problems:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp complete --help")

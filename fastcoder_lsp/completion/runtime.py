@@ -5,7 +5,7 @@ Owns the composition: model files → engine, tokenizer, prompts, drafter. It de
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,11 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Drafter, Engine, Progress, ShouldStop, Snapshot
-from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.draft.store import Pin
 
 PROMPT_TOKENS = 1400
 """Longest prompt: what a CPU reads in a few seconds once, and keeps from then on."""
@@ -50,6 +52,7 @@ class Runtime:
         """Carry over what is kept for a document."""
         self.prompts.rename(old, new)
         self.drafter.rename(old, new)
+        self.drafter.rename(old, new)
 
     def settle(self, snapshot: Snapshot, offset: int, should_stop: ShouldStop) -> None:
         """The user paused: move the prompt's anchor here and bring the KV cache up to date."""
@@ -57,17 +60,23 @@ class Runtime:
         self.engine.prefill(prompt.tokens[:-1], should_stop)
 
 
-def load_runtime(settings: Settings, progress: Progress) -> Runtime:
-    """Put the parts together as `settings` say.
+def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = None) -> Runtime:
+    """Put the parts together as `settings` say; drafters that read the datastore get it by `pin`.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
     """
+    # Late, because they bring a compiler along.
+    from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up  # noqa: PLC0415
+    from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
+
     cache = cache_folder()
     cpu = settings.engine.startswith("cpu-")
     files = models.prepare(settings.model, cache, progress, gpu_bytes=0 if cpu else None)
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder)
+    drafter = make(settings.drafter, DrafterParts(pin or nothing, tokenizer.piece))
+    warm_up(drafter)
     engine = engines.load(
         files.folder,
         name=files.name,
@@ -86,7 +95,7 @@ def load_runtime(settings: Settings, progress: Progress) -> Runtime:
         engine=engine,
         tokenizer=tokenizer,
         prompts=PromptBuilder(tokenizer, PromptOptions(limit=min(PROMPT_TOKENS, room))),
-        drafter=NoDrafter(),
+        drafter=drafter,
         allow=lambda remaining: allowed(tokenizer, remaining),
         limits=Limits(max_tokens=settings.completion_max_tokens),
     )

@@ -83,7 +83,10 @@ class Settings:
         high=32768,
     )
     drafter: str = _row(
-        "drafter", "none", Scope.MACHINE, "Who guesses ahead of the model; changes the speed only.", active=False
+        "drafter",
+        "none",
+        Scope.MACHINE,
+        "Who guesses ahead of the model; changes the speed only. Names and parameters: docs/drafters.md.",
     )
     completion_max_tokens: int = _row(
         "completion.max_tokens",

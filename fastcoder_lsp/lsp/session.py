@@ -31,11 +31,13 @@ from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.uris import path_of
 
 if TYPE_CHECKING:
+    from fastcoder_lsp.draft.store import Pin
     from fastcoder_lsp.workspace.datastore import Datastore
 
 logger = logging.getLogger(__name__)
 
-Load = Callable[[Settings, Progress], Runtime]
+Load = Callable[[Settings, Progress, "Pin | None"], Runtime]
+"""Makes a model ready; drafters get the datastore by the last argument."""
 SHUTDOWN_S = 1.0
 """What the worker gets to stop in order; an editor kills a server that takes longer than two seconds."""
 DRAFTING_FROM_STORE = frozenset(("rest", "fastcoder", "fastcoder-paper"))
@@ -202,12 +204,14 @@ class Session:
 
     def _load_all(self, settings: Settings, progress: Progress) -> Runtime:
         """In the service's worker: the model, and with its tokenizer the datastore, if anybody drafts from it."""
-        runtime = self._load(settings, progress)
-        if settings.index_enabled and settings.drafter in DRAFTING_FROM_STORE:
+        store = self._datastore
+        if store is None and settings.index_enabled and settings.drafter.partition(":")[0] in DRAFTING_FROM_STORE:
             # Late, because it brings a compiler along.
             from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415
 
-            store = self._datastore or Datastore(self._folder_settings(), cache_folder(), notice=self._on_notice)
+            store = Datastore(self._folder_settings(), cache_folder(), notice=self._on_notice)
+        runtime = self._load(settings, progress, None if store is None else store.pin)
+        if store is not None:
             store.start(runtime.tokenizer)
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody to draft for
                 self._loop.call_soon_threadsafe(self._open_datastore, store)
@@ -236,4 +240,11 @@ class Session:
 
 def _runtime_part(settings: Settings) -> tuple[object, ...]:
     """What a loaded model was made from."""
-    return (settings.model, settings.engine, settings.threads, settings.context_tokens)
+    return (
+        settings.model,
+        settings.engine,
+        settings.threads,
+        settings.context_tokens,
+        settings.drafter,
+        settings.index_enabled,
+    )

@@ -10,6 +10,7 @@ from fastcoder_lsp.completion.runtime import Limits, Runtime
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.store import Pin
 from fastcoder_lsp.lsp.server import Options, serve
 from fastcoder_lsp.prompt import PromptBuilder
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -21,7 +22,7 @@ class Encoding(Bytes, ToyEncoder):
     """Decodes bytes and encodes words; nobody here compares the two."""
 
 
-def load(_settings: Settings, _progress: Progress) -> Runtime:
+def load(_settings: Settings, _progress: Progress, _pin: Pin | None) -> Runtime:
     return Runtime(
         engine=ScriptedEngine("suggested = 1", 0.0),
         tokenizer=cast("Tokenizer", Encoding()),

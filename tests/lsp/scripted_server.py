@@ -28,6 +28,7 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.store import Pin
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.lsp.server import Options, serve
 from fastcoder_lsp.prompt import Prompt, PromptBuilder
@@ -102,7 +103,7 @@ def main() -> None:
     parser.add_argument("--load-ms", type=float, default=0.0)
     arguments = parser.parse_args()
 
-    def load(settings: Settings, progress: Progress) -> Runtime:
+    def load(settings: Settings, progress: Progress, pin: Pin | None) -> Runtime:
         if settings.model != "auto":
             raise ModelMissingError(f"no model {settings.model}", "fetch it: fastcoder-lsp model pull")
         for share in (0.0, 0.5):
