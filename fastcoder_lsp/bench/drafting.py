@@ -10,7 +10,7 @@ from pathlib import Path
 from fastcoder_lsp.config.table import ENGINES
 
 REPLAYED = "lookup,suffix,rest,fastcoder,fastcoder-paper,cacheback"
-DECODED = f"{REPLAYED},recycling,jacobi,lookahead"
+DECODED = f"{REPLAYED},recycling,recycling-paper,jacobi,lookahead"
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

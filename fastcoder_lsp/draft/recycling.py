@@ -6,6 +6,7 @@ M. The paper's hot start (inheriting the matrix from the previous query) is here
 """
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
@@ -21,12 +22,17 @@ class RecyclingParameters:
 
     `shares`: how often the candidate of each rank is the right one; they shape the static tree, which the paper draws
     (Figure 3) and explains so: earlier ranks get more nodes. `tokens_at_most` bounds one document's matrix.
+
+    `prompt`: a token that has no row yet gets as candidates what followed it in the prompt, latest first. (A departure:
+    the paper starts from zeros. A prompt's rows are never seen here, for the engine computes the head of a prefill's
+    last row only.)
     """
 
     k: int = 8
     nodes: int = 80
     shares: tuple[float, ...] = (0.52, 0.15, 0.08, 0.05, 0.04, 0.03, 0.02, 0.02)
     tokens_at_most: int = 16384
+    prompt: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,8 @@ class RecyclingDrafter:
     def begin(self, context: DraftContext) -> None:
         """See `core.Drafter`; hot start where the document has a matrix."""
         self._matrix = self._documents.fetch(context.document)
+        if self._parameters.prompt:
+            self._seed(context.tokens)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """Section 3.2: the root is the last token; node by node, its token's candidate of the template's rank."""
@@ -108,6 +116,16 @@ class RecyclingDrafter:
             matrix[tree.tokens[node]] = rows[node]
         while len(matrix) > self._parameters.tokens_at_most:
             del matrix[next(iter(matrix))]
+
+    def _seed(self, prompt: Sequence[int]) -> None:
+        """Rows for the prompt's tokens that have none: their k latest successors."""
+        rows: Matrix = {}
+        for token, after in zip(prompt[-2::-1], prompt[:0:-1], strict=True):
+            row = rows.setdefault(token, [])
+            if len(row) < self._parameters.k and after not in row:
+                row.append(after)
+        for token, row in rows.items():
+            self._matrix.setdefault(token, row)
 
     def forget(self, document: str) -> None:
         """See `core.Drafter`."""

@@ -70,13 +70,14 @@ PRESETS: Mapping[str, Preset] = {
     "cacheback": Preset(CachebackParameters(), _cacheback),
     "cacheback-dynamic": Preset(CachebackParameters(frozen=False), _cacheback),
     "cacheback-frozen": Preset(CachebackParameters(dynamic=False), _cacheback),
-    "recycling": Preset(RecyclingParameters(), lambda parameters, _parts: RecyclingDrafter(parameters)),
+    "recycling": Preset(RecyclingParameters(prompt=True), lambda parameters, _parts: RecyclingDrafter(parameters)),
+    "recycling-paper": Preset(RecyclingParameters(), lambda parameters, _parts: RecyclingDrafter(parameters)),
     "jacobi": Preset(JacobiParameters(), lambda parameters, _parts: JacobiDrafter(parameters)),
     "lookahead": Preset(LookaheadParameters(), lambda parameters, _parts: LookaheadDrafter(parameters)),
 }
 """name → what it means, plainest first."""
 
-NEED_ROWS = frozenset({"recycling", "jacobi", "lookahead"})
+NEED_ROWS = frozenset({"recycling", "recycling-paper", "jacobi", "lookahead"})
 """Drafters that live on the model's outputs at rejected positions, and so cannot be replayed from recorded text."""
 
 

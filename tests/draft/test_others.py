@@ -97,6 +97,15 @@ def test_recycling_drafts_what_rows_said() -> None:
     assert begun(drafter, 6).tokens[:1] == (1,)
 
 
+def test_recycling_can_start_from_the_prompt() -> None:
+    """`prompt`: what followed a token, latest first, until a verified row says better."""
+    drafter = RecyclingDrafter(RecyclingParameters(k=2, shares=(0.6, 0.4), nodes=2, prompt=True))
+    assert begun(drafter, 1, 7, 1, 8, 1, 9, 1).tokens[:2] == (9, 8)
+    rows = np.array([[5, 6]])
+    drafter.observe(DraftTree.chain([1]), Verified((), (5,), rows, np.zeros((1, 2), np.float32)))
+    assert begun(drafter, 1, 7, 1).tokens[:1] == (5,)
+
+
 def test_jacobi_goes_on_from_the_state() -> None:
     """The argmax of each row behind the accepted part is the next guess; the start is tokens of the prompt."""
     drafter = JacobiDrafter(JacobiParameters(length=4))
