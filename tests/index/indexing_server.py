@@ -11,7 +11,6 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.store import Pin
-from fastcoder_lsp.draft.store import Pin
 from fastcoder_lsp.lsp.server import Options, serve
 from fastcoder_lsp.prompt import PromptBuilder
 from fastcoder_lsp.tokenizer import Tokenizer
