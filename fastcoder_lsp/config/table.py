@@ -184,14 +184,16 @@ class Settings:
         "More files never to read or complete in: patterns as in `.gitignore`, from each workspace folder's root.",
     )
     index_enabled: bool = _row(
-        "index.enabled", True, Scope.NARROW, "Keep a datastore of the workspace's code to draft from.", active=False
+        "index.enabled",
+        True,
+        Scope.NARROW,
+        "Keep a datastore of the workspace's code, where the drafter is one that drafts from it.",
     )
     index_dependencies: bool = _row(
         "index.dependencies",
         True,
         Scope.NARROW,
         "Draft from the workspace's installed dependencies too.",
-        active=False,
     )
     log_file: str = _row(
         "log.file",

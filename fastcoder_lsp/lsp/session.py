@@ -33,6 +33,7 @@ from fastcoder_lsp.workspace.uris import path_of
 if TYPE_CHECKING:
     from fastcoder_lsp.draft.store import Pin
     from fastcoder_lsp.workspace.datastore import Datastore
+    from fastcoder_lsp.workspace.live_index import IndexProgress
 
 logger = logging.getLogger(__name__)
 
@@ -209,7 +210,7 @@ class Session:
             # Late, because it brings a compiler along.
             from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415
 
-            store = Datastore(self._folder_settings(), cache_folder(), notice=self._on_notice)
+            store = Datastore(self._folder_settings(), cache_folder(), self._on_indexing, self._on_notice)
         runtime = self._load(settings, progress, None if store is None else store.pin)
         if store is not None:
             store.start(runtime.tokenizer)
@@ -226,6 +227,12 @@ class Session:
             store.change(self._folder_settings())
             for document in self.documents:
                 self.document_changed(document.uri)
+
+    def _on_indexing(self, progress: "IndexProgress") -> None:
+        """From any thread."""
+        tell = partial(self.reporter.indexing, progress.done, progress.total, building=progress.building)
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody to tell
+            self._loop.call_soon_threadsafe(tell)
 
     def _on_notice(self, text: str) -> None:
         """From any thread."""

@@ -12,7 +12,7 @@ from lsprotocol import types
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.endpoint import Endpoint
-from fastcoder_lsp.lsp.progress import LoadingProgress
+from fastcoder_lsp.lsp.progress import WorkProgress
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,8 @@ class Reporter:
         self._noticed: set[str] = set()
         self._explained: set[str] = set()
         self._waiting: list[tuple[str, types.MessageType]] = []
-        self._progress = LoadingProgress(endpoint)
+        self._loading = WorkProgress(endpoint, "loading", "fastcoder: loading the model")
+        self._indexing = WorkProgress(endpoint, "indexing", "fastcoder: reading the workspace")
 
     def open(self, client: Client) -> None:
         """The client takes notifications from now on."""
@@ -47,6 +48,15 @@ class Reporter:
         self._status = status
         if self._client is not None:
             self._tell(self._client)
+
+    def indexing(self, done: int, total: int, *, building: bool) -> None:
+        """The datastore has looked at `done` of `total` files of a folder; not `building`: at all that there are."""
+        if self._client is None or not self._client.progress:
+            return
+        if building:
+            self._indexing.update(f"{done} of {total} files" if total else "", 100 * done // max(total, 1))
+        else:
+            self._indexing.end(f"{total} files")
 
     def notice(self, text: str, kind: types.MessageType = types.MessageType.Warning) -> None:
         """Show `text` to the user, the first time; after that it only goes to the log."""
@@ -75,8 +85,10 @@ class Reporter:
             STATUS_METHOD,
             {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint},
         )
-        if client.progress:
-            self._progress.show(status)
+        if client.progress and status.state == "loading":
+            self._loading.update(status.message, status.percent or 0)
+        elif client.progress:
+            self._loading.end(status.message or status.state)
         if status.state == "error":
             self.notice(f"{status.message}\n{status.hint}".strip(), types.MessageType.Error)
 

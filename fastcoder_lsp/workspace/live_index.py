@@ -276,10 +276,14 @@ class LiveIndex:
             self._report(IndexProgress(building=False, done=len(paths), total=len(paths)))
 
     def _take(self, paths: Sequence[Path], encoder: ChunkedEncoder) -> None:
+        if not paths:
+            return
+
         def progress(done: int, total: int) -> None:
             self._report(IndexProgress(building=True, done=done, total=total))
 
         self.files_changed(self._intake.take_many(paths, encoder, progress, lambda: self._stopping))
+        self._report(IndexProgress(building=False, done=len(paths), total=len(paths)))
 
     def _tidy(self) -> None:
         for store in self._stores.values():
