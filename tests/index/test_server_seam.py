@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,13 +14,14 @@ from fastcoder_lsp.workspace.live_index import store_folder
 from tests.index.toy_encoder import ToyEncoder
 from tests.lsp.raw_client import RawClient, running
 
+CAPABILITIES = {"window": {"workDoneProgress": True}}
 SERVER = (sys.executable, "-m", "tests.index.indexing_server")
 
 
 async def ask(client: RawClient, root: Path, file: Path, text: str) -> None:
     """Open a file and ask for a suggestion, which loads the model and with it the datastore."""
     folders = [{"uri": root.as_uri(), "name": "project"}]
-    await client.call("initialize", {"processId": None, "capabilities": {}, "workspaceFolders": folders})
+    await client.call("initialize", {"processId": None, "capabilities": CAPABILITIES, "workspaceFolders": folders})
     client.notify("initialized", {})
     item = {"uri": file.as_uri(), "languageId": "python", "version": 1, "text": text}
     client.notify("textDocument/didOpen", {"textDocument": item})
@@ -53,6 +55,25 @@ async def test_the_index_is_kept_for_drafters_that_read_it(drafter: str, tmp_pat
         client.notify("exit")
         assert await asyncio.wait_for(client.process.wait(), 10) == 0
     assert Store.open(place, "toy", reader=True).verify() == []
+
+
+async def test_reading_the_workspace_shows_progress(tmp_path: Path) -> None:
+    """It begins, and it ends once all files have been looked at."""
+    root = tmp_path / "project"
+    root.mkdir()
+    for number in range(30):
+        (root / f"f{number}.py").write_text(f"x = {number}\n", encoding="utf-8")
+    environment = {**os.environ, "FASTCODER_CACHE": str(tmp_path / "cache")}
+    async with running("fastcoder", command=SERVER, environment=environment) as client:
+        await ask(client, root, root / "f0.py", "x = 0\n")
+
+        def values() -> list[dict[str, Any]]:
+            told = [message["params"] for message in client.told if message["method"] == "$/progress"]
+            return [one["value"] for one in told if one["token"].startswith("fastcoder/indexing/")]
+
+        await client.until(lambda: any(value["kind"] == "end" for value in values()))
+        assert (values()[0]["kind"], values()[0]["title"]) == ("begin", "fastcoder: reading the workspace")
+        assert values()[-1]["message"] == "30 files"
 
 
 async def until_held(place: Path, files: dict[str, str], root: Path) -> None:
