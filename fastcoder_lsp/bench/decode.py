@@ -16,6 +16,7 @@ from fastcoder_lsp.bench import repoeval
 from fastcoder_lsp.bench.draft import drafter_names
 from fastcoder_lsp.bench.parts import BenchParts, load_parts
 from fastcoder_lsp.bench.report import print_table, write_json
+from fastcoder_lsp.bench.stopwatch import Stopwatch
 from fastcoder_lsp.bench.traces import PAPER_TOKENS
 from fastcoder_lsp.core import Drafter, Engine
 from fastcoder_lsp.decode.guard import GuardedDrafter
@@ -23,7 +24,7 @@ from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.draft.store import Pinned
-from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.observe import Spans, percentile
 
 LONG_ENOUGH = 48
 """Tokens: shorter tasks say little about the worst case."""
@@ -31,12 +32,16 @@ LONG_ENOUGH = 48
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One decode of one task: what came out, passes after the prefill, and milliseconds without it."""
+    """One decode of one task: what came out, passes after the prefill, and milliseconds without it.
+
+    `draft_us`: what the drafter's own work took in each step.
+    """
 
     tokens: tuple[int, ...]
     emitted: int
     steps: int
     ms: float
+    draft_us: tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +145,8 @@ def request_of(parts: BenchParts, task: repoeval.Task, arguments: argparse.Names
 
 def run_once(engine: Engine, drafter: Drafter, request: DecodeRequest) -> Run:
     """Decode to the end; the clock runs from the end of the prefill."""
-    decoding = Decoding(engine, GuardedDrafter(drafter), request, Spans())
+    timed = Stopwatch(drafter)
+    decoding = Decoding(engine, GuardedDrafter(timed), request, Spans())
     done = decoding.prefill(lambda: False)
     assert done
     started = time.perf_counter()
@@ -148,7 +154,7 @@ def run_once(engine: Engine, drafter: Drafter, request: DecodeRequest) -> Run:
         pass
     ms = (time.perf_counter() - started) * 1e3
     result = decoding.result()
-    return Run(result.tokens, len(result.tokens) + (result.finish == "eos"), result.steps, ms)
+    return Run(result.tokens, len(result.tokens) + (result.finish == "eos"), result.steps, ms, tuple(timed.us))
 
 
 def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
@@ -164,6 +170,7 @@ def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
         if of_task[0].plain.emitted >= LONG_ENOUGH
     }
     worst = min(medians, key=lambda task: medians[task], default=None)
+    us = [us for pair in pairs for us in pair.drafted.draft_us]
     return {
         "ms_per_token": drafted_ms / tokens,
         "plain_ms_per_token": plain_ms / tokens,
@@ -172,4 +179,5 @@ def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
         "identical": all(pair.plain.tokens == pair.drafted.tokens for pair in pairs),
         "worst_speedup": medians[worst] if worst else None,
         "worst_task": worst,
+        "draft_us": {"p50": percentile(us, 0.5), "p99": percentile(us, 0.99)} if us else None,
     }

@@ -1,0 +1,42 @@
+"""A drafter with a clock: what its own work costs in a step.
+
+Owns the measured times; the drafter's answers pass through unchanged.
+"""
+
+import time
+
+from fastcoder_lsp.core import Draft, DraftContext, Drafter, DraftTree, Verified
+
+
+class Stopwatch:
+    """Times `propose` and `observe` of a drafter; `us` holds the sum of both for each step, in microseconds."""
+
+    def __init__(self, drafter: Drafter) -> None:
+        self.name, self.top_k = drafter.name, drafter.top_k
+        self.us: list[float] = []
+        self._drafter = drafter
+
+    def begin(self, context: DraftContext) -> None:
+        """See `core.Drafter`."""
+        self._drafter.begin(context)
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """See `core.Drafter`."""
+        started = time.perf_counter_ns()
+        draft = self._drafter.propose(context, nodes)
+        self.us.append((time.perf_counter_ns() - started) / 1e3)
+        return draft
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """See `core.Drafter`."""
+        started = time.perf_counter_ns()
+        self._drafter.observe(tree, verified)
+        self.us[-1] += (time.perf_counter_ns() - started) / 1e3
+
+    def forget(self, document: str) -> None:
+        """See `core.Drafter`."""
+        self._drafter.forget(document)
+
+    def rename(self, old: str, new: str) -> None:
+        """See `core.Drafter`."""
+        self._drafter.rename(old, new)
