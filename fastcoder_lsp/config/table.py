@@ -84,7 +84,7 @@ class Settings:
     )
     drafter: str = _row(
         "drafter",
-        "none",
+        "suffix",
         Scope.MACHINE,
         "Who guesses ahead of the model; changes the speed only. Names and parameters: docs/drafters.md.",
     )
