@@ -94,6 +94,7 @@ def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = Non
         cache=cache,
         progress=progress,
     )
+    on_cpu = engine.info.name.startswith("cpu-")
     room = engine.info.context - settings.completion_max_tokens
     return Runtime(
         engine=engine,
@@ -101,5 +102,5 @@ def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = Non
         prompts=PromptBuilder(tokenizer, PromptOptions(limit=min(PROMPT_TOKENS, room))),
         drafter=drafter,
         allow=lambda remaining: allowed(tokenizer, remaining),
-        limits=Limits(settings.completion_max_tokens, CPU_NODES if engine.info.device == "cpu" else GPU_NODES),
+        limits=Limits(settings.completion_max_tokens, CPU_NODES if on_cpu else GPU_NODES),
     )
