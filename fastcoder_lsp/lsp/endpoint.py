@@ -144,8 +144,8 @@ class Endpoint(LanguageServerProtocol):
             raise JsonRpcServerNotInitialized("the first request must be initialize")
 
     def _on_answer(self, answered: Id | None, message: Message) -> None:
-        if answered is None or answered not in self._result_types:
-            logger.debug("an answer to nothing that was asked")
+        if self._shutdown or answered is None or answered not in self._result_types:
+            logger.debug("an answer to nothing that is asked")  # pygls cancelled what was asked before `shutdown`
             return
         del self._result_types[answered]  # pygls keeps it where the answer is an error
         if "error" in message:

@@ -115,7 +115,10 @@ class _Server(LanguageServer):
     async def _receive(self) -> None:
         """One message after the other, each with the first step of what it starts."""
         while (body := await self._bodies.get()) is not None:
-            self.protocol.receive(body)
+            try:
+                self.protocol.receive(body)
+            except Exception:  # the boundary: a bug of ours must cost one message, not the session
+                logger.exception("a message was not handled")
             await asyncio.sleep(0)
         self._stop("the client closed the connection")
 
