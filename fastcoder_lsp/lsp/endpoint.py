@@ -1,229 +1,197 @@
-"""JSON-RPC 2.0 between the server and one client: who is called for a message, and who answers it.
+"""JSON-RPC 2.0 with one client, as pygls does it, and what its protocol leaves open and an editor relies on.
 
-Owns the rule that every request is answered exactly once, whatever it holds and whatever happens. Lives on the event
-loop's thread. Knows no method by name but `$/cancelRequest`.
+Owns the rule that every request is answered exactly once, whatever it holds and whatever happens: what pygls would
+drop is answered here, before pygls sees it. pygls finds the handler, runs it, cancels it and sends what comes of it.
+Lives on the event loop's thread.
 """
 
-import asyncio
-import itertools
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import Any, Final
 
 from cattrs import Converter
-from cattrs.errors import BaseValidationError
-from lsprotocol.types import LSPErrorCodes
+from lsprotocol import converters, types
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInvalidParams,
+    JsonRpcInvalidRequest,
+    JsonRpcMethodNotFound,
+    JsonRpcParseError,
+    JsonRpcServerNotInitialized,
+    JsonRpcUnknownErrorCode,
+)
+from pygls.protocol import (
+    JsonRPCNotification,
+    JsonRPCRequestMessage,
+    JsonRPCResponseMessage,
+    LanguageServerProtocol,
+)
 
 from fastcoder_lsp.lsp.wire import BrokenMessageError, parse
 
 logger = logging.getLogger(__name__)
 
-PARSE_ERROR: Final = -32700
-INVALID_REQUEST: Final = -32600
-METHOD_NOT_FOUND: Final = -32601
-INVALID_PARAMS: Final = -32602
-INTERNAL_ERROR: Final = -32603
-NOT_INITIALIZED: Final = -32002
-REQUEST_CANCELLED: Final = LSPErrorCodes.RequestCancelled.value
+_READ_BY_HAND: Final = frozenset((types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN, types.EXIT))
+"""The life of a session must not hang on a value that a later protocol brings: these params come as they are."""
 
 Id = int | str
 Message = dict[str, Any]
 
 
-class RpcError(Exception):
-    """An answer that is an error; a handler raises it."""
+class Endpoint(LanguageServerProtocol):
+    """One connection. `initialized` is set by whoever handles `initialize`."""
 
-    def __init__(self, code: int, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
+    initialized = False
 
-
-@dataclass(frozen=True, slots=True)
-class Handler:
-    """What is called for a method: `handle` gets the params as `params_type` (None: as they came).
-
-    A request's `handle` returns the result, or an awaitable of it. Its synchronous part runs before the next message
-    is looked at, so it sees the documents as they were when the request was sent.
-    """
-
-    handle: Callable[[Any], Any]
-    params_type: type | None
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What the client was asked, and who takes its result."""
-
-    method: str
-    on_result: Callable[[Any], None]
-
-
-class Endpoint:
-    """One connection.
-
-    Args:
-        send: writes a message to the client.
-        converter: between JSON values and the protocol's types.
-        admit: asked before a method is handled; returns an error that refuses it, or None.
-    """
-
-    def __init__(
-        self,
-        send: Callable[[Message], None],
-        converter: Converter,
-        admit: Callable[[str], RpcError | None],
-    ) -> None:
-        self._send = send
-        self._converter = converter
-        self._admit = admit
-        self._requests: dict[str, Handler] = {}
-        self._notifications: dict[str, Handler] = {}
-        self._running: dict[Id, asyncio.Task[None]] = {}
-        self._asked: dict[Id, Question] = {}
-        self._ids = itertools.count(1)
-
-    def on_request(self, method: str, handle: Callable[[Any], Any], params_type: type | None = None) -> None:
-        """Answer `method` by what `handle` returns."""
-        self._requests[method] = Handler(handle, params_type)
-
-    def on_notification(self, method: str, handle: Callable[[Any], None], params_type: type | None = None) -> None:
-        """Call `handle` for `method`."""
-        self._notifications[method] = Handler(handle, params_type)
-
-    def notify(self, method: str, params: object) -> None:
-        """Tell the client something."""
-        self._send({"jsonrpc": "2.0", "method": method, "params": self._converter.unstructure(params)})
-
-    def ask(self, method: str, params: object, on_result: Callable[[Any], None]) -> None:
-        """Ask the client; its result is handed over before its next message is looked at. An error is logged."""
-        ours = next(self._ids)
-        self._asked[ours] = Question(method, on_result)
-        self._send({"jsonrpc": "2.0", "id": ours, "method": method, "params": self._converter.unstructure(params)})
+    @property
+    def shut_down(self) -> bool:
+        """Whether the client has asked for the end."""
+        return self._shutdown
 
     def receive(self, body: bytes) -> None:
-        """Handle one message of the client's; never raises for what it holds."""
+        """Handle one message of the client's; never raises for what it holds.
+
+        A coroutine that it starts takes its first step at the event loop's next turn.
+        """
         try:
             message = parse(body)
         except BrokenMessageError as error:
-            self._refuse(None, PARSE_ERROR, f"not JSON: {error}")
+            self._refuse(None, JsonRpcParseError(f"not JSON: {error}"))
             return
-        if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
-            self._refuse(_id_of(message), INVALID_REQUEST, "not a JSON-RPC 2.0 message")
+        message_id = _id_of(message)
+        if not isinstance(message, dict) or message.get("jsonrpc") != self.VERSION:
+            self._refuse(message_id, JsonRpcInvalidRequest("not a JSON-RPC 2.0 message"))
         elif "method" not in message:
-            self._on_answer(message)
+            self._on_answer(message_id, message)
         elif not isinstance(message["method"], str):
-            self._refuse(_id_of(message), INVALID_REQUEST, "the method is no text")
-        elif "id" in message:
-            self._on_request(message)
+            self._refuse(message_id, JsonRpcInvalidRequest("the method is no text"))
+        elif "id" not in message:
+            self._on_notification(message["method"], message.get("params"))
+        elif message_id is None:
+            self._refuse(None, JsonRpcInvalidRequest("the id is neither a number nor a text"))
+        elif message_id in self._request_futures:  # pygls would forget the first
+            self._refuse(message_id, JsonRpcInvalidRequest("a request with this id is still open"))
         else:
-            self._on_notification(message)
+            self._on_request(message_id, message["method"], message.get("params"))
+
+    def ask(self, method: str, params: object, on_result: Callable[[Any], None]) -> None:
+        """Ask the client; its result is handed over before its next message is looked at. An error is logged."""
+        self.send_request(method, params).add_done_callback(partial(_hand_over, method, on_result))
 
     def cancel_all(self) -> None:
         """Answer every open request with the cancel error; nobody waits for the client's answers any longer."""
-        for request_id in tuple(self._running):
-            self._cancel(request_id)
-        self._asked.clear()
+        for future in tuple(self._request_futures.values()):
+            future.cancel()
 
-    # Requests -----------------------------------------------------------------------------------------------------
+    # What pygls asks its subclasses -------------------------------------------------------------------------------
 
-    def _on_request(self, message: Message) -> None:
-        request_id, method = _id_of(message), message["method"]
-        if request_id is None:
-            self._refuse(None, INVALID_REQUEST, "the id is neither a number nor a text")
-            return
-        if request_id in self._running:
-            self._send_error(request_id, INVALID_REQUEST, "a request with this id is still open")
-            return
+    def _register_builtin_features(self) -> None:
+        """Of pygls' own handlers only `shutdown`.
+
+        Those of documents keep a second copy of every text, with lines by `str.splitlines`; that of `initialize`
+        wants params of this year's protocol; that of `exit` ends the process from within the loop.
+        """
+        self.fm.add_builtin_feature(types.SHUTDOWN, self.lsp_shutdown)
+
+    def get_message_type(self, method: str) -> type[Any] | None:  # type: ignore[override] # pygls' has a cache
+        """Params get the protocol's type where a handler wants it; all else stays JSON."""
+        wanted = method == types.CANCEL_REQUEST or (method in self.fm.features and method not in _READ_BY_HAND)
+        return super().get_message_type(method) if wanted else None
+
+    def get_result_type(self, _method: str) -> None:  # type: ignore[override] # pygls' has a cache
+        """The client's answers are read by hand: one of the wrong type would be no answer at all."""
+        return
+
+    # Messages of each kind ----------------------------------------------------------------------------------------
+
+    def _on_request(self, request_id: Id, method: str, params: object) -> None:
         try:
-            result = self._handle(self._requests.get(method), message)
-            if isinstance(result, Awaitable):
-                self._running[request_id] = asyncio.ensure_future(self._finish(request_id, method, result))
-            else:
-                self._answer(request_id, result)
-        except RpcError as error:
-            self._refuse(request_id, error.code, error.message)
-        except Exception:  # the boundary: a bug of ours must cost one answer, not the session
-            logger.exception("%s failed", method)
-            self._refuse(request_id, INTERNAL_ERROR, f"{method} failed; the log says why")
+            self._admit(method)
+            if _is_notification(method):  # pygls would take it for one, and answer nothing
+                raise JsonRpcMethodNotFound.of(method)
+            self._dispatch({"jsonrpc": self.VERSION, "id": request_id, "method": method, "params": params})
+        except JsonRpcException as error:
+            self._refuse(request_id, error)
 
-    async def _finish(self, request_id: Id, method: str, result: Awaitable[Any]) -> None:
-        try:
-            self._answer(request_id, await result)
-        except asyncio.CancelledError:
-            self._refuse(request_id, REQUEST_CANCELLED, "cancelled")
-        except RpcError as error:
-            self._refuse(request_id, error.code, error.message)
-        except Exception:  # the boundary, as above
-            logger.exception("%s failed", method)
-            self._refuse(request_id, INTERNAL_ERROR, f"{method} failed; the log says why")
-
-    def _cancel(self, request_id: Id) -> None:
-        """Cancel behind the task's first step, which is queued already: a task that never began could not answer."""
-        asyncio.get_running_loop().call_soon(self._running[request_id].cancel)
-
-    def _handle(self, handler: Handler | None, message: Message) -> Any:
-        if (refusal := self._admit(message["method"])) is not None:
-            raise refusal
-        if handler is None:
-            raise RpcError(METHOD_NOT_FOUND, f"no such method: {message['method']}")
-        params = message.get("params")
-        if handler.params_type is None:
-            return handler.handle(params)
-        try:
-            structured: Any = self._converter.structure(params, handler.params_type)
-        except (BaseValidationError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise RpcError(INVALID_PARAMS, f"wrong params for {message['method']}") from error
-        return handler.handle(structured)
-
-    # Notifications and answers ------------------------------------------------------------------------------------
-
-    def _on_notification(self, message: Message) -> None:
-        method = message["method"]
-        if method == "$/cancelRequest":
-            cancelled = _id_of(message.get("params"))
-            if cancelled is not None and cancelled in self._running:
-                self._cancel(cancelled)
-            return
-        if method not in self._notifications:
+    def _on_notification(self, method: str, params: object) -> None:
+        if not _is_notification(method):
             logger.debug("unknown notification %s", method)
             return
         try:
-            self._handle(self._notifications[method], message)
-        except RpcError as error:
+            self._admit(method)
+            self._dispatch({"jsonrpc": self.VERSION, "method": method, "params": params})
+        except JsonRpcException as error:
             logger.warning("%s was not taken: %s", method, error.message)
-        except Exception:
-            logger.exception("%s failed", method)
 
-    def _on_answer(self, message: Message) -> None:
-        answered = _id_of(message)
-        asked = None if answered is None else self._asked.pop(answered, None)
-        if asked is None:
-            logger.debug("an answer to nothing that was asked")
-        elif "error" in message:
-            logger.info("the client refused %s: %s", asked.method, message["error"])
+    def _dispatch(self, message: Message) -> None:
+        try:
+            structured = self.structure_message(message)
+        except JsonRpcException as error:
+            raise JsonRpcInvalidParams(f"wrong params for {message['method']}") from error
+        self.handle_message(structured)
+
+    def _admit(self, method: str) -> None:
+        """Raise where the protocol's life cycle does not allow a method now."""
+        if method == types.EXIT:
+            return
+        if self._shutdown:
+            raise JsonRpcInvalidRequest("the server is shutting down")
+        if self.initialized and method == types.INITIALIZE:
+            raise JsonRpcInvalidRequest("the server is initialized already")
+        if not self.initialized and method != types.INITIALIZE:
+            raise JsonRpcServerNotInitialized("the first request must be initialize")
+
+    def _on_answer(self, answered: Id | None, message: Message) -> None:
+        if self._shutdown or answered is None or answered not in self._result_types:
+            logger.debug("an answer to nothing that is asked")  # pygls cancelled what was asked before `shutdown`
+            return
+        del self._result_types[answered]  # pygls keeps it where the answer is an error
+        if "error" in message:
+            self._handle_response(answered, error=_error_of(message["error"]))
         else:
-            try:
-                asked.on_result(message.get("result"))
-            except Exception:  # the boundary, as above
-                logger.exception("taking the client's answer to %s failed", asked.method)
+            self._handle_response(answered, message.get("result"))
 
-    def _answer(self, request_id: Id, result: object) -> None:
-        message = {"jsonrpc": "2.0", "id": request_id, "result": self._converter.unstructure(result)}
-        self._running.pop(request_id, None)
-        self._send(message)
+    def _refuse(self, request_id: Id | None, error: JsonRpcException) -> None:
+        """Not by `_send_response`, which leaves the id out where there is none to answer to."""
+        self._send_data({"jsonrpc": self.VERSION, "id": request_id, "error": error.to_response_error()})
 
-    def _refuse(self, request_id: Id | None, code: int, text: str) -> None:
-        if request_id is not None:
-            self._running.pop(request_id, None)
-        self._send_error(request_id, code, text)
 
-    def _send_error(self, request_id: Id | None, code: int, text: str) -> None:
-        self._send({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": text}})
+def make_converter() -> Converter:
+    """Between JSON and the protocol's types; what has none stays JSON (pygls makes named tuples of it)."""
+    converter = converters.get_converter()
+    for plain in (JsonRPCRequestMessage, JsonRPCNotification, JsonRPCResponseMessage):
+        converter.register_structure_hook(plain, lambda value, kind: kind(**value))
+    return converter
+
+
+def _is_notification(method: str) -> bool:
+    """Whether the protocol knows the method as one; our own are requests."""
+    _, result, *_ = types.METHOD_TO_TYPES.get(method, (None, object))
+    return result is None
+
+
+def _hand_over(method: str, on_result: Callable[[Any], None], answered: Future[Any]) -> None:
+    if answered.cancelled():
+        return
+    error = answered.exception()
+    if error is not None:
+        logger.info("the client refused %s: %s", method, error)
+        return
+    try:
+        on_result(answered.result())
+    except Exception:  # the boundary: a bug of ours must cost one answer, not the session
+        logger.exception("taking the client's answer to %s failed", method)
+
+
+def _error_of(error: object) -> types.ResponseError:
+    """The client's error, of which only the text is of use."""
+    text = error.get("message") if isinstance(error, dict) else error
+    return types.ResponseError(JsonRpcUnknownErrorCode.CODE, str(text))
 
 
 def _id_of(message: object) -> Id | None:
-    """The id of a message (or of cancel params); None where it has none that can be used."""
+    """The id of a message; None where it has none that can be used."""
     found = message.get("id") if isinstance(message, dict) else None
     return found if isinstance(found, int | str) and not isinstance(found, bool) else None

@@ -1,8 +1,8 @@
 """The language server: wires the connection, the session and the handlers, and owns its life from start to exit.
 
-The event loop handles messages in their order; a thread reads them; the service's worker computes. Nothing here or
-below waits for the model. The server ends with its client: at `exit`, at the end of input, or when the client's
-process is gone.
+A pygls server but for its input: the event loop handles messages in their order, a thread reads them, the service's
+worker computes. Nothing here or below waits for the model. The server ends with its client: at `exit`, at the end of
+input, or when the client's process is gone.
 """
 
 import asyncio
@@ -16,24 +16,21 @@ from functools import partial
 from typing import Any, BinaryIO
 
 import psutil
-from lsprotocol import converters, types
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError
+from pygls.lsp.server import LanguageServer
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.lsp.capabilities import server_capabilities
 from fastcoder_lsp.lsp.client import initialization_options, read_client, read_folders
 from fastcoder_lsp.lsp.configuration import Configuration
-from fastcoder_lsp.lsp.endpoint import (
-    INVALID_REQUEST,
-    NOT_INITIALIZED,
-    Endpoint,
-    Message,
-    RpcError,
-)
+from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
 from fastcoder_lsp.lsp.lifeline import GRACE_S, exit_after, process_of, wait_until_gone
-from fastcoder_lsp.lsp.methods import DEBUG_REQUESTS, NOTIFICATIONS, REQUESTS
+from fastcoder_lsp.lsp.logs import quiet_pygls
+from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS
 from fastcoder_lsp.lsp.requests.commands import command_names
 from fastcoder_lsp.lsp.session import Load, Session
-from fastcoder_lsp.lsp.wire import frame, read_bodies
+from fastcoder_lsp.lsp.wire import Writer, read_bodies
 from fastcoder_lsp.workspace.folders import Folders
 
 logger = logging.getLogger(__name__)
@@ -57,26 +54,30 @@ def serve(stdin: BinaryIO, stdout: BinaryIO, load: Load, options: Options) -> in
     async def run() -> int:
         return await _Server(stdout, load, options).run(stdin)
 
+    quiet_pygls()
     return asyncio.run(run())
 
 
-class _Server:
+class _Server(LanguageServer):
     """One connection from its first byte to its last; made on the running event loop."""
 
+    protocol: Endpoint
+
     def __init__(self, stdout: BinaryIO, load: Load, options: Options) -> None:
-        self._stdout = stdout
+        super().__init__("fastcoder-lsp", __version__, protocol_cls=Endpoint, converter_factory=make_converter)
         self._load = load
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._stopped: asyncio.Future[None] = self._loop.create_future()
-        self._endpoint = Endpoint(self._send, converters.get_converter(), self._admit)
-        self._endpoint.on_request("initialize", self._initialize)
-        self._endpoint.on_request("shutdown", self._shutdown)
-        self._endpoint.on_notification("exit", self._exit)
+        self._bodies: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._session: Session | None = None
         self._following: asyncio.Task[None] | None = None
-        self._shut_down = False
         self._code = 1
+        gone = partial(self._stop, "the client takes no messages any longer")
+        self.protocol.set_writer(Writer(stdout, gone), include_headers=False)
+        # As partials, which pygls leaves alone: by its annotation it would take `object` for itself.
+        self.feature(types.INITIALIZE)(partial(self._initialize))
+        self.feature(types.EXIT)(partial(self._exit))
 
     async def run(self, stdin: BinaryIO) -> int:
         """Until the client goes."""
@@ -84,46 +85,48 @@ class _Server:
             with contextlib.suppress(NotImplementedError, AttributeError):  # Windows has none of it
                 self._loop.add_signal_handler(getattr(signal, name), self._stop, name)
         threading.Thread(target=self._read, args=(stdin,), name="fastcoder-reader", daemon=True).start()
+        receiving = asyncio.create_task(self._receive())
         await self._stopped
-        self._endpoint.cancel_all()
+        receiving.cancel()
+        self.protocol.cancel_all()
         await asyncio.sleep(0)
         if self._session is not None:
             self._session.close()
         return self._code
+
+    def report_server_error(self, error: Exception, source: type[Exception]) -> None:
+        """A handler failed. pygls would tell the user in a popup each time; here it is for the log."""
+        if isinstance(error, JsonRpcInternalError):
+            logger.error("%s\n%s", error, "".join((error.data or {}).get("traceback", ())))
+        elif not isinstance(error, JsonRpcException):  # the others are answers
+            logger.error("%s", source.__name__, exc_info=error)
 
     def _read(self, stdin: BinaryIO) -> None:
         """The reader's thread: hands over each message, and the end."""
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
             try:
                 for body in read_bodies(stdin):
-                    self._loop.call_soon_threadsafe(self._endpoint.receive, body)
+                    self._loop.call_soon_threadsafe(self._bodies.put_nowait, body)
             except (OSError, ValueError) as error:
                 logger.info("reading ended: %s", type(error).__name__)
-            self._loop.call_soon_threadsafe(self._stop, "the client closed the connection")
+            self._loop.call_soon_threadsafe(self._bodies.put_nowait, None)
             exit_after(GRACE_S)
 
-    def _send(self, message: Message) -> None:
-        try:
-            self._stdout.write(frame(message))
-            self._stdout.flush()
-        except (OSError, ValueError):
-            self._stop("the client takes no messages any longer")
+    async def _receive(self) -> None:
+        """One message after the other, each with the first step of what it starts."""
+        while (body := await self._bodies.get()) is not None:
+            try:
+                self.protocol.receive(body)
+            except Exception:  # the boundary: a bug of ours must cost one message, not the session
+                logger.exception("a message was not handled")
+            await asyncio.sleep(0)
+        self._stop("the client closed the connection")
 
     def _stop(self, why: str) -> None:
         if not self._stopped.done():
             logger.info("ending: %s", why)
-            self._code = 0 if self._shut_down else 1
+            self._code = 0 if self.protocol.shut_down else 1
             self._stopped.set_result(None)
-
-    def _admit(self, method: str) -> RpcError | None:
-        """What the protocol's life cycle does not allow now."""
-        if method == "exit":
-            return None
-        if self._shut_down:
-            return RpcError(INVALID_REQUEST, "the server is shutting down")
-        if method == "initialize":
-            return RpcError(INVALID_REQUEST, "the server is initialized already") if self._session else None
-        return None if self._session else RpcError(NOT_INITIALIZED, "the first request must be initialize")
 
     # The life cycle -----------------------------------------------------------------------------------------------
 
@@ -131,28 +134,23 @@ class _Server:
         client = read_client(params)
         configuration = Configuration(self._options.settings)
         configuration.set_initial(initialization_options(params))
-        session = Session(self._endpoint, client, configuration, Folders(read_folders(params)), self._load)
+        session = Session(self.protocol, client, configuration, Folders(read_folders(params)), self._load)
         self._session = session
-        for method, handle, params_type in (*REQUESTS, *(DEBUG_REQUESTS if self._options.debug else ())):
-            self._endpoint.on_request(method, partial(handle, session), params_type)
-        for method, handle, params_type in NOTIFICATIONS:
-            self._endpoint.on_notification(method, partial(handle, session), params_type)
+        self.protocol.initialized = True
+        for method, handle in (*METHODS, *(DEBUG_METHODS if self._options.debug else ())):
+            self.feature(method)(partial(handle, session))
         process_id = client.process_id if client.process_id is not None else self._options.process_id
         process = None if process_id is None else process_of(process_id)
         if process is not None:
             self._following = asyncio.create_task(self._follow(process))
         return types.InitializeResult(
             server_capabilities(client, popup=session.wants_popup(), commands=command_names(client.command_suffix)),
-            types.ServerInfo("fastcoder-lsp", __version__),
+            self.protocol.server_info,
         )
 
     async def _follow(self, process: psutil.Process) -> None:
         await wait_until_gone(process)
         self._stop("the client's process is gone")
-
-    def _shutdown(self, _: object) -> None:
-        self._shut_down = True
-        self._endpoint.cancel_all()
 
     def _exit(self, _: object) -> None:
         self._stop("exit")

@@ -1,11 +1,12 @@
 r"""Messages as bytes: `Content-Length` frames in, frames out.
 
-Owns framing and nothing about what a message means. Whatever bytes arrive, reading goes on at the next good header.
+Owns framing and nothing about what a message means. Whatever bytes arrive, reading goes on at the next good header;
+pygls' own reader takes one spelling of the header only, and reads on its pool of handlers.
 """
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final
 
 MAX_BODY: Final = 256 * 1024 * 1024
@@ -44,10 +45,28 @@ def parse(body: bytes) -> Any:
         raise BrokenMessageError(type(error).__name__) from error
 
 
-def frame(message: dict[str, Any]) -> bytes:
-    """One message, ready to be written."""
-    body = json.dumps(message, separators=(",", ":"), allow_nan=False).encode("ascii")
-    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
+class Writer:
+    """Where pygls writes its messages, which come without headers.
+
+    Args:
+        stream: the client's.
+        on_gone: called when nobody takes messages any longer.
+    """
+
+    def __init__(self, stream: BinaryIO, on_gone: Callable[[], None]) -> None:
+        self._stream = stream
+        self._on_gone = on_gone
+
+    def write(self, data: bytes) -> None:
+        """Send one message."""
+        try:
+            self._stream.write(b"Content-Length: %d\r\n\r\n%s" % (len(data), data))
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._on_gone()
+
+    def close(self) -> None:
+        """The stream is its owner's."""
 
 
 def _content_length(line: bytes) -> int | None:

@@ -64,6 +64,19 @@ async def test_typing_through_needs_no_model() -> None:
         assert stats["requests"]["typed_through"] == 7
 
 
+async def test_a_request_sees_the_document_as_it_was_when_it_was_sent() -> None:
+    """The next edit may arrive in the same read: it is not looked at before the question is asked."""
+    async with running() as client:
+        await started(client, "x = ")
+        await client.inline(URI, 0, 4)
+        for version in range(2, 40, 2):
+            asked = client.ask_inline(URI, 0, 4)
+            client.change(URI, version, [{"range": span(0, 4, 4), "text": "(" * version}])
+            client.change(URI, version + 1, [{"text": "x = "}])
+            [item] = (await client.answer(asked))["result"]["items"]
+            assert item["insertText"] == SAYS
+
+
 async def test_the_selected_entry_of_the_popup_is_extended() -> None:
     """The item replaces the entry's range and begins with its text; VS Code would not show it otherwise."""
     async with running() as client:

@@ -54,6 +54,15 @@ async def test_after_shutdown_requests_are_refused_and_exit_ends_well() -> None:
         assert await ended(client) == 0
 
 
+async def test_an_answer_that_comes_after_shutdown_is_dropped() -> None:
+    """What the server asked is answered while it ends already."""
+    async with running() as client:
+        await client.initialize(capabilities={"workspace": {"configuration": True}})
+        assert await client.leave() == 0
+        assert client.asked
+    assert b"Traceback" not in client.stderr
+
+
 async def test_exit_without_shutdown_is_an_error() -> None:
     """As the protocol has it: exit code 1."""
     async with running() as client:

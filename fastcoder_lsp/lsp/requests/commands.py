@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
 
-from fastcoder_lsp.lsp.endpoint import INVALID_PARAMS, RpcError
 from fastcoder_lsp.lsp.requests.statistics import statistics
 from fastcoder_lsp.lsp.session import Session
 
@@ -15,7 +15,7 @@ def execute_command(session: Session, params: types.ExecuteCommandParams) -> obj
     name = params.command.removesuffix(session.client.command_suffix)
     command = _COMMANDS.get(name)
     if command is None:
-        raise RpcError(INVALID_PARAMS, f"no such command: {params.command}")
+        raise JsonRpcInvalidParams(f"no such command: {params.command}")
     return command(session, list(params.arguments or ()))
 
 

@@ -6,7 +6,6 @@ the client asks again at the next key.
 
 import asyncio
 import re
-from collections.abc import Awaitable
 
 from lsprotocol import types
 
@@ -21,9 +20,7 @@ _WORD_BEFORE = re.compile(r"\w*\Z")
 _LABEL_LENGTH = 80
 
 
-def completion(
-    session: Session, params: types.CompletionParams
-) -> types.CompletionList | Awaitable[types.CompletionList]:
+async def completion(session: Session, params: types.CompletionParams) -> types.CompletionList:
     """The question is asked before the next message is read; the answer is awaited beside it."""
     settings = session.settings(session.folder_of(params.text_document.uri))
     if not offers_popup(session.client, popup=settings.popup_enabled):
@@ -40,7 +37,7 @@ def completion(
     future = session.service.submit(request)
     if future.done():
         return _shown(session, request, future.result())
-    return _awaited(session, request, asyncio.wrap_future(future), settings.popup_budget_ms / 1e3)
+    return await _awaited(session, request, asyncio.wrap_future(future), settings.popup_budget_ms / 1e3)
 
 
 async def _awaited(

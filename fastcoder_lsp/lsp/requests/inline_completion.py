@@ -1,7 +1,6 @@
 """`textDocument/inlineCompletion`: ghost text."""
 
 import asyncio
-from collections.abc import Awaitable
 
 from lsprotocol import types
 
@@ -12,9 +11,7 @@ from fastcoder_lsp.lsp.session import Session
 METHOD = "textDocument/inlineCompletion"
 
 
-def inline_completion(
-    session: Session, params: types.InlineCompletionParams
-) -> types.InlineCompletionList | Awaitable[types.InlineCompletionList]:
+async def inline_completion(session: Session, params: types.InlineCompletionParams) -> types.InlineCompletionList:
     """The question is asked before the next message is read; the answer is awaited beside it."""
     request = question(
         session,
@@ -26,15 +23,7 @@ def inline_completion(
     if request is None:
         return types.InlineCompletionList([])
     future = session.service.submit(request)
-    if future.done():
-        return _shown(session, request, future.result())
-    return _awaited(session, request, asyncio.wrap_future(future))
-
-
-async def _awaited(
-    session: Session, request: CompletionRequest, answer: asyncio.Future[Completion]
-) -> types.InlineCompletionList:
-    return _shown(session, request, await answer)
+    return _shown(session, request, future.result() if future.done() else await asyncio.wrap_future(future))
 
 
 def _shown(session: Session, request: CompletionRequest, completion: Completion) -> types.InlineCompletionList:
