@@ -51,7 +51,7 @@ def as_json(position: Position) -> Json:
 async def test_two_thousand_random_edits_keep_the_copies_equal(encoding: Encoding) -> None:
     """Incremental and whole edits, several in a notification, at every kind of character and of line end."""
     random_ = random.Random(encoding.value)
-    uri, text, version = "file:///work/a.py", "x = 1\r\ny = 2\n", 1
+    uri, text, version = "file:///project/a.py", "x = 1\r\ny = 2\n", 1
     async with running() as client:
         result = await client.initialize(capabilities={"general": {"positionEncodings": [encoding.value]}})
         assert result["capabilities"]["positionEncoding"] == encoding.value
@@ -167,7 +167,7 @@ async def test_an_unopened_document_is_never_read_from_the_disk(tmp_path: Any) -
 def notebook(*cells: tuple[str, int, str]) -> Json:
     return {
         "notebookDocument": {
-            "uri": "file:///work/n.ipynb",
+            "uri": "file:///project/n.ipynb",
             "notebookType": "jupyter-notebook",
             "version": 1,
             "cells": [{"kind": kind, "document": uri} for uri, kind, _ in cells],
@@ -180,7 +180,7 @@ def notebook(*cells: tuple[str, int, str]) -> Json:
 
 async def test_the_cells_of_a_notebook_are_documents() -> None:
     """They open, change, come, go and close with their notebook."""
-    first, second, third = (f"vscode-notebook-cell:/work/n.ipynb#{name}" for name in "abc")
+    first, second, third = (f"vscode-notebook-cell:/project/n.ipynb#{name}" for name in "abc")
     async with running() as client:
         result = await client.initialize(capabilities={"notebookDocument": {"synchronization": {}}})
         assert result["capabilities"]["notebookDocumentSync"]["notebookSelector"]
@@ -197,7 +197,7 @@ async def test_the_cells_of_a_notebook_are_documents() -> None:
             },
             "textContent": [{"document": {"uri": second, "version": 2}, "changes": [change]}],
         }
-        identifier = {"uri": "file:///work/n.ipynb", "version": 2}
+        identifier = {"uri": "file:///project/n.ipynb", "version": 2}
         client.notify("notebookDocument/didChange", {"notebookDocument": identifier, "change": {"cells": cells}})
         assert await client.text(second) == {"version": 2, "text": "os.path"}
         assert (await client.text(third))["text"] == "third"
@@ -217,7 +217,7 @@ async def renamed(client: RawClient, old: str, new: str) -> None:
 
 async def test_a_renamed_document_keeps_its_suggestions() -> None:
     """What was suggested before is typed through after, without the model; a closed document's is forgotten."""
-    old, new, after = "file:///work/a.py", "file:///work/b.py", {"line": 0, "character": 4}
+    old, new, after = "file:///project/a.py", "file:///project/b.py", {"line": 0, "character": 4}
     async with running() as client:
         await client.initialize()
         client.open(old, "x = ")

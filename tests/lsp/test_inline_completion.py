@@ -9,7 +9,7 @@ import pytest
 
 from tests.lsp.raw_client import Json, RawClient, running
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 SAYS = "suggested = 1"
 
 
@@ -167,12 +167,12 @@ async def test_a_storm_of_keystrokes_is_answered_once_each(seed: int) -> None:
 
 
 SECRET = (
-    ("file:///work/.env", "python"),
-    ("file:///work/.env.local", "dotenv"),
-    ("file:///work/deploy/server.pem", "plaintext"),
-    ("file:///work/id_rsa", "plaintext"),
-    ("file:///work/credentials.json", "json"),
-    ("file:///work/.ssh/config", "plaintext"),
+    ("file:///project/.env", "python"),
+    ("file:///project/.env.local", "dotenv"),
+    ("file:///project/deploy/server.pem", "plaintext"),
+    ("file:///project/id_rsa", "plaintext"),
+    ("file:///project/credentials.json", "json"),
+    ("file:///project/.ssh/config", "plaintext"),
     ("untitled:1", "dotenv"),
 )
 

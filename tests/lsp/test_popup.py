@@ -7,7 +7,7 @@ import pytest
 
 from tests.lsp.raw_client import Json, RawClient, running
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 HELIX: Json = {
     "capabilities": {
         "general": {"positionEncodings": ["utf-8", "utf-32", "utf-16"]},

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tests.lsp.raw_client import Json, RawClient, running
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 SAYS = "suggested = 1"
 
 

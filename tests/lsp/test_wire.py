@@ -9,7 +9,7 @@ import pytest
 
 from tests.lsp.raw_client import Json, RawClient, running
 
-URI = "file:///work/a.py"
+URI = "file:///project/a.py"
 KNOWN_METHODS = (
     *("initialize", "initialized", "textDocument/didOpen", "textDocument/didChange", "textDocument/didClose"),
     *("textDocument/didSave", "textDocument/inlineCompletion", "textDocument/completion", "workspace/executeCommand"),
@@ -209,12 +209,12 @@ GOOD_PARAMS: tuple[Json, ...] = (
     },
     {"settings": {"fastcoder": {"popup": {"enabled": True}}}},
     {"event": {"added": [{"uri": "file:///nowhere", "name": "n"}], "removed": []}},
-    {"files": [{"oldUri": URI, "newUri": "file:///work/b.py"}]},
+    {"files": [{"oldUri": URI, "newUri": "file:///project/b.py"}]},
     {"changes": [{"uri": URI, "type": 2}]},
     {"command": "fastcoder.accepted", "arguments": [1]},
     {
         "notebookDocument": {
-            "uri": "file:///work/n.ipynb",
+            "uri": "file:///project/n.ipynb",
             "notebookType": "jupyter",
             "version": 1,
             "cells": [{"kind": 2, "document": "cell:1"}],
@@ -222,7 +222,7 @@ GOOD_PARAMS: tuple[Json, ...] = (
         "cellTextDocuments": [{"uri": "cell:1", "languageId": "python", "version": 1, "text": "a"}],
     },
     {
-        "notebookDocument": {"uri": "file:///work/n.ipynb", "version": 2},
+        "notebookDocument": {"uri": "file:///project/n.ipynb", "version": 2},
         "change": {"cells": {"structure": {"array": {"start": 5, "deleteCount": 9}}}},
     },
     {"id": 1},

@@ -62,13 +62,13 @@ def test_a_document_that_is_not_open_has_no_snapshot() -> None:
 @pytest.mark.parametrize(
     ("uri", "path"),
     [
-        ("file:///work/a.py", "/work/a.py"),
-        ("file:///work/a%20b%23%C3%A9.py", "/work/a b#é.py"),
-        ("FILE:///work/a.py", "/work/a.py"),
-        ("vscode-notebook-cell:/work/n.ipynb#W0sZm", "/work/n.ipynb"),
+        ("file:///project/a.py", "/work/a.py"),
+        ("file:///project/a%20b%23%C3%A9.py", "/work/a b#é.py"),
+        ("FILE:///project/a.py", "/work/a.py"),
+        ("vscode-notebook-cell:/project/n.ipynb#W0sZm", "/work/n.ipynb"),
         ("untitled:Untitled-1", None),
-        ("untitled:/work/new.py", None),
-        ("git:/work/a.py?ref", None),
+        ("untitled:/project/new.py", None),
+        ("git:/project/a.py?ref", None),
         ("file://[", None),
         ("file:relative", None),
         ("file:///a%00b", None),
@@ -89,9 +89,9 @@ def test_paths_come_back_from_their_uris(name: str) -> None:
 
 def test_the_innermost_folder_holds_a_file() -> None:
     """Workspace folders may lie in one another; folders on no disk hold nothing."""
-    folders = Folders(["file:///work", "file:///work/inner", "vscode-vfs://github/x"])
+    folders = Folders(["file:///work", "file:///project/inner", "vscode-vfs://github/x"])
     assert len(folders.paths()) == 2
-    for path, uri in (("/work/inner/a.py", "file:///work/inner"), ("/work/innermost.py", "file:///work")):
+    for path, uri in (("/work/inner/a.py", "file:///project/inner"), ("/work/innermost.py", "file:///work")):
         holding = folders.holding(Path(path))
         assert holding is not None
         assert holding.uri == uri
