@@ -62,10 +62,10 @@ def test_a_document_that_is_not_open_has_no_snapshot() -> None:
 @pytest.mark.parametrize(
     ("uri", "path"),
     [
-        ("file:///project/a.py", "/work/a.py"),
-        ("file:///project/a%20b%23%C3%A9.py", "/work/a b#é.py"),
-        ("FILE:///project/a.py", "/work/a.py"),
-        ("vscode-notebook-cell:/project/n.ipynb#W0sZm", "/work/n.ipynb"),
+        ("file:///project/a.py", "/project/a.py"),
+        ("file:///project/a%20b%23%C3%A9.py", "/project/a b#é.py"),
+        ("FILE:///project/a.py", "/project/a.py"),
+        ("vscode-notebook-cell:/project/n.ipynb#W0sZm", "/project/n.ipynb"),
         ("untitled:Untitled-1", None),
         ("untitled:/project/new.py", None),
         ("git:/project/a.py?ref", None),
@@ -91,14 +91,14 @@ def test_the_innermost_folder_holds_a_file() -> None:
     """Workspace folders may lie in one another; folders on no disk hold nothing."""
     folders = Folders(["file:///work", "file:///project/inner", "vscode-vfs://github/x"])
     assert len(folders.paths()) == 2
-    for path, uri in (("/work/inner/a.py", "file:///project/inner"), ("/work/innermost.py", "file:///work")):
+    for path, uri in (("/project/inner/a.py", "file:///project/inner"), ("/project/innermost.py", "file:///work")):
         holding = folders.holding(Path(path))
         assert holding is not None
         assert holding.uri == uri
     assert folders.holding(Path("/elsewhere")) is None
     assert folders.holding(None) is None
     folders.change(added=[], removed=["file:///work", "file:///never"])
-    assert folders.holding(Path("/work/a.py")) is None
+    assert folders.holding(Path("/project/a.py")) is None
 
 
 def test_languages_by_file_name() -> None:
