@@ -83,21 +83,21 @@ def test_paths_behind_uris(uri: str, path: str | None) -> None:
 @given(st.text(st.characters(exclude_characters="\0/", exclude_categories=["Cs"]), min_size=1, max_size=8))
 def test_paths_come_back_from_their_uris(name: str) -> None:
     """Whatever a file is called."""
-    path = Path("/work") / name
+    path = Path("/project") / name
     assert path_of(uri_of(path)) == path
 
 
 def test_the_innermost_folder_holds_a_file() -> None:
     """Workspace folders may lie in one another; folders on no disk hold nothing."""
-    folders = Folders(["file:///work", "file:///project/inner", "vscode-vfs://github/x"])
+    folders = Folders(["file:///project", "file:///project/inner", "vscode-vfs://github/x"])
     assert len(folders.paths()) == 2
-    for path, uri in (("/project/inner/a.py", "file:///project/inner"), ("/project/innermost.py", "file:///work")):
+    for path, uri in (("/project/inner/a.py", "file:///project/inner"), ("/project/innermost.py", "file:///project")):
         holding = folders.holding(Path(path))
         assert holding is not None
         assert holding.uri == uri
     assert folders.holding(Path("/elsewhere")) is None
     assert folders.holding(None) is None
-    folders.change(added=[], removed=["file:///work", "file:///never"])
+    folders.change(added=[], removed=["file:///project", "file:///never"])
     assert folders.holding(Path("/project/a.py")) is None
 
 
