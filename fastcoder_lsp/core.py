@@ -136,6 +136,22 @@ class EngineInfo:
     notes: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class StepCosts:
+    """What an engine's work costs on this machine: `ms[i]` for a step of `widths[i]` rows (ascending, from 1).
+
+    `prefill_ms`: milliseconds that one more prompt token costs in a prefill chunk.
+    """
+
+    widths: tuple[int, ...]
+    ms: tuple[float, ...]
+    prefill_ms: float
+
+    def step_ms(self, rows: int) -> float:
+        """Milliseconds of a step of `rows` rows: linear between the widths that were timed, and beyond the last."""
+        return float(np.interp(rows, self.widths, self.ms)) * max(1.0, rows / self.widths[-1])
+
+
 class Engine(Protocol):
     """A model on a device with its KV cache. One caller at a time; plain values in and out, so it may live elsewhere.
 
@@ -186,12 +202,14 @@ class DraftContext:
     """What a drafter may look at before a step.
 
     `tokens`: prompt and output so far, the pending ones included; `prompt_length` of them are the prompt's.
-    `document`: the document's URI, for caches that live as long as it does.
+    `document`: the document's URI, for caches that live as long as it does. `outdated`: what this output was expected
+    to be, from its first token, before the text around changed (suggestions that were typed past, rejected, or cut).
     """
 
     tokens: Sequence[int]
     prompt_length: int
     document: str = ""
+    outdated: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ class DecodeRequest:
     `prompt` is not empty. `cut(text)` gives the length of `text` to keep once its end is known, else None; later text
     never changes its answer. `healing`: bytes that the first tokens must spell; they are not part of the result.
     `end_ids`: tokens that end the text. `nodes`: rows of one verification, the pending ones included.
+    `outdated`: see `core.DraftContext`.
     """
 
     prompt: tuple[int, ...]
@@ -36,6 +37,7 @@ class DecodeRequest:
     sampler: Sampler = GREEDY
     document: str = ""
     nodes: int = 16
+    outdated: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,7 @@ class Decoding:
 
     def _context(self) -> DraftContext:
         prompt = self.request.prompt
-        return DraftContext([*prompt, *self._tokens], len(prompt), self.request.document)
+        return DraftContext([*prompt, *self._tokens], len(prompt), self.request.document, self.request.outdated)
 
     def _take(self, emitted: tuple[int, ...]) -> None:
         """Append tokens one by one, as plain decoding would, until one of them ends the text."""
