@@ -14,12 +14,17 @@ from fastcoder_lsp.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """`lines_above`: so many stand after the middle mark, None: as in the product; `context_tokens`: for snippets."""
+    """One way of asking.
+
+    `lines_above`: so many stand after the middle mark, None: as in the product; `context_tokens`: for snippets of other
+    files, of which `room` come on top of the product's longest prompt.
+    """
 
     name: str
     anchored: bool
     lines_above: int | None = None
     context_tokens: int = 0
+    room: int = 0
 
 
 ARMS = {
@@ -31,6 +36,7 @@ ARMS = {
         Arm("anchored+3", anchored=True, lines_above=3),
         Arm("anchored+8", anchored=True, lines_above=8),
         Arm("context", anchored=True, context_tokens=400),
+        Arm("context+room", anchored=True, context_tokens=400, room=400),
     )
 }
 
@@ -49,7 +55,12 @@ class Question:
 def prompt_of(arm: Arm, tokenizer: Tokenizer, question: Question) -> Prompt:
     """The prompt that the product would ask `question` with, were its settings the arm's."""
     lines = PromptOptions().lines_above if arm.lines_above is None else arm.lines_above
-    options = PromptOptions(anchored=arm.anchored, lines_above=lines, context_tokens=arm.context_tokens)
+    options = PromptOptions(
+        limit=PromptOptions().limit + arm.room,
+        anchored=arm.anchored,
+        lines_above=lines,
+        context_tokens=arm.context_tokens,
+    )
     before, after = question.before, question.after
     now = Snapshot("bench", question.path, "python", 1, before + after)
     context = related(now, len(before), question.files) if arm.context_tokens and question.files else ()

@@ -175,7 +175,7 @@ class _Asked:
             name=self._files.name,
             source=self._files.source,
             digest=self._files.digest,
-            options=engines.EngineOptions(kind=self._kind, context=2048),  # type: ignore[arg-type] # checked there
+            options=engines.EngineOptions(kind=self._kind, context=2560),  # type: ignore[arg-type] # checked there
             cache=cache_folder(),
             progress=lambda _share, _what: None,
         )

@@ -8,11 +8,11 @@ class PromptOptions:
     """Budgets in tokens, all inside `limit`; what they leave is for the typed part and the control tokens.
 
     Attributes:
-        limit: the longest prompt.
-        prefix_share: share of the limit for the text before the anchor.
+        limit: the longest prompt, context included.
+        prefix_share: share of what the context leaves for the text before the anchor.
         refill_share: share of the prefix budget that a new window fills, so that it can grow before it must move.
-        suffix_share: share of the limit for the text after the cursor.
-        context_tokens: budget for snippets of other files; they take from the prefix's share.
+        suffix_share: the same for the text after the cursor.
+        context_tokens: budget for snippets of other files.
         lines_above: lines above the cursor's that a new anchor leaves after the middle mark.
         typed_lines, typed_tokens: the anchor moves once more than this stands after the middle mark.
         anchored: False for the plain order, the whole text before the cursor in the prefix part.
@@ -33,9 +33,9 @@ class PromptOptions:
     @property
     def prefix_tokens(self) -> int:
         """The budget of the text before the anchor."""
-        return max(1, int(self.limit * self.prefix_share) - self.context_tokens)
+        return max(1, int((self.limit - self.context_tokens) * self.prefix_share))
 
     @property
     def suffix_tokens(self) -> int:
         """The budget of the text after the cursor."""
-        return int(self.limit * self.suffix_share)
+        return max(0, int((self.limit - self.context_tokens) * self.suffix_share))
