@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
+from fastcoder_lsp.completion.costs import step_costs
 from fastcoder_lsp.config import Settings, cache_folder
-from fastcoder_lsp.core import Drafter, Engine, Progress, ShouldStop, Snapshot
+from fastcoder_lsp.core import Drafter, Engine, Progress, ShouldStop, Snapshot, StepCosts
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -46,6 +47,7 @@ class Runtime:
     drafter: Drafter
     allow: Callable[[bytes], npt.NDArray[np.int64]]
     limits: Limits
+    costs: StepCosts
 
     def forget(self, uri: str) -> None:
         """Drop what is kept for a closed document."""
@@ -55,7 +57,6 @@ class Runtime:
     def rename(self, old: str, new: str) -> None:
         """Carry over what is kept for a document."""
         self.prompts.rename(old, new)
-        self.drafter.rename(old, new)
         self.drafter.rename(old, new)
 
     def settle(self, snapshot: Snapshot, offset: int, should_stop: ShouldStop) -> None:
@@ -94,6 +95,7 @@ def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = Non
         cache=cache,
         progress=progress,
     )
+    costs = step_costs(engine, files.digest, cache, progress)
     on_cpu = engine.info.name.startswith("cpu-")
     room = engine.info.context - settings.completion_max_tokens
     return Runtime(
@@ -103,4 +105,5 @@ def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = Non
         drafter=drafter,
         allow=lambda remaining: allowed(tokenizer, remaining),
         limits=Limits(settings.completion_max_tokens, CPU_NODES if on_cpu else GPU_NODES),
+        costs=costs,
     )

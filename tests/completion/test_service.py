@@ -28,6 +28,7 @@ from fastcoder_lsp.core import (
     SelectedCompletion,
     ShouldStop,
     Snapshot,
+    StepCosts,
     Verified,
 )
 from fastcoder_lsp.draft.none import NoDrafter
@@ -119,6 +120,7 @@ class Bench:
             drafter=NoDrafter(),
             allow=lambda _: np.arange(256),
             limits=Limits(max_tokens=64),
+            costs=StepCosts((1, 8), (1.0, 2.0), 0.1),
         )
 
     def ask(

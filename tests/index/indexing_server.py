@@ -8,7 +8,7 @@ import numpy as np
 from fastcoder_lsp.cli.serve import leave, take_wire
 from fastcoder_lsp.completion.runtime import Limits, Runtime
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.store import Pin
 from fastcoder_lsp.lsp.server import Options, serve
@@ -30,6 +30,7 @@ def load(_settings: Settings, _progress: Progress, _pin: Pin | None) -> Runtime:
         drafter=NoDrafter(),
         allow=lambda _: np.arange(256),
         limits=Limits(max_tokens=256),
+        costs=StepCosts((1, 8), (1.0, 2.0), 0.1),
     )
 
 

@@ -24,6 +24,7 @@ from fastcoder_lsp.core import (
     Sampler,
     ShouldStop,
     Snapshot,
+    StepCosts,
     Tokens,
     Verified,
 )
@@ -116,6 +117,7 @@ def main() -> None:
             drafter=NoDrafter(),
             allow=lambda _: np.arange(256),
             limits=Limits(max_tokens=256),
+            costs=StepCosts((1, 8), (1.0, 2.0), 0.1),
         )
 
     stdin, stdout = take_wire()

@@ -1,0 +1,130 @@
+"""What a step costs: timed through the engine's protocol alone, kept for the next start, not believed when damaged."""
+
+import json
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastcoder_lsp.completion.costs import WIDTHS, measure, rising, step_costs
+from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
+
+CURVE = {1: 20.0, 2: 19.0, 4: 22.0, 8: 30.0}
+
+
+class Clocked:
+    """An engine whose steps take a made-up time on a made-up clock."""
+
+    def __init__(self, max_nodes: int = 8, device: str = "cpu (toy)") -> None:
+        self.info = EngineInfo("cpu-toy", "toy", "nowhere", device, vocabulary=100, context=512, max_nodes=max_nodes)
+        self.now = 0.0
+        self.steps = 0
+        self._cached: tuple[int, ...] = ()
+
+    def clock(self) -> float:
+        return self.now
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        fresh = max(len(tokens) - len(self._cached), 0)
+        self.now += fresh * 1e-3
+        self._cached = tuple(tokens)
+        return Prefilled(len(tokens) - fresh, fresh, done=True)
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        tree.check()
+        assert len(tree) <= self.info.max_nodes
+        # The first pass over a width is slower, as on a machine that others use.
+        self.now += (CURVE.get(len(tree), 100.0) + (50.0 if self.steps < 4 else 0.0)) / 1e3
+        self.steps += 1
+        self._cached += tree.tokens[:1]
+        return Verified((), (3,))
+
+    def cached(self) -> tuple[int, ...]:
+        return self._cached
+
+    def close(self) -> None:
+        self._cached = ()
+
+
+def test_the_least_time_of_each_width_counts_and_the_curve_never_falls() -> None:
+    """Widths beyond the engine's limit are not timed; a fall (19 after 20) is levelled; the cache is left empty."""
+    engine = Clocked()
+    costs = measure(engine, engine.clock)
+    assert costs.widths == (1, 2, 4, 8)
+    assert costs.ms == pytest.approx((19.5, 19.5, 22.0, 30.0))
+    assert costs.prefill_ms == pytest.approx(1.0)
+    assert engine.cached() == ()
+
+
+def test_a_slow_engine_is_timed_once() -> None:
+    """Somebody waits for it: what takes too long is not repeated."""
+    engine = Clocked(max_nodes=64)
+    measure(engine, engine.clock)
+    assert engine.steps == len(WIDTHS)
+
+
+@given(st.lists(st.floats(0, 1e6), max_size=20))
+def test_rising(values: list[float]) -> None:
+    """The smoothed values never fall, keep their sum, and are untouched where they never fell."""
+    risen = rising(values)
+    assert all(a <= b for a, b in pairwise(risen))
+    assert sum(risen) == pytest.approx(sum(values))
+    assert rising(sorted(values)) == tuple(sorted(values))
+
+
+def test_a_second_start_reads_what_the_first_measured(tmp_path: Path) -> None:
+    """The same model on the same machine is not timed again; another model or another device is."""
+    messages: list[str] = []
+    first = step_costs(Clocked(), "model a", tmp_path, lambda _, message: messages.append(message))
+    assert messages
+    again = Clocked()
+    messages.clear()
+    assert step_costs(again, "model a", tmp_path, lambda _, message: messages.append(message)) == first
+    assert again.steps == 0
+    assert not messages
+    for engine, identity in ((Clocked(), "model b"), (Clocked(device="cpu (toy, 7 threads)"), "model a")):
+        step_costs(engine, identity, tmp_path, lambda *_: None)
+        assert engine.steps > 0
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\xff\x00",
+        b"[]",
+        b"{}",
+        b'{"widths": [1, 2], "ms": [1.0], "prefill_ms": 1.0}',
+        b'{"widths": [1, 2], "ms": [2.0, 1.0], "prefill_ms": 1.0}',
+        b'{"widths": [2, 4], "ms": [1.0, 2.0], "prefill_ms": 1.0}',
+        b'{"widths": [1], "ms": [NaN], "prefill_ms": 1.0}',
+        b'{"widths": [1], "ms": [1.0], "prefill_ms": -1.0}',
+        b'{"widths": [1], "ms": [Infinity], "prefill_ms": 1.0}',
+    ],
+)
+def test_a_damaged_file_is_measured_anew(tmp_path: Path, content: bytes) -> None:
+    """Nothing in the cache folder can stop a start or bring in nonsense; the file is whole again afterwards."""
+    first = step_costs(Clocked(), "model", tmp_path, lambda *_: None)
+    (path,) = (tmp_path / "costs").iterdir()
+    path.write_bytes(content)
+    engine = Clocked()
+    step_costs(engine, "model", tmp_path, lambda *_: None)
+    assert engine.steps > 0
+    assert tuple(json.loads(path.read_bytes())["widths"]) == first.widths
+
+
+def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
+    """A file stands where the folder should be: the costs are there all the same."""
+    (tmp_path / "costs").write_text("in the way")
+    assert step_costs(Clocked(), "model", tmp_path, lambda *_: None).widths == (1, 2, 4, 8)
