@@ -114,6 +114,28 @@ class Verified:
 
 
 @dataclass(frozen=True, slots=True)
+class TracedToken:
+    """One token of an output: its bytes, who guessed it ("" where the model said it itself), from how long a match."""
+
+    piece: bytes
+    source: str = ""
+    match: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepTrace:
+    """What one forward pass gave: `tokens` of the output, drafts first, the model's own one last.
+
+    `tree` is what it verified, `pieces` the bytes of the tree's nodes, `path` the drafts that were accepted.
+    """
+
+    tokens: tuple[TracedToken, ...]
+    tree: DraftTree
+    pieces: tuple[bytes, ...]
+    path: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Prefilled:
     """What a prefill did: `reused` tokens were in the cache already, `computed` were run now; `done` unless stopped."""
 
@@ -280,6 +302,7 @@ class Completion:
     `steps`: forward passes after the prefill; `tokens`: emitted by them; `accepted`: drafts among those.
     `ms`: milliseconds by span (`observe.SPANS`). `finish`: why decoding ended ("stop", "eos", "length", "context",
     "cancelled", "typed-through", …). `prefilled`, `reused`: prompt tokens computed, and found in the cache.
+    `accepted_by_source`: `accepted` by who guessed; `trace`: every step, empty where no model was asked.
     """
 
     text: str
@@ -294,3 +317,5 @@ class Completion:
     reused: int = 0
     finish: str = ""
     ms: Mapping[str, float] = field(default_factory=dict)
+    accepted_by_source: Mapping[str, int] = field(default_factory=dict)
+    trace: tuple[StepTrace, ...] = ()

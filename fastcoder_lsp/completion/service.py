@@ -68,6 +68,7 @@ class CompletionService:
         self._closing = False
         self._changed = threading.Condition()
         self._counts: Counter[str] = Counter()
+        self._accepted_by_source: Counter[str] = Counter()
         self._statistics = SpanStatistics()
         self._process = psutil.Process()
         self._worker = threading.Thread(target=self._work, name="fastcoder-worker", daemon=True)
@@ -145,6 +146,7 @@ class CompletionService:
         """Counts since the start, percentiles of late."""
         with self._changed:
             counts, runtime = dict(self._counts), self._runtime
+            sources = dict(self._accepted_by_source)
             ms = self._statistics.percentiles()
         info = runtime.engine.info if runtime else None
         return Statistics(
@@ -152,6 +154,7 @@ class CompletionService:
             engine=info.name if info else "",
             resident_bytes=self._process.memory_info().rss,
             ms=ms,
+            accepted_by_source=sources,
             **counts,
         )
 
@@ -250,6 +253,7 @@ class CompletionService:
             for name in ("steps", "tokens", "prefilled", "reused"):
                 self._count(name, getattr(completion, name))
             self._count("accepted_drafts", completion.accepted)
+            self._accepted_by_source.update(completion.accepted_by_source)
             self._unsettled = job.request
             if answered:
                 self._statistics.record(completion.ms)

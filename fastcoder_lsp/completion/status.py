@@ -22,7 +22,8 @@ class Statistics:
     """Counts since the start, and times.
 
     `requests` = `shown` + `empty` + `typed_through` + `superseded` + `cancelled` + `failed` + those still open.
-    `ms`: span → {p50, p95}; `resident_bytes`: memory of this process.
+    `accepted_by_source`: `accepted_drafts` by who guessed them. `ms`: span → {p50, p95}; `resident_bytes`: memory of
+    this process.
     """
 
     model: str = ""
@@ -40,4 +41,5 @@ class Statistics:
     prefilled: int = 0
     reused: int = 0
     resident_bytes: int = 0
+    accepted_by_source: Mapping[str, int] = field(default_factory=dict)
     ms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

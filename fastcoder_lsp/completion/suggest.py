@@ -10,6 +10,7 @@ from fastcoder_lsp.completion.runtime import Runtime
 from fastcoder_lsp.core import Completion, CompletionRequest, ShouldStop
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.decode.stop import choose
+from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import finish, replaces, whole_lines
 
@@ -53,6 +54,7 @@ def suggest(
     snapshot = replace(request.snapshot, text=before + after)
     with spans.measure("prompt"):
         prompt = runtime.prompts.build(snapshot, len(before))
+    tracer = Tracer(runtime.tokenizer.piece)
     decoded = decode(
         runtime.engine,
         runtime.drafter,
@@ -69,6 +71,7 @@ def suggest(
         ),
         should_stop,
         spans,
+        tracer,
     )
     text, over = "", 0
     if decoded.finish:
@@ -87,4 +90,6 @@ def suggest(
         accepted=decoded.accepted,
         prefilled=decoded.prefilled,
         reused=decoded.reused,
+        accepted_by_source=decoded.accepted_by_source,
+        trace=tracer.trace(len(decoded.tokens)),
     )

@@ -4,14 +4,18 @@ Owns the state of one decode: what was emitted, what text that is, where it ends
 engine does) or what is guessed (the drafter does), so its output is that of plain decoding whatever the drafter says.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from fastcoder_lsp.core import GREEDY, DraftContext, Drafter, Engine, Sampler, ShouldStop
+from fastcoder_lsp.core import GREEDY, DraftContext, Drafter, DraftTree, Engine, Sampler, ShouldStop, Verified
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.healing import Allow, Healing, Piece, allowed_ids
 from fastcoder_lsp.decode.tree import build_tree
 from fastcoder_lsp.observe import Spans
+
+OnStep = Callable[[DraftTree, Verified], None]
+"""Told of every forward pass, after it: what was verified, and what became of it."""
 
 PENDING_AT_MOST = 12
 """Prompt tokens that the first step takes along: a forward of their own would read all weights once more."""
@@ -45,8 +49,8 @@ class Decoded:
     """A decode's outcome so far; `text` is without the healed bytes and ends where the stop rule says.
 
     `tokens`: emitted, up to the one that ended the text. `steps`: forward passes after the prefill; `accepted`: drafts
-    among the tokens. `prefilled`, `reused`: prompt tokens that were run, and that the KV cache held already.
-    `finish`: "stop", "eos", "length", "context", or "" while it may go on.
+    among the tokens, `accepted_by_source` by who guessed them. `prefilled`, `reused`: prompt tokens that were run, and
+    that the KV cache held already. `finish`: "stop", "eos", "length", "context", or "" while it may go on.
     """
 
     text: str
@@ -56,22 +60,27 @@ class Decoded:
     prefilled: int
     reused: int
     finish: str
+    accepted_by_source: Mapping[str, int]
 
 
 @dataclass(slots=True)
 class Decoding:
-    """One decode that can be driven step by step, paused between any two, and given up at no cost."""
+    """One decode that can be driven step by step, paused between any two, and given up at no cost.
+
+    `on_step`, where there is one, is told of every step.
+    """
 
     engine: Engine
     drafter: Drafter
     request: DecodeRequest
     spans: Spans
+    on_step: OnStep | None = None
     _tokens: list[int] = field(default_factory=list)
     _pending: list[int] = field(default_factory=list)
     _bytes: bytearray = field(default_factory=bytearray)
     _text: str = ""
     _steps: int = 0
-    _accepted: int = 0
+    _accepted: Counter[str] = field(default_factory=Counter)
     _prefilled: int = 0
     _finish: str = ""
 
@@ -109,7 +118,9 @@ class Decoding:
             self.drafter.observe(tree, verified)
         self._steps += 1
         self._pending = [verified.emitted[-1]]
-        self._take(verified.emitted)
+        self._take(tree, verified)
+        if self.on_step is not None:
+            self.on_step(tree, verified)
         return not self._finish
 
     def result(self) -> Decoded:
@@ -118,27 +129,29 @@ class Decoding:
             self._text,
             tuple(self._tokens),
             self._steps,
-            self._accepted,
+            self._accepted.total(),
             self._prefilled,
             len(self.request.prompt) - self._prefilled,
             self._finish,
+            dict(self._accepted),
         )
 
     def _context(self) -> DraftContext:
         prompt = self.request.prompt
         return DraftContext([*prompt, *self._tokens], len(prompt), self.request.document, self.request.outdated)
 
-    def _take(self, emitted: tuple[int, ...]) -> None:
+    def _take(self, tree: DraftTree, verified: Verified) -> None:
         """Append tokens one by one, as plain decoding would, until one of them ends the text."""
         request = self.request
         full = self.engine.info.context - len(request.prompt)
-        for index, token in enumerate(emitted):
+        for index, token in enumerate(verified.emitted):
             if token in request.end_ids:
                 self._finish = "eos"
                 break
             self._tokens.append(token)
             self._bytes += request.piece(token)
-            self._accepted += index < len(emitted) - 1
+            if index < len(verified.path):
+                self._accepted[tree.sources[verified.path[index]]] += 1
             # Bytes of a character that is not complete yet wait for the next token.
             self._text = self._bytes[len(request.healing) :].decode("utf-8", errors="ignore")
             if (length := request.cut(self._text)) is not None:
@@ -152,10 +165,15 @@ class Decoding:
 
 
 def decode(
-    engine: Engine, drafter: Drafter, request: DecodeRequest, should_stop: ShouldStop, spans: Spans | None = None
+    engine: Engine,
+    drafter: Drafter,
+    request: DecodeRequest,
+    should_stop: ShouldStop,
+    spans: Spans | None = None,
+    on_step: OnStep | None = None,
 ) -> Decoded:
     """Decode `request` to its end, or until `should_stop`, which is asked between prefill chunks and steps."""
-    decoding = Decoding(engine, GuardedDrafter(drafter), request, spans or Spans())
+    decoding = Decoding(engine, GuardedDrafter(drafter), request, spans or Spans(), on_step)
     going = decoding.prefill(should_stop)
     while going and not should_stop():
         going = decoding.step()

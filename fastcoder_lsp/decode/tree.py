@@ -39,6 +39,6 @@ def build_tree(pending: Tokens, draft: Draft, *, room: int, vocabulary: int, hea
         demands[node] = below
         tokens.append(token)
         parents.append(parent)
-        sources.append(draft.sources[guess] if guess < len(draft.sources) else "")
+        sources.append(draft.sources[guess] if guess < len(draft.sources) else "unnamed")
         matches.append(draft.matches[guess] if guess < len(draft.matches) else 0)
     return DraftTree(tuple(tokens), tuple(parents), len(pending), tuple(sources), tuple(matches))

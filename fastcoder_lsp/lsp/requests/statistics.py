@@ -16,6 +16,7 @@ def statistics(session: Session, _params: object) -> dict[str, object]:
         "ms": counts.pop("ms"),
         "memory": {"resident_bytes": counts.pop("resident_bytes")},
         "suggestions": asdict(accepts),
+        "accepted_by_source": counts.pop("accepted_by_source"),
         "requests": counts,
         "rates": {
             "accepted": _share(accepts.accepted, accepts.shown),

@@ -1,0 +1,100 @@
+"""Where every token of an output came from: what the loop tells of its steps, kept and put into plain values.
+
+Owns the reading of steps and the groups that pictures colour by; draws nothing, and decides nothing in the loop.
+"""
+
+import codecs
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from fastcoder_lsp.core import DraftTree, StepTrace, TracedToken, Verified
+
+Group = Literal["datastore", "cache", "prompt", "model", "other"]
+
+_GROUPS: dict[str, Group] = {
+    "": "model",
+    "repository": "datastore",
+    "corpus": "datastore",
+    "cache": "cache",
+    "prompt": "prompt",
+}
+
+
+class Tracer:
+    """Listens to the loop (`decode(..., on_step=tracer)`).
+
+    Args:
+        piece: the bytes of a token.
+    """
+
+    def __init__(self, piece: Callable[[int], bytes]) -> None:
+        self._piece = piece
+        self._steps: list[tuple[DraftTree, Verified]] = []
+
+    def __call__(self, tree: DraftTree, verified: Verified) -> None:
+        """A step was made; costs nothing but keeping it."""
+        self._steps.append((tree, verified))
+
+    def trace(self, tokens: int) -> tuple[StepTrace, ...]:
+        """All steps, as far as they gave the output's first `tokens` tokens; what came after its end is cut off."""
+        traced = []
+        for tree, verified in self._steps:
+            step = trace_step(tree, verified, self._piece, tokens)
+            tokens -= len(step.tokens)
+            traced.append(step)
+        return tuple(traced)
+
+
+def trace_step(tree: DraftTree, verified: Verified, piece: Callable[[int], bytes], at_most: int) -> StepTrace:
+    """One step in plain values; at most `at_most` of its tokens belong to the output."""
+    path = verified.path[:at_most]
+    tokens = [TracedToken(piece(tree.tokens[node]), tree.sources[node], tree.matches[node]) for node in path]
+    if len(verified.path) < at_most:
+        tokens.append(TracedToken(piece(verified.emitted[-1])))
+    return StepTrace(tuple(tokens), tree, tuple(map(piece, tree.tokens)), path)
+
+
+def group_of(source: str) -> Group:
+    """What a picture colours a source as; guessers without a group of their own are `other`."""
+    return _GROUPS.get(source, "other")
+
+
+def texts(pieces: Iterable[bytes]) -> list[str]:
+    """The texts of consecutive tokens; a character over several tokens stands with the one that completes it."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    return [decoder.decode(piece) for piece in pieces]
+
+
+def token_texts(steps: Sequence[StepTrace]) -> list[list[str]]:
+    """The texts of each step's tokens; all of them joined are the output."""
+    every = iter(texts(token.piece for step in steps for token in step.tokens))
+    return [[next(every) for _ in step.tokens] for step in steps]
+
+
+def as_plain(steps: Sequence[StepTrace]) -> list[dict[str, object]]:
+    """The trace as plain JSON values.
+
+    A step has `tokens` {text, source, match} (the model's own have the source "model") and the `draft`: lists `texts`,
+    `parents` (-1: the root), `sources`, `matches`, all by node, and `accepted`: the nodes that were accepted, in order.
+    """
+    return [
+        {
+            "tokens": [
+                {"text": text, "source": token.source or "model", "match": token.match}
+                for token, text in zip(step.tokens, step_texts, strict=True)
+            ],
+            "draft": _plain_draft(step),
+        }
+        for step, step_texts in zip(steps, token_texts(steps), strict=True)
+    ]
+
+
+def _plain_draft(step: StepTrace) -> dict[str, object]:
+    tree, first = step.tree, step.tree.pending
+    return {
+        "texts": [piece.decode("utf-8", errors="replace") for piece in step.pieces[first:]],
+        "parents": [max(parent - first, -1) for parent in tree.parents[first:]],
+        "sources": list(tree.sources[first:]),
+        "matches": list(tree.matches[first:]),
+        "accepted": [node - first for node in step.path],
+    }
