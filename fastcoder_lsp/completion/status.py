@@ -22,8 +22,13 @@ class Statistics:
     """Counts since the start, and times.
 
     `requests` = `shown` + `empty` + `typed_through` + `superseded` + `cancelled` + `failed` + those still open.
+    Of the shown ones, `budgeted` are the beginning of an answer that its budget cut short; `budgeted_empty` of the
+    empty ones had nothing whole to show at their deadline. `adopted` requests went on with a decode that was running;
+    `background` decodes were finished while nobody asked, `ahead` prompts and completions were made before anybody
+    did. `alternatives`: candidates beside the first. `suppressed`: empty ones by the rule that kept a suggestion away.
+    `steps`, `tokens`, `prefilled`, `reused` count all work, whoever it was for.
     `accepted_by_source`: `accepted_drafts` by who guessed them. `ms`: span → {p50, p95}; `resident_bytes`: memory of
-    this process.
+    this process; `budget_ms`: what the requests have, by kind ("automatic", "invoked", "background"), once known.
     """
 
     model: str = ""
@@ -40,6 +45,14 @@ class Statistics:
     accepted_drafts: int = 0
     prefilled: int = 0
     reused: int = 0
+    budgeted: int = 0
+    budgeted_empty: int = 0
+    adopted: int = 0
+    background: int = 0
+    ahead: int = 0
+    alternatives: int = 0
     resident_bytes: int = 0
+    suppressed: Mapping[str, int] = field(default_factory=dict)
+    budget_ms: Mapping[str, float] = field(default_factory=dict)
     accepted_by_source: Mapping[str, int] = field(default_factory=dict)
     ms: Mapping[str, Mapping[str, float]] = field(default_factory=dict)

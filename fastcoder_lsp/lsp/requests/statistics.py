@@ -17,6 +17,8 @@ def statistics(session: Session, _params: object) -> dict[str, object]:
         "memory": {"resident_bytes": counts.pop("resident_bytes")},
         "suggestions": asdict(accepts),
         "accepted_by_source": counts.pop("accepted_by_source"),
+        "suppressed": counts.pop("suppressed"),
+        "budget_ms": counts.pop("budget_ms"),
         "requests": counts,
         "rates": {
             "accepted": _share(accepts.accepted, accepts.shown),
