@@ -6,7 +6,7 @@ Pure text; knows neither the server nor the screen.
 import re
 from dataclasses import dataclass
 
-from fastcoder_lsp.cli.play.client import Suggestion
+from fastcoder_lsp.client.client import Suggestion
 
 # A word with the space before it, or a run of signs, or space alone: what editors take as one step of "accept word".
 _WORD = re.compile(r"\s*(?:\w+|[^\w\s]+)|\s+")

@@ -21,8 +21,8 @@ from fastcoder_lsp.cli.play.ghost import Ghost
 from fastcoder_lsp.cli.play.keys import key_bindings
 from fastcoder_lsp.cli.play.pane import GhostControl, editor_window
 from fastcoder_lsp.cli.play.places import Place
-from fastcoder_lsp.cli.play.rpc import ServerGoneError
 from fastcoder_lsp.cli.play.session import OpenFile, Session
+from fastcoder_lsp.client.rpc import ServerGoneError
 
 ESCAPE_WAIT_S = 0.05
 """Escape is also the first byte of other keys: how long to wait for the next one."""

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastcoder_lsp.cli.play.client import Client, Work
 from fastcoder_lsp.cli.play.ghost import Ghost, ghost_of
-from fastcoder_lsp.cli.play.rpc import RequestFailedError, ServerGoneError
+from fastcoder_lsp.client.client import Client, Work
+from fastcoder_lsp.client.rpc import RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.status import Status
 
 OUTDATED_CODES = frozenset({-32800, -32801, -32802})

@@ -53,11 +53,23 @@ class Connection:
         self._tasks: list[asyncio.Task[None]] = []
         self._closing = False
 
-    async def open(self, command: Sequence[str]) -> None:
-        """Start the server; raises `ServerGoneError` where that is impossible."""
+    @property
+    def process_id(self) -> int:
+        """The server's process, once it is open."""
+        assert self._process is not None
+        return self._process.pid
+
+    async def open(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
+        """Start the server, in this process's environment by default.
+
+        Raises:
+            ServerGoneError: that is impossible.
+        """
         pipe = asyncio.subprocess.PIPE
         try:
-            self._process = await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe, stderr=pipe)
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment
+            )
         except OSError as error:
             raise ServerGoneError(f"cannot start {command[0]}: {error.strerror}") from error
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._listen_to_stderr())]

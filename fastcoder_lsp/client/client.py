@@ -1,6 +1,6 @@
-"""The language client of `play`: the protocol's messages on one side, plain values on the other.
+"""A language client: the protocol's messages on one side, plain values on the other.
 
-Owns which methods are sent and how positions are written. Never decides when to ask: that is the session's.
+Owns which methods are sent and how positions are written. Never decides when to ask: that is its caller's.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.cli.play.rpc import METHOD_NOT_FOUND_CODE, Connection, Params, RequestFailedError, ServerGoneError
+from fastcoder_lsp.client.rpc import METHOD_NOT_FOUND_CODE, Connection, Params, RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.workspace.document import position_at
 from fastcoder_lsp.workspace.positions import Encoding, units_to_index
@@ -43,6 +43,8 @@ class Client:
         on_status: the server's state, for the status line.
         on_notice: a message meant for the user.
         on_gone: the server ended by itself.
+        on_told: every other notification, as (method, params).
+        name: what the server knows this client by.
     """
 
     def __init__(
@@ -50,22 +52,32 @@ class Client:
         on_status: Callable[[Status], None],
         on_notice: Callable[[str], None],
         on_gone: Callable[[ServerGoneError], None],
+        *,
+        on_told: Callable[[str, Params], None] = lambda _method, _params: None,
+        name: str = "fastcoder-lsp play",
     ) -> None:
-        self._on_status, self._on_notice = on_status, on_notice
+        self._on_status, self._on_notice, self._on_told, self._name = on_status, on_notice, on_told, name
         self._connection = Connection(self._notified, self._requested, on_gone)
         self._encoding = Encoding.UTF16
         self._folders: list[dict[str, str]] = []
         self._tells_work = True
 
-    async def start(self, command: Sequence[str], root: Path, options: Params) -> None:
+    @property
+    def process_id(self) -> int:
+        """The server's."""
+        return self._connection.process_id
+
+    async def start(
+        self, command: Sequence[str], root: Path, options: Params, environment: Mapping[str, str] | None = None
+    ) -> None:
         """Start the server on a workspace; `options` are settings, as an editor's configuration holds them."""
         self._folders = [{"uri": root.as_uri(), "name": root.name}]
-        await self._connection.open(command)
+        await self._connection.open(command, environment)
         answer = await self._connection.request(
             "initialize",
             {
                 "processId": os.getpid(),
-                "clientInfo": {"name": "fastcoder-lsp play", "version": __version__},
+                "clientInfo": {"name": self._name, "version": __version__},
                 "rootUri": root.as_uri(),
                 "workspaceFolders": self._folders,
                 "initializationOptions": options,
@@ -91,12 +103,23 @@ class Client:
 
     def change(self, uri: str, version: int, before: str, after: str) -> None:
         """A document changed; only what differs is sent."""
-        start, end, text = difference(before, after)
+        self.edit(uri, version, before, *difference(before, after))
+
+    def edit(self, uri: str, version: int, before: str, start: int, end: int, text: str) -> None:
+        """`text` replaced start…end of `before`, which is now the document's version `version`."""
         change = {"range": {"start": self._position(before, start), "end": self._position(before, end)}, "text": text}
         self._connection.notify(
             "textDocument/didChange",
             {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]},
         )
+
+    def save(self, uri: str) -> None:
+        """A document stands on the disk as it is."""
+        self._connection.notify("textDocument/didSave", {"textDocument": {"uri": uri}})
+
+    def close(self, uri: str) -> None:
+        """A document is in the editor no longer."""
+        self._connection.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
 
     async def suggest(self, uri: str, text: str, offset: int, *, invoked: bool) -> Suggestion | None:
         """What belongs at `offset`. Cancelling the call cancels the request at the server."""
@@ -155,6 +178,8 @@ class Client:
             self._on_status(status)
         elif method == "window/showMessage":
             self._on_notice(params["message"])
+        else:
+            self._on_told(method, params)
 
     def _requested(self, method: str, params: Params) -> object:
         """Answers to the server's requests; what is not known is refused."""
