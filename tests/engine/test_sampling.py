@@ -60,3 +60,11 @@ def test_top_rows_equal_a_full_sort(rows: list[list[int]], count: int) -> None:
     for row, found in zip(rows, ids.tolist(), strict=True):
         assert found == sorted(range(7), key=lambda token: (-row[token], token))[:count]
     assert (values == np.take_along_axis(logits, ids, axis=1)).all()
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12), st.integers(2, 40), st.integers(700, 5000))
+def test_top_rows_of_a_wide_row(seed: int, count: int, distinct: int, width: int) -> None:
+    """The same where a row is wide enough to be sorted out by columns first, with many equal values."""
+    logits = np.random.default_rng(seed).integers(0, distinct, (1, width)).astype(np.float32)
+    ids, _ = top_rows(logits, count)
+    assert ids[0].tolist() == sorted(range(width), key=lambda token: (-logits[0, token], token))[:count]
