@@ -64,4 +64,4 @@ def prompt_of(arm: Arm, tokenizer: Tokenizer, question: Question) -> Prompt:
     before, after = question.before, question.after
     now = Snapshot("bench", question.path, "python", 1, before + after)
     context = related(now, len(before), question.files) if arm.context_tokens and question.files else ()
-    return PromptBuilder(tokenizer, options).build(now, len(before), context)
+    return PromptBuilder(tokenizer, options).build(now, len(before), lambda: context)

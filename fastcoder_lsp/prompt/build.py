@@ -4,7 +4,7 @@ Owns one anchor per document. The only stateful part of this package; used by on
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from fastcoder_lsp.core import Snapshot
@@ -16,6 +16,14 @@ from fastcoder_lsp.prompt.options import PromptOptions
 from fastcoder_lsp.prompt.templates import Template, template_of
 from fastcoder_lsp.prompt.window import prefix_start, suffix_end
 from fastcoder_lsp.tokenizer import Tokenizer, printable
+
+Context = Callable[[], Sequence[ContextSnippet]]
+"""Looks for snippets of other files; asked only when they are needed, for it may read the disk."""
+
+
+def no_context() -> Sequence[ContextSnippet]:
+    """Nothing of other files."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +49,13 @@ class PromptBuilder:
         self._tokenizer = tokenizer
         self._anchors: OrderedDict[str, Anchor] = OrderedDict()
 
-    def build(self, snapshot: Snapshot, offset: int, context: Sequence[ContextSnippet] = ()) -> Prompt:
+    def build(self, snapshot: Snapshot, offset: int, context: Context = no_context) -> Prompt:
         """The prompt for what comes at `offset` of `snapshot`.
 
         Args:
             snapshot: the document; its neighbours stand before its text.
             offset: the cursor, in characters of `snapshot.text`.
-            context: snippets of other files; taken in when the window moves, else those of the last prompt stay.
+            context: asked for snippets of other files when the window moves; else those of the last prompt stay.
         """
         text, offset = _whole(snapshot, offset)
         anchor = self._anchors.get(snapshot.uri)
@@ -59,7 +67,7 @@ class PromptBuilder:
         self._remember(snapshot.uri, anchor)
         return self._prompt(anchor, text, offset)
 
-    def settle(self, snapshot: Snapshot, offset: int, context: Sequence[ContextSnippet] = ()) -> Prompt:
+    def settle(self, snapshot: Snapshot, offset: int, context: Context = no_context) -> Prompt:
         """The user pauses: anchor here, so that the next keystrokes find everything computed. Returns the prompt."""
         text, offset = _whole(snapshot, offset)
         anchor = self._anchored(snapshot, text, offset, context, self._anchors.get(snapshot.uri))
@@ -90,9 +98,7 @@ class PromptBuilder:
             return False
         return len(typed) <= options.typed_tokens or len(self._tokenizer.encode(typed)) <= options.typed_tokens
 
-    def _anchored(
-        self, snapshot: Snapshot, text: str, offset: int, context: Sequence[ContextSnippet], last: Anchor | None
-    ) -> Anchor:
+    def _anchored(self, snapshot: Snapshot, text: str, offset: int, context: Context, last: Anchor | None) -> Anchor:
         """A new anchor at the cursor; the last one's window start and context stay where they can."""
         options, tokenizer = self.options, self._tokenizer
         at = anchors.place(text, offset, min(options.lines_above, options.typed_lines // 3), 2 * options.typed_tokens)
@@ -106,7 +112,7 @@ class PromptBuilder:
             told = context_tokens(
                 tokenizer,
                 self.template,
-                context,
+                context() if options.context_tokens else (),
                 path=snapshot.path or snapshot.uri,
                 language=snapshot.language,
                 budget=options.context_tokens,

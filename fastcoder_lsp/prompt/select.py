@@ -68,6 +68,16 @@ def imported(snapshot: Snapshot, near: str, files: Mapping[str, str]) -> list[Co
     return snippets[:MOST_DEFINITIONS]
 
 
+def imported_files(snapshot: Snapshot) -> list[tuple[str, ...]]:
+    """What each import of `snapshot` may stand for: paths to try, from the workspace folder or a folder of modules."""
+    parts = snapshot.path or ""
+    if snapshot.language == "python":
+        modules = (match[1] or match[3] or "" for match in _PYTHON_IMPORT.finditer(snapshot.text))
+        return [tails for module in modules if (tails := _python_tails(module, parts))]
+    modules = (match[2] for match in _SCRIPT_IMPORT.finditer(snapshot.text))
+    return [tails for module in modules if (tails := _script_tails(module, parts))]
+
+
 def similar(near: str, files: Mapping[str, str]) -> list[ContextSnippet]:
     """The chunks of `files` that share most names with `near` (Jaccard), each file's best one only."""
     wanted = _names(near)
@@ -118,6 +128,13 @@ def _imports(snapshot: Snapshot, files: Mapping[str, str]) -> Iterable[tuple[str
 
 
 def _python_module(module: str, importer: str, files: Mapping[str, str]) -> str | None:
+    ends = _python_tails(module, importer)
+    below = tuple("/" + end for end in ends)
+    return next((path for path in files if path in ends or path.endswith(below)), None)
+
+
+def _python_tails(module: str, importer: str) -> tuple[str, ...]:
+    """The ends of paths that a module may have; `importer`: the path of the file that names it."""
     parts = [part for part in module.split(".") if part]
     if module.startswith("."):
         up = len(module) - len(module.lstrip("."))
@@ -126,15 +143,17 @@ def _python_module(module: str, importer: str, files: Mapping[str, str]) -> str 
             folder = folder.parent
         parts = [*folder.parts, *parts]
     tail = "/".join(parts)
-    ends = (f"{tail}.py", f"{tail}/__init__.py")
-    return next(
-        (path for path in files if tail and (path in ends or path.endswith(tuple("/" + end for end in ends)))), None
-    )
+    return (f"{tail}.py", f"{tail}/__init__.py") if tail else ()
 
 
 def _script_module(module: str, importer: str, files: Mapping[str, str]) -> str | None:
+    return next((path for path in _script_tails(module, importer) if path in files), None)
+
+
+def _script_tails(module: str, importer: str) -> tuple[str, ...]:
+    """The paths that a relative import may mean; a package's name means none."""
     if not module.startswith("."):
-        return None
+        return ()
     parts: list[str] = []
     for part in (*PurePosixPath(importer).parent.parts, *module.split("/")):
         if part == "..":
@@ -143,7 +162,7 @@ def _script_module(module: str, importer: str, files: Mapping[str, str]) -> str 
             parts.append(part)
     base = "/".join(parts)
     ends = ("", ".ts", ".tsx", ".js", ".jsx", ".mjs", "/index.ts", "/index.js")
-    return next((base + end for end in ends if base + end in files), None)
+    return tuple(base + end for end in ends)
 
 
 def _near(text: str, offset: int) -> str:

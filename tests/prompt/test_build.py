@@ -26,7 +26,7 @@ def snapshot(text: str, uri: str = "file:///a.py") -> Snapshot:
 
 def build(builder: PromptBuilder, code: str, context: tuple[ContextSnippet, ...] = ()) -> Prompt:
     before, _, after = code.partition(CURSOR)
-    return builder.build(snapshot(before + after), len(before), context)
+    return builder.build(snapshot(before + after), len(before), lambda: context)
 
 
 @dataclass(frozen=True)

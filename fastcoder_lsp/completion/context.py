@@ -1,0 +1,142 @@
+"""Code of other files that goes along with a prompt: looked for on this machine, by the reading rules.
+
+Owns which files are looked at (few, so that it takes milliseconds) and which places were edited lately; what of them is
+worth showing is decided by `prompt/select.py`. Used by the service's worker alone, when a prompt's anchor moves.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.prompt import ContextSnippet
+from fastcoder_lsp.prompt.select import imported_files, related
+from fastcoder_lsp.workspace.rules import ReadingRules
+
+NEIGHBOURS = 16
+"""Files of the document's own folder that are looked at, at most."""
+OPEN_DOCUMENTS = 16
+MODULE_FOLDERS = ("", "src", "lib")
+"""Where a workspace folder keeps its modules, besides the folders above the document."""
+RECENT_PLACES = 4
+RECENT_LINES = 6
+"""Lines shown on both sides of an edit."""
+RECENT_SCORE = 0.3
+"""Of an edited place, beside the similarity of a chunk: above a chunk that shares less than a third of its names."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadableFolder:
+    """A workspace folder and what may be read in it."""
+
+    root: Path
+    rules: ReadingRules
+
+
+class RecentEdits:
+    """The places that were edited last, told by the snapshots that completions were asked for.
+
+    Args:
+        documents: how many documents' texts are remembered.
+    """
+
+    def __init__(self, documents: int = 8) -> None:
+        self._capacity = documents
+        self._texts: OrderedDict[str, str] = OrderedDict()
+        self._places: OrderedDict[tuple[str, int], ContextSnippet] = OrderedDict()
+
+    def observe(self, uri: str, path: str, text: str) -> None:
+        """This is the text of a document now."""
+        before = self._texts.pop(uri, None)
+        self._texts[uri] = text
+        while len(self._texts) > self._capacity:
+            self._texts.popitem(last=False)
+        if before is None or before == text:
+            return
+        line = text.count("\n", 0, first_difference(before, text))
+        lines = text.split("\n")
+        piece = "\n".join(lines[max(line - RECENT_LINES, 0) : line + RECENT_LINES + 1]).strip("\n")
+        name = (uri, line // (2 * RECENT_LINES))
+        self._places.pop(name, None)
+        if piece.strip():
+            self._places[name] = ContextSnippet(path, piece, RECENT_SCORE)
+        while len(self._places) > 2 * RECENT_PLACES:
+            self._places.popitem(last=False)
+
+    def places(self, but: str) -> tuple[ContextSnippet, ...]:
+        """The latest ones outside the document `but`, which the prompt shows anyway; the newest first."""
+        others = [snippet for (uri, _), snippet in self._places.items() if uri != but]
+        return tuple(reversed(others[-RECENT_PLACES:]))
+
+
+class RepositoryContext:
+    """Finds snippets for a cursor.
+
+    Args:
+        folder_of: the workspace folder that holds a path; None outside all of them.
+        open_texts: path → unsaved text of the open documents; called from the worker's thread.
+    """
+
+    def __init__(
+        self, folder_of: Callable[[Path], ReadableFolder | None], open_texts: Callable[[], Mapping[Path, str]]
+    ) -> None:
+        self._folder_of, self._open_texts = folder_of, open_texts
+        self._recent = RecentEdits()
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """A completion was asked for: remember what was edited."""
+        self._recent.observe(snapshot.uri, Path(snapshot.path or snapshot.uri).name, snapshot.text)
+
+    def __call__(self, snapshot: Snapshot, offset: int) -> tuple[ContextSnippet, ...]:
+        """Snippets of other files for the cursor at `offset`, best first; none for a document outside all folders."""
+        path = Path(snapshot.path) if snapshot.path is not None else None
+        folder = self._folder_of(path) if path is not None else None
+        if path is None or folder is None or not path.is_relative_to(folder.root):
+            return ()
+        here = replace(snapshot, path=path.relative_to(folder.root).as_posix())
+        files: dict[str, str] = {}
+        open_texts = self._open_texts()
+        for candidate in self._candidates(here, path, folder.root, open_texts):
+            name = candidate.relative_to(folder.root).as_posix()
+            if name in files:
+                continue
+            # An open document is read as it stands in the editor, where its file may be read at all.
+            text = open_texts.get(candidate)
+            known = folder.rules.may_read(candidate) if text is not None else folder.rules.read_text(candidate)
+            if isinstance(known, str):
+                files[name] = known
+            elif known is None and text is not None:
+                files[name] = text
+        return related(here, offset, files, self._recent.places(snapshot.uri))
+
+    def _candidates(self, here: Snapshot, path: Path, root: Path, open_texts: Mapping[Path, str]) -> Iterator[Path]:
+        """Files worth a look: what the document imports, what is open, what lies beside it."""
+        above = [folder for folder in path.parents if folder.is_relative_to(root)]
+        modules = [*above, *(root / name for name in MODULE_FOLDERS)]
+        for tails in imported_files(here):
+            found = (place / tail for tail in tails for place in modules if (place / tail).is_file())
+            if (module := next(found, None)) is not None and module != path:
+                yield module
+        beside = [other for other in open_texts if other != path and other.suffix == path.suffix]
+        yield from (other for other in beside[-OPEN_DOCUMENTS:] if other.is_relative_to(root))
+        try:
+            same = sorted(other for other in path.parent.iterdir() if other.suffix == path.suffix and other != path)
+        except OSError:  # the folder is gone: nothing lies beside the document
+            return
+        # The nearest by name: what belongs together is often named alike.
+        place = sum(other.name < path.name for other in same)
+        first = max(0, min(place - NEIGHBOURS // 2, len(same) - NEIGHBOURS))
+        yield from same[first : first + NEIGHBOURS]
+
+
+def first_difference(left: str, right: str) -> int:
+    """Where two texts begin to differ, by halving: comparing slices is fast, comparing characters is not."""
+    same, different = 0, min(len(left), len(right)) + 1
+    while different - same > 1:
+        middle = (same + different) // 2
+        if left[same:middle] == right[same:middle]:
+            same = middle
+        else:
+            different = middle
+    return same
