@@ -84,28 +84,51 @@ class Decoding:
     _prefilled: int = 0
     _finish: str = ""
 
-    def prefill(self, should_stop: ShouldStop) -> bool:
+    def prefill(self, should_stop: ShouldStop, at_most: int | None = None) -> bool:
         """Bring the prompt into the KV cache but for its last tokens, which the first step takes along.
 
-        Returns False where it was stopped before the end; what was computed stays in the cache.
+        Returns False where it was stopped before the end, or had computed `at_most` tokens; what was computed stays in
+        the cache, and another call goes on from there.
         """
         prompt = self.request.prompt
         with self.spans.measure("prefill"):
-            missing = len(prompt) - common_prefix(self.engine.cached(), prompt)
-            pending = missing if 1 <= missing <= PENDING_AT_MOST else 1
-            done = self.engine.prefill(prompt[:-pending], should_stop)
+            cached = common_prefix(self.engine.cached(), prompt)
+            pending = _riders(len(prompt) - cached)
+            end = len(prompt) - pending
+            part = end if at_most is None else min(end, cached + at_most)
+            done = self.engine.prefill(prompt[:part], should_stop)
         self._prefilled += done.computed
-        if done.done:
-            self._prefilled += pending
-            self._pending = list(prompt[-pending:])
-            self.drafter.begin(self._context())
-        return done.done
+        if not done.done or part < end:
+            return False
+        self._prefilled += pending
+        self._pending = list(prompt[-pending:])
+        self.drafter.begin(self._context())
+        return True
 
-    def step(self) -> bool:
-        """One forward pass; returns whether the decode goes on after it."""
+    @property
+    def prefilled(self) -> bool:
+        """Whether the prefill is done and steps may begin."""
+        return bool(self._pending)
+
+    def missing(self) -> int:
+        """How many tokens of the prompt `prefill` has to compute yet."""
+        if self._pending:
+            return 0
+        missing = len(self.request.prompt) - common_prefix(self.engine.cached(), self.request.prompt)
+        return max(missing - _riders(missing), 0)
+
+    def rows(self) -> int:
+        """How many rows the next step has at least: tokens that are decided, but not in the KV cache."""
+        if self._pending:
+            return len(self._pending)
+        return _riders(len(self.request.prompt) - common_prefix(self.engine.cached(), self.request.prompt))
+
+    def step(self, nodes: int | None = None) -> bool:
+        """One forward pass, of at most `nodes` rows where given; returns whether the decode goes on after it."""
         assert not self._finish, "a finished decode has no next step"
         request, info = self.request, self.engine.info
-        room = min(request.nodes, info.max_nodes) - len(self._pending)
+        nodes = request.nodes if nodes is None else min(nodes, request.nodes)
+        room = min(nodes, info.max_nodes) - len(self._pending)
         room = min(room, info.context - len(request.prompt) - len(self._tokens))
         healing = Healing(request.healing[len(self._bytes) :], request.piece, request.allow)
         with self.spans.measure("draft"):
@@ -178,6 +201,11 @@ def decode(
     while going and not should_stop():
         going = decoding.step()
     return decoding.result()
+
+
+def _riders(missing: int) -> int:
+    """How many of a prompt's last tokens go along with the first step, `missing` of it not being in the cache."""
+    return missing if 1 <= missing <= PENDING_AT_MOST else 1
 
 
 def common_prefix(left: tuple[int, ...], right: tuple[int, ...]) -> int:
