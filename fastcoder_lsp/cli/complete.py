@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
@@ -20,6 +21,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("place", metavar="FILE:LINE:COL", help="where to complete")
     parser.add_argument("--json", action="store_true", help="print text, range, counts and times as JSON")
+    parser.add_argument(
+        "--trace", action="store_true", help="print where each token came from: who guessed it, from how long a match"
+    )
+    parser.add_argument(
+        "--trace-html", type=Path, metavar="FILE", help="draw that into FILE, with the draft tree of every step"
+    )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting, else auto)")
     parser.add_argument("--engine", help="what computes (default: the setting, else auto)")
     parser.add_argument("--drafter", help="who guesses ahead of the model (default: the setting)")
@@ -35,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     from fastcoder_lsp.completion.once import complete_once
     from fastcoder_lsp.config import Layer, resolve
+    from fastcoder_lsp.decode.trace import as_plain
     from fastcoder_lsp.workspace.languages import language_of
 
     chosen = {
@@ -49,7 +57,15 @@ def run(arguments: argparse.Namespace) -> int:
     snapshot = Snapshot(path.absolute().as_uri(), str(path.absolute()), language_of(path), 0, text)
     request = CompletionRequest(snapshot, offset, invoked=True)
     completion, source = complete_once(settings, request, _progress)
-    print(json.dumps(as_json(completion, source, text), ensure_ascii=False) if arguments.json else completion.text)
+    if arguments.json:
+        trace = {"trace": as_plain(completion.trace)} if arguments.trace else {}
+        print(json.dumps(as_json(completion, source, text) | trace, ensure_ascii=False))
+    else:
+        print(completion.text)
+        if arguments.trace:
+            print("\n" + "\n".join(trace_lines(completion)))
+    if arguments.trace_html is not None:
+        write_page(arguments.trace_html, arguments.place, completion, text, offset)
     return 0
 
 
@@ -95,11 +111,40 @@ def as_json(completion: Completion, source: str, text: str) -> dict[str, object]
         "steps": completion.steps,
         "tokens": completion.tokens,
         "accepted": completion.accepted,
+        "accepted_by_source": dict(completion.accepted_by_source),
         "prefilled": completion.prefilled,
         "reused": completion.reused,
         "finish": completion.finish,
         "ms": {span: round(ms, 3) for span, ms in completion.ms.items()},
     }
+
+
+def trace_lines(completion: Completion) -> Iterator[str]:
+    """The trace for a person: a line for each step, one for each of its tokens, and the sums."""
+    from fastcoder_lsp.decode.trace import token_texts
+
+    texts = token_texts(completion.trace)
+    for number, (step, said) in enumerate(zip(completion.trace, texts, strict=True), 1):
+        yield f"step {number}: {len(step.path)} of {len(step.tree) - step.tree.pending} drafts accepted"
+        for token, text in zip(step.tokens, said, strict=True):
+            origin = f"{token.source}, match of {token.match}" if token.source else "the model's own"
+            yield f"  {json.dumps(text, ensure_ascii=False):24} {origin}"
+    by_source = ", ".join(f"{source} {count}" for source, count in completion.accepted_by_source.items()) or "none"
+    yield f"{completion.tokens} tokens in {completion.steps} steps; accepted drafts: {by_source}"
+
+
+def write_page(path: Path, place: str, completion: Completion, text: str, offset: int) -> None:
+    """Draw the trace into `path`."""
+    from fastcoder_lsp.cli.trace_page import Pictured, page
+
+    note = (
+        f"{completion.tokens} tokens in {completion.steps} forward passes, {completion.accepted} of them drafted · "
+        f"{completion.model} on {completion.engine}"
+    )
+    try:
+        path.write_text(page(Pictured(place, note, text[:offset], text[offset:], completion.trace)), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}", "Name a file in a folder that exists.") from error
 
 
 def _place_of(text: str, offset: int) -> dict[str, int]:

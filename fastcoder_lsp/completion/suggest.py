@@ -54,7 +54,7 @@ def suggest(
     snapshot = replace(request.snapshot, text=before + after)
     with spans.measure("prompt"):
         prompt = runtime.prompts.build(snapshot, len(before))
-    tracer = Tracer(runtime.tokenizer.piece)
+    tracer = Tracer(runtime.tokenizer.piece, len(prompt.healing))
     decoded = decode(
         runtime.engine,
         runtime.drafter,

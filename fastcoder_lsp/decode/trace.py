@@ -5,6 +5,7 @@ Owns the reading of steps and the groups that pictures colour by; draws nothing,
 
 import codecs
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from fastcoder_lsp.core import DraftTree, StepTrace, TracedToken, Verified
@@ -25,10 +26,11 @@ class Tracer:
 
     Args:
         piece: the bytes of a token.
+        healed: so many bytes of the first tokens stand in the text already, and are no part of the output.
     """
 
-    def __init__(self, piece: Callable[[int], bytes]) -> None:
-        self._piece = piece
+    def __init__(self, piece: Callable[[int], bytes], healed: int = 0) -> None:
+        self._piece, self._healed = piece, healed
         self._steps: list[tuple[DraftTree, Verified]] = []
 
     def __call__(self, tree: DraftTree, verified: Verified) -> None:
@@ -37,11 +39,15 @@ class Tracer:
 
     def trace(self, tokens: int) -> tuple[StepTrace, ...]:
         """All steps, as far as they gave the output's first `tokens` tokens; what came after its end is cut off."""
-        traced = []
+        traced, healed = [], self._healed
         for tree, verified in self._steps:
             step = trace_step(tree, verified, self._piece, tokens)
             tokens -= len(step.tokens)
-            traced.append(step)
+            said = []
+            for token in step.tokens:
+                said.append(replace(token, piece=token.piece[healed:]))
+                healed = max(healed - len(token.piece), 0)
+            traced.append(replace(step, tokens=tuple(said)))
         return tuple(traced)
 
 

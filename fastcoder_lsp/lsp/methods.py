@@ -3,7 +3,16 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from fastcoder_lsp.lsp.requests import commands, completion, debug, documents, inline_completion, statistics, workspace
+from fastcoder_lsp.lsp.requests import (
+    commands,
+    completion,
+    debug,
+    documents,
+    inline_completion,
+    statistics,
+    trace,
+    workspace,
+)
 from fastcoder_lsp.lsp.session import Session
 
 Method = tuple[str, Callable[[Session, Any], Any]]
@@ -17,6 +26,7 @@ METHODS: Final[tuple[Method, ...]] = (
     ("textDocument/completion", completion.completion),
     ("workspace/executeCommand", commands.execute_command),
     ("fastcoder/stats", statistics.statistics),
+    ("fastcoder/trace", trace.trace),
     ("initialized", workspace.initialized),
     ("textDocument/didOpen", documents.did_open),
     ("textDocument/didChange", documents.did_change),

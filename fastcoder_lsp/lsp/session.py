@@ -24,6 +24,7 @@ from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.logs import configure_logging
 from fastcoder_lsp.lsp.registration import Registrar
 from fastcoder_lsp.lsp.status import Reporter
+from fastcoder_lsp.lsp.traces import Traces
 from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
@@ -72,6 +73,7 @@ class Session:
         self.folders = folders
         self.documents = Documents()
         self.accepts = Accepts()
+        self.traces = Traces()
         self.reporter = Reporter(endpoint)
         self._load = load
         self._loop = asyncio.get_running_loop()
@@ -171,6 +173,7 @@ class Session:
     def document_closed(self, uri: str, text: str) -> None:
         """Drop what is kept for it, unless it turns out to be renamed."""
         self.accepts.closed(uri)
+        self.traces.forget(uri)
         path = path_of(uri) if uri.startswith("file:") else None
         if self._datastore is not None and path is not None:
             self._datastore.document_closed(path)

@@ -8,7 +8,7 @@ import pytest
 
 from fastcoder_lsp.cli import complete
 from fastcoder_lsp.cli.main import main
-from fastcoder_lsp.core import Completion
+from fastcoder_lsp.core import Completion, DraftTree, StepTrace, TracedToken
 from fastcoder_lsp.errors import UsageError
 
 
@@ -84,3 +84,22 @@ def test_starting_is_light() -> None:
         "import sys; import fastcoder_lsp.cli.main; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_trace_names_every_tokens_origin() -> None:
+    """A line for each token with its source and match, and the sums by source."""
+    tree = DraftTree((0, 1, 2), (-1, 0, 1), 1, ("", "repository", "cache"), (0, 5, 5))
+    step = StepTrace((TracedToken(b" x", "repository", 5), TracedToken(b"\n")), tree, (b"", b" x", b"y"), (1,))
+    completion = Completion(" x", 0, 0, steps=1, tokens=2, accepted_by_source={"repository": 1}, trace=(step,))
+    assert [" ".join(line.split()) for line in complete.trace_lines(completion)] == [
+        "step 1: 1 of 2 drafts accepted",
+        '" x" repository, match of 5',
+        '"\\n" the model\'s own',
+        "2 tokens in 1 steps; accepted drafts: repository 1",
+    ]
+
+
+def test_a_page_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+    """With what to do."""
+    with pytest.raises(UsageError, match="cannot write"):
+        complete.write_page(tmp_path / "absent" / "trace.html", "a.py:1:1", Completion("", 0, 0), "", 0)

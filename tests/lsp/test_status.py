@@ -142,6 +142,28 @@ async def test_statistics_are_complete() -> None:
         assert set(told["rates"]) == {"accepted", "typed_through", "prompt_cache"}
 
 
+async def test_a_completion_can_be_traced() -> None:
+    """Each token with who guessed it; kept while the suggestion is typed along, dropped with the document."""
+    async with running() as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        assert await client.call("fastcoder/trace", {"uri": URI}) is None
+        await client.inline(URI, 0, 4)
+        traced = await client.call("fastcoder/trace", {"uri": URI})
+        assert traced["text"] == SAYS
+        said = [token for step in traced["steps"] for token in step["tokens"]]
+        assert "".join(token["text"] for token in said) == SAYS
+        assert {token["source"] for token in said} == {"model"}
+        assert traced["accepted_by_source"] == (await stats(client))["accepted_by_source"] == {}
+        client.change(URI, 2, [inserted(0, 4, SAYS[0])])
+        await client.inline(URI, 0, 5)
+        assert await client.call("fastcoder/trace", {"uri": URI}) == traced
+        client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        assert await client.call("fastcoder/trace", {"uri": URI}) is None
+        answer = await client.answer(client.ask("fastcoder/trace", {"uri": 5}))
+        assert answer["error"]["code"] == -32602
+
+
 async def test_the_log_file_tells_times_and_no_code(tmp_path: Path) -> None:
     """Spans of every request; at the default level nothing of what the user writes or is suggested."""
     log = tmp_path / "logs" / "fastcoder.log"
@@ -171,3 +193,20 @@ async def test_a_log_that_cannot_be_written_is_no_harm(tmp_path: Path) -> None:
         assert await client.leave() == 0
     await asyncio.sleep(0)
     assert b"cannot be written" in client.stderr
+
+
+async def test_who_asks_is_told_how_each_answer_came_about() -> None:
+    """Before the answer, with its times and counts; a client that did not ask is told nothing."""
+    async with running() as client:
+        await client.initialize(initializationOptions={"client": {"reportsAnswers": True}})
+        client.open(URI, "x = ", version=7)
+        await client.inline(URI, 0, 4)
+        [told] = [message["params"] for message in client.told if message["method"] == "fastcoder/answered"]
+        assert (told["uri"], told["version"]) == (URI, 7)
+        assert told["tokens"] == told["steps"] >= len(SAYS)
+        assert told["ms"]["verify"] <= told["ms"]["total"]
+    async with running() as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        await client.inline(URI, 0, 4)
+        assert "fastcoder/answered" not in {message["method"] for message in client.told}

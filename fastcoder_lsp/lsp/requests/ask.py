@@ -66,6 +66,7 @@ def question(
 
 def suggestion(session: Session, request: CompletionRequest, completion: Completion) -> Suggestion | None:
     """What to show for an answer; None where there is nothing, or the document has changed since."""
+    session.traces.keep(request.snapshot.uri, completion)
     snapshot, selected = request.snapshot, request.selected
     if not completion.text or session.documents.snapshot(snapshot.uri) is not snapshot:
         return None
