@@ -12,8 +12,9 @@ class Client:
     """The client's abilities and wishes.
 
     `command_suffix` makes our commands' names unique where one editor starts us twice (VS Code registers them for the
-    whole window). `protects_machine_settings`: the client keeps what a repository brings out of the settings of
-    machine scope, by their schema; without this promise such settings are taken from `initializationOptions` alone.
+    whole window). `reports_answers`: it wants to be told how each answer came about. `protects_machine_settings`: the
+    client keeps what a repository brings out of the settings of machine scope, by their schema; without this promise
+    such settings are taken from `initializationOptions` alone.
     """
 
     name: str = ""
@@ -29,6 +30,7 @@ class Client:
     registers_completion: bool = False
     command_suffix: str = ""
     protects_machine_settings: bool = False
+    reports_answers: bool = False
 
 
 def read_client(params: object) -> Client:
@@ -56,6 +58,7 @@ def read_client(params: object) -> Client:
         registers_completion=_at(document, "completion", "dynamicRegistration") is True,
         command_suffix=suffix if isinstance(suffix, str) else "",
         protects_machine_settings=_at(wishes, "protectsMachineSettings") is True,
+        reports_answers=_at(wishes, "reportsAnswers") is True,
     )
 
 

@@ -5,6 +5,7 @@ import asyncio
 from lsprotocol import types
 
 from fastcoder_lsp.core import Completion, CompletionRequest
+from fastcoder_lsp.lsp.requests.answered import tell_answered
 from fastcoder_lsp.lsp.requests.ask import log_spans, question, suggestion
 from fastcoder_lsp.lsp.session import Session
 
@@ -28,6 +29,7 @@ async def inline_completion(session: Session, params: types.InlineCompletionPara
 
 def _shown(session: Session, request: CompletionRequest, completion: Completion) -> types.InlineCompletionList:
     log_spans(METHOD, request.snapshot, completion)
+    tell_answered(session, request.snapshot, completion)
     shown = suggestion(session, request, completion)
     if shown is None:
         return types.InlineCompletionList([])
