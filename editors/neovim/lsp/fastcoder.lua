@@ -1,13 +1,18 @@
 -- How Neovim starts the server: vim.lsp.enable('fastcoder') finds this file on the runtimepath.
--- Change any of it by vim.lsp.config('fastcoder', { … }).
+-- Change any of it by vim.lsp.config('fastcoder', { … }); your own on_attach and handlers leave the ghost text alone.
+local server = require('fastcoder.server')
+server.watch()
+
+---@type vim.lsp.Config
 return {
   cmd = { 'fastcoder-lsp', 'serve' },
   root_markers = { 'fastcoder.toml', '.git' },
+  -- One server, and so one model, for everything that is open.
+  reuse_client = server.reuses,
   -- Settings go here, as in docs/settings.md.
   init_options = vim.empty_dict(),
   -- "Ghost text can be shown": without this the server offers its suggestions in the completion menu.
   capabilities = { textDocument = { inlineCompletion = { dynamicRegistration = false } } },
-  on_attach = function(client, buffer)
-    require('fastcoder').attach(client, buffer)
-  end,
+  handlers = { ['fastcoder/status'] = require('fastcoder.status').on_status },
+  on_exit = server.on_exit,
 }

@@ -1,0 +1,184 @@
+-- :FastCoder and its subcommands.
+local server = require('fastcoder.server')
+local status = require('fastcoder.status')
+
+local M = {}
+
+local function say(text, level)
+  vim.notify('fastcoder: ' .. text, level or vim.log.levels.INFO)
+end
+
+-- Run a command of the server, if one runs; `done` gets its answer.
+local function ask_server(name, done)
+  local client = server.clients(0)[1] or server.clients()[1]
+  if not client then
+    say('no server runs; :FastCoder restart starts it', vim.log.levels.WARN)
+    return
+  end
+  client:request('workspace/executeCommand', { command = name, arguments = {} }, function(err, answer)
+    if err then
+      say(err.message, vim.log.levels.ERROR)
+    else
+      done(answer)
+    end
+  end)
+end
+
+local function describe(of)
+  local parts = { of.state .. (of.percent and (' %d%%'):format(of.percent) or '') }
+  vim.list_extend(parts, of.message ~= '' and { of.message } or {})
+  vim.list_extend(parts, of.hint ~= '' and { of.hint } or {})
+  return table.concat(parts, ': ')
+end
+
+local function percent(share)
+  return type(share) == 'number' and ('%.0f %%'):format(100 * share) or '–'
+end
+
+-- What :FastCoder stats shows of the answer to fastcoder/stats.
+local function lines_of(stats)
+  local lines = {
+    ('model      %s (%s)'):format(stats.model, stats.engine),
+    ('shown      %d, accepted %d (%s)'):format(
+      stats.suggestions.shown,
+      stats.suggestions.accepted,
+      percent(stats.rates.accepted)
+    ),
+    ('requests   %d, answered without the model %s'):format(
+      stats.requests.requests,
+      percent(stats.rates.typed_through)
+    ),
+    ('prompts    %s from the cache'):format(percent(stats.rates.prompt_cache)),
+    ('memory     %.0f MB'):format(stats.memory.resident_bytes / 1e6),
+    '',
+    ('%-12s %8s %8s'):format('ms', 'median', '95 %'),
+  }
+  for span, ms in vim.spairs(stats.ms) do
+    lines[#lines + 1] = ('%-12s %8.1f %8.1f'):format(span, ms.p50, ms.p95)
+  end
+  return lines
+end
+
+local function open_float(title, lines)
+  local buffer = vim.api.nvim_create_buf(false, true)
+  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
+  vim.bo[buffer].modifiable, vim.bo[buffer].bufhidden = false, 'wipe'
+  local width = 0
+  for _, line in ipairs(lines) do
+    width = math.max(width, vim.fn.strdisplaywidth(line))
+  end
+  vim.api.nvim_open_win(buffer, true, {
+    relative = 'editor',
+    row = math.max(0, (vim.o.lines - #lines) / 2 - 1),
+    col = math.max(0, (vim.o.columns - width) / 2 - 1),
+    width = math.min(width + 1, vim.o.columns - 2),
+    height = math.min(#lines, vim.o.lines - 4),
+    style = 'minimal',
+    border = 'rounded',
+    title = ' ' .. title .. ' ',
+  })
+  for _, key in ipairs({ 'q', '<Esc>' }) do
+    vim.keymap.set('n', key, '<Cmd>close<CR>', { buffer = buffer, nowait = true })
+  end
+end
+
+local function log_file()
+  local client = server.clients()[1]
+  local options = client and client.config.init_options or {}
+  return vim.tbl_get(options, 'log', 'file') or options['log.file'] or vim.lsp.log.get_filename()
+end
+
+---@type table<string, { does: string, run: fun() }>
+local COMMANDS = {
+  toggle = {
+    does = 'off unloads the model; on again',
+    run = function()
+      ask_server('fastcoder.toggle', function(answer)
+        if not answer.enabled then
+          require('fastcoder').dismiss()
+        end
+        say(answer.enabled and 'on' or 'off')
+      end)
+    end,
+  },
+  ask = {
+    does = 'suggest now, with alternatives',
+    run = function()
+      require('fastcoder').ask()
+    end,
+  },
+  status = {
+    does = 'what the server does',
+    run = function()
+      say(describe(status.of(0)))
+    end,
+  },
+  stats = {
+    does = 'times, and how much was accepted',
+    run = function()
+      ask_server('fastcoder.stats', function(answer)
+        open_float('fastcoder', lines_of(answer))
+      end)
+    end,
+  },
+  log = {
+    does = "open the server's log",
+    run = function()
+      vim.cmd.tabedit(vim.fn.fnameescape(log_file()))
+    end,
+  },
+  reload = {
+    does = 'read the settings again, load the model again',
+    run = function()
+      ask_server('fastcoder.reload', function()
+        say('reloaded')
+      end)
+    end,
+  },
+  restart = { does = 'start the server anew', run = server.restart },
+  stop = {
+    does = 'stop the server',
+    run = function()
+      vim.lsp.enable(server.NAME, false)
+      server.stop()
+    end,
+  },
+  health = {
+    does = 'look at everything',
+    run = function()
+      vim.cmd.checkhealth('fastcoder')
+    end,
+  },
+}
+
+--- Run a subcommand; without one, list them.
+---@param arguments string[]
+function M.run(arguments)
+  local command = COMMANDS[arguments[1]]
+  if command and #arguments == 1 then
+    command.run()
+    return
+  end
+  local lines = { arguments[1] and ('no command "%s"; these are'):format(table.concat(arguments, ' ')) or 'commands' }
+  for name, known in vim.spairs(COMMANDS) do
+    lines[#lines + 1] = ('  :FastCoder %-8s %s'):format(name, known.does)
+  end
+  say(table.concat(lines, '\n'), arguments[1] and vim.log.levels.ERROR or nil)
+end
+
+--- Completion of :FastCoder.
+---@param lead string
+---@param line string
+---@return string[]
+function M.complete(lead, line)
+  if not line:match('^%s*%S+%s+%S*$') then
+    return {}
+  end
+  local found = vim.tbl_filter(function(name)
+    return vim.startswith(name, lead)
+  end, vim.tbl_keys(COMMANDS))
+  table.sort(found)
+  return found
+end
+
+return M

@@ -1,0 +1,73 @@
+-- The plugin's own options: their defaults, and the check of what setup() is given. Knows nothing of the server.
+local M = {}
+
+---@class fastcoder.Keys keys in insert mode; false leaves a key alone
+---@field accept string|false all of the suggestion
+---@field accept_word string|false its next word
+---@field accept_line string|false it up to the end of its line
+---@field next string|false another suggestion
+---@field previous string|false the one before
+---@field dismiss string|false none
+---@field ask string|false ask now, without typing
+
+---@class fastcoder.Options
+---@field auto boolean suggest while one types; false: only when asked
+---@field debounce_ms integer wait for more letters before the server is asked
+---@field ghost 'auto'|'own'|'native' who draws: Neovim's own inline completion (0.12) where there is one, or we
+---@field restarts integer how often within three minutes a server that died is started again
+---@field keys fastcoder.Keys
+
+---@type fastcoder.Options
+M.options = {
+  auto = true,
+  debounce_ms = 15,
+  ghost = 'auto',
+  restarts = 4,
+  keys = {
+    accept = '<Tab>',
+    accept_word = '<M-f>',
+    accept_line = '<M-e>',
+    next = '<M-]>',
+    previous = '<M-[>',
+    dismiss = '<C-]>',
+    ask = '<M-Space>',
+  },
+}
+
+local function is_count(value)
+  return type(value) == 'number' and value >= 0 and value % 1 == 0
+end
+
+local function is_key(value)
+  return value == false or type(value) == 'string'
+end
+
+--- Take options over; what is not said keeps its default. A wrong one raises, and changes nothing.
+---@param given table
+function M.set(given)
+  local merged = vim.tbl_deep_extend('force', M.options, given)
+  for name in pairs(given) do
+    assert(M.options[name] ~= nil, ('fastcoder: there is no option %q'):format(name))
+  end
+  vim.validate('auto', merged.auto, 'boolean')
+  vim.validate('debounce_ms', merged.debounce_ms, is_count, 'a whole number of milliseconds')
+  vim.validate('restarts', merged.restarts, is_count, 'a whole number')
+  vim.validate('ghost', merged.ghost, function(value)
+    return vim.list_contains({ 'auto', 'own', 'native' }, value)
+  end, "'auto', 'own' or 'native'")
+  vim.validate('keys', merged.keys, 'table')
+  for name, key in pairs(merged.keys) do
+    assert(M.options.keys[name] ~= nil, ('fastcoder: there is no key %q'):format(name))
+    vim.validate('keys.' .. name, key, is_key, 'a key, or false')
+  end
+  -- In place: whoever holds the tables sees the change.
+  for name, key in pairs(merged.keys) do
+    M.options.keys[name] = key
+  end
+  merged.keys = M.options.keys
+  for name, value in pairs(merged) do
+    M.options[name] = value
+  end
+end
+
+return M

@@ -1,0 +1,381 @@
+-- Our own ghost text: asks for inline completions while one types, draws them by extmarks, puts them in.
+-- For Neovim 0.11, and for 0.12 where options.ghost is 'own'. Owns what is shown; never starts or stops the server.
+local config = require('fastcoder.config')
+local text_of = require('fastcoder.text')
+
+local M = {}
+
+local METHOD = 'textDocument/inlineCompletion'
+local INVOKED, AUTOMATIC = 1, 2
+local MARK = 1
+
+local namespace = vim.api.nvim_create_namespace('fastcoder')
+
+---@class fastcoder.Candidate
+---@field text string stands at the cursor
+---@field command? lsp.Command run when all of it is in
+
+---@class fastcoder.Shown One user, one cursor: so one for all buffers.
+---@field client vim.lsp.Client
+---@field buffer integer
+---@field row integer of the cursor, from 0
+---@field col integer in bytes
+---@field tail string what stands behind the cursor on its line
+---@field replaces integer how many bytes of the tail the candidates stand for
+---@field candidates fastcoder.Candidate[] never empty
+---@field index integer the one that is drawn
+---@field invoked boolean whether the user asked, so that all alternatives are here
+
+---@type fastcoder.Shown?
+local shown = nil
+-- The request that is open: an answer to any other comes too late.
+---@type { client: vim.lsp.Client, id?: integer }?
+local open = nil
+local timer = assert(vim.uv.new_timer())
+
+local function cursor()
+  local row, col = unpack(vim.api.nvim_win_get_cursor(0))
+  return row - 1, col
+end
+
+local function line_at(buffer, row)
+  return vim.api.nvim_buf_get_lines(buffer, row, row + 1, false)[1] or ''
+end
+
+local function erase()
+  if shown and vim.api.nvim_buf_is_valid(shown.buffer) then
+    vim.api.nvim_buf_clear_namespace(shown.buffer, namespace, 0, -1)
+  end
+  shown = nil
+end
+
+local function cancel()
+  timer:stop()
+  if open then
+    if open.id then
+      open.client:cancel_request(open.id)
+    end
+    open = nil
+  end
+end
+
+-- Drawing -----------------------------------------------------------------------------------------------------------
+
+-- "2/3", once the user asked for alternatives.
+local function count()
+  local all = #shown.candidates
+  return all > 1 and shown.invoked and (' %d/%d'):format(shown.index, all) or nil
+end
+
+local function draw()
+  local tabstop = vim.bo[shown.buffer].tabstop
+  local replaced = shown.tail:sub(1, shown.replaces)
+  local drawn, keeps_tail = text_of.drawn(shown.candidates[shown.index].text, replaced)
+  local lines = vim.split(drawn, '\n', { plain = true })
+  local column = vim.fn.strdisplaywidth(line_at(shown.buffer, shown.row):sub(1, shown.col))
+  local chunks = {}
+  for i, line in ipairs(lines) do
+    chunks[i] = { { text_of.expand(line, i == 1 and column or 0, tabstop), 'FastcoderGhost' } }
+  end
+  local hint = count()
+  if hint then
+    table.insert(chunks[#chunks], { hint, 'FastcoderCount' })
+  end
+  vim.api.nvim_buf_set_extmark(shown.buffer, namespace, shown.row, shown.col, {
+    id = MARK,
+    virt_text = chunks[1],
+    virt_text_pos = 'inline',
+    virt_lines = #chunks > 1 and vim.list_slice(chunks, 2) or nil,
+    hl_mode = 'combine',
+    -- What the suggestion takes the place of is struck out.
+    end_col = not keeps_tail and shown.col + shown.replaces or nil,
+    hl_group = not keeps_tail and 'FastcoderReplaced' or nil,
+    undo_restore = false,
+  })
+end
+
+-- Answers -----------------------------------------------------------------------------------------------------------
+
+-- What of an item would stand at the cursor, and how many bytes behind it that replaces; nil where it does not fit.
+local function fit(item, client, line, row, col)
+  local from, to = col, col
+  if item.range then
+    if item.range.start.line ~= row or item.range['end'].line ~= row then
+      return nil
+    end
+    from = vim.str_byteindex(line, client.offset_encoding, item.range.start.character, false)
+    to = vim.str_byteindex(line, client.offset_encoding, item.range['end'].character, false)
+  end
+  local text = type(item.insertText) == 'table' and item.insertText.value or item.insertText
+  local typed = line:sub(from + 1, col)
+  if from > col or to < col or not vim.startswith(text, typed) or #text == #typed then
+    return nil
+  end
+  return text:sub(#typed + 1), to - col
+end
+
+local function show(client, buffer, items, invoked)
+  local row, col = cursor()
+  local line = line_at(buffer, row)
+  local candidates, replaces, seen = {}, nil, {}
+  for _, item in ipairs(items) do
+    local text, width = fit(item, client, line, row, col)
+    -- Alternatives that replace something else than the first cannot be told apart on the screen.
+    if text and not seen[text] and (replaces == nil or replaces == width) then
+      seen[text], replaces = true, width
+      candidates[#candidates + 1] = { text = text, command = item.command }
+    end
+  end
+  if #candidates == 0 then
+    erase()
+    return
+  end
+  shown = {
+    client = client,
+    buffer = buffer,
+    row = row,
+    col = col,
+    tail = line:sub(col + 1),
+    replaces = replaces,
+    candidates = candidates,
+    index = 1,
+    invoked = invoked,
+  }
+  draw()
+end
+
+-- Whether a menu holds the keys: then what is typed next is its entry.
+local function menu_has_selection()
+  return vim.fn.pumvisible() == 1 and vim.fn.complete_info({ 'selected' }).selected ~= -1
+end
+
+local function may_suggest(buffer)
+  return vim.api.nvim_get_current_buf() == buffer
+    and vim.api.nvim_get_mode().mode:sub(1, 1) == 'i'
+    and vim.b[buffer].fastcoder ~= false
+    and not menu_has_selection()
+end
+
+---@param after? fun() what to do with the answer, once it is shown
+local function ask(client, buffer, kind, after)
+  cancel()
+  if client:is_stopped() or not may_suggest(buffer) then
+    return
+  end
+  local tick, row, col = vim.api.nvim_buf_get_changedtick(buffer), cursor()
+  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  params.context = { triggerKind = kind }
+  local asked = { client = client }
+  open = asked
+  local sent, id = client:request(METHOD, params, function(err, result)
+    if open ~= asked then
+      return
+    end
+    open = nil
+    local here, at = cursor()
+    local same = may_suggest(buffer) and vim.api.nvim_buf_get_changedtick(buffer) == tick and here == row and at == col
+    if not err and result and same then
+      show(client, buffer, result.items or result, kind == INVOKED)
+      if after and shown then
+        after()
+      end
+    end
+  end, buffer)
+  asked.id = id
+  if not sent then
+    open = nil
+  end
+end
+
+local function ask_soon(client, buffer)
+  cancel()
+  if not config.options.auto then
+    return
+  end
+  timer:start(
+    config.options.debounce_ms,
+    0,
+    vim.schedule_wrap(function()
+      ask(client, buffer, AUTOMATIC)
+    end)
+  )
+end
+
+-- Typing ------------------------------------------------------------------------------------------------------------
+
+-- What was typed since it was drawn; nil where the cursor has left the place.
+local function typed_since()
+  local row, col = cursor()
+  if
+    row < shown.row
+    or (row == shown.row and col < shown.col)
+    or line_at(shown.buffer, row):sub(col + 1) ~= shown.tail
+  then
+    return nil
+  end
+  local ok, lines = pcall(vim.api.nvim_buf_get_text, shown.buffer, shown.row, shown.col, row, col, {})
+  return ok and table.concat(lines, '\n') or nil
+end
+
+-- Typing the suggested letters keeps the rest in place until the server's own answer comes; the screen is drawn after
+-- this, so nothing flickers.
+local function keep_what_was_typed(buffer)
+  if not shown then
+    return
+  end
+  local typed = shown.buffer == buffer and not menu_has_selection() and typed_since()
+  if typed == '' then
+    return
+  end
+  local kept, index = {}, 1
+  for i, candidate in ipairs(typed and shown.candidates or {}) do
+    if #candidate.text > #typed and vim.startswith(candidate.text, typed) then
+      kept[#kept + 1] = { text = candidate.text:sub(#typed + 1), command = candidate.command }
+      index = i == shown.index and #kept or index
+    end
+  end
+  if #kept == 0 then
+    erase()
+    return
+  end
+  shown.candidates, shown.index = kept, index
+  shown.row, shown.col = cursor()
+  draw()
+end
+
+-- Put text in at the cursor. The change is an undo step of its own.
+local function insert(text, replaces)
+  local lines = vim.split(text, '\n', { plain = true })
+  local row, col = shown.row, shown.col
+  local levels = vim.bo[shown.buffer].undolevels
+  vim.bo[shown.buffer].undolevels = levels -- setting it, to whatever, ends the undo step
+  vim.api.nvim_buf_set_text(shown.buffer, row, col, row, col + replaces, lines)
+  local last = #lines == 1 and col + #lines[1] or #lines[#lines]
+  vim.api.nvim_win_set_cursor(0, { row + #lines, last })
+  vim.bo[shown.buffer].undolevels = levels
+end
+
+local function accept_part(part_of)
+  if not shown then
+    return false
+  end
+  local part = part_of(shown.candidates[shown.index].text)
+  if part == shown.candidates[shown.index].text then
+    return M.accept()
+  end
+  insert(part, 0)
+  keep_what_was_typed(shown.buffer)
+  return true
+end
+
+-- For the keys ------------------------------------------------------------------------------------------------------
+
+--- Whether ghost text is shown.
+function M.is_visible()
+  return shown ~= nil and shown.buffer == vim.api.nvim_get_current_buf()
+end
+
+--- Put the whole suggestion in.
+function M.accept()
+  if not shown then
+    return false
+  end
+  local taken, candidate = shown, shown.candidates[shown.index]
+  insert(candidate.text, taken.replaces)
+  erase()
+  cancel()
+  if candidate.command then
+    taken.client:exec_cmd(candidate.command, { bufnr = taken.buffer }, function() end)
+  end
+  return true
+end
+
+--- Put its next word in.
+function M.accept_word()
+  return accept_part(text_of.word)
+end
+
+--- Put its next line in.
+function M.accept_line()
+  return accept_part(text_of.line)
+end
+
+local function turn(by)
+  shown.index = (shown.index - 1 + by) % #shown.candidates + 1
+  draw()
+end
+
+--- Show another suggestion. While one types there is one alone: the others are asked for at the first turn.
+---@param by integer 1: the next, -1: the one before
+function M.turn(by)
+  if not shown then
+    return false
+  end
+  if shown.invoked or #shown.candidates > 1 then
+    shown.invoked = true
+    turn(by)
+  else
+    ask(shown.client, shown.buffer, INVOKED, function()
+      turn(by)
+    end)
+  end
+  return true
+end
+
+--- Take it away, and want no answer that is still to come.
+function M.dismiss()
+  cancel()
+  erase()
+end
+
+--- Ask now, with alternatives.
+---@param client vim.lsp.Client
+---@param buffer integer
+function M.ask(client, buffer)
+  ask(client, buffer, INVOKED)
+end
+
+-- Buffers -----------------------------------------------------------------------------------------------------------
+
+local function group_of(buffer)
+  return 'fastcoder-' .. buffer
+end
+
+--- Show ghost text in a buffer from now on.
+---@param client vim.lsp.Client
+---@param buffer integer
+function M.attach(client, buffer)
+  local group = vim.api.nvim_create_augroup(group_of(buffer), {})
+  local function on(events, action)
+    vim.api.nvim_create_autocmd(events, { group = group, buffer = buffer, callback = action })
+  end
+  on('InsertEnter', function()
+    ask_soon(client, buffer)
+  end)
+  on({ 'TextChangedI', 'TextChangedP' }, function()
+    keep_what_was_typed(buffer)
+    -- One who chose among alternatives keeps the choice as long as the typing follows it.
+    if not (shown and shown.invoked) then
+      ask_soon(client, buffer)
+    end
+  end)
+  on({ 'CursorMovedI', 'CompleteChanged' }, function()
+    keep_what_was_typed(buffer)
+  end)
+  on({ 'InsertLeave', 'BufLeave', 'BufUnload' }, M.dismiss)
+  if vim.api.nvim_get_current_buf() == buffer and vim.api.nvim_get_mode().mode:sub(1, 1) == 'i' then
+    ask_soon(client, buffer) -- one did not wait for the server to start
+  end
+end
+
+--- No longer.
+---@param buffer integer
+function M.detach(buffer)
+  if shown and shown.buffer == buffer then
+    erase()
+  end
+  cancel()
+  pcall(vim.api.nvim_del_augroup_by_name, group_of(buffer))
+end
+
+return M

@@ -1,0 +1,77 @@
+-- The same, where Neovim itself draws inline completions (0.12): this only puts its functions behind our keys.
+local text_of = require('fastcoder.text')
+
+local M = {}
+
+local function drawn_marks()
+  local namespace = vim.api.nvim_get_namespaces()['nvim.lsp.inline_completion']
+  return namespace and vim.api.nvim_buf_get_extmarks(0, namespace, 0, -1, { limit = 1 }) or {}
+end
+
+--- Whether ghost text is shown.
+function M.is_visible()
+  return #drawn_marks() > 0
+end
+
+--- Put the whole suggestion in.
+function M.accept()
+  return vim.lsp.inline_completion.get()
+end
+
+-- Put in what `part_of` takes of the text behind the cursor; Neovim asks again by itself for the rest.
+local function accept_part(part_of)
+  return vim.lsp.inline_completion.get({
+    on_accept = function(item)
+      local row, col = unpack(vim.api.nvim_win_get_cursor(0))
+      local text = type(item.insert_text) == 'table' and item.insert_text.value or item.insert_text
+      local start = item.range and item.range.start_col or item.range and item.range.start.col or col
+      local part = part_of(text:sub(col - start + 1))
+      local lines = vim.split(part, '\n', { plain = true })
+      vim.api.nvim_buf_set_text(0, row - 1, col, row - 1, col, lines)
+      vim.api.nvim_win_set_cursor(0, { row + #lines - 1, #lines == 1 and col + #part or #lines[#lines] })
+    end,
+  })
+end
+
+--- Put its next word in.
+function M.accept_word()
+  return accept_part(text_of.word)
+end
+
+--- Put its next line in.
+function M.accept_line()
+  return accept_part(text_of.line)
+end
+
+--- Show another suggestion.
+---@param by integer 1: the next, -1: the one before
+function M.turn(by)
+  vim.lsp.inline_completion.select({ count = by })
+  return true
+end
+
+--- Take it away: there is no function for this alone.
+function M.dismiss()
+  local buffer = vim.api.nvim_get_current_buf()
+  vim.lsp.inline_completion.enable(false, { bufnr = buffer })
+  vim.lsp.inline_completion.enable(true, { bufnr = buffer })
+end
+
+--- Ask now: Neovim asks whenever the cursor has moved.
+function M.ask(_, buffer)
+  vim.api.nvim_exec_autocmds('CursorMovedI', { buffer = buffer, modeline = false })
+end
+
+--- Show ghost text in a buffer from now on.
+function M.attach(_, buffer)
+  vim.lsp.inline_completion.enable(true, { bufnr = buffer })
+end
+
+--- No longer.
+function M.detach(buffer)
+  if vim.api.nvim_buf_is_valid(buffer) then
+    vim.lsp.inline_completion.enable(false, { bufnr = buffer })
+  end
+end
+
+return M

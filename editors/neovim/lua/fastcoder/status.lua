@@ -1,0 +1,75 @@
+-- What the server says of itself (fastcoder/status), kept for the statusline. Asks nobody.
+local M = {}
+
+---@class fastcoder.Status
+---@field state 'stopped'|'starting'|'loading'|'ready'|'thinking'|'off'|'error'
+---@field percent? integer
+---@field message string
+---@field hint string what to do about an error
+
+local STOPPED = { state = 'stopped', message = '', hint = '' }
+
+---@type table<integer, fastcoder.Status>
+local by_client = {}
+
+local function changed()
+  vim.api.nvim_exec_autocmds('User', { pattern = 'FastCoderStatus', modeline = false })
+  vim.cmd.redrawstatus({ bang = true })
+end
+
+--- The handler of fastcoder/status.
+---@type lsp.Handler
+function M.on_status(_, told, context)
+  local percent = told.percent
+  by_client[context.client_id] = {
+    state = told.state,
+    percent = percent ~= vim.NIL and percent or nil,
+    message = told.message or '',
+    hint = told.hint or '',
+  }
+  changed()
+end
+
+--- The server of this client has gone.
+---@param client_id integer
+function M.forget(client_id)
+  by_client[client_id] = nil
+  changed()
+end
+
+--- The status of the server of a buffer, or of any where the buffer has none.
+---@param buffer? integer 0 or nil: the current one
+---@return fastcoder.Status
+function M.of(buffer)
+  local client = vim.lsp.get_clients({ name = 'fastcoder', bufnr = buffer or 0 })[1]
+    or vim.lsp.get_clients({ name = 'fastcoder' })[1]
+  if not client then
+    return STOPPED
+  end
+  return by_client[client.id] or { state = 'starting', message = '', hint = '' }
+end
+
+local SHOWN = {
+  starting = 'fastcoder …',
+  loading = 'fastcoder …',
+  ready = 'fastcoder',
+  thinking = 'fastcoder ·',
+  off = 'fastcoder off',
+  error = 'fastcoder !',
+}
+
+--- A word or two for the statusline; empty in a buffer without the server.
+---@return string
+function M.statusline()
+  local buffer = vim.api.nvim_get_current_buf()
+  if #vim.lsp.get_clients({ name = 'fastcoder', bufnr = buffer }) == 0 then
+    return ''
+  end
+  local status = M.of(buffer)
+  if status.state == 'loading' and status.percent then
+    return ('fastcoder %d%%%%'):format(status.percent)
+  end
+  return SHOWN[status.state] or ''
+end
+
+return M
