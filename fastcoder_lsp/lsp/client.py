@@ -12,9 +12,10 @@ class Client:
     """The client's abilities and wishes.
 
     `command_suffix` makes our commands' names unique where one editor starts us twice (VS Code registers them for the
-    whole window). `reports_answers`: it wants to be told how each answer came about. `protects_machine_settings`: the
-    client keeps what a repository brings out of the settings of machine scope, by their schema; without this promise
-    such settings are taken from `initializationOptions` alone.
+    whole window). `reports_answers`: it wants to be told how each answer came about. `shows_status`: it shows
+    loading and errors itself, from `fastcoder/status`; neither comes a second time by other ways.
+    `protects_machine_settings`: the client keeps what a repository brings out of the settings of machine scope, by
+    their schema; without this promise such settings are taken from `initializationOptions` alone.
     """
 
     name: str = ""
@@ -31,6 +32,7 @@ class Client:
     command_suffix: str = ""
     protects_machine_settings: bool = False
     reports_answers: bool = False
+    shows_status: bool = False
 
 
 def read_client(params: object) -> Client:
@@ -59,6 +61,7 @@ def read_client(params: object) -> Client:
         command_suffix=suffix if isinstance(suffix, str) else "",
         protects_machine_settings=_at(wishes, "protectsMachineSettings") is True,
         reports_answers=_at(wishes, "reportsAnswers") is True,
+        shows_status=_at(wishes, "showsStatus") is True,
     )
 
 

@@ -85,6 +85,10 @@ class Reporter:
             STATUS_METHOD,
             {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint},
         )
+        if client.shows_status:
+            if status.state == "error":
+                logger.warning("%s %s", status.message, status.hint)
+            return
         if client.progress and status.state == "loading":
             self._loading.update(status.message, status.percent or 0)
         elif client.progress:

@@ -64,6 +64,21 @@ async def test_a_missing_model_is_one_notice_with_what_to_do() -> None:
         assert last["hint"]
 
 
+async def test_a_client_that_shows_the_status_is_told_by_it_alone() -> None:
+    """No progress bar of loading, no notice of an error, beside the status that says the same."""
+    shows: Json = {"client": {"showsStatus": True}}
+    for options in ({}, {"model": "the/missing"}):
+        async with running() as client:
+            await client.initialize(
+                initializationOptions=shows | options, capabilities={"window": {"workDoneProgress": True}}
+            )
+            client.open(URI, "x = ")
+            assert bool(await client.inline(URI, 0, 4)) == (options == {})
+            assert client.statuses()[-1] == ("error" if options else "ready")
+            assert client.notices() == []
+            assert [asked for asked in client.asked if asked["method"] == "window/workDoneProgress/create"] == []
+
+
 async def test_off_is_off_until_it_is_toggled() -> None:
     """While completion is off nothing is loaded; the command switches it on, and off again."""
     async with running() as client:
