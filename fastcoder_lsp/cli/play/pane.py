@@ -15,7 +15,7 @@ from prompt_toolkit.layout.processors import TabsProcessor
 from prompt_toolkit.lexers import PygmentsLexer
 from prompt_toolkit.mouse_events import MouseEvent
 
-from fastcoder_lsp.cli.play.ghost import Ghost
+from fastcoder_lsp.client.ghost import Ghost
 
 if TYPE_CHECKING:
     from prompt_toolkit.key_binding.key_bindings import NotImplementedOrNone

@@ -17,11 +17,11 @@ from prompt_toolkit.layout.dimension import Dimension
 
 from fastcoder_lsp.cli.play import bars
 from fastcoder_lsp.cli.play.colours import STYLE
-from fastcoder_lsp.cli.play.ghost import Ghost
 from fastcoder_lsp.cli.play.keys import key_bindings
 from fastcoder_lsp.cli.play.pane import GhostControl, editor_window
 from fastcoder_lsp.cli.play.places import Place
 from fastcoder_lsp.cli.play.session import OpenFile, Session
+from fastcoder_lsp.client.ghost import Ghost
 from fastcoder_lsp.client.rpc import ServerGoneError
 
 ESCAPE_WAIT_S = 0.05

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastcoder_lsp.cli.play.ghost import Ghost, ghost_of
 from fastcoder_lsp.client.client import Client, Work
+from fastcoder_lsp.client.ghost import Ghost, ghost_of
 from fastcoder_lsp.client.rpc import RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.status import Status
 

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.cli.play import typist
-from fastcoder_lsp.cli.play.ghost import Ghost, ghost_of
 from fastcoder_lsp.client.client import Suggestion, difference
+from fastcoder_lsp.client.ghost import Ghost, ghost_of
 
 TEXT = st.text(alphabet="ab \n(é🦀", max_size=20)
 
