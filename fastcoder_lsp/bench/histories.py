@@ -1,26 +1,55 @@
 """Recorded edit histories: the last commits of real projects as steps that a person could have made.
 
-Owns reading them and applying their steps; measures nothing.
+Owns reading them and applying their steps to a tree of texts; measures nothing.
 """
 
 import json
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.workspace.languages import language_of
 
 NAMES = ("structlog", "svcs", "llama.vscode")
-_LANGUAGES = {
-    ".py": "python",
-    ".ts": "typescript",
-    ".tsx": "typescriptreact",
-    ".js": "javascript",
-    ".json": "json",
-    ".css": "css",
-    ".html": "html",
-    ".md": "markdown",
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """`delete` characters at character `offset` of `path` are replaced by `text`; `typed`: a person typed it."""
+
+    path: str
+    offset: int
+    delete: int
+    text: str
+    typed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """A file goes to the disk as it stands."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """A file comes into being."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """A file ceases to be."""
+
+    path: str
+
+
+Step: TypeAlias = Edit | Save | Create | Remove
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +68,55 @@ class Typed:
 
 def typed_runs(folder: Path, name: str) -> Iterator[Typed]:
     """The typed runs of history `name`, in order, each with the document it was typed into."""
-    files = _base(folder / f"{name}.base.tar.gz")
-    for line in (folder / f"{name}.steps.jsonl").read_text(encoding="utf-8").splitlines():
-        step: Mapping[str, Any] = json.loads(line)
-        path = step["path"]
-        if step["kind"] == "create":
-            files[path] = step["text"]
-        elif step["kind"] == "remove":
+    files = base(folder, name)
+    for step in steps(folder, name):
+        if isinstance(step, Edit) and step.typed:
+            yield typed(files, step)
+        apply(files, step)
+
+
+def typed(files: Mapping[str, str], step: Edit) -> Typed:
+    """What a person has before the eyes when typing `step` into the tree `files`."""
+    text = files[step.path]
+    rest = text[: step.offset] + text[step.offset + step.delete :]
+    return Typed(step.path, language_of(Path(step.path)), rest, step.offset, step.text)
+
+
+def apply(files: MutableMapping[str, str], step: Step) -> None:
+    """Take `step` in the tree `files` (path → text, as an editor holds it, saved or not)."""
+    match step:
+        case Create(path, text):
+            files[path] = text
+        case Remove(path):
             files.pop(path, None)
-        elif step["kind"] == "edit":
-            at = step["offset"]
-            text = files[path]
-            rest = text[:at] + text[at + step["delete"] :]
-            if step["typed"]:
-                yield Typed(path, _LANGUAGES.get(Path(path).suffix, "plaintext"), rest, at, step["text"])
-            files[path] = rest[:at] + step["text"] + rest[at:]
+        case Edit(path, offset, delete, text):
+            files[path] = files[path][:offset] + text + files[path][offset + delete :]
+        case Save():
+            pass
 
 
-def _base(path: Path) -> dict[str, str]:
-    """path → text of the tree before the first step."""
+def steps(folder: Path, name: str) -> Iterator[Step]:
+    """The steps of history `name`, in order.
+
+    Raises:
+        UsageError: there is no such history.
+    """
+    path = folder / f"{name}.steps.jsonl"
+    if not path.exists():
+        raise _missing(folder, name)
+    for line in path.read_text(encoding="utf-8").splitlines():
+        yield _step(json.loads(line))
+
+
+def base(folder: Path, name: str) -> dict[str, str]:
+    """path → text of the tree before the first step.
+
+    Raises:
+        UsageError: there is no such history.
+    """
+    path = folder / f"{name}.base.tar.gz"
+    if not path.exists():
+        raise _missing(folder, name)
     files = {}
     with tarfile.open(path) as archive:
         for member in archive:
@@ -65,3 +124,23 @@ def _base(path: Path) -> dict[str, str]:
             if content is not None:
                 files[member.name.partition("/")[2]] = content.read().decode("utf-8", errors="replace")
     return files
+
+
+def _step(row: Mapping[str, Any]) -> Step:
+    match row["kind"]:
+        case "create":
+            return Create(row["path"], row["text"])
+        case "remove":
+            return Remove(row["path"])
+        case "save":
+            return Save(row["path"])
+        case "edit":
+            return Edit(row["path"], row["offset"], row["delete"], row["text"], row["typed"])
+        case kind:
+            raise UsageError(f"a history step of unknown kind: {kind}")
+
+
+def _missing(folder: Path, name: str) -> UsageError:
+    return UsageError(
+        f"there is no history {folder / name}", f"It is made of {name}.base.tar.gz and {name}.steps.jsonl in a folder."
+    )
