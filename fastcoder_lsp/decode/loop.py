@@ -106,6 +106,16 @@ class Decoding:
         return True
 
     @property
+    def text(self) -> str:
+        """What was said so far: `Decoded.text`."""
+        return self._text
+
+    @property
+    def finish(self) -> str:
+        """Why it ended: `Decoded.finish`."""
+        return self._finish
+
+    @property
     def prefilled(self) -> bool:
         """Whether the prefill is done and steps may begin."""
         return bool(self._pending)
