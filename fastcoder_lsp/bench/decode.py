@@ -112,7 +112,7 @@ def run_round(
     def pin(_document: str) -> Pinned:
         return parts.stores.pin(place[0])
 
-    drafters = {name: make(name, DrafterParts(pin, parts.tokenizer.piece, parts.stores.frozen)) for name in names}
+    drafters = {name: make(name, DrafterParts(pin, parts.tokenizer.piece)) for name in names}
     done = []
     for task in sorted(parts.chosen, key=lambda task: (task.repo, task.path, task.start)):
         place[0] = task

@@ -144,10 +144,11 @@ def replay_all(name: str, parts: BenchParts, traces: Sequence[Trace], nodes: int
     def pin(_document: str) -> Pinned:
         return parts.stores.pin(task)
 
-    drafter = make(name, DrafterParts(pin, parts.tokenizer.piece, parts.stores.frozen))
+    given = DrafterParts(pin, parts.tokenizer.piece)
+    drafter = make(name, given)
     vocabulary = parts.tokenizer.vocabulary
     # The first replay compiles; it is not counted, and its document is kept by nobody.
-    replay(make(name, DrafterParts(pin, parts.tokenizer.piece, parts.stores.frozen)), traces[0], nodes, "", vocabulary)
+    replay(make(name, given), traces[0], nodes, "", vocabulary)
     steps = {}
     for trace in traces:
         task = trace.task

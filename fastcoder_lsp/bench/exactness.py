@@ -15,7 +15,7 @@ from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.core import GREEDY, Drafter, Engine, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, common_prefix, decode
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.draft.registry import PRESETS, DrafterParts, make
+from fastcoder_lsp.draft.registry import PRESETS, make
 
 PROMPT_TOKENS = 256
 SAMPLED = Sampler(temperature=0.8, top_k=50, top_p=0.95)
@@ -95,7 +95,7 @@ def compare(
 ) -> dict[str, Account]:
     """Run every prompt with every drafter; drafters keep what they learn of a file, as they do for a user."""
     given = parts.drafter_parts(parts.chosen[0])
-    drafters = {name: make(name, DrafterParts(given.pin, given.piece, given.frozen)) for name in names}
+    drafters = {name: make(name, given) for name in names}
     accounts = {name: Account() for name in names}
     for number, (document, prompt) in enumerate(prompts(parts, arguments.limit, arguments.seed)):
         for sampler in (GREEDY, Sampler(SAMPLED.temperature, SAMPLED.top_k, SAMPLED.top_p, seed=number)):

@@ -36,7 +36,7 @@ class BenchParts:
 
     def drafter_parts(self, task: repoeval.Task) -> DrafterParts:
         """What drafters of one task are made of."""
-        return DrafterParts(lambda _: self.stores.pin(task), self.tokenizer.piece, self.stores.frozen)
+        return DrafterParts(lambda _: self.stores.pin(task), self.tokenizer.piece)
 
 
 def load_parts(arguments: argparse.Namespace) -> BenchParts:

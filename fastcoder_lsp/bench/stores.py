@@ -43,7 +43,7 @@ class BenchStores:
     def pin(self, task: Task) -> Pinned:
         """D_r without the task's body, and D_c."""
         if self._pinned[0] != task.id:
-            self._pinned = task.id, Pinned(self._repository(task), self._common(), (hash(task.id),))
+            self._pinned = task.id, Pinned(self._repository(task), self._common(), (hash(task.id),), self.frozen)
         return self._pinned[1]
 
     def frozen(self, shape: TableShape) -> FrozenTable:

@@ -16,7 +16,12 @@ _GROUPS: dict[str, Group] = {
     "": "model",
     "repository": "datastore",
     "corpus": "datastore",
+    "frozen": "datastore",
     "cache": "cache",
+    "outdated": "cache",
+    "recycling": "cache",
+    "recycling-pairs": "cache",
+    "lookahead": "cache",
     "prompt": "prompt",
 }
 

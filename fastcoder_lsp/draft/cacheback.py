@@ -14,7 +14,8 @@ from itertools import chain
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
 from fastcoder_lsp.draft.documents import PerDocument
-from fastcoder_lsp.draft.frozen_table import FrozenTable
+from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
+from fastcoder_lsp.draft.store import Pin, nothing
 
 Gram = tuple[int, ...]
 
@@ -82,20 +83,31 @@ class _Document:
 
 
 class CachebackDrafter:
-    """Grows a tree from the tables, breadth first."""
+    """Grows a tree from the tables, breadth first.
+
+    Args:
+        parameters: the paper's by default.
+        pin: gives the frozen table, at a decode's start; while there is none, the dynamic table drafts alone.
+    """
 
     name = "cacheback"
     top_k = 0
 
-    def __init__(self, parameters: CachebackParameters | None = None, frozen: FrozenTable | None = None) -> None:
+    def __init__(self, parameters: CachebackParameters | None = None, pin: Pin = nothing) -> None:
         self._parameters = asked = parameters or CachebackParameters()
-        self._frozen = frozen if asked.frozen else None
+        self._pin = pin
+        self._shape = TableShape(
+            asked.leader_length, asked.follower_length, asked.leader_capacity, asked.follower_capacity
+        )
+        self._frozen: FrozenTable | None = None
         self._documents = PerDocument(lambda: _Document(LruTable(asked.leader_capacity, asked.follower_capacity)))
         self._document = self._documents.fetch("")
 
     def begin(self, context: DraftContext) -> None:
         """Fill the dynamic table from the prompt; what the last prompt shared with this one is in it already."""
         document = self._document = self._documents.fetch(context.document)
+        if self._parameters.frozen:
+            self._frozen = self._pin(context.document).frozen(self._shape)
         prompt = context.tokens
         shared = 0
         for old, new in zip(document.seen, prompt, strict=False):

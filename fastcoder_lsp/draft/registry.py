@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 from fastcoder_lsp.core import DraftContext, Drafter
 from fastcoder_lsp.draft.cacheback import CachebackDrafter, CachebackParameters
 from fastcoder_lsp.draft.fastcoder import PRODUCT, FastcoderDrafter, FastcoderParameters
-from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
 from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters
 from fastcoder_lsp.draft.lookahead import LookaheadDrafter, LookaheadParameters
 from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters
@@ -28,17 +27,12 @@ def _no_piece(token: int) -> bytes:  # noqa: ARG001 the interface
     return b""
 
 
-def _no_table(shape: TableShape) -> FrozenTable | None:  # noqa: ARG001 the interface
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class DrafterParts:
-    """What drafters are made of: the datastore, the tokens' bytes, and Cacheback's frozen table of a given shape."""
+    """What drafters are made of: the datastore, and the tokens' bytes."""
 
     pin: Pin = nothing
     piece: Callable[[int], bytes] = _no_piece
-    frozen: Callable[[TableShape], FrozenTable | None] = _no_table
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +48,7 @@ def _fastcoder(parameters: FastcoderParameters, parts: DrafterParts) -> Drafter:
 
 
 def _cacheback(parameters: CachebackParameters, parts: DrafterParts) -> Drafter:
-    shape = TableShape(
-        parameters.leader_length, parameters.follower_length, parameters.leader_capacity, parameters.follower_capacity
-    )
-    return CachebackDrafter(parameters, parts.frozen(shape) if parameters.frozen else None)
+    return CachebackDrafter(parameters, parts.pin)
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -87,7 +78,7 @@ def make(name: str, parts: DrafterParts | None = None) -> Drafter:
     Args:
         name: one of `PRESETS`, and after a colon values for its parameters, as in `cacheback:follower_length=4` or
             `fastcoder-paper:cache=false,n_max=8`; several numbers for one parameter are parted by `/`.
-        parts: what it is made of; without, it has no datastore and no frozen table.
+        parts: what it is made of; without, it has no datastore.
 
     Raises:
         UsageError: no such drafter or parameter, or a value that is none.

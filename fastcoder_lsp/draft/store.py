@@ -6,19 +6,27 @@ Owns the pair D_r, D_c and how a search becomes continuations with a source; the
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
 from fastcoder_lsp.index.searcher import Hits, Searcher
+
+
+def no_table(shape: TableShape) -> FrozenTable | None:  # noqa: ARG001 the interface
+    """No frozen table of any shape."""
+    return None
 
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
     """One state of the stores. `repository` D_r, `corpus` D_c; None for one that is absent.
 
-    `generation` is another one whenever anything in either store has changed.
+    `generation` is another one whenever anything in either store has changed. `frozen` gives Cacheback's table of D_c
+    in a shape; None while there is none.
     """
 
     repository: Searcher | None = None
     corpus: Searcher | None = None
     generation: tuple[int, ...] = ()
+    frozen: Callable[[TableShape], FrozenTable | None] = no_table
 
 
 Pin = Callable[[str], Pinned]

@@ -17,6 +17,7 @@ from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings, cache_folder
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.draft.names import reads_store
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.configuration import Configuration
@@ -42,8 +43,6 @@ Load = Callable[[Settings, Progress, "Pin | None"], Runtime]
 """Makes a model ready; drafters get the datastore by the last argument."""
 SHUTDOWN_S = 1.0
 """What the worker gets to stop in order; an editor kills a server that takes longer than two seconds."""
-DRAFTING_FROM_STORE = frozenset(("rest", "fastcoder", "fastcoder-paper"))
-"""Drafters that read the datastore; for the others it is not kept."""
 RENAME_GRACE_S = 1.0
 """A document that is closed and opened again under another name within this time, with the same text, was renamed."""
 
@@ -208,8 +207,12 @@ class Session:
 
     def _load_all(self, settings: Settings, progress: Progress) -> Runtime:
         """In the service's worker: the model, and with its tokenizer the datastore, if anybody drafts from it."""
-        store = self._datastore
-        if store is None and settings.index_enabled and settings.drafter.partition(":")[0] in DRAFTING_FROM_STORE:
+        store, wanted = self._datastore, settings.index_enabled and reads_store(settings.drafter)
+        if store is not None and not wanted:
+            with contextlib.suppress(RuntimeError):  # the loop is closed: the store is closed with it
+                self._loop.call_soon_threadsafe(self._close_datastore, store)
+            store = None
+        elif store is None and wanted:
             # Late, because it brings a compiler along.
             from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415
 
@@ -230,6 +233,12 @@ class Session:
             store.change(self._folder_settings())
             for document in self.documents:
                 self.document_changed(document.uri)
+
+    def _close_datastore(self, store: "Datastore") -> None:
+        """Nobody drafts from it any longer; its threads end by themselves."""
+        if self._datastore is store:
+            self._datastore = None
+            store.stop(wait_s=0)
 
     def _on_indexing(self, progress: "IndexProgress") -> None:
         """From any thread."""

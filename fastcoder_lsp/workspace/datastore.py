@@ -1,8 +1,8 @@
 """What drafters draft from: the workspace's live index (D_r) and the corpora of common code (D_c), as one thing.
 
 Owns when each of them begins, and which corpora are active: the standard library of the running Python, what is
-installed in the workspace, and every corpus that the user built. Begins only when a tokenizer is known (`start`); what
-is told before is not lost. Nobody who calls it ever waits for it.
+installed in the workspace, and every corpus that the user built; and the tables that are counted from them. Begins only
+when a tokenizer is known (`start`); what is told before is not lost. Nobody who calls it ever waits for it.
 """
 
 import hashlib
@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.draft.corpus_tables import table_of
+from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.index.chunks import Encoder
@@ -56,6 +58,7 @@ class Datastore:
         self._live: LiveIndex | None = None
         self._identity = ""
         self._corpora: tuple[Store, ...] = ()
+        self._tables: dict[TableShape, FrozenTable | None] = {}
         self._stopping = threading.Event()
         self._builder: threading.Thread | None = None
 
@@ -65,6 +68,7 @@ class Datastore:
             if self._identity == encoder.identity or self._stopping.is_set():
                 return
             old, self._identity, self._corpora = self._live, encoder.identity, ()
+            self._tables = dict.fromkeys(self._tables)
             self._live = LiveIndex(self._folders, encoder, self._cache, self._report, self._notice)
             for path, text in self._open_texts.items():
                 self._live.document_changed(path, text)
@@ -124,6 +128,7 @@ class Datastore:
             repository=Searcher(snapshots, str(resolved(path)) if path is not None else "") if snapshots else None,
             corpus=Searcher(common) if common else None,
             generation=tuple(snapshot.generation for snapshot in (*snapshots, *common)),
+            frozen=self._frozen,
         )
 
     def settle(self, timeout_s: float) -> bool:
@@ -131,6 +136,37 @@ class Datastore:
         if self._builder is not None:
             self._builder.join(timeout_s)
         return self._live is not None and self._live.settle(timeout_s)
+
+    def _frozen(self, shape: TableShape) -> FrozenTable | None:
+        """The corpora's table; the first question for a shape has it made, once the corpora are there."""
+        with self._lock:
+            if shape not in self._tables:
+                self._tables[shape] = None
+                if self._builder is not None and not self._stopping.is_set():
+                    before = self._builder
+                    self._builder = threading.Thread(target=self._count, args=(before,), name="tables", daemon=True)
+                    self._builder.start()
+            return self._tables[shape]
+
+    def _count(self, before: threading.Thread | None = None) -> None:
+        """Make the tables that were asked for and are not there, after the thread `before`."""
+        if before is not None:
+            lower_priority()
+            before.join()
+        with self._lock:
+            corpora, identity = self._corpora, self._identity
+            wanted = [shape for shape, table in self._tables.items() if table is None]
+        for shape in wanted:
+            if self._stopping.is_set():
+                return
+            try:
+                table = table_of([store.pin() for store in corpora], self._cache, identity, shape)
+            except OSError as error:
+                log.warning("a table of common code could not be made: %s", error)
+                return
+            with self._lock:
+                if self._identity == identity:
+                    self._tables[shape] = table
 
     def _build(self, encoder: Encoder) -> None:
         """Build what is missing, once for all times, and open all corpora of the tokenizer."""
@@ -149,6 +185,7 @@ class Datastore:
                     known = {info.sources for info in corpora.infos() if info.name == name}
                 self._open(corpora, encoder)
             self._open(corpora, encoder)
+            self._count()
         except (OSError, FastcoderError) as error:
             log.warning("common code could not be indexed: %s", error)
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fastcoder_lsp.core import DraftContext
 from fastcoder_lsp.draft.cacheback import CachebackDrafter, CachebackParameters, LruTable
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
+from fastcoder_lsp.draft.store import Pinned
 
 SMALL = CachebackParameters(follower_length=2, total_draft_length=13, continuation_reserve=6)
 
@@ -118,7 +119,7 @@ def test_the_frozen_table_survives_the_disk(tmp_path: Path) -> None:
 def test_the_dynamic_table_is_asked_before_the_frozen_one() -> None:
     """Recent n-grams first, then common ones; unknown tokens, however large, have none."""
     frozen = build(np.array([1, 7, 7, 1, 7, 7, -1], np.int32), TableShape(1, 2))
-    drafter = CachebackDrafter(SMALL, frozen)
+    drafter = CachebackDrafter(SMALL, lambda _: Pinned(frozen=lambda _: frozen))
     context = DraftContext([1, 2, 3, 1], 4)
     drafter.begin(context)
     draft = drafter.propose(context, 12)

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,13 +30,13 @@ def parts(seed: int = 0, vocabulary: int = VOCABULARY) -> DrafterParts:
     chance = random.Random(seed)
     files = [[chance.randrange(vocabulary) for _ in range(200)] for _ in range(3)]
     said = decode(RepetitiveEngine(vocabulary), NoDrafter(), request((1, 2), 200), lambda: False).tokens
-    stores = pinned([*files, list(said)], files[:1])
     corpus = np.array([*files[0], -1, *said, -1], np.int32)
 
     def frozen(shape: TableShape) -> FrozenTable:
         return build(corpus, shape)
 
-    return DrafterParts(lambda _: stores, lambda token: LINES[token % VOCABULARY], frozen)
+    stores = replace(pinned([*files, list(said)], files[:1]), frozen=frozen)
+    return DrafterParts(lambda _: stores, lambda token: LINES[token % VOCABULARY])
 
 
 def request(

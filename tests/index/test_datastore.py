@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.config import resolve
+from fastcoder_lsp.draft.frozen_table import TableShape
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.corpus import Corpora
 from fastcoder_lsp.index.searcher import Searcher
@@ -77,6 +78,20 @@ def test_drafters_pin_repository_and_common_code(datastore: Datastore, tmp_path:
     assert datastore.pin(edited.as_uri()).generation != pinned.generation
     # What is pinned stays as it was.
     assert pinned.repository.longest(ids("def repository(argument)"), 16) == (6, 2)
+
+
+def test_common_code_has_a_frozen_table(datastore: Datastore) -> None:
+    """A drafter that asks gets none until it is counted, in the background; asked early or late."""
+    early, late = TableShape(1, 2), TableShape(2, 1)
+    assert datastore.pin("").frozen(early) is None
+    datastore.start(ToyEncoder())
+    assert datastore.settle(60)
+    table = datastore.pin("").frozen(early)
+    assert table is not None
+    assert next(iter(table.query(tuple(ids("return"))))) == tuple(ids("return argument"))[1:3]
+    assert datastore.pin("").frozen(late) is None
+    assert datastore.settle(60)
+    assert datastore.pin("").frozen(late) is not None
 
 
 def test_common_code_is_built_once(datastore: Datastore, tmp_path: Path) -> None:
