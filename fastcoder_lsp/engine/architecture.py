@@ -1,4 +1,4 @@
-"""What a transformer looks like, read from its `config.json`: the shapes of the fast path, Qwen2 and Llama.
+"""What a transformer looks like, read from its `config.json`: the shapes of the fast paths, Qwen2, Llama, StarCoder2.
 
 Owns the reading of the configuration; knows no weights and no device.
 """
@@ -6,7 +6,7 @@ Owns the reading of the configuration; knows no weights and no device.
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,10 @@ BROKEN_HINT = "fetch the model again: fastcoder-lsp model pull"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Sizes of a Qwen2 or Llama model. `angles_H`: radians that one position turns each half pair of a head by."""
+    """Sizes of a model. `angles_H`: radians that one position turns each half pair of a head by.
+
+    `positions`: tokens that it can look back on. StarCoder2 alone centres its norms and has no gate in its inner layer.
+    """
 
     kind: str
     layers: int
@@ -38,6 +41,24 @@ class Shape:
     def group(self) -> int:
         """Query heads that share one key/value head."""
         return self.heads // self.kv_heads
+
+    @property
+    def starcoder(self) -> bool:
+        """LayerNorm and a plain inner layer with tanh-GELU, in place of RMSNorm and a gated one with SiLU."""
+        return self.kind == "starcoder2"
+
+    @property
+    def weight_count(self) -> int:
+        """Numbers in the weight matrices; embedding and head counted once."""
+        heads = self.heads + 2 * self.kv_heads
+        inner = (2 if self.starcoder else 3) * self.inner
+        layer = self.width * (heads * self.head_dim + self.heads * self.head_dim + inner)
+        return self.layers * layer + self.vocabulary * self.width
+
+    @property
+    def slot_numbers(self) -> int:
+        """Numbers that one token takes in the KV cache."""
+        return 2 * self.layers * self.kv_heads * self.head_dim
 
 
 def read_config(folder: Path) -> dict[str, Any]:
@@ -65,6 +86,28 @@ def fast_shape(config: Mapping[str, Any]) -> Shape | None:
     """
     if config["model_type"] not in ("qwen2", "llama") or config.get("hidden_act", "silu") != "silu":
         return None
+    return _shape(config, eps="rms_norm_eps")
+
+
+def graph_shape(config: Mapping[str, Any]) -> Shape | None:
+    """The shape for the graph engine, which runs StarCoder2 too; None where transformers has to run the model.
+
+    A sliding window is no obstacle: within it attention is the ordinary one, so it limits the positions.
+
+    Raises:
+        ModelInvalidError: sizes are missing or don't fit together.
+    """
+    if config["model_type"] != "starcoder2":
+        return fast_shape(config)
+    if config.get("hidden_act", "gelu_pytorch_tanh") != "gelu_pytorch_tanh":
+        return None
+    shape = _shape(config, eps="norm_epsilon")
+    window = config.get("sliding_window")
+    return replace(shape, positions=min(shape.positions, int(window))) if shape and window else shape
+
+
+def _shape(config: Mapping[str, Any], eps: str) -> Shape | None:
+    """The sizes; None for rotations, windows and quantised weights that only transformers knows."""
     if config.get("use_sliding_window") or "quantization_config" in config:
         return None
     try:
@@ -82,7 +125,7 @@ def fast_shape(config: Mapping[str, Any]) -> Shape | None:
             head_dim=head_dim,
             inner=int(config["intermediate_size"]),
             vocabulary=int(config["vocab_size"]),
-            eps=float(config.get("rms_norm_eps", 1e-6)),
+            eps=float(config.get(eps, 1e-6)),
             positions=int(config.get("max_position_embeddings", 2048)),
             angles_H=angles_H,
         )

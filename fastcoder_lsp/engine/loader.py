@@ -12,11 +12,16 @@ from typing import Any
 import psutil
 
 from fastcoder_lsp.core import EngineInfo, Progress
-from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
+from fastcoder_lsp.engine.architecture import Shape, fast_shape, graph_shape, read_config
 from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.errors import ResourceError, UsageError
+
+GPU_KIND = "cuda-bf16"
+"""What `auto` takes on an NVIDIA GPU. To become "cuda-graphs" once `scripts/bench_gpu.py` has passed on one."""
+GRAPH_KINDS = {"cpu-graphs": "plain", "cuda-graphs": "plain", "cuda-int8": "int8", "cuda-int4": "int4"}
+"""Kinds of the graph engine, with the precision of their weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,11 @@ def load_engine(job: Job) -> TreeEngine:
     """See `fastcoder_lsp.engine.load`."""
     shape = fast_shape(job.config)
     kind, notes = _choose(job, shape)
+    if kind in GRAPH_KINDS:
+        on_graphs = graph_shape(job.config)
+        if on_graphs is not None:
+            return _build_graphs(job, on_graphs, kind, notes)
+        kind = "cpu-fp32" if kind.startswith("cpu") else "cuda-bf16"
     try:
         backend = _build(job, shape, kind, notes)
     except MemoryError as error:
@@ -77,12 +87,12 @@ def prepare(
 def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
     """The kind of engine, and what the user should know about the choice."""
     asked, notes = job.options.kind, list[str]()
-    if asked in ("cuda-bf16", "mps-bf16"):
+    if asked.startswith(("cuda-", "mps-")):
         _require_device(asked)
         return asked, notes
     if asked == "auto" and (found := _accelerator()):
         return found, ["MPS was never tested"] if found == "mps-bf16" else notes
-    if asked in ("cpu-fp32", "cpu-bf16"):
+    if asked in ("cpu-fp32", "cpu-bf16", "cpu-graphs"):
         return asked, notes
     if shape is None:
         return "cpu-fp32", notes
@@ -114,14 +124,14 @@ def _accelerator() -> str | None:
     import torch  # noqa: PLC0415
 
     if torch.cuda.is_available():
-        return "cuda-bf16"
+        return GPU_KIND
     return "mps-bf16" if torch.backends.mps.is_available() else None
 
 
 def _require_device(kind: str) -> None:
     import torch  # noqa: PLC0415
 
-    there = torch.cuda.is_available() if kind == "cuda-bf16" else torch.backends.mps.is_available()
+    there = torch.cuda.is_available() if kind.startswith("cuda-") else torch.backends.mps.is_available()
     if not there:
         raise UsageError(f"this machine has no device for {kind}", "take engine kind auto or cpu-int8")
 
@@ -137,7 +147,7 @@ def _build_int8(job: Job, shape: Shape) -> Backend:
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
 
-    _require_memory(_weight_count(shape) + _cache_bytes(shape, job.capacity, 4))
+    _require_memory(shape.weight_count + 4 * shape.slot_numbers * job.capacity)
     dot = exact_kind()
     assert dot is not None, "chosen without a kind of product"
     arrays = load_arrays(job.folder, shape, dot, job.digest, job.cache, job.progress)
@@ -157,7 +167,7 @@ def _build_eager(job: Job, shape: Shape, kind: str) -> Backend:
     dtype = torch.float32 if arithmetic == "fp32" else torch.bfloat16
     if device == "cpu":
         _set_threads(job.options.threads)
-        _require_memory((_weight_count(shape) + shape.vocabulary * shape.width) * dtype.itemsize)
+        _require_memory((shape.weight_count + shape.vocabulary * shape.width) * dtype.itemsize)
     try:
         with open_weights(job.folder) as weights:
             return EagerBackend(
@@ -165,6 +175,35 @@ def _build_eager(job: Job, shape: Shape, kind: str) -> Backend:
             )
     except torch.OutOfMemoryError as error:
         raise _too_little_memory() from error
+
+
+def _build_graphs(job: Job, shape: Shape, kind: str, notes: list[str]) -> TreeEngine:
+    import torch  # noqa: PLC0415
+
+    from fastcoder_lsp.engine.static.build import Recipe, build  # noqa: PLC0415
+    from fastcoder_lsp.engine.static.device import CpuDevice, CudaDevice, Device  # noqa: PLC0415
+    from fastcoder_lsp.engine.weights import open_weights  # noqa: PLC0415
+
+    on_cpu = kind.startswith("cpu")
+    if on_cpu:
+        _set_threads(job.options.threads)
+    device: Device = CpuDevice() if on_cpu else CudaDevice(job.options.gpu_memory_percent / 100)
+    recipe = Recipe(
+        name=kind,
+        model=job.name,
+        source=job.source,
+        identity=job.digest,
+        shape=shape,
+        open_source=lambda: open_weights(job.folder),
+        context=min(job.context, shape.positions),
+        dtype=torch.float32 if on_cpu else torch.bfloat16,
+        cache=job.cache,
+        progress=job.progress,
+        precision=GRAPH_KINDS[kind],
+        strict=job.options.strict,
+        notes=notes,
+    )
+    return build(recipe, device)
 
 
 def _build_other(job: Job, kind: str, notes: list[str]) -> Backend:
@@ -182,16 +221,6 @@ def _set_threads(threads: int | None) -> None:
 
     if threads is not None:
         torch.set_num_threads(threads)
-
-
-def _weight_count(shape: Shape) -> int:
-    heads = shape.heads + 2 * shape.kv_heads
-    layer = shape.width * (heads * shape.head_dim + shape.heads * shape.head_dim + 3 * shape.inner)
-    return shape.layers * layer + shape.vocabulary * shape.width
-
-
-def _cache_bytes(shape: Shape, capacity: int, size: int) -> int:
-    return 2 * shape.layers * shape.kv_heads * shape.head_dim * capacity * size
 
 
 def _require_memory(needed: int) -> None:

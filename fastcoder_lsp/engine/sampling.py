@@ -96,13 +96,18 @@ def _edge(values: npt.NDArray[np.floating], count: int) -> Any:
 
 def gumbel(seed: int, position: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Gumbel noise for token `ids` at `position`: SplitMix64 as a counter-based generator, one draw an id."""
-    start = _mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF) + _GOLDEN)
     with np.errstate(over="ignore"):
-        stream = _mix(start + np.uint64(position) * _GOLDEN)
+        stream = _mix(seed_start(seed) + np.uint64(position) * _GOLDEN)
         bits = _mix(stream ^ (_mix(ids.astype(np.uint64) * _GOLDEN + _GOLDEN)))
     uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
     noise: npt.NDArray[np.float64] = -np.log(-np.log(uniform))
     return noise
+
+
+def seed_start(seed: int) -> np.uint64:
+    """Where the stream of a seed starts; any integer is a seed."""
+    with np.errstate(over="ignore"):
+        return np.uint64(_mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF) + _GOLDEN))
 
 
 def _mix(value: npt.NDArray[np.uint64] | np.uint64) -> npt.NDArray[np.uint64]:

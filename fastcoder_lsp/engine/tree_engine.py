@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
 from fastcoder_lsp.engine.backend import Backend, Rows
+from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.engine.sampling import top_rows
 from fastcoder_lsp.engine.verification import accept
 from fastcoder_lsp.errors import ResourceError
@@ -41,10 +42,8 @@ class TreeEngine:
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         """See `core.Engine.prefill`. Raises ResourceError where `tokens` don't fit the context."""
-        self._check_ids(tokens)
-        if len(tokens) > self._info.context:
-            raise self._full(len(tokens))
-        reused = _common_prefix(self._cached, tokens)
+        self._check_fits(tokens)
+        reused = common_prefix(self._cached, tokens)
         del self._cached[reused:]
         while (done := len(self._cached)) < len(tokens) and not should_stop():
             chunk = tokens[done : done + self.backend.chunk]
@@ -60,13 +59,7 @@ class TreeEngine:
         top_k: int = 0,
     ) -> Verified:
         """See `core.Engine.step`. Draft tokens outside the vocabulary are no error: they are never accepted."""
-        tree.check()
-        assert len(tree) <= self._info.max_nodes, f"{len(tree)} nodes, at most {self._info.max_nodes}"
-        self._check_ids(tree.tokens[: tree.pending])
-        cached = len(self._cached)
-        room = self._info.context - cached - tree.pending
-        if room < 0:
-            raise self._full(cached + tree.pending)
+        room, cached = self._check_step(tree), len(self._cached)
         logits_RV = self.backend.forward(self._rows(tree, 0 if top_k else tree.pending - 1))
         assert logits_RV is not None
         path, emitted = accept(tree, logits_RV, sampler, allowed or {}, cached, room)
@@ -93,6 +86,22 @@ class TreeEngine:
             logits_from=logits_from,
         )
 
+    def _check_fits(self, tokens: Tokens) -> None:
+        """Raises ResourceError where the cache cannot hold `tokens`."""
+        self._check_ids(tokens)
+        if len(tokens) > self._info.context:
+            raise self._full(len(tokens))
+
+    def _check_step(self, tree: DraftTree) -> int:
+        """How many of the tree's guesses fit; raises ResourceError where not even what is decided does."""
+        tree.check()
+        assert len(tree) <= self._info.max_nodes, f"{len(tree)} nodes, at most {self._info.max_nodes}"
+        self._check_ids(tree.tokens[: tree.pending])
+        needed = len(self._cached) + tree.pending
+        if needed > self._info.context:
+            raise self._full(needed)
+        return self._info.context - needed
+
     def _check_ids(self, tokens: Tokens) -> None:
         assert all(0 <= token < self._info.vocabulary for token in tokens), "a token outside the vocabulary"
 
@@ -101,10 +110,3 @@ class TreeEngine:
             f"the context of {self._info.context} tokens is full ({needed} needed)",
             "shorten the prompt, or raise the engine's context",
         )
-
-
-def _common_prefix(left: list[int], right: Tokens) -> int:
-    for index, (a, b) in enumerate(zip(left, right, strict=False)):
-        if a != b:
-            return index
-    return min(len(left), len(right))

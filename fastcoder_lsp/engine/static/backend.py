@@ -1,0 +1,80 @@
+"""The graph engine's model behind `engine.backend.Backend`: rows in, logits out, for prefills and for comparisons.
+
+Owns programs and the cache's other prefixes. Steps of the engine don't come by here: they choose on the device.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from fastcoder_lsp.core import GREEDY, Tokens
+from fastcoder_lsp.engine.backend import Rows
+from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.device import Device
+from fastcoder_lsp.engine.static.programs import Program, Programs
+from fastcoder_lsp.engine.static.shelf import Shelf
+
+
+class StaticBackend:
+    """A backend over captured programs.
+
+    Args:
+        name: the engine's name.
+        programs: what can be run.
+        cache: of the programs' transformer.
+        shelf: keeps prefixes that leave the cache.
+        vocabulary: ids that may be said.
+    """
+
+    def __init__(
+        self, name: str, programs: Programs, cache: StaticCache, shelf: Shelf, device: Device, vocabulary: int
+    ) -> None:
+        self.name, self.device, self.vocabulary = name, device.name, vocabulary
+        self.capacity, self.chunk = programs.plan.capacity, programs.plan.reads[-1]
+        self.programs = programs
+        self._cache, self._shelf, self._device = cache, shelf, device
+
+    @torch.inference_mode()
+    def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
+        """See `Backend.forward`."""
+        plan, count = self.programs.plan, len(rows)
+        wanted = rows.logits_from < count
+        width = plan.step_width(count) if wanted else plan.read_width(count)
+        bucket = plan.bucket(rows.cached, width)
+        self.programs.send(
+            rows.tokens.tolist(), rows.parents.tolist(), cached=rows.cached, pending=1, room=0, sampler=GREEDY
+        )
+        if not wanted:
+            self.programs.launch(Program(width, bucket, None))
+            self.programs.wait()
+            return None
+        logits: npt.NDArray[np.float32] = (
+            self.programs.logits(width, bucket)[rows.logits_from : count].float().cpu().numpy()
+        )
+        return logits
+
+    @torch.inference_mode()
+    def compact(self, cached: int, path: Sequence[int]) -> None:
+        """See `Backend.compact`."""
+        nodes = torch.tensor(path, dtype=torch.int64, device=self._device.place)
+        self._cache.compact(torch.tensor(cached, device=self._device.place), nodes)
+
+    @torch.inference_mode()
+    def recall(self, held: Tokens, wanted: Tokens) -> int:
+        """Before the cache is changed from `held` to `wanted`: put what would be lost on the shelf, and take from it.
+
+        Returns how many of `wanted` the cache holds now. Where nothing is wanted, nothing is kept.
+        """
+        if not wanted:
+            self._shelf.clear()
+            return 0
+        return self._shelf.exchange(self._cache, held, wanted)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.programs.graphs.drop()
+        self._shelf.clear()
+        del self.programs, self._cache
+        self._device.release()

@@ -1,0 +1,242 @@
+"""Putting the graph engine together: weights, sizes that fit the memory, the quickest kernels, captured programs.
+
+Owns the order of things and what is given up when memory runs out: buckets first, then context, then the attempt.
+"""
+
+import gc
+import importlib.util
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+
+from fastcoder_lsp.core import GREEDY, EngineInfo, Progress
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.static.attention import TreeAttention
+from fastcoder_lsp.engine.static.backend import StaticBackend
+from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.device import Device
+from fastcoder_lsp.engine.static.engine import StaticEngine
+from fastcoder_lsp.engine.static.kernels import Kernels, TorchKernels
+from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, Plan, affordable_context, plan
+from fastcoder_lsp.engine.static.products import PRODUCTS, Make
+from fastcoder_lsp.engine.static.programs import Program, Programs
+from fastcoder_lsp.engine.static.shelf import Shelf
+from fastcoder_lsp.engine.static.transformer import Transformer
+from fastcoder_lsp.engine.static.tuning import Choice, Tuning, agree, choose_product, time_ms
+from fastcoder_lsp.engine.static.verifier import Ask
+from fastcoder_lsp.engine.static.weights import Model, Source, read_model
+from fastcoder_lsp.errors import ResourceError
+
+logger = logging.getLogger(__name__)
+SHELF_SHARE = 4
+"""The shelf takes at most one part in so many of the memory that is free at last."""
+TRIED_WIDTHS = (1, 16)
+"""Rows that kernels are compared at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What is to be built.
+
+    `open_source` opens the weights. `precision`: of the weights, a key of `PRODUCTS`. `kernels`: "torch", "fused", or
+    "auto" for the quicker one. `product`: a way of `PRODUCTS[precision]`, or "auto". `identity`: of the weights, for
+    what is remembered.
+    """
+
+    name: str
+    model: str
+    source: str
+    identity: str
+    shape: Shape
+    open_source: Callable[[], AbstractContextManager[Source]]
+    context: int
+    dtype: torch.dtype
+    cache: Path
+    progress: Progress
+    precision: str = "plain"
+    kernels: str = "auto"
+    product: str = "auto"
+    strict: bool = False
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Assembled:
+    """One engine's parts, not warmed up."""
+
+    cache: StaticCache
+    programs: Programs
+
+
+@torch.inference_mode()
+def build(recipe: Recipe, device: Device) -> StaticEngine:
+    """Build the engine.
+
+    Raises:
+        ModelInvalidError: the weights are damaged.
+        ResourceError: the device's memory does not suffice, whatever is given up.
+    """
+    tuning = Tuning(recipe.cache, device, f"{recipe.identity} {recipe.precision}")
+    try:
+        model = _load(recipe, device, tuning)
+    except torch.OutOfMemoryError as error:
+        raise ResourceError(
+            f"the weights of {recipe.model} do not fit into the memory of {device.name}",
+            "take a smaller model, an engine with int8 or int4 weights, or a larger gpu.memory_percent",
+        ) from error
+    slot_bytes = recipe.shape.slot_numbers * recipe.dtype.itemsize
+    context = affordable_context(recipe.context, device.memory().free, slot_bytes)
+    if context < recipe.context:
+        recipe.notes.append(f"the context is {context} tokens, not {recipe.context}: memory holds no more")
+    enough = context >= min(LEAST_CONTEXT, recipe.context)
+    size: Plan | None = plan(context, chunk=device.chunk, strict=recipe.strict) if enough else None
+    while size is not None:
+        engine = _attempt(recipe, model, size, device, tuning)
+        if engine is not None:
+            return engine
+        gc.collect()  # programs and their graphs refer to each other
+        device.release()
+        size = _smaller(size, recipe.notes)
+    raise ResourceError(
+        f"{recipe.model} fits into the memory of {device.name}, but leaves no room to run",
+        "take a smaller model, an engine with int8 or int4 weights, or a larger gpu.memory_percent",
+    )
+
+
+def _attempt(recipe: Recipe, model: Model, size: Plan, device: Device, tuning: Tuning) -> StaticEngine | None:
+    """The engine in these sizes; None where memory runs out."""
+    try:
+        return _finish(recipe, _assemble(recipe, model, size, device, tuning), size, device)
+    except torch.OutOfMemoryError:
+        logger.warning("memory ran out with %s", size)
+        return None
+
+
+def _smaller(size: Plan, notes: list[str]) -> Plan | None:
+    """What to try next, with a note of what was given up."""
+    smaller = size.smaller()
+    if smaller is not None and smaller.context < size.context:
+        notes.append(f"the context is {smaller.context} tokens: memory ran out with {size.context}")
+    elif smaller is not None:
+        notes.append(f"{len(smaller.buckets)} lengths of graphs, not {len(size.buckets)}: memory ran out")
+    return smaller
+
+
+def _load(recipe: Recipe, device: Device, tuning: Tuning) -> Model:
+    """The weights, in the quickest form of their precision."""
+    with recipe.open_source() as source:
+        make = _product(recipe, source, device, tuning)
+        return read_model(source, recipe.shape, make, dtype=recipe.dtype, device=device.place, progress=recipe.progress)
+
+
+def _product(recipe: Recipe, source: Source, device: Device, tuning: Tuning) -> Make:
+    """How products are made: as asked for, as remembered, or as found out now with a matrix of the first layer."""
+    ways = PRODUCTS[recipe.precision]
+    if recipe.product != "auto":
+        return ways[recipe.product]
+    if len(ways) == 1 or not device.captures:
+        return list(ways.values())[-1]
+    choice = tuning.recall("product")
+    if choice is None or choice.chosen not in ways:
+        recipe.progress(0.0, "trying products")
+        shape = recipe.shape
+        name = "model.layers.0.mlp." + ("c_fc" if shape.starcoder else "up_proj")
+        weight = source.raw(f"{name}.weight", shape.inner, shape.width).to(device.place, recipe.dtype)
+        choice = choose_product(weight, recipe.precision, device)
+        tuning.remember("product", choice)
+    recipe.notes.append(f"{recipe.precision} products: {choice.chosen}")
+    return ways[choice.chosen]
+
+
+def _assemble(recipe: Recipe, model: Model, size: Plan, device: Device, tuning: Tuning) -> _Assembled:
+    """Cache and programs, with the quickest kernels that there are."""
+    cache = StaticCache(recipe.shape, size.capacity, recipe.dtype, device)
+    attention = TreeAttention(recipe.shape, recipe.dtype, strict=recipe.strict)
+    plain = TorchKernels(recipe.shape, size.capacity, attention, recipe.dtype, device.place)
+
+    def programs(kernels: Kernels) -> Programs:
+        return Programs(Transformer(model, kernels, cache), attention, size, device, recipe.shape.vocabulary)
+
+    if _kernels(recipe, device) == "torch":
+        return _Assembled(cache, programs(plain))
+    from fastcoder_lsp.engine.static.fused import FusedKernels  # noqa: PLC0415 needs Triton
+
+    fused = FusedKernels(plain, device.units)
+    if recipe.kernels == "fused":
+        return _Assembled(cache, programs(fused))
+    choice = tuning.recall("kernels")
+    if choice is None or choice.chosen not in ("torch", "fused"):
+        recipe.progress(0.0, "trying kernels")
+        choice = _compare({"torch": programs(plain), "fused": programs(fused)}, size, device)
+        tuning.remember("kernels", choice)
+    recipe.notes.append(f"kernels: {choice.chosen}")
+    return _Assembled(cache, programs(fused if choice.chosen == "fused" else plain))
+
+
+def _kernels(recipe: Recipe, device: Device) -> str:
+    """Which kernels come into question: ours need Triton and a GPU, and do not sum in float64."""
+    if recipe.kernels != "auto":
+        return recipe.kernels
+    if not device.captures or recipe.strict or importlib.util.find_spec("triton") is None:
+        return "torch"
+    from fastcoder_lsp.engine.static.fused import fits  # noqa: PLC0415 needs Triton
+
+    return "auto" if fits(recipe.shape) else "torch"
+
+
+def _compare(candidates: dict[str, Programs], size: Plan, device: Device) -> Choice:
+    """Milliseconds of steps by every candidate; the first says what is right."""
+    bucket = size.buckets[len(size.buckets) // 2]
+    expected: dict[int, torch.Tensor] = {}
+    found: dict[str, float] = {}
+    for name, programs in candidates.items():
+        try:
+            total = 0.0
+            for width in (size.step_width(width) for width in TRIED_WIDTHS):
+                _send_trial(programs, width)
+                logits = programs.logits(width, bucket)
+                if not agree(logits, expected.setdefault(width, logits.clone())):
+                    raise RuntimeError(f"its logits differ at {width} rows")  # noqa: TRY301 one way to be out
+                program = Program(width, bucket, Ask())
+                programs.graphs.run(program)
+                total += time_ms(lambda p=programs, key=program: p.graphs.run(key), device)  # type: ignore[misc]
+            found[name] = total
+        except torch.OutOfMemoryError:
+            raise
+        except (RuntimeError, NotImplementedError, ImportError, AttributeError, ValueError, TypeError) as why:
+            logger.warning("kernels %s are not used: %s", name, why)
+        finally:
+            programs.graphs.drop()
+    return Choice(min(found, key=lambda name: found[name]), found)
+
+
+def _send_trial(programs: Programs, width: int) -> None:
+    """A tree of guesses below each other in pairs, over an empty cache."""
+    tokens = [(7 * row) % 101 for row in range(width)]
+    parents = [(row - 1) // 2 if row else -1 for row in range(width)]
+    programs.send(tokens, parents, cached=0, pending=1, room=width, sampler=GREEDY)
+
+
+def _finish(recipe: Recipe, parts: _Assembled, size: Plan, device: Device) -> StaticEngine:
+    """Warm up, give the shelf its share of what memory is left, and put the engine together."""
+    programs = parts.programs
+    if device.captures:
+        programs.warm_up(recipe.progress)
+    recipe.notes.extend(sorted(programs.graphs.notes))
+    shelf = Shelf(device.memory().free // SHELF_SHARE)
+    backend = StaticBackend(recipe.name, programs, parts.cache, shelf, device, recipe.shape.vocabulary)
+    info = EngineInfo(
+        name=recipe.name,
+        model=recipe.model,
+        source=recipe.source,
+        device=device.name,
+        vocabulary=recipe.shape.vocabulary,
+        context=size.context,
+        max_nodes=size.widths[-1],
+        notes=tuple(recipe.notes),
+    )
+    return StaticEngine(backend, info)

@@ -1,0 +1,161 @@
+"""Where the graph engine runs: a GPU whose work is captured and replayed, or the CPU, which runs it as it stands.
+
+Owns every difference between the two, so that everything else is one code path.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import psutil
+import torch
+
+Work = Callable[[], None]
+"""Launches work that reads and writes fixed tensors; its shapes never change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes of the device: all of them, and those that nobody uses."""
+
+    total: int
+    free: int
+
+
+class Device(Protocol):
+    """A place for tensors and work."""
+
+    name: str
+    """What the user reads, and what tuning is remembered under."""
+    place: torch.device
+    captures: bool
+    """Whether making a program costs something, so that it is worth doing ahead of time."""
+    units: int
+    """Multiprocessors."""
+    chunk: int
+    """Rows of a prefill's chunk: as many as keep it busy, and no more than a cancelled request may wait for."""
+
+    def capture(self, work: Work) -> Work:
+        """Run `work` at least once, and return what repeats it.
+
+        Raises:
+            torch.OutOfMemoryError: there is no memory for it.
+            RuntimeError: it holds something that cannot be captured.
+        """
+        ...
+
+    def staging(self, count: int, dtype: torch.dtype) -> torch.Tensor:
+        """A tensor on the host that is copied to and from the device without waiting."""
+        ...
+
+    def mark(self) -> None:
+        """Remember the end of what was launched so far."""
+        ...
+
+    def wait(self) -> None:
+        """Wait until what was launched before the mark is done."""
+        ...
+
+    def memory(self) -> Memory:
+        """What there is, and what is free."""
+        ...
+
+    def release(self) -> None:
+        """Give memory that no tensor holds back to the system."""
+        ...
+
+
+class CpuDevice:
+    """The CPU: work is done when it is launched."""
+
+    def __init__(self) -> None:
+        self.name = "cpu"
+        self.captures = False
+        self.chunk = 128
+        self.units = 1
+        self.place = torch.device("cpu")
+
+    def capture(self, work: Work) -> Work:
+        """See `Device`; the work itself."""
+        work()
+        return work
+
+    def staging(self, count: int, dtype: torch.dtype) -> torch.Tensor:
+        """See `Device`."""
+        return torch.zeros(count, dtype=dtype)
+
+    def mark(self) -> None:
+        """See `Device`; there is nothing to wait for."""
+
+    def wait(self) -> None:
+        """See `Device`; there is nothing to wait for."""
+
+    def memory(self) -> Memory:
+        """See `Device`."""
+        found = psutil.virtual_memory()
+        return Memory(found.total, found.available)
+
+    def release(self) -> None:
+        """See `Device`; the system has it already."""
+
+
+class CudaDevice:
+    """One NVIDIA GPU. All graphs share one memory pool: they run one after the other, and keep nothing in it.
+
+    Args:
+        memory_share: of the GPU's memory, the most that this process may take.
+    """
+
+    def __init__(self, memory_share: float = 1.0, index: int = 0) -> None:
+        self.name = torch.cuda.get_device_name(index)
+        self.place = torch.device("cuda", index)
+        self.captures = True
+        self.chunk = 512
+        self.units = torch.cuda.get_device_properties(index).multi_processor_count
+        self._share = memory_share
+        if memory_share < 1.0:
+            torch.cuda.set_per_process_memory_fraction(memory_share, index)
+        self._pool: Any = torch.cuda.graph_pool_handle()
+        cuda: Any = torch.cuda  # its streams and events are not typed
+        self._side = cuda.Stream(index)
+        self._done = cuda.Event()
+
+    def capture(self, work: Work) -> Work:
+        """See `Device`. Runs the work twice beforehand, on the stream of the capture.
+
+        cuBLAS makes its workspaces and Triton its kernels at a first run, which a capture would forbid.
+        """
+        self._side.wait_stream(torch.cuda.current_stream(self.place))
+        with torch.cuda.stream(self._side):
+            for _ in range(2):
+                work()
+        torch.cuda.current_stream(self.place).wait_stream(self._side)
+        torch.cuda.synchronize(self.place)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self._pool, stream=self._side, capture_error_mode="thread_local"):
+            work()
+        replay: Work = graph.replay
+        return replay
+
+    def staging(self, count: int, dtype: torch.dtype) -> torch.Tensor:
+        """See `Device`; pinned, so that copies don't wait."""
+        return torch.zeros(count, dtype=dtype, pin_memory=True)
+
+    def mark(self) -> None:
+        """See `Device`."""
+        self._done.record(torch.cuda.current_stream(self.place))
+
+    def wait(self) -> None:
+        """See `Device`; spins, for a sleep would cost more than the rest of a step."""
+        self._done.synchronize()
+
+    def memory(self) -> Memory:
+        """See `Device`; what torch has reserved and not in use counts as free."""
+        free, total = torch.cuda.mem_get_info(self.place)
+        idle = torch.cuda.memory_reserved(self.place) - torch.cuda.memory_allocated(self.place)
+        allowed = int(total * self._share)
+        return Memory(allowed, max(min(free + idle, allowed - torch.cuda.memory_allocated(self.place)), 0))
+
+    def release(self) -> None:
+        """See `Device`."""
+        torch.cuda.empty_cache()

@@ -1,0 +1,97 @@
+"""The graph engine: `core.Engine` whose step is one replay, launched and collected apart if the caller likes.
+
+Owns which program runs a tree, and the bookkeeping around it; everything else happens on the device.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
+from fastcoder_lsp.engine.static.backend import StaticBackend
+from fastcoder_lsp.engine.static.programs import TOP_K, Program
+from fastcoder_lsp.engine.static.verifier import Ask
+from fastcoder_lsp.engine.tree_engine import TreeEngine
+
+
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    """A step under way: its tree, and how many best ids are wanted of those that the program gives."""
+
+    tree: DraftTree
+    top_k: int
+    held: int
+
+
+class StaticEngine(TreeEngine):
+    """A `TreeEngine` that chooses, accepts and compacts on the device.
+
+    Between `launch` and `collect` the host is free; nothing else may be asked of the engine then.
+    """
+
+    def __init__(self, backend: StaticBackend, info: EngineInfo) -> None:
+        super().__init__(backend, info)
+        self.static = backend
+        self._launched: _Launched | None = None
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        """See `core.Engine.prefill`; prefixes of other documents are found again, but no prompt at all forgets them."""
+        assert self._launched is None, "a step is under way"
+        self._check_fits(tokens)
+        found = self.static.recall(self._cached, tokens)
+        self._cached[:] = tokens[:found]
+        return super().prefill(tokens, should_stop)
+
+    @torch.inference_mode()
+    def launch(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> None:
+        """Begin the step that `collect` ends; arguments as of `core.Engine.step`."""
+        assert self._launched is None, "a step is under way"
+        room = self._check_step(tree)
+        programs, plan, cached = self.static.programs, self.static.programs.plan, len(self._cached)
+        known = [token if 0 <= token < self._info.vocabulary else -1 for token in tree.tokens]
+        programs.send(known, tree.parents, cached=cached, pending=tree.pending, room=room, sampler=sampler)
+        if allowed:
+            programs.bind(allowed, len(tree))
+        width = plan.step_width(len(tree))
+        held = 0 if not top_k else max(TOP_K, 1 << (top_k - 1).bit_length())
+        ask = Ask(
+            sampled=sampler.temperature > 0,
+            nucleus=sampler.temperature > 0 and (sampler.top_k > 0 or sampler.top_p < 1.0),
+            bound=bool(allowed),
+            top_k=min(held, self._info.vocabulary),
+        )
+        programs.launch(Program(width, plan.bucket(cached, width), ask))
+        self._launched = _Launched(tree, min(top_k, self._info.vocabulary), ask.top_k)
+
+    def collect(self) -> Verified:
+        """Wait for the step that was launched, and take its outcome."""
+        assert self._launched is not None, "no step is under way"
+        launched, self._launched = self._launched, None
+        tree, programs = launched.tree, self.static.programs
+        programs.wait()
+        path, emitted = programs.outcome(tree.pending)
+        self._cached.extend(tree.tokens[: tree.pending])
+        self._cached.extend(emitted[:-1])
+        if not launched.top_k:
+            return Verified(path, emitted)
+        return Verified(path, emitted, *programs.top_rows(len(tree), launched.held, launched.top_k))
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        """See `core.Engine.step`."""
+        self.launch(tree, sampler, allowed, top_k)
+        return self.collect()

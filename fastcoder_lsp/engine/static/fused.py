@@ -1,0 +1,186 @@
+"""The layer's small work in Triton: one kernel where torch launches four, and attention that splits the KV cache.
+
+Owns the launches; the kernels are in `triton_kernels`. Needs Triton and a GPU; `kernels` says the same in torch. At
+batch one a step is hundreds of launches of a microsecond's work each, so their number decides (`docs/gpu.md`).
+
+Legend: T rows, E width, H query heads, K key/value heads, G query heads of a group, D head dimension, I inner width,
+S splits of the KV cache, R folded rows (G·T), N output columns.
+"""
+
+import torch
+
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.static import triton_kernels as kernels
+from fastcoder_lsp.engine.static.attention import TreeView
+from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.kernels import TorchKernels
+from fastcoder_lsp.engine.static.weights import Norm
+
+MOST_INT8_ROWS = 64
+"""Rows above which a product is bound by arithmetic, not by reading int8 weights."""
+MOST_ROWS = 128
+"""Rows above which torch's attention is taken: prefill chunks."""
+TILE = 64
+"""Slots that attention looks at in one go."""
+
+
+def fits(shape: Shape) -> bool:
+    """Whether the kernels can run a model: their tiles want a head dimension that is a power of two."""
+    return shape.head_dim >= 16 and shape.head_dim & (shape.head_dim - 1) == 0
+
+
+class FusedKernels:
+    """`Kernels` in Triton.
+
+    Args:
+        plain: tables and shape are taken from it, and what is not worth a kernel of its own.
+        units: multiprocessors of the GPU; attention is split into about two pieces for each.
+    """
+
+    def __init__(self, plain: TorchKernels, units: int) -> None:
+        self._plain, self._shape, self._units = plain, plain.shape, units
+
+    def add_norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
+        """See `Kernels`."""
+        return self._norm(x_TE, change_TE, norm)
+
+    def norm(self, x_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
+        """See `Kernels`."""
+        return self._norm(x_TE, None, norm)
+
+    def attend(self, layer: int, qkv: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
+        """See `Kernels`."""
+        shape, plain, width = self._shape, self._plain, len(qkv)
+        keys_KCD, values_KCD = cache.layer(layer, view.bucket)
+        q_THD = torch.empty(width, shape.heads, shape.head_dim, dtype=qkv.dtype, device=qkv.device)
+        kernels.rotate_store[(width, shape.heads + 2 * shape.kv_heads)](
+            qkv,
+            plain.cos_CD,
+            plain.sin_CD,
+            view.positions_T,
+            view.slots_T,
+            q_THD,
+            keys_KCD,
+            values_KCD,
+            keys_KCD.stride(0),
+            HEADS=shape.heads,
+            KV_HEADS=shape.kv_heads,
+            HALF=shape.head_dim // 2,
+        )
+        if width > MOST_ROWS:
+            return plain.attention.mix(layer, q_THD, cache, view)
+        return self._mix(q_THD, keys_KCD, values_KCD, view)
+
+    def activate(self, inner: torch.Tensor) -> torch.Tensor:
+        """See `Kernels`."""
+        width, gated = len(inner), not self._shape.starcoder
+        columns = self._shape.inner
+        out_TI = torch.empty(width, columns, dtype=inner.dtype, device=inner.device)
+        block = 1024
+        kernels.activate[(width, -(-columns // block))](inner, out_TI, columns, GATED=gated, BLOCK=block)
+        return out_TI
+
+    def _norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor | None, norm: Norm) -> torch.Tensor:
+        out_TE = torch.empty_like(x_TE)
+        width = x_TE.shape[1]
+        kernels.add_norm[(len(x_TE),)](
+            x_TE,
+            x_TE if change_TE is None else change_TE,
+            out_TE,
+            norm.scale_E,
+            norm.scale_E if norm.offset_E is None else norm.offset_E,
+            width,
+            self._shape.eps,
+            ADD=change_TE is not None,
+            CENTRED=norm.offset_E is not None,
+            BLOCK=1 << (width - 1).bit_length(),
+            num_warps=8 if width > 2048 else 4,
+        )
+        return out_TE
+
+    def _mix(
+        self, q_THD: torch.Tensor, keys_KCD: torch.Tensor, values_KCD: torch.Tensor, view: TreeView
+    ) -> torch.Tensor:
+        """Attention in two kernels: every split of the slots by itself, then all splits together."""
+        shape, width = self._shape, len(q_THD)
+        rows = shape.group * width
+        block = min(max(16, 1 << (rows - 1).bit_length()), 64)
+        blocks = -(-rows // block)
+        tiles = view.bucket // TILE
+        splits = max(1, min(tiles, 2 * self._units // (shape.kv_heads * blocks)))
+        span = -(-tiles // splits) * TILE
+        splits = -(-view.bucket // span)
+        sums_SHTD = torch.empty(splits, shape.heads, width, shape.head_dim, dtype=torch.float32, device=q_THD.device)
+        scales_2SHT = torch.empty(2, splits, shape.heads, width, dtype=torch.float32, device=q_THD.device)
+        mixed = torch.empty(width, shape.heads * shape.head_dim, dtype=q_THD.dtype, device=q_THD.device)
+        kernels.attend_split[(shape.kv_heads * blocks, splits)](
+            q_THD,
+            keys_KCD,
+            values_KCD,
+            view.ancestors_TT.view(torch.uint8),
+            view.cached,
+            view.count,
+            sums_SHTD,
+            scales_2SHT,
+            keys_KCD.stride(0),
+            shape.head_dim**-0.5,
+            width,
+            span,
+            splits,
+            HEADS=shape.heads,
+            GROUP=shape.group,
+            DIM=shape.head_dim,
+            ROWS=block,
+            BLOCKS=blocks,
+            TILE=TILE,
+        )
+        kernels.join_splits[(width, shape.heads)](
+            sums_SHTD,
+            scales_2SHT,
+            mixed,
+            width,
+            splits,
+            HEADS=shape.heads,
+            DIM=shape.head_dim,
+            SPLITS=1 << (splits - 1).bit_length(),
+        )
+        return mixed
+
+
+def int8_product(
+    x_TE: torch.Tensor, weight_NE: torch.Tensor, scale_N: torch.Tensor, bias_N: torch.Tensor | None, units: int = 132
+) -> torch.Tensor:
+    """x·Wᵀ·scale + bias for int8 weights with a scale a row, widened in registers; the columns split over programs."""
+    (width, columns), rows = x_TE.shape, len(weight_NE)
+    block_rows, block_columns = 32, 128
+    blocks, steps = -(-rows // block_rows), -(-columns // block_columns)
+    splits = max(1, min(steps, 4 * units // blocks))
+    span = -(-steps // splits) * block_columns
+    splits = -(-columns // span)
+    partial_STN = torch.empty(splits, width, rows, dtype=torch.float32, device=x_TE.device)
+    out_TN = torch.empty(width, rows, dtype=x_TE.dtype, device=x_TE.device)
+    kernels.int8_split[(blocks, splits)](
+        x_TE,
+        weight_NE,
+        partial_STN,
+        width,
+        rows,
+        columns,
+        span,
+        WIDTH=max(16, 1 << (width - 1).bit_length()),
+        ROWS=block_rows,
+        COLUMNS=block_columns,
+    )
+    block = 256
+    kernels.int8_join[(width, -(-rows // block))](
+        partial_STN,
+        scale_N,
+        scale_N if bias_N is None else bias_N,
+        out_TN,
+        width,
+        rows,
+        splits,
+        BIASED=bias_N is not None,
+        BLOCK=block,
+    )
+    return out_TN

@@ -1,0 +1,67 @@
+"""The captured graphs: which programs there are, made when first wanted or ahead of time, and repeated.
+
+Owns them and nothing of what they do.
+"""
+
+import logging
+from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, TypeVar
+
+import torch
+
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.engine.static.device import Device, Work
+
+logger = logging.getLogger(__name__)
+Key = TypeVar("Key", bound=Hashable)
+
+
+class GraphSet(Generic[Key]):
+    """Programs by key.
+
+    A program must leave the same behind however often it runs on the same inputs: making it runs it.
+
+    Args:
+        device: captures.
+        program: the work of a key.
+    """
+
+    def __init__(self, device: Device, program: Callable[[Key], Work]) -> None:
+        self._device, self._program = device, program
+        self._captured: dict[Key, Work] = {}
+        self.notes: set[str] = set()
+        """What could not be captured, for the user."""
+
+    def run(self, key: Key) -> None:
+        """Launch the program of `key`, capturing it if this is its first time."""
+        work = self._captured.get(key)
+        if work is None:
+            work = self._captured[key] = self._capture(key)
+        work()
+
+    def warm_up(self, keys: Iterable[Key], progress: Progress) -> None:
+        """Capture `keys` ahead of time, in their order."""
+        wanted = [key for key in keys if key not in self._captured]
+        for done, key in enumerate(wanted):
+            progress(done / len(wanted), "capturing graphs")
+            self._captured[key] = self._capture(key)
+
+    def drop(self) -> None:
+        """Forget all programs and give their memory back."""
+        self._captured.clear()
+        self._device.release()
+
+    def __len__(self) -> int:
+        return len(self._captured)
+
+    def _capture(self, key: Key) -> Work:
+        work = self._program(key)
+        try:
+            return self._device.capture(work)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            # Right, only slower: the same work, launch by launch.
+            logger.warning("%s runs uncaptured: %s", key, error)
+            self.notes.add("some steps could not be captured and run slower; the log says which")
+            return work

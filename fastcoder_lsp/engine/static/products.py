@@ -1,0 +1,172 @@
+"""Matrix products with a layer's weights, in the precision that they are kept in: 16 or 32 bits, int8, or int4.
+
+Owns the packed forms. Weight-only: activations keep their precision, so a model's answers change by the rounding of its
+weights alone. `PRODUCTS` names the ways; which of them is quickest is for `tuning` to find out on the machine at hand.
+
+Legend: T rows, N output columns, E input columns.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import torch
+from torch.nn import functional as F  # noqa: N812 its name everywhere
+
+GROUP = 32
+"""Columns that share a scale in int4."""
+
+
+class Product(Protocol):
+    """x ↦ x·Wᵀ + b."""
+
+    bytes: int
+    """What one pass reads."""
+
+    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
+        """[T, E] → [T, N]."""
+        ...
+
+
+class PlainProduct:
+    """Weights as they are."""
+
+    def __init__(self, weight_NE: torch.Tensor, bias_N: torch.Tensor | None) -> None:
+        self._weight_NE, self._bias_N = weight_NE, bias_N
+        self.bytes = weight_NE.nbytes
+
+    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
+        """See `Product`."""
+        return F.linear(x_TE, self._weight_NE, self._bias_N)
+
+
+class Int8Product:
+    """int8 with a scale a row, widened for the product: right everywhere, quick nowhere; what others are checked by."""
+
+    def __init__(self, weight_NE: torch.Tensor, bias_N: torch.Tensor | None) -> None:
+        self.weight_NE, self.scale_N = round_rows(weight_NE)
+        self.bias_N = bias_N
+        self.bytes = self.weight_NE.nbytes + self.scale_N.nbytes
+
+    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
+        """See `Product`."""
+        product = F.linear(x_TE, self.weight_NE.to(x_TE.dtype)) * self.scale_N
+        return product if self.bias_N is None else product + self.bias_N
+
+
+class Int8TorchProduct(Int8Product):
+    """The same through torch's own int8 weight-only product."""
+
+    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
+        """See `Product`."""
+        product: torch.Tensor = torch.ops.aten._weight_int8pack_mm(  # noqa: SLF001 torch's only name for it
+            x_TE, self.weight_NE, self.scale_N
+        )
+        return product if self.bias_N is None else product + self.bias_N
+
+
+class Int8FusedProduct(Int8Product):
+    """The same by our kernel, which widens in registers."""
+
+    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
+        """See `Product`; wide products, which are bound by arithmetic, go the plain way."""
+        from fastcoder_lsp.engine.static.fused import MOST_INT8_ROWS, int8_product  # noqa: PLC0415 needs Triton
+
+        if len(x_TE) > MOST_INT8_ROWS:
+            return super().__call__(x_TE)
+        return int8_product(x_TE, self.weight_NE, self.scale_N, self.bias_N)
+
+
+class Int4Product:
+    """int4 in groups of columns with scale and offset, widened for the product; the reference."""
+
+    def __init__(self, weight_NE: torch.Tensor, bias_N: torch.Tensor | None) -> None:
+        self._codes_NE, self._scale_offset_NG2 = round_groups(weight_NE)
+        self._bias_N = bias_N
+        self.bytes = self._codes_NE.numel() // 2 + self._scale_offset_NG2.nbytes
+
+    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
+        """See `Product`."""
+        scale, offset = self._scale_offset_NG2.to(x_TE.dtype)[..., None].unbind(2)
+        codes = self._codes_NE.view(*scale.shape[:2], GROUP).to(x_TE.dtype)
+        return F.linear(x_TE, ((codes - 8) * scale + offset).flatten(1), self._bias_N)
+
+
+class Int4TorchProduct:
+    """The same through torch's own int4 product (tinygemm, in torch since gpt-fast): CUDA and bf16 only."""
+
+    def __init__(self, weight_NE: torch.Tensor, bias_N: torch.Tensor | None) -> None:
+        codes_NE, scale_offset_NG2 = round_groups(weight_NE)
+        packed_bytes = (codes_NE[:, ::2] << 4 | codes_NE[:, 1::2]).to(torch.uint8)
+        self._packed: torch.Tensor = torch.ops.aten._convert_weight_to_int4pack(  # noqa: SLF001 torch's only name for it
+            packed_bytes, 8
+        )
+        self._scales = scale_offset_NG2.to(weight_NE.dtype).transpose(0, 1).contiguous()
+        self._bias_N = bias_N
+        self.bytes = self._packed.nbytes + self._scales.nbytes
+
+    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
+        """See `Product`."""
+        product: torch.Tensor = torch.ops.aten._weight_int4pack_mm(  # noqa: SLF001 torch's only name for it
+            x_TE, self._packed, GROUP, self._scales
+        )
+        return product if self._bias_N is None else product + self._bias_N
+
+
+class TorchaoProduct:
+    """torchao's weight-only linear layer, where that package is installed."""
+
+    def __init__(self, weight_NE: torch.Tensor, bias_N: torch.Tensor | None, *, bits: int) -> None:
+        from torchao.quantization import Int4WeightOnlyConfig, Int8WeightOnlyConfig, quantize_  # noqa: PLC0415 optional
+
+        rows, columns = weight_NE.shape
+        linear = torch.nn.Linear(columns, rows, bias=bias_N is not None, device="meta", dtype=weight_NE.dtype)
+        linear.weight = torch.nn.Parameter(weight_NE, requires_grad=False)
+        if bias_N is not None:
+            linear.bias = torch.nn.Parameter(bias_N, requires_grad=False)
+        config: Any = Int8WeightOnlyConfig() if bits == 8 else Int4WeightOnlyConfig(group_size=GROUP)
+        holder = torch.nn.Sequential(linear)
+        quantize_(holder, config)
+        self._linear = holder[0]
+        self.bytes = rows * columns * bits // 8
+
+    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
+        """See `Product`."""
+        product: torch.Tensor = self._linear(x_TE)
+        return product
+
+
+Make = Callable[[torch.Tensor, torch.Tensor | None], Product]
+PRODUCTS: Mapping[str, Mapping[str, Make]] = {
+    "plain": {"plain": PlainProduct},
+    "int8": {
+        "torchao": lambda weight, bias: TorchaoProduct(weight, bias, bits=8),
+        "torch": Int8TorchProduct,
+        "fused": Int8FusedProduct,
+        "widened": Int8Product,
+    },
+    "int4": {
+        "torchao": lambda weight, bias: TorchaoProduct(weight, bias, bits=4),
+        "torch": Int4TorchProduct,
+        "widened": Int4Product,
+    },
+}
+"""Precision → way → how a product is made of weight and bias. The last way of each runs everywhere."""
+
+
+def round_rows(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """int8 and a scale for each row, in the weight's own precision."""
+    weight = weight_NE.float()
+    # Rounded up front, so that the codes fit the scale that they will be multiplied with.
+    scale_N = (weight.abs().amax(1) / 127).clamp_min(1e-12).to(weight_NE.dtype)
+    codes = (weight / scale_N.float()[:, None]).round().clamp(-127, 127)
+    return codes.to(torch.int8), scale_N
+
+
+def round_groups(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Codes 0…15 [N, E], and for every group of columns scale and offset [N, E/GROUP, 2]: (code − 8)·scale + offset."""
+    rows, columns = weight_NE.shape
+    grouped = weight_NE.float().view(rows, columns // GROUP, GROUP)
+    low, high = grouped.amin(2), grouped.amax(2)
+    scale = ((high - low) / 15).clamp_min(1e-12)
+    codes = ((grouped - low[..., None]) / scale[..., None]).round().clamp(0, 15)
+    return codes.to(torch.int32).view(rows, columns), torch.stack([scale, low + 8 * scale], dim=2)

@@ -1,0 +1,244 @@
+"""The Triton kernels of `fused`, one program's work each; all sums in fp32, results in the tensors' own precision.
+
+Owns no launch and no shape. Capital arguments are compile-time constants; a pointer has the name of its tensor.
+"""
+
+from typing import Any
+
+import triton
+import triton.language as tl
+
+NOWHERE: tl.constexpr = tl.constexpr(-1e30)
+"""A score that counts for nothing; finite, so that differences of two of them are numbers."""
+
+
+@triton.jit
+def add_norm(
+    x: Any,
+    change: Any,
+    out: Any,
+    scale: Any,
+    offset: Any,
+    width: Any,
+    eps: Any,
+    ADD: tl.constexpr,
+    CENTRED: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    """One row: add the change to x, in place, and normalise the sum."""
+    row = tl.program_id(0).to(tl.int64) * width
+    columns = tl.arange(0, BLOCK)
+    inside = columns < width
+    values = tl.load(x + row + columns, mask=inside, other=0.0)
+    if ADD:
+        values = (values.to(tl.float32) + tl.load(change + row + columns, mask=inside, other=0.0).to(tl.float32)).to(
+            values.dtype
+        )
+        tl.store(x + row + columns, values, mask=inside)
+    wide = values.to(tl.float32)
+    if CENTRED:
+        wide = tl.where(inside, wide - tl.sum(wide, axis=0) / width, 0.0)
+    wide = wide / tl.sqrt(tl.sum(wide * wide, axis=0) / width + eps)
+    wide = wide * tl.load(scale + columns, mask=inside, other=0.0).to(tl.float32)
+    if CENTRED:
+        wide += tl.load(offset + columns, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + row + columns, wide.to(values.dtype), mask=inside)
+
+
+@triton.jit
+def rotate_store(
+    qkv: Any,
+    cos: Any,
+    sin: Any,
+    positions: Any,
+    slots: Any,
+    q: Any,
+    keys: Any,
+    values: Any,
+    head_stride: Any,
+    HEADS: tl.constexpr,
+    KV_HEADS: tl.constexpr,
+    HALF: tl.constexpr,
+) -> None:
+    """One head of one row: queries and keys are rotated, keys and values go to their slot."""
+    row, head = tl.program_id(0), tl.program_id(1)
+    first = tl.arange(0, HALF)
+    start = (row * (HEADS + 2 * KV_HEADS) + head) * 2 * HALF
+    low, high = tl.load(qkv + start + first), tl.load(qkv + start + HALF + first)
+    slot = tl.load(slots + row) * 2 * HALF
+    if head < HEADS + KV_HEADS:
+        angle = tl.load(positions + row) * 2 * HALF
+        cosine = tl.load(cos + angle + first).to(tl.float32)
+        sine = tl.load(sin + angle + first).to(tl.float32)
+        turned_low = low.to(tl.float32) * cosine - high.to(tl.float32) * sine
+        turned_high = high.to(tl.float32) * cosine + low.to(tl.float32) * sine
+        if head < HEADS:
+            place = q + (row * HEADS + head) * 2 * HALF
+        else:
+            place = keys + (head - HEADS) * head_stride + slot
+        tl.store(place + first, turned_low.to(low.dtype))
+        tl.store(place + HALF + first, turned_high.to(low.dtype))
+    else:
+        place = values + (head - HEADS - KV_HEADS) * head_stride + slot
+        tl.store(place + first, low)
+        tl.store(place + HALF + first, high)
+
+
+@triton.jit
+def attend_split(
+    q: Any,
+    keys: Any,
+    values: Any,
+    ancestors: Any,
+    cached: Any,
+    count: Any,
+    sums: Any,
+    scales: Any,
+    head_stride: Any,
+    factor: Any,
+    width: Any,
+    span: Any,
+    splits: Any,
+    HEADS: tl.constexpr,
+    GROUP: tl.constexpr,
+    DIM: tl.constexpr,
+    ROWS: tl.constexpr,
+    BLOCKS: tl.constexpr,
+    TILE: tl.constexpr,
+) -> None:
+    """One key/value head, a block of its folded rows (query head of the group × row), one split of the slots."""
+    kv, block, split = tl.program_id(0) // BLOCKS, tl.program_id(0) % BLOCKS, tl.program_id(1)
+    folded = block * ROWS + tl.arange(0, ROWS)
+    inside = folded < GROUP * width
+    head, row = kv * GROUP + folded // width, folded % width
+    dims = tl.arange(0, DIM)
+    held = tl.load(cached)
+    real = row < tl.load(count)
+    queries = tl.load(q + (row * HEADS + head)[:, None] * DIM + dims[None, :], mask=inside[:, None], other=0.0)
+    best = tl.full([ROWS], NOWHERE, tl.float32)
+    total = tl.zeros([ROWS], tl.float32)
+    mixed = tl.zeros([ROWS, DIM], tl.float32)
+    start = split * span
+    end = tl.minimum(start + span, held + width)
+    for tile in range(start, end, TILE):
+        slot = tile + tl.arange(0, TILE)
+        place = kv * head_stride + slot[:, None] * DIM + dims[None, :]
+        known = slot < held + width
+        key = tl.load(keys + place, mask=known[:, None], other=0.0)
+        scores = tl.dot(queries, tl.trans(key), input_precision="ieee") * factor
+        beyond = slot - held
+        in_tree = (beyond >= 0) & known
+        above = tl.load(ancestors + row[:, None] * width + beyond[None, :], mask=in_tree[None, :], other=0)
+        sees = (above != 0) | (real[:, None] & (beyond < 0)[None, :])
+        scores = tl.where(sees, scores, NOWHERE)
+        higher = tl.maximum(best, tl.max(scores, axis=1))
+        weights = tl.where(sees, tl.exp(scores - higher[:, None]), 0.0)
+        shrink = tl.exp(best - higher)
+        value = tl.load(values + place, mask=known[:, None], other=0.0)
+        mixed = mixed * shrink[:, None] + tl.dot(weights.to(value.dtype), value, input_precision="ieee")
+        total = total * shrink + tl.sum(weights, axis=1)
+        best = higher
+    target = (split * HEADS + head) * width + row
+    tl.store(sums + target[:, None] * DIM + dims[None, :], mixed, mask=inside[:, None])
+    tl.store(scales + target, best, mask=inside)
+    tl.store(scales + splits * HEADS * width + target, total, mask=inside)
+
+
+@triton.jit
+def join_splits(
+    sums: Any,
+    scales: Any,
+    out: Any,
+    width: Any,
+    splits: Any,
+    HEADS: tl.constexpr,
+    DIM: tl.constexpr,
+    SPLITS: tl.constexpr,
+) -> None:
+    """One head of one row over all splits, each weighed by how much of the softmax it saw."""
+    row, head = tl.program_id(0), tl.program_id(1)
+    split, dims = tl.arange(0, SPLITS), tl.arange(0, DIM)
+    there = split < splits
+    place = (split * HEADS + head) * width + row
+    best = tl.load(scales + place, mask=there, other=NOWHERE)
+    weight = tl.where(there, tl.exp(best - tl.max(best, axis=0)), 0.0)
+    total = tl.load(scales + splits * HEADS * width + place, mask=there, other=0.0)
+    mixed = tl.load(sums + place[:, None] * DIM + dims[None, :], mask=there[:, None], other=0.0)
+    found = tl.sum(mixed * weight[:, None], axis=0) / tl.sum(total * weight, axis=0)
+    tl.store(out + (row * HEADS + head) * DIM + dims, found.to(out.dtype.element_ty))
+
+
+@triton.jit
+def activate(inner: Any, out: Any, columns: Any, GATED: tl.constexpr, BLOCK: tl.constexpr) -> None:
+    """A stretch of one row: silu(gate)·up, or tanh-GELU."""
+    row = tl.program_id(0)
+    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = column < columns
+    if GATED:
+        gate = tl.load(inner + row * 2 * columns + column, mask=inside, other=0.0).to(tl.float32)
+        up = tl.load(inner + row * 2 * columns + columns + column, mask=inside, other=0.0).to(tl.float32)
+        result = gate / (1.0 + tl.exp(-gate)) * up
+    else:
+        x = tl.load(inner + row * columns + column, mask=inside, other=0.0).to(tl.float32)
+        # tanh(y) = 1 - 2 / (exp(2y) + 1), with y the cubic of the tanh form of GELU
+        cubic = 0.7978845608028654 * (x + 0.044715 * x * x * x)
+        result = x * (1.0 - 1.0 / (tl.exp(2.0 * cubic) + 1.0))
+    tl.store(out + row * columns + column, result.to(out.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def int8_split(
+    x: Any,
+    weight: Any,
+    partial: Any,
+    width: Any,
+    rows: Any,
+    columns: Any,
+    span: Any,
+    WIDTH: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+) -> None:
+    """All rows of x with a block of the weight's rows, over one split of the columns."""
+    block, split = tl.program_id(0), tl.program_id(1)
+    t, n = tl.arange(0, WIDTH), block * ROWS + tl.arange(0, ROWS)
+    total = tl.zeros([WIDTH, ROWS], tl.float32)
+    end = tl.minimum((split + 1) * span, columns)
+    for first in range(split * span, end, COLUMNS):
+        column = first + tl.arange(0, COLUMNS)
+        inside = column < end
+        left = tl.load(
+            x + t[:, None] * columns + column[None, :], mask=(t < width)[:, None] & inside[None, :], other=0.0
+        )
+        right = tl.load(
+            weight + n[:, None].to(tl.int64) * columns + column[None, :],
+            mask=(n < rows)[:, None] & inside[None, :],
+            other=0,
+        )
+        total += tl.dot(left, tl.trans(right.to(left.dtype)), input_precision="ieee")
+    place = partial + (split * width + t[:, None]) * rows + n[None, :]
+    tl.store(place, total, mask=(t < width)[:, None] & (n < rows)[None, :])
+
+
+@triton.jit
+def int8_join(
+    partial: Any,
+    scale: Any,
+    bias: Any,
+    out: Any,
+    width: Any,
+    rows: Any,
+    splits: Any,
+    BIASED: tl.constexpr,
+    BLOCK: tl.constexpr,
+) -> None:
+    """The sum over the splits, scaled, with the bias."""
+    t, n = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = n < rows
+    total = tl.zeros([BLOCK], tl.float32)
+    for split in range(splits):
+        total += tl.load(partial + (split * width + t) * rows + n, mask=inside, other=0.0)
+    total = total * tl.load(scale + n, mask=inside, other=0.0).to(tl.float32)
+    if BIASED:
+        total += tl.load(bias + n, mask=inside, other=0.0).to(tl.float32)
+    tl.store(out + t * rows + n, total.to(out.dtype.element_ty), mask=inside)
