@@ -43,14 +43,18 @@ def versions() -> dict[str, str]:
 
 def write_json(path: Path, benchmark: str, settings: Mapping[str, Any], results: Mapping[str, Any]) -> None:
     """Write a full report: `results` at the top level, beside where and how they were measured."""
-    head = {
+    path.write_text(json.dumps(head(benchmark, settings) | dict(results), indent=1) + "\n", encoding="utf-8")
+
+
+def head(benchmark: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Where, when and with what settings something is measured."""
+    return {
         "benchmark": benchmark,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
         "versions": versions(),
         "settings": dict(settings),
     }
-    path.write_text(json.dumps(head | dict(results), indent=1) + "\n", encoding="utf-8")
 
 
 def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

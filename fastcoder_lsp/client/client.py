@@ -146,12 +146,21 @@ class Client:
             told = {key: suggestion.command[key] for key in ("command", "arguments") if key in suggestion.command}
             await self._connection.request("workspace/executeCommand", told)
 
+    async def stats(self) -> Params:
+        """The server's own account of itself, as it tells it.
+
+        Raises:
+            RequestFailedError: it tells none.
+        """
+        answer: Params = await self._connection.request("fastcoder/stats")
+        return answer
+
     async def work(self) -> Work:
         """What the server has done so far; all zero where it does not tell."""
         if not self._tells_work:
             return Work()
         try:
-            answer = await self._connection.request("fastcoder/stats")
+            answer = await self.stats()
         except RequestFailedError as error:
             if error.code != METHOD_NOT_FOUND_CODE:
                 raise

@@ -1,0 +1,117 @@
+"""The ceiling: what a typist gets who waits at each keystroke for the full answer, without any budget.
+
+Owns those answers. They are the model's own, in this process: the product's prompt, decoding and post-processing, with
+a drafter that makes them quicker and, by exactness, no different from those of `none`. Where the last answer goes on
+with the key that was typed, what is left of it is the answer, as in the server. An answer belongs to a model, an engine
+and a prompt, and is kept in the cache folder.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from fastcoder_lsp.bench.answers import Answers, key
+from fastcoder_lsp.bench.histories import Edit, apply, typed
+from fastcoder_lsp.bench.keystroke import hands
+from fastcoder_lsp.bench.keystroke.records import Place
+from fastcoder_lsp.bench.keystroke.subset import Subset
+from fastcoder_lsp.completion.runtime import Runtime
+from fastcoder_lsp.completion.suggest import place_of, suggest
+from fastcoder_lsp.core import CompletionRequest, Snapshot
+from fastcoder_lsp.observe import Spans
+
+Ask = Callable[[CompletionRequest], str]
+"""The full answer to a request: what would be inserted at the cursor."""
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """`answers`: the full answer at each place; `keys`: of all runs; `saved`: those that accepts make unnecessary."""
+
+    answers: Mapping[Place, str]
+    keys: int
+    saved: int
+
+    @property
+    def share(self) -> float:
+        """Of the characters that need not be typed."""
+        return self.saved / self.keys if self.keys else 0.0
+
+
+def ceiling(subset: Subset, files: Mapping[str, str], ask: Ask, on_key: Callable[[int], None]) -> Ceiling:
+    """Wait at every key of the subset's typed runs; `on_key` is told how many keys are behind."""
+    tree, keys, saved = dict(files), 0, 0
+    answers: dict[Place, str] = {}
+    for place, step in enumerate(subset.steps):
+        if place in subset.typed and isinstance(step, Edit):
+            said = step.text.removesuffix("\n")
+            strokes = hands.keys(said)
+            full = full_answers(step, tree, ask, partial(_add, on_key, keys))
+            answers |= {Place(place, at): text for at, text in enumerate(full)}
+            saved += patient(full, strokes)
+            keys += len(strokes)
+        apply(tree, step)
+    return Ceiling(answers, keys, saved)
+
+
+def full_answers(step: Edit, tree: Mapping[str, str], ask: Ask, on_key: Callable[[int], None]) -> list[str]:
+    """The full answer before each key of a run, and the one behind the last."""
+    run = typed(tree, step)
+    said = run.text.removesuffix("\n")
+    head, tail = run.document[: run.offset], run.text[len(said) :] + run.document[run.offset :]
+    opened, strokes = hands.opening(said), hands.keys(said)
+    there, last, answers = opened, "", []
+    for count, stroke in enumerate(("", *strokes)):
+        there += stroke
+        goes_on = bool(stroke) and last.startswith(stroke) and len(stroke) < len(last)
+        if goes_on:
+            last = last[len(stroke) :]
+        else:
+            snapshot = Snapshot(run.path, run.path, run.language, count, head + there + tail)
+            last = ask(CompletionRequest(snapshot, len(head) + len(there)))
+        answers.append(last)
+        on_key(count)
+    return answers
+
+
+def _add(on_key: Callable[[int], None], behind: int, count: int) -> None:
+    on_key(behind + count)
+
+
+def patient(answers: Sequence[str], strokes: Sequence[str]) -> int:
+    """The keys that accepts save a typist who sees every full answer."""
+    saved = at = 0
+    while at < len(strokes):
+        here = hands.accepted_keys(answers[at], strokes[at:])
+        saved += here
+        at += here or 1
+    return saved
+
+
+class FullAnswers:
+    """The model's full answers, each made once.
+
+    Args:
+        answers: kept from run to run.
+        identity: names model and engine.
+        runtime: what answers; its drafter may be any.
+    """
+
+    def __init__(self, answers: Answers, identity: str, runtime: Runtime) -> None:
+        self._answers, self._identity, self._runtime = answers, identity, runtime
+
+    def __call__(self, request: CompletionRequest) -> str:
+        """See `Ask`."""
+        place = place_of(request)
+        if request.snapshot.version == 0:
+            self._runtime.prompts.forget(request.snapshot.uri)  # a run's answers depend on that run alone
+        prompt = self._runtime.prompts.build(request.snapshot, request.offset)
+        text = hashlib.sha256(f"{place.before}\0{place.after}".encode("utf-8", "surrogatepass")).hexdigest()
+        name = key(self._identity, prompt, f"keystroke {FORMAT} {self._runtime.limits.max_tokens} {text}")
+        found = self._answers.get(name)
+        if found is None:
+            found = suggest(self._runtime, request, place, lambda: False, Spans()).text
+            self._answers.put(name, found)
+        return found

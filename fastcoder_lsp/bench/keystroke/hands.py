@@ -1,0 +1,99 @@
+"""How a person types: the keys of a run, the time between them, and when a suggestion is accepted.
+
+Pure: no clock, no server. The replay, the ceiling and the tests share these rules.
+
+**Keys.** A key inserts one character; Enter brings the indentation of the next line along, as editors do. The line of
+a run is opened first, with its indentation, so the keys are what is left to type.
+
+**Accepting.** Tab takes a suggestion whole: that is what Tab does in every editor. The person presses it when what is
+shown agrees with what comes next for at least one whole word, and then deletes the part that does not, as one more key.
+What counts as not typed is the agreeing part, up to the last whole word (a person deletes whole words, and types the
+word that was half right anew) and up to a whole key. A word is a run of word characters; the rest of one that is begun
+counts as one. Accepting word by word would bring the same characters in; Tab is the stricter model, since the server
+has to follow a text that is wrong for one key.
+
+**Pauses.** The time between keys is 1/speed on average, spread log-normally as keystroke studies find it; a person
+also looks around before typing at a new place, and at times thinks at the start of a line, however fast the fingers.
+"""
+
+import math
+import random
+import re
+from collections.abc import Sequence
+
+SPREAD = 0.3
+"""Standard deviation of the logarithm of the time between two keys."""
+NEW_PLACE_S = (1.0, 2.5)
+"""Shortest and longest look around before the first key at a new place."""
+THINKING_S = (0.5, 1.5)
+THINKING_SHARE = 0.3
+"""So many lines begin with a thought of so many seconds."""
+
+_KEY = re.compile(r"\n[ \t]*|[^\n]")
+_BLANKS = re.compile(r"[ \t]*")
+_WORD = re.compile(r"\w")
+
+
+def opening(said: str) -> str:
+    """What is there once the line is opened: the indentation of the first line of `said`."""
+    match = _BLANKS.match(said)
+    assert match is not None
+    return match.group()
+
+
+def keys(said: str) -> tuple[str, ...]:
+    """What each key inserts; `opening` and all of them together are `said`."""
+    return tuple(_KEY.findall(said, len(opening(said))))
+
+
+def waits(strokes: Sequence[str], speed: float, seed: str) -> tuple[float, ...]:
+    """Seconds before each of `strokes`, typed at `speed` keys a second; the same for the same seed."""
+    chance = random.Random(seed)  # noqa: S311 typing needs no secrets
+    seconds = []
+    for place, _ in enumerate(strokes):
+        wait = chance.lognormvariate(-SPREAD * SPREAD / 2, SPREAD) / speed
+        thinks = chance.random() < THINKING_SHARE
+        look, thought = chance.uniform(*NEW_PLACE_S), chance.uniform(*THINKING_S)
+        if place == 0:
+            wait += look
+        elif strokes[place - 1].startswith("\n") and thinks:
+            wait += thought
+        seconds.append(wait)
+    return tuple(seconds)
+
+
+def accepted_keys(suggestion: str, coming: Sequence[str]) -> int:
+    """How many of the keys `coming` an accept of `suggestion` saves; 0 where a person does not accept it."""
+    text = "".join(coming)
+    agreed = agreeing(suggestion, text)
+    length = count = 0
+    for key in coming:
+        length += len(key)
+        if length > agreed:
+            break
+        count += 1
+    kept = sum(map(len, coming[:count]))
+    return count if _WORD.search(text[:kept]) else 0
+
+
+def agreeing(suggestion: str, text: str) -> int:
+    """How many characters of `text` a suggestion brings in, in whole words; 0 where there is none whole."""
+    end = next(
+        (place for place, (a, b) in enumerate(zip(suggestion, text, strict=False)) if a != b),
+        min(len(suggestion), len(text)),
+    )
+    while end and (_inside_word(suggestion, end) or _inside_word(text, end)):
+        end -= 1
+    return end if _WORD.search(text[:end]) else 0
+
+
+def typing_seconds(strokes: Sequence[str], speed: float) -> float:
+    """What typing `strokes` takes on average, without accepts."""
+    lines = sum(key.startswith("\n") for key in strokes)
+    thinking = lines * THINKING_SHARE * math.fsum(THINKING_S) / 2
+    return len(strokes) / speed + math.fsum(NEW_PLACE_S) / 2 + thinking
+
+
+def _inside_word(text: str, place: int) -> bool:
+    """Whether a word goes on at `place`."""
+    return place < len(text) and bool(_WORD.match(text[place - 1])) and bool(_WORD.match(text[place]))

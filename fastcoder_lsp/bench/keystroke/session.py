@@ -1,0 +1,170 @@
+"""A session from the server's start to its end: a workspace of its own, the real server, the typist.
+
+Owns the server's process, the temporary workspace and what is kept of it in the cache folder; both go at the end.
+"""
+
+import asyncio
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from fastcoder_lsp.bench.keystroke.editor import Editor
+from fastcoder_lsp.bench.keystroke.records import Played, read_work
+from fastcoder_lsp.bench.keystroke.subset import Subset
+from fastcoder_lsp.bench.keystroke.typist import Typist
+from fastcoder_lsp.client.client import Client
+from fastcoder_lsp.client.rpc import Params, ServerGoneError
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.workspace.live_index import store_folder
+
+SERVER = (sys.executable, "-m", "fastcoder_lsp.cli.main", "serve")
+"""The server that the editors start, from this very installation."""
+BUDGET_MS = 400.0
+"""What an automatic request may take at most, whatever budget the server has: the product's promise."""
+READY_S = 300.0
+QUIET_S = 1.5
+"""No index work is announced for so long: there is none."""
+_SCRATCH = "untitled:before-typing.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """What is compared: a drafter at a speed; `settings` of the server beside it, as an editor would send them."""
+
+    name: str
+    drafter: str
+    speed: float
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    is_ablation: bool = False
+
+
+def play(
+    arm: Arm,
+    subset: Subset,
+    files: Mapping[str, str],
+    *,
+    seed: int,
+    on_key: Callable[[int], None],
+    command: tuple[str, ...] = SERVER,
+) -> Played:
+    """Type `subset` of a history whose tree was `files` before its first step.
+
+    Raises:
+        FastcoderError: the server cannot work (no model, an unknown drafter), or ended.
+    """
+    with tempfile.TemporaryDirectory(prefix="fastcoder-typing-") as folder:
+        root = Path(folder).resolve()
+        try:
+            return asyncio.run(_Session(arm, root).run(subset, files, seed, on_key, command))
+        finally:
+            shutil.rmtree(store_folder(cache_folder(), root, ""), ignore_errors=True)
+
+
+def _budget_ms(stats: Params) -> float:
+    """What an automatic request has; the promise where the server sets it no bound."""
+    told: float = stats["budget_ms"].get("automatic", BUDGET_MS)
+    return min(told, BUDGET_MS)
+
+
+class _Session:
+    """One server; made on its event loop's thread."""
+
+    def __init__(self, arm: Arm, root: Path) -> None:
+        self._arm, self._root = arm, root
+        self._status = Status("starting")
+        self._told: dict[int, Params] = {}
+        self._indexing = 0
+        self._heard = time.monotonic()
+        self._gone: ServerGoneError | None = None
+        self._client = Client(
+            self._on_status, lambda _: None, self._on_gone, on_told=self._on_told, name="fastcoder-lsp bench keystroke"
+        )
+
+    async def run(
+        self,
+        subset: Subset,
+        files: Mapping[str, str],
+        seed: int,
+        on_key: Callable[[int], None],
+        command: tuple[str, ...],
+    ) -> Played:
+        """Start, get warm, type, end."""
+        options = {"drafter": self._arm.drafter, **self._arm.settings, "client": {"reportsAnswers": True}}
+        await self._client.start(command, self._root, options)
+        try:
+            editor = Editor(self._client, self._root, dict(files))
+            await self._ready()
+            typist = Typist(self._client, editor, self._told, speed=self._arm.speed, seed=seed, on_key=on_key)
+            return await self._typed(typist, subset)
+        finally:
+            await self._client.stop()
+
+    async def _typed(self, typist: Typist, subset: Subset) -> Played:
+        """Type, and watch what it costs the server."""
+        process = psutil.Process(self._client.process_id)
+        before, cpu, begun = read_work(await self._client.stats()), process.cpu_times(), time.perf_counter()
+        typing = asyncio.create_task(typist.type(subset))
+        while not typing.done():
+            await asyncio.wait([typing], timeout=0.5)
+            if self._gone is not None or self._status.state == "error":
+                typing.cancel()
+                await asyncio.wait([typing])
+                self._check()
+        typing.result()
+        spent, stats = process.cpu_times(), await self._client.stats()
+        account = typist.account
+        return Played(
+            requests=tuple(account.requests),
+            work=(before, *account.work, read_work(stats)),
+            typed=account.typed,
+            saved=account.saved,
+            accepts=account.accepts,
+            budget_ms=_budget_ms(stats),
+            cpu_s=spent.user + spent.system - cpu.user - cpu.system,
+            wall_s=time.perf_counter() - begun,
+            memory_bytes=stats["memory"]["resident_bytes"],
+            server={"model": stats["model"], "engine": stats["engine"]},
+        )
+
+    async def _ready(self) -> None:
+        """Wait until the model is loaded and the index built: what is measured is typing, not the start."""
+        text = "def add(first, second):\n    return "
+        self._client.open(_SCRATCH, "python", 1, text)
+        async with asyncio.timeout(READY_S):
+            while self._status.state != "ready":
+                await self._client.suggest(_SCRATCH, text, len(text), invoked=True)
+                self._check()
+                await asyncio.sleep(0.1)
+            while self._indexing or time.monotonic() - self._heard < QUIET_S:
+                await asyncio.sleep(0.1)
+                self._check()
+        self._client.close(_SCRATCH)
+
+    def _check(self) -> None:
+        """Raise what makes it senseless to go on."""
+        if self._gone is not None:
+            raise self._gone
+        if self._status.state == "error":
+            raise FastcoderError(self._status.message, self._status.hint)
+
+    def _on_status(self, status: Status) -> None:
+        self._status, self._heard = status, time.monotonic()
+
+    def _on_gone(self, gone: ServerGoneError) -> None:
+        self._gone = gone
+
+    def _on_told(self, method: str, params: Params) -> None:
+        if method == "fastcoder/answered":
+            self._told[params["version"]] = params
+        elif method == "$/progress" and "indexing" in str(params["token"]):
+            self._heard = time.monotonic()
+            self._indexing += {"begin": 1, "end": -1}.get(params["value"]["kind"], 0)
