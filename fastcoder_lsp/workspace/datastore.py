@@ -43,6 +43,8 @@ class Datastore:
         cache: the program's cache folder.
         report: told of the live index's progress, by any thread.
         notice: told what a person should know, by any thread.
+        live: False for one question: nothing is watched, and of what is installed in the workspace, which takes minutes
+            to read, only what has been read before is drafted from.
     """
 
     def __init__(
@@ -51,8 +53,11 @@ class Datastore:
         cache: Path,
         report: Callable[[IndexProgress], None] = lambda _progress: None,
         notice: Callable[[str], None] = log.warning,
+        *,
+        live: bool = True,
     ) -> None:
         self._folders, self._cache, self._report, self._notice = dict(folders), cache, report, notice
+        self._watching = live
         self._lock = threading.Lock()
         self._open_texts: dict[Path, str] = {}
         self._live: LiveIndex | None = None
@@ -69,7 +74,9 @@ class Datastore:
                 return
             old, self._identity, self._corpora = self._live, encoder.identity, ()
             self._tables = dict.fromkeys(self._tables)
-            self._live = LiveIndex(self._folders, encoder, self._cache, self._report, self._notice)
+            self._live = LiveIndex(
+                self._folders, encoder, self._cache, self._report, self._notice, watching=self._watching
+            )
             for path, text in self._open_texts.items():
                 self._live.document_changed(path, text)
             self._live.start()
@@ -177,7 +184,8 @@ class Datastore:
                 known = {
                     info.sources for info in corpora.infos() if (info.name, info.identity) == (name, encoder.identity)
                 }
-                while sources not in known and not self._stopped(encoder):
+                wanted = self._watching or not name.startswith(_DEPENDENCIES)
+                while wanted and sources not in known and not self._stopped(encoder):
                     if corpora.build(name, sources, texts(), encoder, should_stop=lambda: self._stopped(encoder)):
                         break
                     # Another process is at it.

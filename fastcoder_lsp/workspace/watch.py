@@ -13,10 +13,12 @@ import psutil
 from watchdog.events import (
     DirCreatedEvent,
     DirDeletedEvent,
-    DirModifiedEvent,
     DirMovedEvent,
-    FileClosedNoWriteEvent,
-    FileOpenedEvent,
+    FileClosedEvent,
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
     FileSystemEvent,
     FileSystemEventHandler,
 )
@@ -33,6 +35,11 @@ _QUIET = frozenset(
     (".git", ".hg", ".svn", "node_modules", "__pycache__", ".mypy_cache", ".ruff_cache", ".pytest_cache")
 )
 """Folders whose events are dropped unseen, because tools write to them all the time."""
+_WANTED: list[type[FileSystemEvent]] = [
+    *(FileCreatedEvent, FileModifiedEvent, FileClosedEvent, FileDeletedEvent, FileMovedEvent),
+    *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
+]
+"""Asked of the system itself: a type checker that reads ten thousand files must not overflow its queue."""
 _NETWORK = frozenset(("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "drvfs", "vboxsf", "fuse.sshfs"))
 """File systems that do not tell of changes made elsewhere."""
 _POLL_S = 5.0
@@ -60,7 +67,7 @@ class Watcher:
             return False
         observer = PollingObserver(timeout=_POLL_S) if polled else Observer()
         try:
-            observer.schedule(self._handler, str(root), recursive=True)
+            observer.schedule(self._handler, str(root), recursive=True, event_filter=_WANTED)
             observer.start()
         except (OSError, RuntimeError) as error:
             log.warning("%s cannot be watched (%s); it is looked through now and then instead", root, error)
@@ -88,8 +95,6 @@ class _Handler(FileSystemEventHandler):
         self._changed = changed
 
     def on_any_event(self, event: FileSystemEvent) -> None:
-        if isinstance(event, FileOpenedEvent | FileClosedNoWriteEvent | DirModifiedEvent):
-            return
         paths = [Path(os.fsdecode(name)) for name in (event.src_path, event.dest_path) if name]
         paths = [path for path in paths if _QUIET.isdisjoint(path.parts)]
         if not paths:
