@@ -16,8 +16,9 @@ from fastcoder_lsp.bench.histories import Edit, apply, typed
 from fastcoder_lsp.bench.keystroke import hands
 from fastcoder_lsp.bench.keystroke.records import Place
 from fastcoder_lsp.bench.keystroke.subset import Subset
+from fastcoder_lsp.completion.place import place_of
 from fastcoder_lsp.completion.runtime import Runtime
-from fastcoder_lsp.completion.suggest import place_of, suggest
+from fastcoder_lsp.completion.suggest import suggest
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.observe import Spans
 

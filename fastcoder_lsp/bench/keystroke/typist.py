@@ -6,7 +6,6 @@ as VS Code does; what is left of the ghost text stays while the next key agrees 
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 
@@ -27,12 +26,12 @@ AFTER_S = 0.7
 
 @dataclass(slots=True)
 class _Open:
-    """A request that is not answered yet; `sent` is zero until it goes out."""
+    """A request that is not answered yet; `sent`: when it went out."""
 
     place: Place | None
     through: bool
     version: int
-    sent: float = 0.0
+    sent: float | None = None
     done: bool = False
 
 
@@ -166,7 +165,7 @@ class Typist:
         if asked is None or asked.done or self._newest is None:
             return
         asked.done = True
-        age = (time.perf_counter() - asked.sent) * 1e3 if asked.sent else 0.0
+        age = (self._now() - asked.sent) * 1e3 if asked.sent is not None else 0.0
         self.account.requests.append(Request(asked.place, asked.through, "cancelled", age))
         self._newest.cancel()
 
@@ -177,12 +176,12 @@ class Typist:
 
     async def _await(self, asked: _Open) -> None:
         text, at = self._editor.text(self._path), self._cursor
-        asked.sent = time.perf_counter()
+        asked.sent = self._now()
         try:
             suggestion = await self._client.suggest(self._editor.uri(self._path), text, at, invoked=False)
         except (RequestFailedError, ServerGoneError):
             return  # a server that ends is noticed by the session; a refused request is counted as cancelled
-        ms = (time.perf_counter() - asked.sent) * 1e3
+        ms = (self._now() - asked.sent) * 1e3
         if asked.done:
             return
         asked.done = True
@@ -202,14 +201,17 @@ class Typist:
 
     async def _wait(self, seconds: float) -> None:
         """Let time pass; shortly before its end the server's counts are asked for."""
-        until = time.perf_counter() + seconds
+        until = self._now() + seconds
         await asyncio.sleep(max(0.0, seconds - POLL_S))
         self._start(self._poll())
-        await asyncio.sleep(max(0.0, until - time.perf_counter()))
+        await asyncio.sleep(max(0.0, until - self._now()))
 
     async def _poll(self) -> None:
         with contextlib.suppress(ServerGoneError):  # the session notices
             self.account.work.append(read_work(await self._client.stats()))
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
 
     def _start(self, doing: Coroutine[object, object, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(doing)

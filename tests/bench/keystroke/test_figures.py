@@ -1,0 +1,83 @@
+"""The accounting of `bench keystroke`, on made-up sessions."""
+
+from dataclasses import replace
+
+import pytest
+
+from fastcoder_lsp.bench.keystroke.ceiling import Ceiling
+from fastcoder_lsp.bench.keystroke.figures import empty_where_shown, figures, ghost_times, origins, typed_through
+from fastcoder_lsp.bench.keystroke.records import Place, Played, Request, Work
+
+BUDGET_MS = 400.0
+SHOWN = Request(Place(0, 0), through=False, outcome="shown", ms=100.0, finish="stop")
+EMPTY = replace(SHOWN, outcome="empty", ms=50.0)
+THROUGH = replace(SHOWN, through=True, ms=1.0, finish="typed-through")
+EARLY = replace(SHOWN, outcome="cancelled", ms=90.0, finish="")
+LATE = replace(EARLY, ms=450.0)
+
+
+def test_ghost_times_are_of_what_the_model_made_and_of_what_came_too_late() -> None:
+    """Answers from memory, empty ones and requests cancelled in time are not counted."""
+    assert ghost_times([SHOWN, EMPTY, THROUGH, EARLY, LATE], BUDGET_MS) == [100.0, 450.0]
+    assert ghost_times([EARLY], 80.0) == [90.0]
+
+
+def test_typed_through_asks_who_answered() -> None:
+    """Of the answered requests after a key along the ghost text, those without the model; the others say nothing."""
+    asked_model = replace(THROUGH, finish="stop")
+    cancelled = replace(THROUGH, outcome="cancelled")
+    assert typed_through([THROUGH, THROUGH, THROUGH, asked_model, cancelled, SHOWN]) == 0.75
+    assert typed_through([SHOWN]) is None
+
+
+def test_empty_where_the_ceiling_shows_text() -> None:
+    """Only places of the history count, and only those where the full answer is not empty."""
+    ceiling = Ceiling({Place(0, 0): "x", Place(0, 1): ""}, keys=2, saved=1)
+    elsewhere, nothing_to_say = replace(EMPTY, place=None), replace(EMPTY, place=Place(0, 1))
+    assert empty_where_shown([EMPTY, SHOWN, SHOWN, SHOWN, elsewhere, nothing_to_say, EARLY], ceiling) == 0.25
+    assert empty_where_shown([nothing_to_say], ceiling) is None
+
+
+def test_what_became_of_the_requests() -> None:
+    """Cancelled and empty ones by what they are, shown ones by how they ended."""
+    assert origins([SHOWN, SHOWN, THROUGH, EMPTY, LATE]) == {"stop": 2, "typed-through": 1, "empty": 1, "cancelled": 1}
+
+
+def test_the_figures_of_a_session() -> None:
+    """Shares are of what they say; work is what was done while typing, by the key."""
+    work = tuple(
+        Work(steps, 3 * steps, prefilled, {"prompt": 2 * steps}, {"adopted": 0})
+        for steps, prefilled in ((10, 500), (11, 501), (12, 502), (16, 900))
+    )
+    played = Played(
+        requests=(SHOWN, EMPTY, THROUGH, EARLY, LATE, replace(SHOWN, ms=401.0)),
+        work=work,
+        typed=6,
+        saved=4,
+        accepts=2,
+        budget_ms=BUDGET_MS,
+        cpu_s=4.0,
+        wall_s=9.0,
+        memory_bytes=1,
+    )
+    found = figures(played, Ceiling({Place(0, 0): "x"}, keys=10, saved=5))
+    assert found["ghost_ms"] == {"p50": 401.0, "p95": 450.0, "p99": 450.0, "count": 3}
+    assert (found["shown"], found["empty"], found["cancelled"], found["cancelled_late"]) == (2, 1, 2, 1)
+    assert found["within_budget"] == pytest.approx(3 / 5)
+    assert found["within_budget_empty"] == pytest.approx(1 / 3)
+    assert (found["accepted_chars_share"], found["ceiling_chars_share"]) == (0.4, 0.5)
+    assert found["accepted_of_ceiling"] == 0.8
+    assert found["typed_through"] == 1.0
+    assert (found["prefilled_tokens_per_key"], found["steps_per_key"]) == (1, 1)
+    assert found["prefilled_tokens_per_key_mean"] == 50.0
+    assert found["cpu_seconds_per_char"] == 0.5
+    assert found["mat"] == 3.0
+    assert found["accepted_by_source"] == {"prompt": 12}
+
+
+def test_a_session_in_which_nothing_happened() -> None:
+    """Where there is nothing to take a share of, there is no figure, and no error."""
+    played = Played((), (Work(),), 0, 0, 0, BUDGET_MS, 0.0, 1.0, 1)
+    found = figures(played, Ceiling({}, keys=0, saved=0))
+    assert found["ghost_ms"] == {"p50": None, "p95": None, "p99": None, "count": 0}
+    assert (found["within_budget"], found["typed_through"], found["prefilled_tokens_per_key"]) == (None, None, None)

@@ -1,0 +1,219 @@
+"""The replay against a server that is made up, in a time that is made up: every edit, request and accept of it."""
+
+import asyncio
+import contextlib
+import random
+import tempfile
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastcoder_lsp.bench.histories import Create, Edit, Remove, Save, Step, apply
+from fastcoder_lsp.bench.keystroke.editor import Editor
+from fastcoder_lsp.bench.keystroke.hands import keys
+from fastcoder_lsp.bench.keystroke.records import Place
+from fastcoder_lsp.bench.keystroke.subset import Subset
+from fastcoder_lsp.bench.keystroke.typist import Account, Typist
+from fastcoder_lsp.client.client import Client, Suggestion
+from fastcoder_lsp.errors import UsageError
+
+STATS: Mapping[str, Any] = {
+    "requests": dict.fromkeys(
+        (
+            *("steps", "tokens", "prefilled", "adopted", "background"),
+            *("ahead", "budgeted", "budgeted_empty"),
+            "alternatives",
+        ),
+        0,
+    ),
+    "accepted_by_source": {},
+    "suppressed": {},
+}
+
+
+class MadeUpTime(asyncio.SelectorEventLoop):
+    """An event loop that never waits: when nothing is to do, it is later."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is = 0.0
+
+    def time(self) -> float:
+        return self._is
+
+    def _run_once(self) -> None:
+        if not self._ready and self._scheduled:  # type: ignore[attr-defined]
+            self._is = max(self._is, self._scheduled[0]._when)  # type: ignore[attr-defined]
+        super()._run_once()  # type: ignore[misc]
+
+
+class MadeUpServer(Client):
+    """Keeps its own copies; suggests what `says` does for (text, offset), `seconds` after it was asked."""
+
+    def __init__(self, says: Any, seconds: float) -> None:
+        super().__init__(lambda _: None, lambda _: None, lambda _: None)
+        self.says, self.seconds = says, seconds
+        self.copies: dict[str, str] = {}
+        self.versions: list[int] = []
+        self.cancelled = self.answered = self.told_accepts = 0
+
+    def open(self, uri: str, language: str, version: int, text: str) -> None:
+        self.copies[uri] = text
+        self.versions.append(version)
+
+    def edit(self, uri: str, version: int, before: str, start: int, end: int, text: str) -> None:
+        assert self.copies[uri] == before
+        self.copies[uri] = before[:start] + text + before[end:]
+        self.versions.append(version)
+
+    def save(self, uri: str) -> None:
+        assert uri in self.copies
+
+    def close(self, uri: str) -> None:
+        del self.copies[uri]
+
+    async def suggest(self, uri: str, text: str, offset: int, *, invoked: bool) -> Suggestion | None:
+        assert not invoked
+        assert self.copies[uri] == text
+        try:
+            await asyncio.sleep(self.seconds)
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        self.answered += 1
+        said = self.says(text, offset)
+        return Suggestion(said, offset, offset) if said else None
+
+    async def accepted(self, suggestion: Suggestion) -> None:
+        self.told_accepts += 1
+
+    async def stats(self) -> Mapping[str, Any]:
+        return STATS
+
+
+def replayed(server: MadeUpServer, files: dict[str, str], subset: Subset, speed: float = 5.0) -> Account:
+    """Type `subset`; afterwards the server's copies and, where saved, the disk hold what the history has."""
+
+    async def type_() -> Account:
+        editor = Editor(server, root, dict(files))
+        typist = Typist(server, editor, {}, speed=speed, seed=1, on_key=lambda _: None)
+        await typist.type(subset)
+        expected = dict(files)
+        for step in subset.steps:
+            apply(expected, step)
+        for path, text in expected.items():
+            assert editor.text(path) == text
+            assert server.copies.get(editor.uri(path), text) == text
+        assert {server_path(uri) for uri in server.copies} <= expected.keys()
+        return typist.account
+
+    def server_path(uri: str) -> str:
+        return uri.removeprefix(root.as_uri() + "/")
+
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder).resolve()
+        return run(type_())
+
+
+def run(doing: Coroutine[Any, Any, Account]) -> Account:
+    with contextlib.closing(MadeUpTime()) as loop:
+        return loop.run_until_complete(doing)
+
+
+def whole(steps: list[Step]) -> Subset:
+    typed = frozenset(place for place, step in enumerate(steps) if isinstance(step, Edit) and step.typed)
+    return Subset(tuple(steps), typed, len(typed), 0)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> Subset:
+    """Some steps over two files."""
+    tree, steps = {"a.py": "x = 1\ny = 2\n", "b.py": ""}, list[Step]()
+    for _ in range(draw(st.integers(1, 5))):
+        path = draw(st.sampled_from(["a.py", "b.py"]))
+        lines = draw(st.lists(st.text("ab =(\t ", max_size=8), min_size=1, max_size=3))
+        ends = [0, *(place + 1 for place, letter in enumerate(tree[path]) if letter == "\n")]
+        at = draw(st.sampled_from(ends))
+        delete = draw(st.sampled_from([end for end in ends if end >= at])) - at
+        steps.append(Edit(path, at, delete, "".join(line + "\n" for line in lines), typed=draw(st.booleans())))
+        apply(tree, steps[-1])
+        if draw(st.booleans()):
+            steps.append(Save(path))
+    return whole(steps)
+
+
+@given(histories(), st.sampled_from([0.01, 0.15, 3.0]), st.sampled_from([5.0, 10.0]), st.integers())
+def test_a_replay_gives_exactly_the_histories_text(subset: Subset, seconds: float, speed: float, seed: int) -> None:
+    """Whatever is suggested, and however late; every request is answered or cancelled, every key typed or saved."""
+    chance = random.Random(seed)
+
+    def says(text: str, offset: int) -> str:
+        return chance.choice(["", "a", "ab = (", "a b\n  ", "b", text[:5]])
+
+    server = MadeUpServer(says, seconds)
+    account = replayed(server, {"a.py": "x = 1\ny = 2\n", "b.py": ""}, subset, speed)
+    strokes = sum(len(keys(step.text.removesuffix("\n"))) for step in subset.typed_steps())
+    assert account.typed + account.saved == strokes
+    assert server.versions == sorted(set(server.versions))
+    assert server.told_accepts == account.accepts
+    outcomes = [request.outcome for request in account.requests]
+    assert outcomes.count("cancelled") == server.cancelled
+    assert len(outcomes) - outcomes.count("cancelled") == server.answered
+
+
+def test_what_agrees_is_taken_and_the_wrong_rest_deleted() -> None:
+    """A suggestion with one right word costs Tab and a deletion; the request in between asks about no place."""
+    server = MadeUpServer(lambda text, offset: "value + wrong" if text[:offset].endswith("= ") else "", 0.01)
+    account = replayed(server, {"a.py": ""}, whole([Edit("a.py", 0, 0, "x = value + 1\n", typed=True)]))
+    assert (account.accepts, account.saved, account.typed) == (1, len("value + "), len("x = ") + 1)
+    assert [request.place for request in account.requests][-3:] == [None, Place(0, 12), Place(0, 13)]
+
+
+def test_keys_along_the_ghost_text_are_marked() -> None:
+    """Half a word is not taken; while the keys are the suggestion's they are typed through it, also unanswered."""
+    server = MadeUpServer(lambda text, offset: "valued" if text[:offset].endswith("= ") else "", 0.0)
+    quick = replayed(server, {"a.py": ""}, whole([Edit("a.py", 0, 0, "x = value\n", typed=True)]))
+    assert [request.through for request in quick.requests] == [*[False] * 5, True, *[False] * 4]
+    slow = MadeUpServer(lambda text, offset: "valued" if text[:offset].endswith("= ") else "", 0.0)
+
+    async def later(uri: str, text: str, offset: int, *, invoked: bool) -> Suggestion | None:
+        await asyncio.sleep(0 if text[:offset].endswith("= ") else 60)
+        return Suggestion("valued", offset, offset)
+
+    slow.suggest = later  # type: ignore[method-assign]
+    account = replayed(slow, {"a.py": ""}, whole([Edit("a.py", 0, 0, "x = value\n", typed=True)]))
+    assert [request.through for request in account.requests if request.place] == [*[False] * 5, *[True] * 5]
+
+
+def test_times_are_of_the_answer_and_of_the_cancel() -> None:
+    """An answer's age is when it came; a request that is given up ends with the next edit."""
+    subset = whole([Edit("a.py", 0, 0, "abcdefgh\n", typed=True)])
+    quick = replayed(MadeUpServer(lambda *_: "zzz", 0.012), {"a.py": ""}, subset)
+    assert [request.ms for request in quick.requests] == pytest.approx([12.0] * 9)
+    slow = replayed(MadeUpServer(lambda *_: "zzz", 60.0), {"a.py": ""}, subset)
+    assert {request.outcome for request in slow.requests} == {"cancelled"}
+    assert slow.requests[0].ms >= 1000
+    assert all(50 < request.ms < 1000 for request in slow.requests[1:])
+
+
+def test_files_come_and_go(tmp_path: Path) -> None:
+    """What is saved, created, removed happens on the disk; few documents stay open; no path leads out of the tree."""
+    server = MadeUpServer(lambda *_: "", 0.0)
+    editor = Editor(server, tmp_path, {f"m{number}.py": "x\n" for number in range(30)})
+    for number in range(30):
+        editor.take(Edit(f"m{number}.py", 0, 0, "y\n", typed=False))
+        editor.take(Save(f"m{number}.py"))
+    assert (tmp_path / "m7.py").read_text() == "y\nx\n"
+    assert len(server.copies) == 20
+    editor.take(Create("new/a.py", "text"))
+    assert (tmp_path / "new" / "a.py").read_text() == "text"
+    editor.take(Remove("m29.py"))
+    assert not (tmp_path / "m29.py").exists()
+    assert editor.uri("m29.py") not in server.copies
+    for path in ("../out.py", "/out.py"):
+        with pytest.raises(UsageError):
+            editor.take(Create(path, ""))
