@@ -5,9 +5,13 @@ import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.errors import UsageError
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.config import Layer, Settings
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -30,6 +34,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting, else auto)")
     parser.add_argument("--engine", help="what computes (default: the setting, else auto)")
     parser.add_argument("--drafter", help="who guesses ahead of the model (default: the setting)")
+    parser.add_argument(
+        "--workspace",
+        type=Path,
+        metavar="FOLDER",
+        help="draft from this folder's code, where the drafter does (default: the repository that the file is in)",
+    )
     parser.add_argument("--max-tokens", type=int, help="longest completion, in tokens")
     parser.set_defaults(run=run)
 
@@ -51,12 +61,13 @@ def run(arguments: argparse.Namespace) -> int:
         "drafter": arguments.drafter,
         "completion.max_tokens": arguments.max_tokens,
     }
-    settings, problems = resolve([Layer("command line", {k: v for k, v in chosen.items() if v is not None}, True)])
+    own = Layer("command line", {k: v for k, v in chosen.items() if v is not None}, trusted=True)
+    settings, problems = resolve([own])
     if problems:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp complete --help")
     snapshot = Snapshot(path.absolute().as_uri(), str(path.absolute()), language_of(path), 0, text)
     request = CompletionRequest(snapshot, offset, invoked=True)
-    completion, source = complete_once(settings, request, _progress)
+    completion, source = complete_once(settings, request, _progress, workspace(arguments.workspace, path, own))
     if arguments.json:
         trace = {"trace": as_plain(completion.trace)} if arguments.trace else {}
         print(json.dumps(as_json(completion, source, text) | trace, ensure_ascii=False))
@@ -67,6 +78,22 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.trace_html is not None:
         write_page(arguments.trace_html, arguments.place, completion, text, offset)
     return 0
+
+
+def workspace(named: Path | None, file: Path, own: "Layer") -> "dict[Path, Settings]":
+    """The folder that is drafted from with the settings that hold there; none where `file` is in no workspace."""
+    from fastcoder_lsp.config import resolve
+    from fastcoder_lsp.workspace.folders import Folder, read_settings_file
+    from fastcoder_lsp.workspace.root import workspace_of
+
+    if named is not None and not named.is_dir():
+        raise UsageError(f"{named} is no folder", "Name the workspace's folder.")
+    root = named.absolute() if named is not None else workspace_of(file, Path.home())
+    if root is None:
+        return {}
+    from_file, _ = read_settings_file(Folder(root.as_uri(), root))
+    settings, _ = resolve([*([from_file] if from_file else []), own])
+    return {root: settings}
 
 
 def parse_place(place: str) -> tuple[Path, int, int]:

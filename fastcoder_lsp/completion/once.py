@@ -1,32 +1,61 @@
 """One completion through the service, for the command line: open, ask, close."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastcoder_lsp.completion.runtime import Runtime, load_runtime
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Completion, CompletionRequest, Progress
+from fastcoder_lsp.draft.names import reads_store
 from fastcoder_lsp.errors import FastcoderError
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.workspace.datastore import Datastore
+    from fastcoder_lsp.workspace.live_index import IndexProgress
+
+_INDEX_S = 600.0
+"""A workspace that takes longer to read is drafted from as far as it is read."""
+_STOP_S = 5.0
 
 
 def complete_once(
-    settings: Settings, request: CompletionRequest, progress: Callable[[int | None, str], None]
+    settings: Settings,
+    request: CompletionRequest,
+    progress: Callable[[int | None, str], None],
+    folders: Mapping[Path, Settings],
 ) -> tuple[Completion, str]:
     """The completion, and where its model came from.
+
+    Args:
+        settings: of the session.
+        request: the question.
+        progress: told percent and what is being done; an empty text: nothing any longer.
+        folders: the workspace's folders and their settings. Where the drafter reads the datastore, they are indexed
+            first, or their index brought up to date: the command draws from what an editor's server would have.
 
     Raises:
         FastcoderError: what made it impossible, with what to do.
     """
     failures: list[FastcoderError] = []
     source: list[str] = []
+    opened = ExitStack()
 
     def load(tell: Progress) -> Runtime:
+        store = _datastore(folders, tell) if settings.index_enabled and reads_store(settings.drafter) else None
         try:
-            runtime = load_runtime(settings, tell)
+            runtime = load_runtime(settings, tell, store.pin if store else None)
         except FastcoderError as failure:
             failures.append(failure)
             raise
+        if store is not None:
+            opened.callback(store.stop, _STOP_S)
+            store.start(runtime.tokenizer)
+            tell(0.0, "reading the workspace and common code")
+            store.settle(_INDEX_S)
         source.append(runtime.engine.info.source)
         return runtime
 
@@ -41,6 +70,18 @@ def complete_once(
         completion = service.submit(request).result()
     finally:
         service.shutdown()
+        opened.close()
     if failures:
         raise failures[0]
     return completion, source[0]
+
+
+def _datastore(folders: Mapping[Path, Settings], tell: Progress) -> "Datastore":
+    # Late, because it brings a compiler along.
+    from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415
+
+    def report(progress: "IndexProgress") -> None:
+        if progress.building and progress.total:
+            tell(progress.done / progress.total, "reading the workspace")
+
+    return Datastore(folders, cache_folder(), report, live=False)

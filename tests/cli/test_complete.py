@@ -8,8 +8,10 @@ import pytest
 
 from fastcoder_lsp.cli import complete
 from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.config import Layer
 from fastcoder_lsp.core import Completion, DraftTree, StepTrace, TracedToken
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.workspace.root import workspace_of
 
 
 def test_places_count_from_one() -> None:
@@ -103,3 +105,28 @@ def test_a_page_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     """With what to do."""
     with pytest.raises(UsageError, match="cannot write"):
         complete.write_page(tmp_path / "absent" / "trace.html", "a.py:1:1", Completion("", 0, 0), "", 0)
+
+
+def test_the_workspace_is_the_repository_that_holds_the_file(tmp_path: Path) -> None:
+    """The nearest folder under version control or with our settings file; never the home folder, nor one above it."""
+    home = tmp_path / "home"
+    inner = home / "src" / "project" / "package"
+    inner.mkdir(parents=True)
+    (home / ".git").mkdir()
+    assert workspace_of(inner / "a.py", home) is None
+    (home / "src" / "project" / ".git").touch()  # a worktree's is a file
+    assert workspace_of(inner / "a.py", home) == home / "src" / "project"
+    (inner / "fastcoder.toml").touch()
+    assert workspace_of(inner / "a.py", home) == inner
+
+
+def test_a_workspaces_own_settings_hold_for_its_index(tmp_path: Path) -> None:
+    """Its fastcoder.toml says what is not to be read, as it does in an editor."""
+    (tmp_path / "fastcoder.toml").write_text('read.exclude = ["private/"]\n', encoding="utf-8")
+    own = Layer("command line", {"completion.max_tokens": 7}, trusted=True)
+    [(root, settings)] = complete.workspace(tmp_path, tmp_path / "a.py", own).items()
+    assert root == tmp_path
+    assert settings.read_exclude == ("private/",)
+    assert settings.completion_max_tokens == 7
+    with pytest.raises(UsageError, match="is no folder"):
+        complete.workspace(tmp_path / "absent", tmp_path / "a.py", own)
