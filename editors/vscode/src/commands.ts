@@ -1,0 +1,76 @@
+/** The commands: which function each name of `package.json` runs. */
+
+import * as vscode from 'vscode'
+
+import { openWalkthrough } from './firstSteps.ts'
+import type { StatisticsPanel } from './panels/statistics.ts'
+import type { TracePanel } from './panels/trace.ts'
+import { installServer, pullModel } from './server/install.ts'
+import { locateServer } from './server/places.ts'
+import type { Supervisor } from './server/supervisor.ts'
+import { missingModel } from './shared/condition.ts'
+import { showMenu } from './statusBar.ts'
+import { switches, toggle, toggleLanguage, toggleWorkspace } from './switches.ts'
+
+interface Panels {
+    readonly statisticsPanel: StatisticsPanel
+    readonly tracePanel: TracePanel
+}
+
+/** Register them all. */
+export function registerCommands(
+    context: vscode.ExtensionContext,
+    server: Supervisor,
+    log: vscode.LogOutputChannel,
+    panels: Panels,
+): vscode.Disposable[] {
+    const editors = (command: string) => () => vscode.commands.executeCommand(command)
+    const commands: Readonly<Record<string, () => unknown>> = {
+        menu: () => showMenu(server.condition, switches()),
+        toggle,
+        toggleLanguage,
+        toggleWorkspace,
+        trigger: editors('editor.action.inlineSuggest.trigger'),
+        nextAlternative: editors('editor.action.inlineSuggest.showNext'),
+        previousAlternative: editors('editor.action.inlineSuggest.showPrevious'),
+        reload: () => reload(server),
+        restart: () => server.start(),
+        showStatistics: () => { panels.statisticsPanel.show(); },
+        showTrace: () => { panels.tracePanel.show(); },
+        showLog: () => {
+            log.show()
+        },
+        openSettings: () => vscode.commands.executeCommand('workbench.action.openSettings', `@ext:${context.extension.id}`),
+        installServer: async () => {
+            if (await installServer(context, log)) {
+                await server.start()
+            }
+        },
+        pullModel: () => pull(context, server, log),
+        openWalkthrough: () => {
+            openWalkthrough(context)
+        },
+    }
+    return Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(`fastcoder.${name}`, run))
+}
+
+/** The server reads settings and model anew; where none runs, one is started, which does the same. */
+async function reload(server: Supervisor): Promise<void> {
+    await (server.condition.kind === 'running' ? server.command('fastcoder.reload') : server.start())
+}
+
+/** Fetch the model that is missing, or the one that is set. */
+async function pull(context: vscode.ExtensionContext, server: Supervisor, log: vscode.LogOutputChannel): Promise<void> {
+    const condition = server.condition
+    const program = condition.kind === 'running' ? condition.program : (await locateServer(context))?.program
+    if (program === undefined) {
+        await vscode.commands.executeCommand('fastcoder.installServer')
+        return
+    }
+    const asked = condition.kind === 'running' ? missingModel(condition.status) : undefined
+    const name = asked ?? vscode.workspace.getConfiguration('fastcoder').get('model', '')
+    if (await pullModel(program, name, log)) {
+        await vscode.commands.executeCommand('setContext', 'fastcoder.modelReady', true)
+        await reload(server)
+    }
+}

@@ -1,0 +1,78 @@
+/** The extension's start and end: makes the parts and wires them. */
+
+import * as os from 'node:os'
+
+import * as vscode from 'vscode'
+
+import { registerCommands } from './commands.ts'
+import { firstSteps } from './firstSteps.ts'
+import { Notices } from './notices.ts'
+import { StatisticsPanel } from './panels/statistics.ts'
+import { TracePanel } from './panels/trace.ts'
+import { locateServer } from './server/places.ts'
+import { Supervisor } from './server/supervisor.ts'
+import { StatusBar } from './statusBar.ts'
+import { switches } from './switches.ts'
+
+/** What `deactivate` has to stop: VS Code hands it nothing. */
+let supervisor: Supervisor | undefined
+
+export async function activate(context: vscode.ExtensionContext): Promise<void> {
+    const log = vscode.window.createOutputChannel('fastcoder', { log: true })
+    const steps = firstSteps(context)
+    const server = new Supervisor(
+        () => locateServer(context),
+        log,
+        os.homedir(),
+        (outcome, ms, uri) => {
+            statisticsPanel.suggested(outcome, ms)
+            if (outcome === 'shown') {
+                steps.suggested()
+                tracePanel.suggested(uri)
+            }
+        },
+    )
+    supervisor = server
+    const statusBar = new StatusBar()
+    const notices = new Notices()
+    const tracePanel = new TracePanel(context.extensionUri, server)
+    const statisticsPanel = new StatisticsPanel(context.extensionUri, server)
+    const show = (): void => {
+        statusBar.show(server.condition, switches())
+    }
+    context.subscriptions.push(
+        log,
+        server,
+        statusBar,
+        statisticsPanel,
+        tracePanel,
+        server.onChange((condition) => {
+            show()
+            steps.follow(condition)
+            notices.tell(condition)
+            if (condition.kind === 'running' && (condition.status.state === 'ready' || condition.status.state === 'off')) {
+                notices.forget()
+            }
+        }),
+        vscode.window.onDidChangeActiveTextEditor(show),
+        vscode.workspace.onDidOpenTextDocument(show), // a document's language changes by closing and opening it
+        vscode.workspace.onDidChangeConfiguration((event) => {
+            show()
+            if (event.affectsConfiguration('fastcoder.server.path')) {
+                void server.start()
+            }
+        }),
+        vscode.workspace.onDidGrantWorkspaceTrust(() => {
+            if (server.condition.kind === 'missing') {
+                void server.start()
+            }
+        }),
+        ...registerCommands(context, server, log, { statisticsPanel, tracePanel }),
+    )
+    show()
+    await server.start()
+}
+
+export async function deactivate(): Promise<void> {
+    await supervisor?.stop()
+}

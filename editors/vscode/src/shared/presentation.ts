@@ -1,0 +1,147 @@
+/** How a condition reads in the status bar and in its menu. Pure. */
+
+import { missingModel, type Condition } from './condition.ts'
+
+/** What the status bar item shows. */
+export interface Presentation {
+    /** Text with theme icons, `$(name)`. */
+    readonly text: string
+    /** Sentences for the tooltip, and for a screen reader. */
+    readonly lines: readonly string[]
+    readonly severity: 'normal' | 'warning' | 'error'
+}
+
+/** Whether suggestions are on for what the user looks at; the names are the settings that say so. */
+export interface Switches {
+    readonly enabled: boolean
+    /** The language of the active editor; undefined where there is none. */
+    readonly language: string | undefined
+    readonly languageEnabled: boolean
+}
+
+export type Action =
+    | 'installServer'
+    | 'pullModel'
+    | 'restart'
+    | 'toggle'
+    | 'toggleLanguage'
+    | 'toggleWorkspace'
+    | 'trigger'
+    | 'reload'
+    | 'showStatistics'
+    | 'showTrace'
+    | 'showLog'
+    | 'openSettings'
+    | 'openWalkthrough'
+
+/** An entry of the menu; it runs the command `fastcoder.ACTION`. */
+export interface Entry {
+    readonly action: Action
+    readonly label: string
+    readonly detail?: string
+}
+
+const NAME = 'fastcoder'
+
+export function present(condition: Condition, switches: Switches): Presentation {
+    switch (condition.kind) {
+        case 'starting':
+            return show('$(loading~spin)', 'Starting the server.')
+        case 'restarting':
+            return show('$(loading~spin)', 'The server ended unexpectedly and is started again.')
+        case 'stopped':
+            return show('$(circle-slash)', 'The server is stopped.')
+        case 'missing':
+            return show('$(warning)', 'The server is not installed.', 'warning', 'Click to install it.')
+        case 'failed':
+            return show('$(error)', condition.message, 'error', 'Click to see what can be done.')
+        case 'running':
+            return presentRunning(condition, switches)
+    }
+}
+
+function presentRunning(condition: Condition & { kind: 'running' }, switches: Switches): Presentation {
+    const { state, percent, message, hint } = condition.status
+    if (state === 'error') {
+        const act = missingModel(condition.status) === undefined ? hint : 'Click to download it.'
+        return show('$(error)', message, 'error', act)
+    }
+    if (state === 'off') {
+        return show('$(circle-slash)', 'Suggestions are off, and no model is loaded.')
+    }
+    if (switches.language !== undefined && !switches.languageEnabled) {
+        return show('$(circle-slash)', `Suggestions are off for ${switches.language}.`)
+    }
+    if (!switches.enabled) {
+        return show('$(circle-slash)', 'Suggestions are off here.')
+    }
+    switch (state) {
+        case 'starting':
+            return show('$(circle-outline)', 'Ready to load the model at the first suggestion.')
+        case 'loading': {
+            const share = percent === undefined ? '' : ` ${percent} %`
+            const what = message === '' ? '' : ` (${message})`
+            return { ...show('$(loading~spin)', `Loading the model:${share}${what}`), text: `$(loading~spin) ${NAME}${share}` }
+        }
+        case 'thinking':
+            return show('$(sync~spin)', 'Making a suggestion.')
+        case 'ready':
+            return show('$(sparkle)', 'Ready.')
+    }
+}
+
+function show(icon: string, line: string, severity: Presentation['severity'] = 'normal', more = ''): Presentation {
+    return { text: `${icon} ${NAME}`, lines: more === '' ? [line] : [line, more], severity }
+}
+
+/** The menu's entries: first what cures what is wrong. */
+export function menu(condition: Condition, switches: Switches): Entry[] {
+    const remedies = remediesOf(condition)
+    const running = condition.kind === 'running'
+    const entries: Entry[] = [...remedies]
+    if (running) {
+        entries.push({ action: 'toggle', label: switches.enabled ? '$(circle-slash) Turn Off' : '$(check) Turn On' })
+        if (switches.enabled && switches.language !== undefined) {
+            const icon = switches.languageEnabled ? '$(circle-slash) Turn Off' : '$(check) Turn On'
+            entries.push({ action: 'toggleLanguage', label: `${icon} for ${switches.language}` })
+        }
+        entries.push(
+            { action: 'showStatistics', label: '$(graph) Statistics' },
+            { action: 'showTrace', label: '$(symbol-color) How the Last Suggestion Was Made' },
+            { action: 'reload', label: '$(refresh) Reload the Model and Settings' },
+        )
+    }
+    entries.push({ action: 'openSettings', label: '$(gear) Settings' }, { action: 'showLog', label: '$(output) Log' })
+    if (!remedies.some((entry) => entry.action === 'restart')) {
+        entries.push({ action: 'restart', label: '$(debug-restart) Restart the Server' })
+    }
+    entries.push({ action: 'openWalkthrough', label: '$(book) Get Started' })
+    return entries
+}
+
+function remediesOf(condition: Condition): Entry[] {
+    switch (condition.kind) {
+        case 'missing':
+            return [
+                { action: 'installServer', label: '$(cloud-download) Install the Server', detail: 'With pip, into an environment of its own.' },
+                { action: 'restart', label: '$(search) Look Again', detail: 'In the workspace, in the Python environment, on PATH.' },
+            ]
+        case 'failed':
+            return [{ action: 'restart', label: '$(debug-restart) Restart the Server', detail: condition.message }]
+        case 'running':
+            if (condition.status.state !== 'error') {
+                return []
+            }
+            return missingModel(condition.status) === undefined
+                ? [{ action: 'reload', label: '$(refresh) Try Again', detail: sentence(condition.status.message, condition.status.hint) }]
+                : [{ action: 'pullModel', label: '$(cloud-download) Download the Model', detail: condition.status.message }]
+        case 'starting':
+        case 'restarting':
+        case 'stopped':
+            return []
+    }
+}
+
+function sentence(...parts: string[]): string {
+    return parts.filter((part) => part !== '').join(' ')
+}

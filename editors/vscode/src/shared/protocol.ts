@@ -1,0 +1,102 @@
+/**
+ * What the server says beyond the standard protocol, as values with types.
+ *
+ * Owns reading: whatever comes over the wire is checked here, once; a newer server may say more, and that is ignored.
+ */
+
+export type State = 'starting' | 'loading' | 'ready' | 'thinking' | 'off' | 'error'
+const STATES: readonly string[] = ['starting', 'loading', 'ready', 'thinking', 'off', 'error'] satisfies State[]
+
+/** `fastcoder/status`. `message` and `hint`: what is wrong, and what to do about it. */
+export interface ServerStatus {
+    readonly state: State
+    readonly percent: number | undefined
+    readonly message: string
+    readonly hint: string
+}
+
+/** `fastcoder/stats`, as far as it is shown. Shares are 0…1, undefined where there is nothing to take a share of. */
+export interface ServerStatistics {
+    readonly model: string
+    readonly engine: string
+    readonly residentBytes: number
+    readonly spans: readonly Span[]
+    readonly requests: Readonly<Record<string, number>>
+    readonly suggestions: { readonly shown: number; readonly accepted: number; readonly characters: number }
+    readonly rates: Readonly<Record<string, number>>
+    readonly acceptedBySource: Readonly<Record<string, number>>
+}
+
+/** Milliseconds that a part of a request takes. */
+export interface Span {
+    readonly name: string
+    readonly p50: number
+    readonly p95: number
+}
+
+export function readStatus(value: unknown): ServerStatus | undefined {
+    const state = text(at(value, 'state'))
+    if (!STATES.includes(state)) {
+        return undefined
+    }
+    return {
+        state: state as State,
+        percent: number(at(value, 'percent')),
+        message: text(at(value, 'message')),
+        hint: text(at(value, 'hint')),
+    }
+}
+
+export function readStatistics(value: unknown): ServerStatistics {
+    const spans = Object.entries(table(at(value, 'ms'))).flatMap(([name, ms]) => {
+        const [p50, p95] = [number(at(ms, 'p50')), number(at(ms, 'p95'))]
+        return p50 === undefined || p95 === undefined ? [] : [{ name, p50, p95 }]
+    })
+    const suggestions = at(value, 'suggestions')
+    const requests = numbers(at(value, 'requests'))
+    return {
+        model: text(at(value, 'model')),
+        engine: text(at(value, 'engine')),
+        residentBytes: number(at(at(value, 'memory'), 'resident_bytes')) ?? 0,
+        spans,
+        requests,
+        suggestions: {
+            shown: number(at(suggestions, 'shown')) ?? 0,
+            accepted: number(at(suggestions, 'accepted')) ?? 0,
+            characters: number(at(suggestions, 'accepted_characters')) ?? 0,
+        },
+        rates: numbers(at(value, 'rates')),
+        acceptedBySource: numbers(at(value, 'accepted_by_source') ?? at(at(value, 'requests'), 'accepted_by_source')),
+    }
+}
+
+/** What stands under a name; undefined where the value is no table, or has no such name. */
+export function at(value: unknown, name: string): unknown {
+    return table(value)[name]
+}
+
+/** The value as a table of names; an empty one where it is none. */
+export function table(value: unknown): Readonly<Record<string, unknown>> {
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : {}
+}
+
+/** The value as a list; an empty one where it is none. */
+export function list(value: unknown): readonly unknown[] {
+    return Array.isArray(value) ? value : []
+}
+
+/** The value as a text; empty where it is none. */
+export function text(value: unknown): string {
+    return typeof value === 'string' ? value : ''
+}
+
+/** The value as a finite number, if it is one. */
+export function number(value: unknown): number | undefined {
+    return typeof value === 'number' && Number.isFinite(value) ? value : undefined
+}
+
+function numbers(value: unknown): Record<string, number> {
+    return Object.fromEntries(
+        Object.entries(table(value)).filter((entry): entry is [string, number] => number(entry[1]) !== undefined),
+    )
+}

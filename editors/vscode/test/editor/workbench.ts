@@ -1,0 +1,301 @@
+/** VS Code (code-server) with our extension from the .vsix, shown in a headless Chromium: started, driven, looked at. */
+
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import * as fs from 'node:fs'
+import * as net from 'node:net'
+import * as os from 'node:os'
+import * as path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+
+import { chromium, type Browser, type Page } from 'playwright-core'
+
+import { needed, ServerProgram } from './server.ts'
+
+const STATUS = '[id="fastcoder-lsp.fastcoder-lsp.fastcoder.status"]'
+const CHROMIUM_ARGUMENTS = [
+    '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage',
+]
+/** What keeps the editor's own noise out of the tests. */
+const SETTINGS = {
+    'security.workspace.trust.enabled': false,
+    'chat.disableAIFeatures': true,
+    'editor.inlineSuggest.enabled': true,
+    'editor.quickSuggestions': { other: 'off', comments: 'off', strings: 'off' },
+    'editor.suggestOnTriggerCharacters': false,
+    'editor.autoClosingBrackets': 'never',
+    'editor.autoClosingQuotes': 'never',
+    'editor.minimap.enabled': false,
+    'files.autoSave': 'off',
+    'workbench.startupEditor': 'none',
+    'workbench.tips.enabled': false,
+    'telemetry.telemetryLevel': 'off',
+    'update.mode': 'none',
+    'extensions.autoUpdate': false,
+    'extensions.autoCheckUpdates': false,
+    'git.enabled': false,
+    'workbench.secondarySideBar.defaultVisibility': 'hidden',
+}
+/** Long enough for a busy machine; what is waited for is looked at all the time. */
+export const WAIT_MS = 60_000
+
+/** The first editor of a window makes its inline suggestions when it is idle, or after this time; till then it asks nobody. */
+const EDITOR_SETTLES_MS = 5_000
+
+/** What a test may start with. */
+export interface Wishes {
+    /** Beside the settings that all tests have. */
+    readonly settings?: Readonly<Record<string, unknown>>
+    /** Files of the workspace, by their name. */
+    readonly files?: Readonly<Record<string, string>>
+    /** The editor finds the server's program on PATH. */
+    readonly onPath?: boolean
+}
+
+/** Folders and a server program of one test, and the editor over them, which can be started more than once. */
+export class Workbench {
+    readonly folder = fs.mkdtempSync(path.join(os.tmpdir(), 'fastcoder-vscode-'))
+    readonly workspace = path.join(this.folder, 'workspace')
+    readonly server = new ServerProgram(this.folder)
+    private host: ChildProcess | undefined
+    private browser: Browser | undefined
+    private shown: Page | undefined
+    private settled = false
+
+    constructor(wishes: Wishes = {}) {
+        fs.mkdirSync(this.workspace)
+        for (const [name, content] of Object.entries(wishes.files ?? {})) {
+            fs.mkdirSync(path.dirname(path.join(this.workspace, name)), { recursive: true })
+            fs.writeFileSync(path.join(this.workspace, name), content)
+        }
+        this.setUserSettings(wishes.settings ?? {})
+        this.setPath(wishes.onPath ?? true)
+    }
+
+    /** The browser's page. */
+    get page(): Page {
+        if (this.shown === undefined) {
+            throw new Error('the editor is not open')
+        }
+        return this.shown
+    }
+
+    /** Start the editor and wait for its window. */
+    async open(): Promise<void> {
+        const port = await freePort()
+        this.installExtension()
+        this.host = spawn(
+            needed('FASTCODER_CODE_SERVER'),
+            [...this.folders(), '--auth', 'none', '--bind-addr', `127.0.0.1:${port}`, '--disable-telemetry', '--disable-update-check', this.workspace],
+            { env: this.environment(), stdio: 'ignore', detached: true },
+        )
+        await until(async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok, 'code-server answers')
+        this.browser = await chromium.launch({ executablePath: needed('FASTCODER_CHROMIUM'), args: CHROMIUM_ARGUMENTS })
+        this.settled = false
+        this.shown = await this.browser.newPage({ viewport: { width: 1280, height: 800 } })
+        await this.page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(this.workspace)}`)
+        await this.page.waitForSelector(STATUS, { timeout: WAIT_MS })
+    }
+
+    /** Close the browser, and end the editor with all its processes. */
+    async close(): Promise<void> {
+        await this.browser?.close()
+        if (this.host?.pid !== undefined && this.host.exitCode === null) {
+            process.kill(-this.host.pid, 'SIGTERM')
+            await until(() => this.host?.exitCode !== null || this.host.signalCode !== null, 'code-server ends')
+        }
+    }
+
+    /** Remove what the test made. */
+    remove(): void {
+        fs.rmSync(this.folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 })
+    }
+
+    /** The processes of the editor by a part of their command line. */
+    editorProcesses(part: string): number[] {
+        const listed = execFileSync('ps', ['-eo', 'pid=,args=', 'ww']).toString().split('\n')
+        const group = this.host?.pid
+        return listed.flatMap((line) => {
+            const [, id, command] = /^\s*(\d+) (.*)$/.exec(line) ?? []
+            return id !== undefined && command?.includes(part) === true && inGroup(Number(id), group) ? [Number(id)] : []
+        })
+    }
+
+    /** Kill the whole editor as a crash would. */
+    crash(): void {
+        if (this.host?.pid !== undefined) {
+            process.kill(-this.host.pid, 'SIGKILL')
+        }
+    }
+
+    // Files and settings -------------------------------------------------------------------------------------------
+
+    /** Replace the user's settings; a running editor reads them at once. */
+    setUserSettings(settings: Readonly<Record<string, unknown>>): void {
+        const folder = path.join(this.folder, 'user-data', 'User')
+        fs.mkdirSync(folder, { recursive: true })
+        fs.writeFileSync(path.join(folder, 'settings.json'), JSON.stringify({ ...SETTINGS, ...settings }, undefined, 2))
+    }
+
+    /** The user's settings as they are now. */
+    userSettings(): Record<string, unknown> {
+        return JSON.parse(fs.readFileSync(path.join(this.folder, 'user-data', 'User', 'settings.json'), 'utf8')) as Record<string, unknown>
+    }
+
+    /** Save the active file, and read it. */
+    async saved(name: string): Promise<string> {
+        await this.page.keyboard.press('Control+S')
+        await this.page.waitForSelector('.monaco-workbench .tab.active:not(.dirty)', { timeout: WAIT_MS })
+        return fs.readFileSync(path.join(this.workspace, name), 'utf8')
+    }
+
+    // What a user does ---------------------------------------------------------------------------------------------
+
+    /** Open a file of the workspace, with the cursor at its end. */
+    async openFile(name: string): Promise<void> {
+        await this.page.keyboard.press('Control+P')
+        await this.page.locator('.quick-input-widget input').fill(name)
+        await this.page.locator('.quick-input-list .monaco-list-row').first().waitFor()
+        await this.page.keyboard.press('Enter')
+        await this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).waitFor({ timeout: WAIT_MS })
+        await this.page.locator('.monaco-editor .view-lines').first().waitFor({ timeout: WAIT_MS })
+        if (!this.settled) {
+            await sleep(EDITOR_SETTLES_MS)
+            this.settled = true
+        }
+        await this.page.keyboard.press('Control+End')
+    }
+
+    /** Type, a key after the other. */
+    async type(text: string, delayMs = 40): Promise<void> {
+        await this.page.keyboard.type(text, { delay: delayMs })
+    }
+
+    /** Run a command from the palette, by its title. */
+    async command(title: string): Promise<void> {
+        await this.page.keyboard.press('F1')
+        await this.page.locator('.quick-input-widget input').fill(`>${title}`)
+        await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().waitFor({ timeout: WAIT_MS })
+        await this.page.keyboard.press('Enter')
+    }
+
+    // What a user sees ---------------------------------------------------------------------------------------------
+
+    /** The ghost text on the screen; empty where there is none. */
+    async ghostText(): Promise<string> {
+        const pieces = await this.page.locator('.monaco-editor [class*="ghost-text-decoration"]:not([class*="preview"])').allInnerTexts()
+        return pieces.join('').replaceAll('\u00a0', ' ')
+    }
+
+    /** Wait for ghost text. */
+    async untilGhost(wanted: (text: string) => boolean = (text) => text !== '', what = 'ghost text is shown'): Promise<string> {
+        let text = ''
+        await until(async () => wanted((text = await this.ghostText())), what)
+        return text
+    }
+
+    /** What the status bar item says to a reader, and shows. */
+    async status(): Promise<{ label: string; text: string }> {
+        const item = this.page.locator(`${STATUS} a`)
+        return { label: (await item.getAttribute('aria-label')) ?? '', text: (await item.innerText()).trim() }
+    }
+
+    /** Wait for the status bar item to say something. */
+    async untilStatus(part: string): Promise<void> {
+        let label = ''
+        await until(
+            async () => (label = (await this.status()).label).includes(part),
+            () => `the status bar says "${part}" (it says "${label}")`,
+        )
+    }
+
+    /** Keep every label of the status bar item from now on; the function returned gives them. */
+    async watchStatus(): Promise<() => Promise<string[]>> {
+        await this.page.evaluate((selector) => {
+            const seen: string[] = []
+            const look = (): void => {
+                const label = document.querySelector(`${selector} a`)?.getAttribute('aria-label')
+                if (label !== null && label !== undefined && label !== seen.at(-1)) {
+                    seen.push(label)
+                }
+            }
+            look()
+            new MutationObserver(look).observe(document.body, { subtree: true, childList: true, attributes: true, attributeFilter: ['aria-label'] })
+            Object.assign(window, { fastcoderSeen: seen })
+        }, STATUS)
+        return async () => await this.page.evaluate(() => (window as unknown as { fastcoderSeen: string[] }).fastcoderSeen)
+    }
+
+    /** Click the status bar item; the entries of its menu. */
+    async menu(): Promise<string[]> {
+        await this.page.locator(`${STATUS} a`).click()
+        const rows = this.page.locator('.quick-input-list .monaco-list-row .label-name')
+        await rows.first().waitFor({ timeout: WAIT_MS })
+        return (await rows.allInnerTexts()).map((text) => text.trim())
+    }
+
+    /** The texts of the notifications on the screen. */
+    async notifications(): Promise<string[]> {
+        return await this.page.locator('.notifications-toasts .notification-list-item-message').allInnerTexts()
+    }
+
+    private folders(): string[] {
+        return ['--user-data-dir', path.join(this.folder, 'user-data'), '--extensions-dir', path.join(this.folder, 'extensions')]
+    }
+
+    private installExtension(): void {
+        if (!fs.existsSync(path.join(this.folder, 'extensions'))) {
+            const args = [...this.folders(), '--install-extension', needed('FASTCODER_VSIX')]
+            execFileSync(needed('FASTCODER_CODE_SERVER'), args, { env: this.environment(), stdio: 'ignore' })
+        }
+    }
+
+    private environment(): NodeJS.ProcessEnv {
+        return { ...process.env, HOME: this.folder, SHELL: '/bin/bash' }
+    }
+
+    /** The editor asks the user's login shell for PATH, as on a desktop. */
+    private setPath(withServer: boolean): void {
+        const folders = [...(withServer ? [path.dirname(this.server.program)] : []), '/usr/local/bin', '/usr/bin', '/bin']
+        fs.writeFileSync(path.join(this.folder, '.bash_profile'), `export PATH='${folders.join(':')}'\n`)
+    }
+}
+
+/** Look again and again until something holds; an error in looking counts as "not yet". */
+export async function until(holds: () => unknown, what: string | (() => string), waitMs = WAIT_MS): Promise<void> {
+    const end = performance.now() + waitMs
+    for (;;) {
+        try {
+            if ((await holds()) === true) {
+                return
+            }
+        } catch {
+            // not yet
+        }
+        if (performance.now() > end) {
+            throw new Error(`not within ${waitMs / 1000} s: ${typeof what === 'string' ? what : what()}`)
+        }
+        await sleep(30)
+    }
+}
+
+async function freePort(): Promise<number> {
+    return await new Promise((resolve) => {
+        const probe = net.createServer()
+        probe.listen(0, '127.0.0.1', () => {
+            const address = probe.address()
+            probe.close(() => {
+                resolve(typeof address === 'object' && address !== null ? address.port : 0)
+            })
+        })
+    })
+}
+
+function inGroup(id: number, group: number | undefined): boolean {
+    try {
+        const fields = fs.readFileSync(`/proc/${id}/stat`, 'utf8').replace(/^.*\) /, '').split(' ')
+        return Number(fields[2]) === group // state, parent, group, …
+    } catch {
+        return false
+    }
+}
