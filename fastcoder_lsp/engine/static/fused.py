@@ -133,6 +133,8 @@ class FusedKernels:
             ROWS=block,
             BLOCKS=blocks,
             TILE=TILE,
+            num_warps=4 if block == 16 else 8,  # four would spill registers (compiled for sm_90, read off ptxas)
+            num_stages=2,
         )
         kernels.join_splits[(width, shape.heads)](
             sums_SHTD,

@@ -3,8 +3,6 @@
 Owns no launch and no shape. Capital arguments are compile-time constants; a pointer has the name of its tensor.
 """
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
@@ -14,13 +12,13 @@ NOWHERE: tl.constexpr = tl.constexpr(-1e30)
 
 @triton.jit
 def add_norm(
-    x: Any,
-    change: Any,
-    out: Any,
-    scale: Any,
-    offset: Any,
-    width: Any,
-    eps: Any,
+    x,
+    change,
+    out,
+    scale,
+    offset,
+    width,
+    eps,
     ADD: tl.constexpr,
     CENTRED: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -47,15 +45,15 @@ def add_norm(
 
 @triton.jit
 def rotate_store(
-    qkv: Any,
-    cos: Any,
-    sin: Any,
-    positions: Any,
-    slots: Any,
-    q: Any,
-    keys: Any,
-    values: Any,
-    head_stride: Any,
+    qkv,
+    cos,
+    sin,
+    positions,
+    slots,
+    q,
+    keys,
+    values,
+    head_stride,
     HEADS: tl.constexpr,
     KV_HEADS: tl.constexpr,
     HALF: tl.constexpr,
@@ -86,19 +84,19 @@ def rotate_store(
 
 @triton.jit
 def attend_split(
-    q: Any,
-    keys: Any,
-    values: Any,
-    ancestors: Any,
-    cached: Any,
-    count: Any,
-    sums: Any,
-    scales: Any,
-    head_stride: Any,
-    factor: Any,
-    width: Any,
-    span: Any,
-    splits: Any,
+    q,
+    keys,
+    values,
+    ancestors,
+    cached,
+    count,
+    sums,
+    scales,
+    head_stride,
+    factor,
+    width,
+    span,
+    splits,
     HEADS: tl.constexpr,
     GROUP: tl.constexpr,
     DIM: tl.constexpr,
@@ -146,11 +144,11 @@ def attend_split(
 
 @triton.jit
 def join_splits(
-    sums: Any,
-    scales: Any,
-    out: Any,
-    width: Any,
-    splits: Any,
+    sums,
+    scales,
+    out,
+    width,
+    splits,
     HEADS: tl.constexpr,
     DIM: tl.constexpr,
     SPLITS: tl.constexpr,
@@ -169,7 +167,7 @@ def join_splits(
 
 
 @triton.jit
-def activate(inner: Any, out: Any, columns: Any, GATED: tl.constexpr, BLOCK: tl.constexpr) -> None:
+def activate(inner, out, columns, GATED: tl.constexpr, BLOCK: tl.constexpr) -> None:
     """A stretch of one row: silu(gate)·up, or tanh-GELU."""
     row = tl.program_id(0)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -188,13 +186,13 @@ def activate(inner: Any, out: Any, columns: Any, GATED: tl.constexpr, BLOCK: tl.
 
 @triton.jit
 def int8_split(
-    x: Any,
-    weight: Any,
-    partial: Any,
-    width: Any,
-    rows: Any,
-    columns: Any,
-    span: Any,
+    x,
+    weight,
+    partial,
+    width,
+    rows,
+    columns,
+    span,
     WIDTH: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
@@ -222,13 +220,13 @@ def int8_split(
 
 @triton.jit
 def int8_join(
-    partial: Any,
-    scale: Any,
-    bias: Any,
-    out: Any,
-    width: Any,
-    rows: Any,
-    splits: Any,
+    partial,
+    scale,
+    bias,
+    out,
+    width,
+    rows,
+    splits,
     BIASED: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:

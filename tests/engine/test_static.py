@@ -1,0 +1,284 @@
+"""The graph engine on the CPU: the programs that a GPU would capture, against the eager engine, and under bad luck."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fastcoder_lsp.core import Draft, DraftTree, Engine, Sampler
+from fastcoder_lsp.decode.healing import Healing
+from fastcoder_lsp.decode.tree import build_tree
+from fastcoder_lsp.engine.static.build import build
+from fastcoder_lsp.engine.static.device import CpuDevice
+from fastcoder_lsp.engine.static.engine import StaticEngine
+from fastcoder_lsp.engine.static.products import GROUP, PRODUCTS, Int4Product, Int8Product, PlainProduct
+from fastcoder_lsp.engine.static.tuning import Choice, Tuning, choose_product
+from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.model import ModelFiles
+from tests.engine.rows import check_place
+from tests.engine.static_parts import MeanDevice, lengthen, tiny_recipe
+from tests.engine.tiny_models import VOCABULARY, load, make_model
+
+FREE = Healing(b"", lambda _token: b"", lambda _bytes: np.zeros(0, np.int64))
+
+
+def never() -> bool:
+    """Don't stop."""
+    return False
+
+
+def plain(engine: Engine, prompt: Sequence[int], count: int, sampler: Sampler | None = None) -> list[int]:
+    """The tokens of plain decoding."""
+    engine.prefill(prompt[:-1], never)
+    pending, found = [prompt[-1]], list[int]()
+    while len(found) < count:
+        pending = list(engine.step(DraftTree.chain(pending), sampler or Sampler()).emitted)
+        found += pending
+    return found[:count]
+
+
+def drafted(
+    engine: Engine,
+    prompt: Sequence[int],
+    truth: Sequence[int],
+    rng: np.random.Generator,
+    sampler: Sampler | None = None,
+) -> tuple[list[int], int]:
+    """The tokens of decoding with guesses of which many are right, and the steps that it took."""
+    engine.prefill(prompt[:-1], never)
+    pending, found, steps = [prompt[-1]], list[int](), 0
+    while len(found) < len(truth):
+        right = list(truth[len(found) : len(found) + int(rng.integers(0, 9))])
+        wrong = [int(token) for token in rng.integers(0, VOCABULARY, int(rng.integers(0, 20)))]
+        tokens, parents = [*wrong, *right], list(range(-1, len(wrong) - 1))
+        parents += [-1, *range(len(wrong), len(wrong) + len(right) - 1)][: len(right)]
+        for index in range(len(wrong)):
+            parents[index] = int(rng.integers(-1, index)) if index else -1
+        room = engine.info.max_nodes - 1
+        tree = build_tree(pending, Draft(tuple(tokens), tuple(parents)), room=room, vocabulary=VOCABULARY, healing=FREE)
+        verified = engine.step(tree, sampler or Sampler())
+        pending, steps = [verified.emitted[-1]], steps + 1
+        found += verified.emitted
+    return found[: len(truth)], steps
+
+
+def compare(expected: Engine, found: Engine, prompts: int, tokens: int, longest: int) -> None:
+    """Plain decoding of one engine and drafted decoding of the other say the same, greedy and sampled."""
+    rng = np.random.default_rng(prompts)
+    for number in range(prompts):
+        prompt = rng.integers(0, VOCABULARY, int(rng.integers(1, longest))).tolist()
+        sampler = (Sampler(), Sampler(0.9, seed=number), Sampler(0.8, 30, 0.9, number))[number % 3]
+        truth = plain(expected, prompt, tokens, sampler)
+        said, steps = drafted(found, prompt, truth, rng, sampler)
+        assert said == truth, (number, len(prompt), sampler)
+        assert steps < tokens
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "llama", "llama-long", "starcoder2"])
+def test_it_says_what_the_eager_engine_says(kind: str, tmp_path: Path) -> None:
+    """All architectures of the fast path, greedy and sampled, short and long prompts across several buckets."""
+    folder = lengthen(make_model(tmp_path, kind), 4096)
+    eager, graphs = load(folder, tmp_path, "cpu-fp32", 1500), load(folder, tmp_path, "cpu-graphs", 1500)
+    assert isinstance(graphs, StaticEngine)
+    assert len(graphs.static.programs.plan.buckets) > 1
+    compare(eager, graphs, prompts=6, tokens=16, longest=1400)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kind", ["qwen2", "llama-long", "starcoder2"])
+def test_it_says_so_at_two_hundred_prompts(kind: str, tmp_path: Path) -> None:
+    """The same with 200 prompts for each architecture."""
+    folder = lengthen(make_model(tmp_path, kind), 4096)
+    compare(load(folder, tmp_path, "cpu-fp32", 1500), load(folder, tmp_path, "cpu-graphs", 1500), 200, 32, 1400)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+def test_a_real_model_at_two_hundred_prompts(llama_model: ModelFiles, tmp_path: Path) -> None:
+    """SmolLM2 over real code: 200 prompts, the ids of the eager fp32 engine whatever is guessed."""
+    import argparse
+    import asyncio.base_events
+
+    from fastcoder_lsp.tokenizer import Tokenizer
+
+    ids = [
+        token
+        for module in (argparse, asyncio.base_events)
+        for token in Tokenizer.load(llama_model.folder).encode(Path(str(module.__file__)).read_text(encoding="utf-8"))
+    ]
+    eager, graphs = (load(llama_model.folder, tmp_path, kind, 640, threads=2) for kind in ("cpu-fp32", "cpu-graphs"))
+    rng = np.random.default_rng(0)
+    for number in range(200):
+        start = int(rng.integers(0, len(ids) - 500))
+        prompt = ids[start : start + int(rng.integers(40, 480))]
+        truth = plain(eager, prompt, 16)
+        said, _ = drafted(graphs, prompt, truth, rng)
+        assert said == truth, number
+
+
+def test_a_step_may_be_launched_and_collected_apart(tmp_path: Path) -> None:
+    """`step` is `launch` and `collect`; between them the engine takes nothing else."""
+    engine = build(tiny_recipe(tmp_path), CpuDevice())
+    prompt = [3, 1, 4, 1, 5]
+    expected = plain(engine, prompt, 2)
+    engine.prefill(prompt[:-1], never)
+    engine.launch(DraftTree((prompt[-1], expected[0]), (-1, 0)))
+    with pytest.raises(AssertionError, match="under way"):
+        engine.launch(DraftTree.chain([1]))
+    with pytest.raises(AssertionError, match="under way"):
+        engine.prefill([1, 2], never)
+    assert engine.collect().emitted == tuple(expected)
+    assert engine.cached() == (*prompt, expected[0])
+
+
+def test_warming_up_captures_every_size_and_changes_nothing(tmp_path: Path) -> None:
+    """After it no step captures anything; the first answer is that of an engine that was not warmed up."""
+    device, told = MeanDevice(1 << 40), list[str]()
+    recipe = tiny_recipe(tmp_path, progress=lambda _share, what: told.append(what), kernels="torch")
+    engine = build(recipe, device)
+    plan = engine.static.programs.plan
+    assert len(device.captured) >= len(plan.buckets) * len(plan.widths)
+    assert told.count("capturing graphs") == len(device.captured)
+    before = len(device.captured)
+    prompt = [7, 8, 9] * 300
+    assert plain(engine, prompt, 8) == plain(build(tiny_recipe(tmp_path), CpuDevice()), prompt, 8)
+    assert len(device.captured) == before
+
+
+def test_what_cannot_be_captured_runs_all_the_same(tmp_path: Path) -> None:
+    """A program that capture refuses is run launch by launch, and the user is told."""
+    engine = build(tiny_recipe(tmp_path, kernels="torch"), MeanDevice(1 << 40, rejected=1000))
+    assert any("captured" in note for note in engine.info.notes)
+    prompt = [5, 6, 7]
+    assert plain(engine, prompt, 8) == plain(build(tiny_recipe(tmp_path), CpuDevice()), prompt, 8)
+
+
+@pytest.mark.parametrize(
+    ("programs", "least_buckets", "context"), [(200, 3, 2000), (20, 1, 2000), (11, 1, 2000)], ids=["all", "few", "one"]
+)
+def test_memory_that_runs_out_costs_buckets_first(
+    programs: int, least_buckets: int, context: int, tmp_path: Path
+) -> None:
+    """With room for fewer programs there are fewer buckets; the context stays, and so do the answers."""
+    engine = build(tiny_recipe(tmp_path, kernels="torch"), MeanDevice(1 << 40, program_bytes=(1 << 40) // programs))
+    buckets = engine.static.programs.plan.buckets
+    assert (len(buckets) >= 3) == (least_buckets == 3)
+    assert engine.info.context == context
+    assert bool(engine.info.notes) == (least_buckets < 3)
+    prompt = [5, 6, 7] * 50
+    assert plain(engine, prompt, 8) == plain(build(tiny_recipe(tmp_path), CpuDevice()), prompt, 8)
+
+
+def test_a_cache_that_does_not_fit_costs_context(tmp_path: Path) -> None:
+    """What is free limits the context, with a note that says so."""
+    recipe = tiny_recipe(tmp_path, kernels="torch")
+    slot_bytes = recipe.shape.slot_numbers * 4
+    engine = build(recipe, MeanDevice(2000 * slot_bytes))
+    assert 512 <= engine.info.context < 2000
+    assert any("context" in note for note in engine.info.notes)
+    with pytest.raises(ResourceError, match="context"):
+        engine.prefill([1] * 1999, never)
+
+
+@pytest.mark.parametrize(
+    "device", [MeanDevice(1000), MeanDevice(1 << 40, program_bytes=1 << 39)], ids=["cache", "programs"]
+)
+def test_too_little_memory_for_anything_is_said_clearly(device: MeanDevice, tmp_path: Path) -> None:
+    """No room for a cache, or for the programs of the smallest plan: an error that says what to do."""
+    with pytest.raises(ResourceError) as caught:
+        build(tiny_recipe(tmp_path, kernels="torch"), device)
+    assert "memory" in caught.value.message
+    assert "smaller model" in caught.value.hint
+
+
+def test_going_back_to_another_document_costs_no_prefill(tmp_path: Path) -> None:
+    """Two documents that share repository context: the shared head is kept, and so is all of the first one."""
+    engine = build(tiny_recipe(tmp_path), CpuDevice())
+    rng = np.random.default_rng(0)
+    shared, first, second = (rng.integers(0, VOCABULARY, size).tolist() for size in (300, 400, 500))
+    expected = plain(engine, shared + first, 6)
+    assert engine.prefill(shared + second, never).reused == 300
+    back = engine.prefill(shared + first, never)
+    assert (back.reused, back.computed) == (700, 0)
+    assert plain(engine, shared + first, 6) == expected
+    assert engine.prefill(shared + second, never).computed == 0
+    engine.prefill((), never)
+    assert engine.prefill(shared + first, never).reused == 0
+
+
+def test_the_shelf_stays_within_its_memory(tmp_path: Path) -> None:
+    """However many documents are visited, the copies of their prefixes take no more than the shelf's share."""
+    recipe = tiny_recipe(tmp_path, kernels="torch")
+    slots = 12_000
+    engine = build(recipe, MeanDevice(slots * recipe.shape.slot_numbers * 4))
+    shelf = engine.static._shelf
+    for document in range(20):
+        engine.prefill([(document * 7 + i) % VOCABULARY for i in range(900)], never)
+        assert sum(kept.slots.nbytes for kept in shelf._kept) <= slots * recipe.shape.slot_numbers
+    assert 1 <= len(shelf) <= 3
+
+
+def test_strict_rows_are_the_same_bits_in_every_tree(tmp_path: Path) -> None:
+    """One width and float64 attention: a row's logits don't depend on the tree around it, or on its slot."""
+    engine = build(tiny_recipe(tmp_path, strict=True), CpuDevice())
+    rng = np.random.default_rng(1)
+    for length in (1, 40, 150):
+        tokens = rng.integers(0, VOCABULARY, length + 16).tolist()
+        assert check_place(engine.backend, tokens, 16, rng) == 16
+    truth = plain(engine, tokens, 24)
+    assert drafted(engine, tokens, truth, rng)[0] == truth
+
+
+@pytest.fixture
+def weight() -> torch.Tensor:
+    """A matrix of a model's spread."""
+    return torch.randn(96, 4 * GROUP, generator=torch.Generator().manual_seed(0)) * 0.05
+
+
+@pytest.mark.parametrize(("make", "error"), [(Int8Product, 0.01), (Int4Product, 0.12)])
+def test_rounded_products_are_near_the_plain_one(
+    make: Callable[..., Int8Product | Int4Product], error: float, weight: torch.Tensor
+) -> None:
+    """int8 within a hundredth, int4 within an eighth, with a bias and without; a pass reads a quarter and an eighth."""
+    x, bias = torch.randn(5, weight.shape[1]), torch.randn(96)
+    for given in (bias, None):
+        expected = PlainProduct(weight, given)(x)
+        product = make(weight, given)
+        assert (product(x) - expected).norm() < error * expected.norm()
+        assert product.bytes < weight.nbytes / (3 if make is Int8Product else 5)
+
+
+def test_the_quickest_product_that_agrees_is_chosen(weight: torch.Tensor) -> None:
+    """Ways that this machine lacks are out; the one that runs everywhere always stays."""
+    choice = choose_product(weight.bfloat16(), "int8", CpuDevice())
+    assert "widened" in choice.ms
+    assert choice.chosen == min(choice.ms, key=lambda name: choice.ms[name])
+    assert set(choice.ms) <= set(PRODUCTS["int8"])
+
+
+def test_choices_are_remembered_by_machine_and_model(tmp_path: Path) -> None:
+    """A choice is found again, by question; another model or a damaged record knows nothing."""
+    tuning = Tuning(tmp_path, CpuDevice(), "model")
+    assert tuning.recall("kernels") is None
+    tuning.remember("kernels", Choice("torch", {"torch": 1.5}))
+    tuning.remember("product", Choice("widened", {}))
+    assert Tuning(tmp_path, CpuDevice(), "model").recall("kernels") == Choice("torch", {"torch": 1.5})
+    assert tuning.recall("product") == Choice("widened", {})
+    assert Tuning(tmp_path, CpuDevice(), "other").recall("kernels") is None
+    for record in (tmp_path / "tuning").iterdir():
+        record.write_text("{", encoding="utf-8")
+    assert tuning.recall("kernels") is None
+
+
+def test_a_quantised_engine_is_near_the_plain_one(tmp_path: Path) -> None:
+    """With int8 and int4 weights the same code runs; the first choice is mostly that of the full weights."""
+    prompts = [[(number * 31 + i * 7) % VOCABULARY for i in range(12)] for number in range(20)]
+    chosen = []
+    for precision in ("plain", "int8", "int4"):
+        engine = build(tiny_recipe(tmp_path / precision, precision=precision), CpuDevice())
+        chosen.append(np.array([plain(engine, prompt, 1)[0] for prompt in prompts]))
+    assert (chosen[0] == chosen[1]).mean() >= 0.8
+    assert (chosen[0] == chosen[2]).mean() >= 0.25
