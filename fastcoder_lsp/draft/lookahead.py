@@ -22,14 +22,17 @@ Gram = tuple[int, ...]
 class LookaheadParameters:
     """`window` W, `gram` N, `guesses` G (paper: 15, 5, 15 for 7B models); `seed`: of the random start.
 
+    `prompt`: the n-grams of the prompt are in the pool from the start (the paper's ablation: "prompt as reference").
     `leaders_at_most` bounds one document's pool. Where the verification is narrower than W·(N-1) + G·(N-1) rows, the
-    guesses take what they need first, and the window shrinks, for guesses are the branch that pays.
+    guesses take what they need first, half of it at most, and the window shrinks; what is left over holds the beginning
+    of one more guess.
     """
 
     window: int = 15
     gram: int = 5
     guesses: int = 15
     seed: int = 0
+    prompt: bool = False
     leaders_at_most: int = 8192
 
 
@@ -78,6 +81,9 @@ class LookaheadDrafter:
         self._random.seed(self._parameters.seed)
         prompt = context.tokens[: context.prompt_length] or context.tokens
         self._levels = [[self._random.choice(prompt) for _ in range(self._parameters.window)]]
+        if self._parameters.prompt:
+            for start in range(len(prompt) - self._parameters.gram + 1):
+                self._pool.add(tuple(prompt[start : start + self._parameters.gram]))
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """Both branches, the verification branch first: where room is short, its guesses are worth more."""
@@ -91,9 +97,10 @@ class LookaheadDrafter:
         self._width = for_window // levels
         draft = _Draft(nodes)
         for gram in guesses:
-            if not draft.fits(self._parameters.gram - 1 + self._width * levels):
+            left = draft.left() - self._width * levels
+            if left < 1:
                 break
-            draft.chain(-1, gram, "lookahead", self._parameters.gram)
+            draft.chain(-1, gram[:left], "lookahead", self._parameters.gram)
         place = -1
         for column in range(self._width):
             place = draft.chain(place, [self._levels[0][column]], "jacobi", 0)
@@ -157,16 +164,16 @@ class _Draft:
         self._nodes: list[tuple[int, int, str, int]] = []
         self._places: dict[tuple[int, int], int] = {}
 
-    def fits(self, nodes: int) -> bool:
-        """Whether `nodes` more nodes fit."""
-        return len(self._nodes) + nodes <= self._room
+    def left(self) -> int:
+        """How many more nodes fit."""
+        return self._room - len(self._nodes)
 
     def chain(self, node: int, tokens: Sequence[int], source: str, match: int) -> int:
         """Hang `tokens` below `node`, as far as there is room; returns the last node."""
         for token in tokens:
             place = self._places.get((node, token))
             if place is None:
-                if not self.fits(1):
+                if not self.left():
                     return node
                 place = self._places[node, token] = len(self._nodes)
                 self._nodes.append((token, node, source, match))

@@ -136,6 +136,19 @@ def test_lookahead_collects_ngrams_of_its_trajectory() -> None:
     assert decode(RepetitiveEngine(), drafter, asked, lambda: False).steps < first.steps
 
 
+def test_lookahead_takes_the_prompt_as_reference() -> None:
+    """Its n-grams are guesses from the first step on, the latest first; the last one may be cut to the room left."""
+    drafter = LookaheadDrafter(LookaheadParameters(window=2, gram=3, guesses=4, prompt=True))
+    prompt = (1, 2, 3, 1, 4, 5, 1)
+    drafter.begin(context(*prompt))
+    draft = drafter.propose(context(*prompt), 8)
+    assert draft.tokens[:4] == (4, 5, 2, 3)
+    assert draft.sources[:4] == ("lookahead",) * 4
+    narrow = drafter.propose(context(*prompt), 5)
+    assert narrow.tokens[:3] == (4, 5, 2)
+    assert narrow.sources == ("lookahead", "lookahead", "lookahead", "jacobi", "jacobi")
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_name_makes_a_drafter(name: str) -> None:
     """Without any parts too, and it can be warmed up."""
