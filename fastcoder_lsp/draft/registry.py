@@ -64,11 +64,12 @@ PRESETS: Mapping[str, Preset] = {
     "recycling": Preset(RecyclingParameters(prompt=True), lambda parameters, _parts: RecyclingDrafter(parameters)),
     "recycling-paper": Preset(RecyclingParameters(), lambda parameters, _parts: RecyclingDrafter(parameters)),
     "jacobi": Preset(JacobiParameters(), lambda parameters, _parts: JacobiDrafter(parameters)),
-    "lookahead": Preset(LookaheadParameters(), lambda parameters, _parts: LookaheadDrafter(parameters)),
+    "lookahead": Preset(LookaheadParameters(prompt=True), lambda parameters, _parts: LookaheadDrafter(parameters)),
+    "lookahead-paper": Preset(LookaheadParameters(), lambda parameters, _parts: LookaheadDrafter(parameters)),
 }
 """name → what it means, plainest first."""
 
-NEED_ROWS = frozenset({"recycling", "recycling-paper", "jacobi", "lookahead"})
+NEED_ROWS = frozenset({"recycling", "recycling-paper", "jacobi", "lookahead", "lookahead-paper"})
 """Drafters that live on the model's outputs at rejected positions, and so cannot be replayed from recorded text."""
 
 
