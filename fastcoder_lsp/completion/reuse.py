@@ -21,14 +21,16 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
-class _Suggestion:
+class Suggestion:
+    """`text` was made for the place between `before` and `after`, to replace `replaces` characters right of it."""
+
     before: str
     after: str
     text: str
-    replaces: int
+    replaces: int = 0
 
     def rest(self, before: str, after: str) -> Recalled | None:
-        """What is left of this suggestion between two texts; None where they do not belong to it."""
+        """What is left of this suggestion between two texts; None where they do not belong to it, or nothing is."""
         if not before.startswith(self.before):
             return None
         typed = before[len(self.before) :]
@@ -44,9 +46,14 @@ class _Suggestion:
         return None
 
 
+def are_closers(text: str) -> bool:
+    """Whether `text` is something, and all of it what editors type by themselves."""
+    return bool(text) and all(letter in CLOSERS for letter in text)
+
+
 def _closes(closers: str, rest: str) -> bool:
     """Whether `rest` holds all of `closers` in their order."""
-    if not closers or any(closer not in CLOSERS for closer in closers):
+    if not are_closers(closers):
         return False
     found = accumulate(closers, lambda place, closer: rest.find(closer, place) + 1 or len(rest) + 1, initial=0)
     return list(found)[-1] <= len(rest)
@@ -63,15 +70,15 @@ class SuggestionMemory:
     def __init__(self, documents: int = 16, suggestions: int = 12) -> None:
         self._capacity = documents
         self._suggestions = suggestions
-        self._of: OrderedDict[str, deque[_Suggestion]] = OrderedDict()
+        self._of: OrderedDict[str, deque[Suggestion]] = OrderedDict()
 
-    def remember(self, document: str, before: str, after: str, text: str, replaces: int = 0) -> None:
-        """A suggestion was made: `text` between `before` and `after`."""
-        if not text:
+    def remember(self, document: str, suggestion: Suggestion) -> None:
+        """A suggestion was made."""
+        if not suggestion.text:
             return
         of = self._of.setdefault(document, deque(maxlen=self._suggestions))
         self._of.move_to_end(document)
-        of.appendleft(_Suggestion(before, after, text, replaces))
+        of.appendleft(suggestion)
         while len(self._of) > self._capacity:
             self._of.popitem(last=False)
 

@@ -3,6 +3,7 @@
 Owns the composition: model files → engine, tokenizer, prompts, drafter. It decides nothing at a request.
 """
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
@@ -14,7 +15,7 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.completion.costs import step_costs
 from fastcoder_lsp.config import Settings, cache_folder
-from fastcoder_lsp.core import Drafter, Engine, Progress, ShouldStop, Snapshot, StepCosts
+from fastcoder_lsp.core import Drafter, Engine, Progress, StepCosts
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -26,7 +27,12 @@ PROMPT_TOKENS = 1400
 CPU_NODES = 8
 """Rows of one verification on a CPU: eight cost a quarter more than one, sixteen three quarters."""
 GPU_NODES = 64
-"""On a GPU, where a step of this width costs hardly more than one row: the published setting."""
+"""On a GPU, where a step of this width costs hardly more than one row: the published setting; and wherever the drafter
+chooses the width by what it costs."""
+
+
+def _nothing_to_keep() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,14 @@ class Runtime:
     limits: Limits
     costs: StepCosts
 
+    keep: Callable[[], None] = _nothing_to_keep
+    """Writes what was learnt to the disk: milliseconds, for when nobody waits."""
+
+    def close(self) -> None:
+        """Keep what was learnt, and give the model's memory back."""
+        self.keep()
+        self.engine.close()
+
     def forget(self, uri: str) -> None:
         """Drop what is kept for a closed document."""
         self.prompts.forget(uri)
@@ -59,19 +73,21 @@ class Runtime:
         self.prompts.rename(old, new)
         self.drafter.rename(old, new)
 
-    def settle(self, snapshot: Snapshot, offset: int, should_stop: ShouldStop) -> None:
-        """The user paused: move the prompt's anchor here and bring the KV cache up to date."""
-        prompt = self.prompts.settle(snapshot, offset)
-        self.engine.prefill(prompt.tokens[:-1], should_stop)
 
+def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = None, workspace: str = "") -> Runtime:
+    """Put the parts together as `settings` say.
 
-def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = None) -> Runtime:
-    """Put the parts together as `settings` say; drafters that read the datastore get it by `pin`.
+    Args:
+        settings: of the session.
+        progress: told what is being done.
+        pin: gives the datastore to drafters that read it.
+        workspace: names what is worked on: what a drafter learns is kept for it. Empty: nothing is kept.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
     """
     # Late, because they bring a compiler along.
+    from fastcoder_lsp.draft.auto import AutoDrafter  # noqa: PLC0415
     from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up  # noqa: PLC0415
     from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
 
@@ -80,8 +96,6 @@ def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = Non
     files = models.prepare(settings.model, cache, progress, gpu_bytes=0 if cpu else None)
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder)
-    drafter = make(settings.drafter, DrafterParts(pin or nothing, tokenizer.piece))
-    warm_up(drafter)
     engine = engines.load(
         files.folder,
         name=files.name,
@@ -91,11 +105,17 @@ def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = Non
             kind=cast("engines.Kind", settings.engine),  # the table of settings allows no other
             context=settings.context_tokens,
             threads=settings.threads or None,
+            gpu_memory_percent=settings.gpu_memory_percent,
+            strict=settings.gpu_strict,
         ),
         cache=cache,
         progress=progress,
     )
     costs = step_costs(engine, files.digest, cache, progress)
+    kept = cache / "learnt" / f"{_name(workspace, files.digest)}.npz" if workspace else None
+    drafter = make(settings.drafter, DrafterParts(pin or nothing, tokenizer.piece, costs, kept))
+    warm_up(drafter)
+    chooses = isinstance(drafter, AutoDrafter)
     on_cpu = engine.info.name.startswith("cpu-")
     room = engine.info.context - settings.completion_max_tokens
     return Runtime(
@@ -104,6 +124,12 @@ def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = Non
         prompts=PromptBuilder(tokenizer, PromptOptions(limit=min(PROMPT_TOKENS, room))),
         drafter=drafter,
         allow=lambda remaining: allowed(tokenizer, remaining),
-        limits=Limits(settings.completion_max_tokens, CPU_NODES if on_cpu else GPU_NODES),
+        limits=Limits(settings.completion_max_tokens, CPU_NODES if on_cpu and not chooses else GPU_NODES),
         costs=costs,
+        keep=drafter.keep if isinstance(drafter, AutoDrafter) else _nothing_to_keep,
     )
+
+
+def _name(workspace: str, digest: str) -> str:
+    """Of a file for a workspace and a model; it tells neither."""
+    return hashlib.sha256(f"{workspace}\n{digest}".encode()).hexdigest()[:32]

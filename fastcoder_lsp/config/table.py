@@ -9,7 +9,18 @@ from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, Final
 
-ENGINES: Final = ("auto", "cpu-int8", "cpu-fp32", "cpu-bf16", "cuda-bf16", "mps-bf16")
+ENGINES: Final = (
+    "auto",
+    "cpu-int8",
+    "cpu-fp32",
+    "cpu-bf16",
+    "cpu-graphs",
+    "cuda-bf16",
+    "cuda-graphs",
+    "cuda-int8",
+    "cuda-int4",
+    "mps-bf16",
+)
 
 
 class Scope(Enum):
@@ -68,11 +79,25 @@ class Settings:
         "engine",
         "auto",
         Scope.MACHINE,
-        "What computes: `auto` tests what the machine can do and takes the fastest.",
+        "What computes: `auto` tests what the machine can do and takes the fastest; the `graphs` kinds: docs/gpu.md.",
         choices=ENGINES,
     )
     threads: int = _row(
         "threads", 0, Scope.MACHINE, "CPU threads for the model; 0: as many as there are cores.", low=0, high=256
+    )
+    gpu_memory_percent: int = _row(
+        "gpu.memory_percent",
+        90,
+        Scope.MACHINE,
+        "Of the GPU's memory, the most that the graph engines (`cuda-graphs`, `cuda-int8`, `cuda-int4`) take.",
+        low=1,
+        high=100,
+    )
+    gpu_strict: bool = _row(
+        "gpu.strict",
+        False,
+        Scope.MACHINE,
+        "Graph engines: one width for every step and sums in float64, so that drafting changes no token; slower.",
     )
     context_tokens: int = _row(
         "context_tokens",
@@ -120,36 +145,34 @@ class Settings:
         "budget.automatic_ms",
         0,
         Scope.WORKSPACE,
-        "Milliseconds for a suggestion while typing; 0: chosen from the machine's speed.",
+        "Milliseconds for a suggestion while typing: then what is whole of it is shown, and the rest is made in the "
+        "background; 0: chosen from the machine's speed.",
         low=0,
         high=60000,
-        active=False,
     )
     budget_invoked_ms: int = _row(
         "budget.invoked_ms",
         0,
         Scope.WORKSPACE,
-        "Milliseconds for a suggestion asked for by a key; 0: chosen from the machine's speed.",
+        "Milliseconds for suggestions asked for by a key, alternatives included; 0: chosen from the machine's speed.",
         low=0,
         high=60000,
-        active=False,
     )
     budget_background_ms: int = _row(
         "budget.background_ms",
         0,
         Scope.WORKSPACE,
-        "Milliseconds spent on finishing a suggestion in the background; 0: chosen from the machine's speed.",
+        "Milliseconds of work in the background after a request: finishing its suggestion, preparing the next one; 0: "
+        "chosen from the machine's speed.",
         low=0,
         high=60000,
-        active=False,
     )
     power: str = _row(
         "power",
         "normal",
         Scope.WORKSPACE,
-        "`saver` does no work ahead of the user.",
+        "`saver` does no work before you ask: prompts are not prepared in pauses, nor suggestions after an accept.",
         choices=("normal", "saver"),
-        active=False,
     )
     context_enabled: bool = _row(
         "context.enabled",

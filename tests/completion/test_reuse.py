@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.reuse import Recalled, SuggestionMemory
+from fastcoder_lsp.completion.reuse import Recalled, Suggestion, SuggestionMemory
 
 URI = "file:///a.py"
 
 
 def remembered(text: str = "return a + b", replaces: int = 0) -> SuggestionMemory:
     memory = SuggestionMemory()
-    memory.remember(URI, "def f(a, b):\n    ", "\n", text, replaces)
+    memory.remember(URI, Suggestion("def f(a, b):\n    ", "\n", text, replaces))
     return memory
 
 
@@ -55,7 +55,7 @@ def test_a_bracket_that_the_editor_closed_is_replaced() -> None:
 def test_the_latest_suggestion_answers_first() -> None:
     """Two suggestions hold for the same place: the newer one is shown."""
     memory = remembered("return a - b")
-    memory.remember(URI, "def f(a, b):\n    ret", "\n", "urn a * b")
+    memory.remember(URI, Suggestion("def f(a, b):\n    ret", "\n", "urn a * b"))
     assert ask(memory, "retu") == Recalled("rn a * b", 0)
     assert ask(memory, "re") == Recalled("turn a - b", 0)
 
@@ -70,7 +70,7 @@ def test_it_belongs_to_its_document() -> None:
     assert memory.recall("file:///b.py", "def f(a, b):\n    ", "\n") is None
     small = SuggestionMemory(documents=2)
     for name in "abc":
-        small.remember(name, "", "", "text")
+        small.remember(name, Suggestion("", "", "text"))
     assert [small.recall(name, "", "") is not None for name in "abc"] == [False, True, True]
 
 
@@ -78,7 +78,7 @@ def test_it_belongs_to_its_document() -> None:
 def test_whatever_is_recalled_completes_the_same_text(before: str, after: str, text: str, data: st.DataObject) -> None:
     """Inserted where it is recalled, the rest gives exactly the text that the whole suggestion would have given."""
     memory = SuggestionMemory()
-    memory.remember(URI, before, after, text)
+    memory.remember(URI, Suggestion(before, after, text))
     typed = data.draw(st.text("ab()\n", max_size=8))
     closers = data.draw(st.sampled_from(["", ")", "))"]))
     recalled = memory.recall(URI, before + typed, closers + after)

@@ -102,9 +102,11 @@ def main() -> None:
     parser.add_argument("--says", default="suggested = 1")
     parser.add_argument("--step-ms", type=float, default=0.0)
     parser.add_argument("--load-ms", type=float, default=0.0)
+    parser.add_argument("--budget-ms", type=int, default=60_000)
     arguments = parser.parse_args()
+    budgets = {f"budget.{kind}_ms": arguments.budget_ms for kind in ("automatic", "invoked", "background")}
 
-    def load(settings: Settings, progress: Progress, pin: Pin | None) -> Runtime:
+    def load(settings: Settings, progress: Progress, pin: Pin | None, workspace: str) -> Runtime:
         if settings.model != "auto":
             raise ModelMissingError(f"no model {settings.model}", "fetch it: fastcoder-lsp model pull")
         for share in (0.0, 0.5):
@@ -122,7 +124,7 @@ def main() -> None:
 
     stdin, stdout = take_wire()
     sys.setswitchinterval(0.0005)
-    leave(serve(stdin, stdout, load, Options(debug=True)))
+    leave(serve(stdin, stdout, load, Options(budgets, debug=True)))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lsprotocol import types
 
+from fastcoder_lsp.completion.policy import Policy, policy_of
 from fastcoder_lsp.core import Completion, CompletionRequest, SelectedCompletion, Snapshot
 from fastcoder_lsp.lsp.convert import position_of, range_of
 from fastcoder_lsp.lsp.session import Session
@@ -62,6 +63,11 @@ def question(
         selected=entry,
         max_tokens=settings.completion_max_tokens,
     )
+
+
+def policy(session: Session, request: CompletionRequest) -> Policy:
+    """How the request is to be treated, by the settings of its folder."""
+    return policy_of(session.settings(session.folder_of(request.snapshot.uri)))
 
 
 def suggestion(session: Session, request: CompletionRequest, completion: Completion) -> Suggestion | None:

@@ -6,12 +6,13 @@ the client asks again at the next key.
 
 import asyncio
 import re
+from dataclasses import replace
 
 from lsprotocol import types
 
 from fastcoder_lsp.core import Completion, CompletionRequest
 from fastcoder_lsp.lsp.capabilities import offers_popup
-from fastcoder_lsp.lsp.requests.ask import Suggestion, log_spans, question, suggestion
+from fastcoder_lsp.lsp.requests.ask import Suggestion, log_spans, policy, question, suggestion
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.positions import index_to_units
 
@@ -34,7 +35,7 @@ async def completion(session: Session, params: types.CompletionParams) -> types.
     )
     if request is None:
         return _menu([])
-    future = session.service.submit(request)
+    future = session.service.submit(request, replace(policy(session, request), alternatives=1))
     if future.done():
         return _shown(session, request, future.result())
     return await _awaited(session, request, asyncio.wrap_future(future), settings.popup_budget_ms / 1e3)

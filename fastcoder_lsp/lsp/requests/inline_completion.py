@@ -6,7 +6,7 @@ from lsprotocol import types
 
 from fastcoder_lsp.core import Completion, CompletionRequest
 from fastcoder_lsp.lsp.requests.answered import tell_answered
-from fastcoder_lsp.lsp.requests.ask import log_spans, question, suggestion
+from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, suggestion
 from fastcoder_lsp.lsp.session import Session
 
 METHOD = "textDocument/inlineCompletion"
@@ -23,7 +23,7 @@ async def inline_completion(session: Session, params: types.InlineCompletionPara
     )
     if request is None:
         return types.InlineCompletionList([])
-    future = session.service.submit(request)
+    future = session.service.submit(request, policy(session, request))
     return _shown(session, request, future.result() if future.done() else await asyncio.wrap_future(future))
 
 

@@ -1,0 +1,233 @@
+"""One completion in the making, for one place: prompt → decode → post-processing, one piece of work at a time.
+
+Owns the order of these parts and none of them; what it has said so far; and whether that serves another place, where
+the user has typed along it. It is paused between any two pieces and costs nothing while it rests, but somebody else's
+work on the engine ends it. Runs in the service's worker.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fastcoder_lsp.completion.budget import Pace
+from fastcoder_lsp.completion.place import Place
+from fastcoder_lsp.completion.reuse import Suggestion, are_closers
+from fastcoder_lsp.completion.runtime import Runtime
+from fastcoder_lsp.completion.useful import useful
+from fastcoder_lsp.core import DraftTree, Snapshot, StepTrace, Verified
+from fastcoder_lsp.decode.guard import GuardedDrafter
+from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
+from fastcoder_lsp.decode.stop import choose
+from fastcoder_lsp.decode.trace import Tracer
+from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.postprocess import finish, replaces, whole_lines
+
+Clock = Callable[[], float]
+"""Milliseconds since some moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What was done: forward passes, the tokens they gave, drafts among these; prompt tokens computed and found."""
+
+    steps: int = 0
+    tokens: int = 0
+    accepted: int = 0
+    prefilled: int = 0
+    reused: int = 0
+    by_source: Mapping[str, int] = field(default_factory=dict)
+
+    def since(self, before: "Work") -> "Work":
+        """What was done after `before`."""
+        return Work(
+            self.steps - before.steps,
+            self.tokens - before.tokens,
+            self.accepted - before.accepted,
+            self.prefilled - before.prefilled,
+            self.reused - before.reused,
+            {
+                source: count - before.by_source.get(source, 0)
+                for source, count in self.by_source.items()
+                if count > before.by_source.get(source, 0)
+            },
+        )
+
+
+class Task:
+    """What is being said between `place.before` and `place.after` of a document.
+
+    Args:
+        runtime: the model and its parts.
+        pace: what its work will take; learns from what it takes.
+        clock: for that.
+        snapshot: the document; its text is that of `place`.
+        place: where.
+        request: what the model is asked.
+        head: what the text begins with before the model says anything.
+    """
+
+    def __init__(
+        self,
+        runtime: Runtime,
+        pace: Pace,
+        clock: Clock,
+        snapshot: Snapshot,
+        place: Place,
+        request: DecodeRequest,
+        head: str = "",
+    ) -> None:
+        self.snapshot, self.place = snapshot, place
+        self._pace, self._clock, self._head = pace, clock, head
+        self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
+        self._rows = 1
+        self._decoding = Decoding(
+            runtime.engine, GuardedDrafter(runtime.drafter), request, Spans(), on_step=self._stepped
+        )
+        self._most = min(request.nodes, runtime.engine.info.max_nodes)
+        self._useful: tuple[str, Suggestion] | None = None
+        self._made: Suggestion | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether all is said."""
+        return bool(self.finish)
+
+    @property
+    def finish(self) -> str:
+        """Why it ended (`decode.loop.Decoded.finish`), "" while it may go on."""
+        return self._decoding.finish
+
+    @property
+    def request(self) -> DecodeRequest:
+        """What the model is asked."""
+        return self._decoding.request
+
+    def measured_by(self, spans: Spans) -> None:
+        """From now on times belong to `spans`."""
+        self._decoding.spans = spans
+
+    def advance(self, room_ms: float) -> bool:
+        """One piece of work, a stretch of the prefill or a step; False where none fits into `room_ms`."""
+        assert not self.finished, "all is said"
+        decoding, pace = self._decoding, self._pace
+        started = self._clock()
+        if missing := decoding.missing():
+            tokens = pace.stretch_within(room_ms, missing)
+            if tokens:
+                decoding.prefill(_never, tokens)
+                pace.prefilled(tokens, self._clock() - started)
+            return tokens > 0
+        rows = pace.rows_within(room_ms, max(self._most, decoding.rows()))
+        if rows < decoding.rows():
+            return False
+        if not decoding.prefilled:
+            decoding.prefill(_never)
+        decoding.step(rows)
+        pace.stepped(self._rows, self._clock() - started)
+        return True
+
+    def agrees(self, place: Place) -> bool:
+        """Whether what it says serves `place` too, as far as is known: the user has typed along it, or nothing."""
+        if self.finished:
+            return place == self.place or self.made().rest(place.before, place.after) is not None
+        if not place.before.startswith(self.place.before) or not place.after.endswith(self.place.after):
+            return False
+        typed, said = place.before[len(self.place.before) :], self.said()
+        closers = place.after[: len(place.after) - len(self.place.after)]
+        if closers and not (are_closers(closers) and len(closers) <= len(typed)):
+            return False
+        return said.startswith(typed) or typed.startswith(said)
+
+    def said(self) -> str:
+        """What the model has said so far, as it said it."""
+        return self._head + self._decoding.text
+
+    def made(self) -> Suggestion:
+        """All that was said, as it is shown."""
+        assert self.finished, "it is still being said"
+        if self._made is None:
+            before, said = self.place.before, self.said()
+            if self.finish in {"length", "context"}:
+                said = whole_lines(said, before)
+            self._made = self._suggestion(finish(said, before, self.place.after, self.snapshot.language))
+        return self._made
+
+    def useful(self) -> Suggestion:
+        """What can be shown of it now: all, or a beginning that will stay; its text is empty where there is none."""
+        if self.finished:
+            return self.made()
+        said = self.said()
+        if self._useful is None or self._useful[0].count("\n") != said.count("\n"):
+            before, after = self.place.before, self.place.after
+            cut = choose(before, after, self.snapshot.language).cut
+            self._useful = said, self._suggestion(useful(said, before, after, self.snapshot.language, cut))
+        return self._useful[1]
+
+    def work(self) -> Work:
+        """What was done for it so far."""
+        decoded = self._decoding.result()
+        reused = decoded.reused if self._decoding.prefilled else 0
+        return Work(
+            decoded.steps,
+            len(decoded.tokens),
+            decoded.accepted,
+            decoded.prefilled,
+            reused,
+            decoded.accepted_by_source,
+        )
+
+    def tokens(self) -> tuple[int, ...]:
+        """What the model has said, in tokens, the healed ones included."""
+        return self._decoding.result().tokens
+
+    def trace(self) -> tuple[StepTrace, ...]:
+        """Every step so far."""
+        return self._tracer.trace(len(self.tokens()))
+
+    def _suggestion(self, text: str) -> Suggestion:
+        before, after = self.place.before, self.place.after
+        over = replaces(text, before, after, self.snapshot.language) if text else 0
+        return Suggestion(before, after, text, over)
+
+    def _stepped(self, tree: DraftTree, verified: Verified) -> None:
+        self._rows = len(tree)
+        self._tracer(tree, verified)
+
+
+def begin(
+    runtime: Runtime,
+    pace: Pace,
+    clock: Clock,
+    snapshot: Snapshot,
+    place: Place,
+    *,
+    max_tokens: int | None,
+    expected: Sequence[str] = (),
+    spans: Spans,
+) -> Task:
+    """A task for `place` in `snapshot`.
+
+    `max_tokens`: the longest answer, None for the runtime's own. `expected`: texts that the answer may well begin with.
+    """
+    snapshot = replace(snapshot, text=place.before + place.after)
+    with spans.measure("prompt"):
+        prompt = runtime.prompts.build(snapshot, len(place.before))
+        healing = prompt.healing.decode()
+        request = DecodeRequest(
+            prompt=prompt.tokens,
+            max_tokens=max_tokens or runtime.limits.max_tokens,
+            end_ids=runtime.tokenizer.end_ids,
+            piece=runtime.tokenizer.piece,
+            allow=runtime.allow,
+            cut=choose(place.before, place.after, snapshot.language).cut,
+            healing=prompt.healing,
+            document=snapshot.uri,
+            nodes=runtime.limits.nodes,
+            outdated=tuple(tuple(runtime.tokenizer.encode(healing + text)) for text in expected),
+        )
+    task = Task(runtime, pace, clock, snapshot, place, request)
+    task.measured_by(spans)
+    return task
+
+
+def _never() -> bool:
+    return False

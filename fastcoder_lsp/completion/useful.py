@@ -1,0 +1,80 @@
+r"""What can be shown of a text that the model has not finished: whole lines that no later text will take back.
+
+Owns the choice where such a beginning ends. It is always a beginning of what the whole text would be shown as, so it is
+shorter wherever post-processing might still change it: the rules there look at repetition, at the lines below, and at
+brackets. Texts have `\n` line ends.
+"""
+
+from collections.abc import Callable
+
+from fastcoder_lsp.postprocess import finish, replaces
+from fastcoder_lsp.postprocess.place import Place
+from fastcoder_lsp.syntax import indent, scan
+
+_LINES_TRIED = 6
+"""Beginnings that are tried, from the longest on: each costs a round of post-processing."""
+_MORE_LINES = 96
+"""More than any rule lets a single statement grow by."""
+
+
+def useful(said: str, before: str, after: str, language: str, cut: Callable[[str], int | None]) -> str:
+    """The longest part of `said` worth showing between `before` and `after`: whole lines, finished; else "".
+
+    Args:
+        said: what the model has said so far, up to no end that the stop rule knows.
+        before: the document up to the cursor.
+        after: the document from the cursor.
+        language: the document's LSP language id.
+        cut: the stop rule of this place (`decode.stop.StopRule.cut`).
+    """
+    end = len(said)
+    for _ in range(_LINES_TRIED):
+        end = said.rfind("\n", 0, end)
+        if end <= 0:
+            return ""
+        lines = said[:end].rstrip()
+        if lines and _is_settled(lines, before, after, cut):
+            shown = _finished(lines, before, after, language)
+            if shown:
+                return shown
+    return ""
+
+
+def _is_settled(lines: str, before: str, after: str, cut: Callable[[str], int | None]) -> bool:
+    """Whether these lines stay, however the text goes on."""
+    whole = (before.rpartition("\n")[2] + lines).split("\n")
+    last = whole[-1].rstrip()
+    if last in {line.rstrip() for line in whole[:-1]}:
+        return False  # perhaps a loop begins
+    below = next((line.rstrip() for line in after.split("\n")[1:] if line.strip()), "")
+    if last.strip() == below.strip():
+        return False  # perhaps all that follows is what stands below
+    # If the last statement never ended, would the rule cut before it?
+    endless = "\n".join(f"{indent(whole[-1])}        more_{number} +" for number in range(_MORE_LINES))
+    length = cut(f"{lines}\n{endless}\n")
+    return length is None or length >= len(lines)
+
+
+def _finished(lines: str, before: str, after: str, language: str) -> str:
+    """`lines` after post-processing, where that changed no more than blanks, or closed blocks that are to go on."""
+    shown = finish(lines, before, after, language)
+    if not shown or replaces(shown, before, after, language):
+        return ""
+    said, kept = ([line.strip() for line in text.split("\n")] for text in (lines, shown))
+    closers = kept[len(said) :]
+    if kept[: len(said)] != said or any(closer != "}" for closer in closers):
+        return ""
+    if _reindented_with_tabs(lines, shown) or _in_string(shown, before, language):
+        return ""
+    return "\n".join(shown.split("\n")[: len(said)])
+
+
+def _in_string(shown: str, before: str, language: str) -> bool:
+    """Whether a string of several lines is open before or after `shown`: its end would change what all else means."""
+    near = Place(before, "", language).near_before
+    return bool(scan(near, language).quote or scan(near + shown, language).quote)
+
+
+def _reindented_with_tabs(lines: str, shown: str) -> bool:
+    """Whether blanks became tabs, which hangs on the lines to come."""
+    return any("\t" in indent(line) for line in shown.split("\n")[1:]) and "\n " in lines
