@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,28 +59,52 @@ class Server:
         return self.log.read_text() if self.log.exists() else ""
 
 
+def put_on_path(model: ModelFiles, folder: Path, patch: pytest.MonkeyPatch) -> Server:
+    """The real server on PATH as `fastcoder-lsp`, with a real model; editors get a HOME of their own."""
+    found = Server(folder / "bin", folder / "server.log")
+    found.folder.mkdir()
+    ours = ["--model", str(model.folder), "--debug", "--log-file", str(found.log), "--log-level", "debug"]
+    run = shlex.join([sys.executable, "-m", "fastcoder_lsp.cli.main"])
+    serve = f'[ "$1" = serve ] && exec {run} "$@" {shlex.join(ours)}'
+    found.program.write_text(f'#!/bin/sh\n{serve}\nexec {run} "$@"\n')
+    found.program.chmod(0o755)
+    patch.setenv("PATH", f"{found.folder}{os.pathsep}{os.environ['PATH']}")
+    patch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    patch.setenv("FASTCODER_CACHE", str(cache_folder()))
+    patch.setenv("HOME", str(folder))
+    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        patch.setenv(variable, str(folder / variable.lower()))
+    patch.setenv("OMP_NUM_THREADS", "1")
+    return found
+
+
 @pytest.fixture
 def server(llama_model: ModelFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Server:
-    """The real server on PATH as `fastcoder-lsp`, with a small real model."""
-    found = Server(tmp_path / "bin", tmp_path / "server.log")
-    found.folder.mkdir()
-    ours = ["--model", str(llama_model.folder), "--debug", "--log-file", str(found.log), "--log-level", "debug"]
-    run = shlex.join([sys.executable, "-m", "fastcoder_lsp.cli.main"])
-    found.program.write_text(f'#!/bin/sh\nexec {run} "$@" {shlex.join(ours)}\n')
-    found.program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{found.folder}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    monkeypatch.setenv("FASTCODER_CACHE", str(cache_folder()))  # editors below get a HOME of their own
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    return found
+    """A server of one test alone, with the smallest model that is supported."""
+    return put_on_path(llama_model, tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def lasting_server(llama_model: ModelFiles, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The same for all tests of a file that share one editor: loading the model takes longer than most of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield put_on_path(llama_model, tmp_path_factory.mktemp("editor"), patch)
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """A copy of the sample workspace, with a repository's root mark."""
-    root = copy_sample(tmp_path / "workspace")
+    return make_workspace(tmp_path)
+
+
+def make_workspace(folder: Path) -> Path:
+    """A copy of the sample workspace below `folder`, with a repository's root mark.
+
+    The suggestions have all the time that they need: on a busy machine a person would wait for the next one.
+    """
+    root = copy_sample(folder / "workspace")
     (root / ".git").mkdir()
+    (root / "fastcoder.toml").write_text("[budget]\nautomatic_ms = 30000\ninvoked_ms = 30000\n")
     return root
 
 

@@ -1,16 +1,15 @@
-"""The server in a real Neovim, typed into over its RPC interface, with the files of editors/neovim."""
+"""The server in a real Neovim, typed into over its RPC interface, with the files of editors/neovim and a real model."""
 
 import os
 import signal
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-import pynvim
 import pytest
 
-from tests.editors.conftest import ROOT, Server, assert_leaves, find_editor, wait_for
+from tests.editors.conftest import ROOT, Server, assert_leaves, find_editor, make_workspace, wait_for
+from tests.editors.neovim import Neovim
 
 CONFIGURATION = f"""
 vim.opt.runtimepath:append('{ROOT}/editors/neovim')
@@ -22,69 +21,13 @@ vim.lsp.config('fastcoder', { cmd = { 'fastcoder-lsp', 'serve' }, root_markers =
 vim.lsp.enable('fastcoder')
 """
 TYPED = "    return sorted("
-
-
-class Neovim:
-    """A running editor with one file open."""
-
-    def __init__(self, program: str, configuration: str, file: Path, home: Path) -> None:
-        init = home / "init.lua"
-        init.write_text(configuration)
-        self.rpc: Any = pynvim.attach(
-            "child", argv=[program, "--embed", "--headless", "-n", "-i", "NONE", "-u", str(init), str(file)]
-        )
-        self.pid: int = self.rpc.funcs.getpid()
-        wait_for(
-            lambda: self.lua("return vim.tbl_count(vim.lsp.get_clients({ bufnr = 0 })) > 0"), "the server attaches"
-        )
-
-    def lua(self, code: str) -> Any:
-        return self.rpc.exec_lua(code)
-
-    def type(self, keys: str) -> None:
-        self.rpc.input(keys)
-
-    def text(self) -> str:
-        return "\n".join(self.rpc.api.buf_get_lines(0, 0, -1, False)) + "\n"
-
-    def line(self) -> str:
-        return str(self.rpc.api.get_current_line())
-
-    def ghost(self) -> str:
-        """The ghost text as it is drawn; empty where there is none."""
-        namespace = self.rpc.api.create_namespace("fastcoder")
-        marks = self.rpc.api.buf_get_extmarks(0, namespace, 0, -1, {"details": True})
-        if not marks:
-            return ""
-        details = marks[0][3]
-        lines = [details["virt_text"], *details.get("virt_lines", ())]
-        return "\n".join("".join(chunk[0] for chunk in line) for line in lines)
-
-    def server_text(self) -> str:
-        """The server's own copy of the buffer."""
-        code = """
-            local client, buffer = vim.lsp.get_clients({ bufnr = 0 })[1], vim.api.nvim_get_current_buf()
-            local params = { uri = vim.uri_from_bufnr(buffer) }
-            return client:request_sync('fastcoder/debug/text', params, 5000, buffer).result.text
-        """
-        return str(self.lua(code))
-
-    def quit(self) -> None:
-        try:
-            self.rpc.command("qall!", async_=True)
-            self.rpc.close()
-        except OSError:
-            pass
+Start = Callable[[str], Neovim]
 
 
 @pytest.fixture
-def neovim(
-    server: Server, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str], Neovim]]:
-    """Starts Neovim with a configuration, the file expenses/reports.py, and nothing of the user's."""
+def neovim(server: Server, workspace: Path, tmp_path: Path) -> Iterator[Start]:
+    """Starts Neovim with a configuration, the file expenses/reports.py, and a server of its own."""
     program = find_editor("neovim", "nvim")
-    for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(variable, str(tmp_path / variable.lower()))
     opened: list[Neovim] = []
 
     def start(configuration: str) -> Neovim:
@@ -97,6 +40,26 @@ def neovim(
     assert_leaves(server)
 
 
+@pytest.fixture(scope="module")
+def shared(lasting_server: Server) -> Iterator[Neovim]:
+    """One Neovim for the tests that leave it as it was."""
+    folder = lasting_server.folder.parent
+    program = find_editor("neovim", "nvim")
+    editor = Neovim(program, CONFIGURATION, make_workspace(folder) / "expenses/reports.py", folder)
+    yield editor
+    editor.quit()
+    assert_leaves(lasting_server)
+
+
+@pytest.fixture
+def editor(shared: Neovim) -> Neovim:
+    """Neovim with the file as it stands on the disk, below the head of an unfinished function."""
+    shared.type("<Esc>")
+    wait_for(lambda: shared.mode() == "n", "normal mode")
+    shared.rpc.command("edit! | call cursor(1, 1) | messages clear")
+    return shared
+
+
 def open_function(editor: Neovim, typed: str = TYPED) -> None:
     """Type the beginning of a function's body."""
     editor.rpc.funcs.search("largest first")
@@ -104,9 +67,8 @@ def open_function(editor: Neovim, typed: str = TYPED) -> None:
     wait_for(lambda: editor.line() == typed, "the letters arrive")
 
 
-def test_ghost_text_appears_and_tab_accepts_it(neovim: Callable[[str], Neovim]) -> None:
+def test_ghost_text_appears_and_tab_accepts_it(editor: Neovim) -> None:
     """Typing shows ghost text; Tab puts exactly that text in, and the server sees the same document as the editor."""
-    editor = neovim(CONFIGURATION)
     open_function(editor)
     wait_for(editor.ghost, "ghost text")
     before, ghost = editor.text(), editor.ghost()
@@ -115,12 +77,11 @@ def test_ghost_text_appears_and_tab_accepts_it(neovim: Callable[[str], Neovim]) 
     wait_for(lambda: editor.text() != before, "Tab accepts")
     assert editor.text() == before.replace(TYPED, TYPED + ghost, 1)
     assert editor.server_text() == editor.text()
-    assert "Error" not in editor.rpc.command_output("messages")
+    assert "Error" not in editor.messages()
 
 
-def test_typing_the_suggested_letters_keeps_the_rest(neovim: Callable[[str], Neovim]) -> None:
-    """Each letter of the ghost text that is typed leaves the rest of it; another letter, or the key, takes it away."""
-    editor = neovim(CONFIGURATION)
+def test_typing_the_suggested_letters_keeps_the_rest(editor: Neovim) -> None:
+    """Each letter of the ghost text that is typed leaves the rest of it; the key takes it away."""
     open_function(editor)
     wait_for(editor.ghost, "ghost text")
     ghost = editor.ghost()
@@ -136,9 +97,8 @@ def _shows(editor: Neovim, typed: str, whole: str) -> bool:
     return editor.line() == typed and typed + editor.ghost() == whole
 
 
-def test_accepting_a_word_leaves_the_rest_to_be_accepted(neovim: Callable[[str], Neovim]) -> None:
-    """One word goes in, the rest is shown behind it; leaving insert mode takes it away."""
-    editor = neovim(CONFIGURATION)
+def test_accepting_a_word_leaves_the_rest_to_be_accepted(editor: Neovim) -> None:
+    """One word goes in, then the line; leaving insert mode takes what is left away."""
     open_function(editor)
     wait_for(editor.ghost, "ghost text")
     ghost = editor.ghost()
@@ -148,13 +108,14 @@ def test_accepting_a_word_leaves_the_rest_to_be_accepted(neovim: Callable[[str],
     assert word
     assert ghost.startswith(word)
     wait_for(lambda: editor.ghost() == ghost[len(word) :], "the rest is shown")
+    editor.type("<M-e>")
+    wait_for(lambda: editor.line() == TYPED + ghost.split("\n")[0], "the line goes in")
     editor.type("<Esc>")
     wait_for(lambda: not editor.ghost(), "no ghost text outside insert mode")
 
 
-def test_astral_characters_do_not_shift_positions(neovim: Callable[[str], Neovim]) -> None:
+def test_astral_characters_do_not_shift_positions(editor: Neovim) -> None:
     """Neovim counts bytes (UTF-8): ghost text stands right behind characters that take four of them."""
-    editor = neovim(CONFIGURATION)
     typed = "    crabs = ['🦀', '𝔘'] + list(expenses)[:"
     open_function(editor, typed)
     wait_for(editor.ghost, "ghost text")
@@ -165,7 +126,84 @@ def test_astral_characters_do_not_shift_positions(neovim: Callable[[str], Neovim
     assert editor.server_text() == editor.text()
 
 
-def test_popup_completion_without_our_lua(neovim: Callable[[str], Neovim]) -> None:
+def test_changed_settings_arrive(editor: Neovim) -> None:
+    """What Lua says while the server runs holds at once."""
+    open_function(editor)
+    wait_for(editor.ghost, "ghost text")
+    editor.lua("require('fastcoder').change_settings({ languages = { exclude = { 'python' } } })")
+    editor.type(" <BS>")
+    editor.lua("vim.wait(500, function() return false end)")
+    assert (editor.line(), editor.ghost()) == (TYPED, "")
+    editor.lua("require('fastcoder').change_settings({ languages = { exclude = {} } })")
+    editor.type(" <BS>")
+    wait_for(editor.ghost, "ghost text again")
+
+
+def test_statistics_and_health(editor: Neovim, lasting_server: Server) -> None:
+    """:FastCoder stats shows times and counts; :checkhealth finds the program, the server, and nothing wrong."""
+    open_function(editor)
+    wait_for(editor.ghost, "ghost text")
+    editor.type("<Esc>")
+    editor.rpc.command("FastCoder stats")
+    wait_for(lambda: "median" in editor.text(), "the figures are shown")
+    assert "accepted" in editor.text()
+    editor.type("q")
+    wait_for(lambda: "median" not in editor.text(), "q closes them")
+    editor.rpc.command("checkhealth fastcoder")
+    report = editor.text()
+    editor.rpc.command("close")
+    assert str(lasting_server.program) in report
+    assert "ready" in report
+    assert "utf-8 positions" in report
+    server_part = report[report.index("The server ~") :]
+    assert "ERROR" not in server_part
+    assert "WARNING" not in server_part
+
+
+def test_status_while_loading_and_switching_off_and_on(neovim: Start, server: Server) -> None:
+    """The statusline says that the model loads, is ready, is off; off, the memory is free and nothing is suggested."""
+    editor = neovim(CONFIGURATION)
+    editor.lua(
+        """
+        _G.seen = {}
+        vim.api.nvim_create_autocmd('User', { pattern = 'FastCoderStatus', callback = function()
+          table.insert(_G.seen, require('fastcoder').status().state)
+        end })
+        """
+    )
+    open_function(editor)
+    wait_for(editor.ghost, "ghost text")
+    wait_for(lambda: editor.status() == "fastcoder", "the statusline says ready")
+    seen = editor.lua("return _G.seen")
+    assert seen.index("loading") < seen.index("ready")
+    (process,) = server.processes()
+    loaded = process.memory_info().rss
+    editor.rpc.command("FastCoder toggle")
+    wait_for(lambda: editor.status() == "fastcoder off", "the statusline says off")
+    wait_for(lambda: not editor.ghost(), "nothing is shown any more")
+    wait_for(lambda: process.memory_info().rss < 0.9 * loaded, "the model is unloaded")
+    editor.type("<BS>")
+    wait_for(lambda: editor.line() == TYPED[:-1], "the letter goes")
+    editor.rpc.command("FastCoder toggle")
+    wait_for(lambda: editor.status() != "fastcoder off", "on again")
+    editor.type(TYPED[-1])
+    wait_for(editor.ghost, "ghost text again")
+
+
+def test_a_killed_server_comes_back(neovim: Start, server: Server) -> None:
+    """A server that dies is started again by itself, for the same buffer, which goes on where it was."""
+    editor = neovim(CONFIGURATION)
+    open_function(editor)
+    (process,) = server.processes()
+    process.kill()
+    wait_for(lambda: [other.pid for other in server.processes()] not in ([], [process.pid]), "another server")
+    wait_for(lambda: editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 1, "it serves the buffer")
+    editor.type("<BS>" + TYPED[-1])
+    wait_for(editor.ghost, "ghost text again")
+    assert editor.server_text() == editor.text()
+
+
+def test_popup_completion_without_our_lua(neovim: Start) -> None:
     """A client that only has the completion menu gets the suggestion there, through omni completion.
 
     Neovim 0.11 itself puts an entry in up to its first space; plugins that apply text edits put all of it in.
@@ -189,7 +227,7 @@ def test_popup_completion_without_our_lua(neovim: Callable[[str], Neovim]) -> No
     assert editor.server_text() == editor.text()
 
 
-def test_a_killed_neovim_leaves_no_server(neovim: Callable[[str], Neovim], server: Server) -> None:
+def test_a_killed_neovim_leaves_no_server(neovim: Start, server: Server) -> None:
     """SIGKILL gives the editor no chance to say goodbye; the server ends all the same, even while it computes."""
     editor = neovim(CONFIGURATION)
     open_function(editor)

@@ -7,6 +7,9 @@ local M = {}
 
 local METHOD = 'textDocument/inlineCompletion'
 local INVOKED, AUTOMATIC = 1, 2
+-- The server keeps to a budget, says nothing rather than late, and goes on in the background: so one who pauses where
+-- there was nothing is worth asking for again, after so many milliseconds each.
+local AGAIN_MS = { 250, 1000 }
 local MARK = 1
 
 local namespace = vim.api.nvim_create_namespace('fastcoder')
@@ -32,6 +35,9 @@ local shown = nil
 ---@type { client: vim.lsp.Client, id?: integer }?
 local open = nil
 local timer = assert(vim.uv.new_timer())
+-- Where it will be asked again, if the cursor stays there.
+---@type { [1]: integer, [2]: integer }?
+local waits_at = nil
 
 local function cursor()
   local row, col = unpack(vim.api.nvim_win_get_cursor(0))
@@ -51,6 +57,7 @@ end
 
 local function cancel()
   timer:stop()
+  waits_at = nil
   if open then
     if open.id then
       open.client:cancel_request(open.id)
@@ -156,8 +163,21 @@ local function may_suggest(buffer)
     and not menu_has_selection()
 end
 
+local ask
+
+local function ask_after(wait_ms, client, buffer, tries)
+  timer:start(
+    wait_ms,
+    0,
+    vim.schedule_wrap(function()
+      ask(client, buffer, AUTOMATIC, nil, tries)
+    end)
+  )
+end
+
 ---@param after? fun() what to do with the answer, once it is shown
-local function ask(client, buffer, kind, after)
+---@param tries? integer how often nothing was the answer, at this very place
+function ask(client, buffer, kind, after, tries)
   cancel()
   if client:is_stopped() or not may_suggest(buffer) then
     return
@@ -176,7 +196,11 @@ local function ask(client, buffer, kind, after)
     local same = may_suggest(buffer) and vim.api.nvim_buf_get_changedtick(buffer) == tick and here == row and at == col
     if not err and result and same then
       show(client, buffer, result.items or result, kind == INVOKED)
-      if after and shown then
+      local wait_ms = AGAIN_MS[(tries or 0) + 1]
+      if not shown and kind == AUTOMATIC and wait_ms then
+        ask_after(wait_ms, client, buffer, (tries or 0) + 1)
+        waits_at = { row, col }
+      elseif after and shown then
         after()
       end
     end
@@ -189,16 +213,9 @@ end
 
 local function ask_soon(client, buffer)
   cancel()
-  if not config.options.auto then
-    return
+  if config.options.auto then
+    ask_after(config.options.debounce_ms, client, buffer, 0)
   end
-  timer:start(
-    config.options.debounce_ms,
-    0,
-    vim.schedule_wrap(function()
-      ask(client, buffer, AUTOMATIC)
-    end)
-  )
 end
 
 -- Typing ------------------------------------------------------------------------------------------------------------
@@ -361,6 +378,9 @@ function M.attach(client, buffer)
   end)
   on({ 'CursorMovedI', 'CompleteChanged' }, function()
     keep_what_was_typed(buffer)
+    if waits_at and not vim.deep_equal(waits_at, { cursor() }) then
+      cancel()
+    end
   end)
   on({ 'InsertLeave', 'BufLeave', 'BufUnload' }, M.dismiss)
   if vim.api.nvim_get_current_buf() == buffer and vim.api.nvim_get_mode().mode:sub(1, 1) == 'i' then

@@ -26,7 +26,7 @@ local function keys_of(mapping)
   if mapping.expr == 1 then
     keys = mapping.callback and mapping.callback()
       or vim.api.nvim_eval((mapping.rhs:gsub('<SID>', ('<SNR>%d_'):format(mapping.sid))))
-    keys = type(keys) == 'string' and keys or ''
+    keys = keys ~= nil and keys ~= vim.NIL and tostring(keys) or ''
     return mapping.replace_keycodes == 1 and vim.keycode(keys) or keys
   end
   return vim.keycode((mapping.rhs:gsub('<SID>', ('<SNR>%d_'):format(mapping.sid))))

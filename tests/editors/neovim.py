@@ -1,0 +1,78 @@
+"""A real Neovim, typed into over its RPC interface; what the tests and the pictures of the documentation share."""
+
+from pathlib import Path
+from typing import Any
+
+import pynvim
+
+from tests.editors.conftest import wait_for
+
+ATTACHED = "return vim.tbl_count(vim.lsp.get_clients({ bufnr = 0, name = 'fastcoder' })) > 0"
+
+
+class Neovim:
+    """A running editor with one file open, and nothing of the user's.
+
+    Args:
+        program: the path of nvim.
+        configuration: what would stand in init.lua.
+        file: what is opened.
+        home: a folder for the configuration.
+    """
+
+    def __init__(self, program: str, configuration: str, file: Path, home: Path) -> None:
+        init = home / "init.lua"
+        init.write_text(configuration)
+        self.rpc: Any = pynvim.attach(
+            "child", argv=[program, "--embed", "--headless", "-n", "-i", "NONE", "-u", str(init), str(file)]
+        )
+        self.pid: int = self.rpc.funcs.getpid()
+        wait_for(lambda: self.lua(ATTACHED), "the server attaches")
+
+    def lua(self, code: str, *arguments: object) -> Any:
+        return self.rpc.exec_lua(code, *arguments)
+
+    def type(self, keys: str) -> None:
+        self.rpc.input(keys)
+
+    def text(self) -> str:
+        return "\n".join(self.rpc.api.buf_get_lines(0, 0, -1, False)) + "\n"
+
+    def line(self) -> str:
+        return str(self.rpc.api.get_current_line())
+
+    def mode(self) -> str:
+        return str(self.rpc.api.get_mode()["mode"])
+
+    def ghost(self) -> str:
+        """The ghost text as it is drawn; empty where there is none."""
+        namespace = self.rpc.api.create_namespace("fastcoder")
+        marks = self.rpc.api.buf_get_extmarks(0, namespace, 0, -1, {"details": True})
+        if not marks:
+            return ""
+        details = marks[0][3]
+        lines = [details["virt_text"], *details.get("virt_lines", ())]
+        return "\n".join("".join(chunk[0] for chunk in line) for line in lines)
+
+    def status(self) -> str:
+        """What the statusline function says."""
+        return str(self.lua("return require('fastcoder').statusline()"))
+
+    def messages(self) -> str:
+        return str(self.rpc.command_output("messages"))
+
+    def server_text(self) -> str:
+        """The server's own copy of the buffer."""
+        code = """
+            local client, buffer = vim.lsp.get_clients({ bufnr = 0 })[1], vim.api.nvim_get_current_buf()
+            local params = { uri = vim.uri_from_bufnr(buffer) }
+            return client:request_sync('fastcoder/debug/text', params, 5000, buffer).result.text
+        """
+        return str(self.lua(code))
+
+    def quit(self) -> None:
+        try:
+            self.rpc.command("qall!", async_=True)
+            self.rpc.close()
+        except OSError:
+            pass
