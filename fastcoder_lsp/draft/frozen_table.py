@@ -57,6 +57,11 @@ class FrozenTable:
     def __len__(self) -> int:
         return len(self._keys_L)
 
+    @property
+    def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """Packed leaders (single tokens are their own), where the followers of each begin, and all followers."""
+        return self._keys_L, self._starts_L, self._followers_FT
+
     def query(self, leader: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         """The followers of `leader`, commonest first."""
         key = 0

@@ -3,7 +3,7 @@
 Owns no drafter; `registry` makes them, and brings a compiler along.
 """
 
-READS_STORE = frozenset(("rest", "fastcoder", "fastcoder-paper", "cacheback", "cacheback-frozen"))
+READS_STORE = frozenset(("auto", "rest", "fastcoder", "fastcoder-paper", "cacheback", "cacheback-frozen"))
 """Drafters that read the datastore, D_r or D_c; for the others none is kept."""
 
 

@@ -5,9 +5,13 @@ Owns the names, the presets behind them, and the reading of parameters from text
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
-from fastcoder_lsp.core import DraftContext, Drafter
+import numpy as np
+
+from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, StepCosts, Verified
+from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters
 from fastcoder_lsp.draft.cacheback import CachebackDrafter, CachebackParameters
 from fastcoder_lsp.draft.fastcoder import PRODUCT, FastcoderDrafter, FastcoderParameters
 from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters
@@ -29,10 +33,16 @@ def _no_piece(token: int) -> bytes:  # noqa: ARG001 the interface
 
 @dataclass(frozen=True, slots=True)
 class DrafterParts:
-    """What drafters are made of: the datastore, and the tokens' bytes."""
+    """What drafters are made of: the datastore, and the tokens' bytes.
+
+    `costs`: of the engine's steps, for drafters that choose a width by them. `kept`: the file in which a drafter may
+    keep what it learns; None: nothing is kept.
+    """
 
     pin: Pin = nothing
     piece: Callable[[int], bytes] = _no_piece
+    costs: StepCosts | None = None
+    kept: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +55,10 @@ class Preset:
 
 def _fastcoder(parameters: FastcoderParameters, parts: DrafterParts) -> Drafter:
     return FastcoderDrafter(parts.pin, parts.piece, parameters)
+
+
+def _auto(parameters: AutoParameters, parts: DrafterParts) -> Drafter:
+    return AutoDrafter(parts.pin, parameters, costs=parts.costs, kept=parts.kept)
 
 
 def _cacheback(parameters: CachebackParameters, parts: DrafterParts) -> Drafter:
@@ -64,12 +78,13 @@ PRESETS: Mapping[str, Preset] = {
     "recycling": Preset(RecyclingParameters(prompt=True), lambda parameters, _parts: RecyclingDrafter(parameters)),
     "recycling-paper": Preset(RecyclingParameters(), lambda parameters, _parts: RecyclingDrafter(parameters)),
     "jacobi": Preset(JacobiParameters(), lambda parameters, _parts: JacobiDrafter(parameters)),
+    "auto": Preset(AutoParameters(), _auto),
     "lookahead": Preset(LookaheadParameters(prompt=True), lambda parameters, _parts: LookaheadDrafter(parameters)),
     "lookahead-paper": Preset(LookaheadParameters(), lambda parameters, _parts: LookaheadDrafter(parameters)),
 }
 """name → what it means, plainest first."""
 
-NEED_ROWS = frozenset({"recycling", "recycling-paper", "jacobi", "lookahead", "lookahead-paper"})
+NEED_ROWS = frozenset({"recycling", "recycling-paper", "jacobi", "lookahead", "lookahead-paper", "auto"})
 """Drafters that live on the model's outputs at rejected positions, and so cannot be replayed from recorded text."""
 
 
@@ -100,6 +115,9 @@ def warm_up(drafter: Drafter) -> None:
     context = DraftContext((1, 2, 3, 1, 2), 3)
     drafter.begin(context)
     drafter.propose(context, 8)
+    rows_NK = np.zeros((1, max(drafter.top_k, 1)), np.int64)
+    # Nothing was emitted, so nothing is learnt of how good drafts are.
+    drafter.observe(DraftTree.chain((2,)), Verified((), (), rows_NK, rows_NK.astype(np.float32)))
 
 
 def change(parameters: Parameters, name: str, changes: Mapping[str, str]) -> Parameters:

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-Load = Callable[[Settings, Progress, "Pin | None"], Runtime]
-"""Makes a model ready; drafters get the datastore by the last argument."""
+Load = Callable[[Settings, Progress, "Pin | None", str], Runtime]
+"""Makes a model ready; drafters get the datastore by the third argument, and learn for the workspace named last."""
 SHUTDOWN_S = 1.0
 """What the worker gets to stop in order; an editor kills a server that takes longer than two seconds."""
 RENAME_GRACE_S = 1.0
@@ -217,12 +217,16 @@ class Session:
             from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415
 
             store = Datastore(self._folder_settings(), cache_folder(), self._on_indexing, self._on_notice)
-        runtime = self._load(settings, progress, None if store is None else store.pin)
+        runtime = self._load(settings, progress, None if store is None else store.pin, self._workspace())
         if store is not None:
             store.start(runtime.tokenizer)
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody to draft for
                 self._loop.call_soon_threadsafe(self._open_datastore, store)
         return runtime
+
+    def _workspace(self) -> str:
+        """The name under which is kept what is learnt of this workspace."""
+        return "\n".join(sorted(str(path) for path in self.folders.paths()))
 
     def _open_datastore(self, store: "Datastore") -> None:
         """From now on the datastore is told of everything; what was open before is told now."""

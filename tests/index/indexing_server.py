@@ -22,7 +22,7 @@ class Encoding(Bytes, ToyEncoder):
     """Decodes bytes and encodes words; nobody here compares the two."""
 
 
-def load(_settings: Settings, _progress: Progress, _pin: Pin | None) -> Runtime:
+def load(_settings: Settings, _progress: Progress, _pin: Pin | None, _workspace: str) -> Runtime:
     return Runtime(
         engine=ScriptedEngine("suggested = 1", 0.0),
         tokenizer=cast("Tokenizer", Encoding()),

@@ -1,0 +1,211 @@
+"""`auto`: one tree over all sources, as wide as pays.
+
+Before each step every source says what may follow; same token, same node; the tree grows best first by the probability
+of each path (`auto_growth`, `auto_branches`), probabilities are learnt from what was accepted (`calibration`), and the
+tree ends where one more row would cost more than it gains, at none at all where drafting does not pay.
+
+Owns the order of these parts and what is kept of each document; none of the arithmetic.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, StepCosts, Verified
+from fastcoder_lsp.draft import kept_counts
+from fastcoder_lsp.draft.auto_branches import TAIL, Frozen, Said, new_branches
+from fastcoder_lsp.draft.auto_growth import grow, new_grown
+from fastcoder_lsp.draft.auto_sources import ContinuationSource, Found, OutdatedSource, StoreSource
+from fastcoder_lsp.draft.auto_width import draft_costs
+from fastcoder_lsp.draft.calibration import Calibration, Counts, Priors, shipped_priors
+from fastcoder_lsp.draft.chain import TokenChain
+from fastcoder_lsp.draft.documents import PerDocument
+from fastcoder_lsp.draft.evidence import CORPUS, FROZEN, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
+from fastcoder_lsp.draft.frozen_table import TableShape
+from fastcoder_lsp.draft.row_table import RANKS, RowTable
+from fastcoder_lsp.draft.store import Pin, Pinned
+from fastcoder_lsp.errors import UsageError
+
+_TOKEN_MS = 20.0
+"""What a token takes where nobody timed the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class AutoParameters:
+    """`width`: "cost" ends the tree where it stops paying, if the engine's costs are known; "fixed" fills it.
+
+    `hits`: continuations of each store. `history`: tokens of earlier outputs kept for one document. `skips`: leave out
+    searches that seldom give anything. `learns`: count what is accepted. `without`: sources left out, by their names in
+    `evidence.SOURCES`, parted by `/`.
+    """
+
+    width: Literal["cost", "fixed"] = "cost"
+    hits: int = 32
+    history: int = 8192
+    skips: bool = True
+    learns: bool = True
+    without: str = ""
+
+    def silent(self) -> frozenset[str]:
+        """The sources left out.
+
+        Raises:
+            UsageError: one of them is none.
+        """
+        names = frozenset(name for name in self.without.split("/") if name)
+        if not names <= set(SOURCES):
+            raise UsageError(f"auto has no source {sorted(names - set(SOURCES))}", f"It has: {', '.join(SOURCES)}.")
+        return names
+
+
+@dataclass(slots=True)
+class _Document:
+    """What was said in a document, and what the model would have said, by the last token and by the last two."""
+
+    past: TokenChain
+    recycled: RowTable = field(default_factory=RowTable)
+    pairs: RowTable = field(default_factory=RowTable)
+
+
+class AutoDrafter:
+    """See the module's docstring.
+
+    Args:
+        pin: gives the stores D_r and D_c, and Cacheback's frozen table.
+        parameters: the product's by default.
+        costs: of the engine's steps; None: the tree is filled.
+        priors: what is believed at first; those that come with the program by default.
+        kept: the file in which what is learnt outlives the program.
+        more: sources beside those that are built in.
+    """
+
+    name = "auto"
+
+    def __init__(
+        self,
+        pin: Pin,
+        parameters: AutoParameters | None = None,
+        *,
+        costs: StepCosts | None = None,
+        priors: Priors | None = None,
+        kept: Path | None = None,
+        more: Sequence[ContinuationSource] = (),
+    ) -> None:
+        self._pin, self._parameters = pin, (asked := parameters or AutoParameters())
+        self._costs = costs if asked.width == "cost" else None
+        self._kept = kept
+        self.calibration = Calibration(
+            shipped_priors() if priors is None else priors, Counts.none() if kept is None else kept_counts.load(kept)
+        )
+        silent = asked.silent()
+        self._uses = [name not in silent for name in SOURCES]
+        token_ms = costs.step_ms(1) if costs is not None else _TOKEN_MS
+        self.sources: list[ContinuationSource] = [
+            StoreSource(REPOSITORY, hits=asked.hits, skips=asked.skips, token_ms=token_ms),
+            StoreSource(CORPUS, hits=asked.hits, skips=asked.skips, token_ms=token_ms),
+            OutdatedSource(),
+            *more,
+        ]
+        self.sources = [source for source in self.sources if source.name not in silent]
+        rows = {"recycling", "recycling-pairs"} - silent
+        self.top_k = max([RANKS if rows else 0, *(source.top_k for source in self.sources)])
+        self._documents = PerDocument(lambda: _Document(TokenChain(asked.history)))
+        self._document = self._documents.fetch("")
+        self._text, self._prompt_length = TokenChain(), 0
+        self._found, self._branches, self._grown = Found(), new_branches(), new_grown(0)
+        self._frozen, self._drafted, self._changed = _no_frozen(), 0, False
+        self._silence = TokenChain(), RowTable(8)
+
+    def begin(self, context: DraftContext) -> None:
+        """The last decode's output becomes history of its document; the stores are pinned."""
+        output = self._text.tokens[self._prompt_length :]
+        if len(output):
+            self._document.past.extend([*output.tolist(), -1])
+        self._document = self._documents.fetch(context.document)
+        stores = self._pin(context.document)
+        self._frozen = self._frozen_of(stores)
+        self._text.clear()
+        self._text.extend(context.tokens)
+        self._prompt_length = len(context.tokens)
+        for source in self.sources:
+            source.begin(context, stores)
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """Ask the sources, and grow the tree."""
+        self._text.extend(context.tokens[len(self._text) :])
+        self._drafted = 0
+        if nodes < 1:
+            return NO_DRAFT
+        self._found.clear()
+        for source in self.sources:
+            source.find(context, self._found)
+        if len(self._grown.token_N) != nodes:
+            self._grown = new_grown(nodes)
+        tail = np.array(context.tokens[: -TAIL - 1 : -1], np.int32)
+        _, best = grow(tail, self._said(), draft_costs(self._costs, nodes), self._branches, self._grown)
+        self._drafted = int(best)
+        grown = self._grown
+        names = tuple(SOURCES[source] for source in grown.source_N[:best].tolist())
+        return Draft(
+            tuple(grown.token_N[:best].tolist()),
+            tuple(grown.parent_N[:best].tolist()),
+            names,
+            tuple(grown.match_N[:best].tolist()),
+        )
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """Learn: rows from the model's best ids, probabilities from what was accepted."""
+        if verified.top_ids_NK is not None and verified.top_logits_NK is not None:
+            before = int(self._text.tokens[-tree.pending - 1]) if len(self._text) > tree.pending else -1
+            tokens, parents = np.array(tree.tokens, np.int64), np.array(tree.parents, np.int64)
+            for table, pairs in ((self._document.recycled, False), (self._document.pairs, True)):
+                table.learn(tokens, parents, before if pairs else None, verified)
+        if self._parameters.learns and self._drafted:
+            self.calibration.judge(self._grown, self._drafted, verified.emitted)
+            self._changed = True
+        accepted = [SOURCES.index(tree.sources[node]) for node in verified.path if tree.sources[node] in SOURCES]
+        for source in self.sources:
+            source.observe(tree, verified, accepted)
+
+    def forget(self, document: str) -> None:
+        """See `core.Drafter`."""
+        self._documents.forget(document)
+        for source in self.sources:
+            source.forget(document)
+        self.keep()
+
+    def rename(self, old: str, new: str) -> None:
+        """See `core.Drafter`."""
+        self._documents.rename(old, new)
+        for source in self.sources:
+            source.rename(old, new)
+
+    def keep(self) -> None:
+        """Write what was learnt since the last time to the disk; milliseconds, for when nobody waits."""
+        if self._kept is not None and self._changed:
+            kept_counts.save(self.calibration.counts, self._kept)
+            self._changed = False
+
+    def _said(self) -> Said:
+        """What the tree grows from; sources that are left out say nothing."""
+        uses, document, (nobody, no_rows) = self._uses, self._document, self._silence
+        return Said(
+            (self._text if uses[TEXT] else nobody).chains,
+            (document.past if uses[PAST] else nobody).chains,
+            self._found.continuations,
+            (document.recycled if uses[RECYCLED] else no_rows).rows,
+            (document.pairs if uses[PAIRS] else no_rows).rows,
+            self._frozen,
+            self.calibration.weights,
+        )
+
+    def _frozen_of(self, stores: Pinned) -> Frozen:
+        table = stores.frozen(TableShape()) if self._uses[FROZEN] else None
+        return _no_frozen() if table is None else Frozen(*table.arrays)
+
+
+def _no_frozen() -> Frozen:
+    return Frozen(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros((0, 1), np.int32))

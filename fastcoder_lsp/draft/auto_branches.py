@@ -1,0 +1,268 @@
+"""What may follow a node of the tree, and how probably: all sources asked together, compiled.
+
+Sources are asked anew at every node, given the whole path to it: running text and history by all their places with
+the same last tokens, continuations of the root as far as they agree with the path, tables by the last one or two
+tokens. What they say of one token is told apart into cells (`evidence`) and added up to one probability.
+
+Owns no state. Legend: S sources, C cells, B branches (children of one node), K continuations of D tokens.
+"""
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.draft.chain import Chains
+from fastcoder_lsp.draft.evidence import (
+    ABSENT,
+    FROZEN,
+    PAIRS,
+    PAST,
+    RECYCLED,
+    SOURCES,
+    TEXT,
+    hits_cell,
+    length_bucket,
+)
+from fastcoder_lsp.draft.row_table import Rows, find, key_of
+
+S = len(SOURCES)
+"""Number of sources."""
+TAIL = 16
+"""Longest match that is told from shorter ones."""
+_BRANCHES = 64
+_PLACES_AT_ROOT, _PLACES_BELOW = 96, 24
+_BASE = 1.6
+"""Each token by which a match is longer makes its continuation weigh so much more among its source's hits."""
+
+
+class Weights(NamedTuple):
+    """How evidence becomes a probability: log odds by source and cell, and what each source's word counts.
+
+    logit p = bias + Σ present_S · logits_SC[s, cell] + Σ absent_S · logits_SC[s, absent cell]
+    """
+
+    logits_SC: npt.NDArray[np.float32]
+    present_S: npt.NDArray[np.float32]
+    absent_S: npt.NDArray[np.float32]
+    bias: float
+
+
+class Continuations(NamedTuple):
+    """What sources say that comes below the root: K rows, each with its source and the length of its match."""
+
+    rows_KD: npt.NDArray[np.int32]
+    source_K: npt.NDArray[np.int32]
+    match_K: npt.NDArray[np.int32]
+
+
+class Frozen(NamedTuple):
+    """Cacheback's frozen table: ascending leaders (one token), where their followers begin, the followers."""
+
+    keys_L: npt.NDArray[np.int64]
+    starts_L: npt.NDArray[np.int64]
+    followers_FT: npt.NDArray[np.int32]
+
+
+class Said(NamedTuple):
+    """All that can be asked, and what each word is worth.
+
+    Running text, what was said in the document before, continuations of the root, rows by one token and by two.
+    """
+
+    text: Chains
+    past: Chains
+    asked: Continuations
+    recycled: Rows
+    pairs: Rows
+    frozen: Frozen
+    weights: Weights
+
+
+class Branches(NamedTuple):
+    """Scratch, and what `expand` tells: the children of one node.
+
+    Each has a token and the list of continuations that agree with it (the first; -1: none). `weight_BS`, `match_BS`:
+    of its hits, by source; `cell_BS`: what each source says of it (-1: nothing). `likely_B`: its probability, given
+    its parent. `source_B`: who makes it most probable.
+    """
+
+    token_B: npt.NDArray[np.int32]
+    rows_B: npt.NDArray[np.int32]
+    weight_BS: npt.NDArray[np.float32]
+    match_BS: npt.NDArray[np.int32]
+    cell_BS: npt.NDArray[np.int32]
+    likely_B: npt.NDArray[np.float64]
+    source_B: npt.NDArray[np.int32]
+
+
+def new_branches() -> Branches:
+    """Scratch memory for one drafter."""
+    return Branches(
+        np.zeros(_BRANCHES, np.int32),
+        np.zeros(_BRANCHES, np.int32),
+        np.zeros((_BRANCHES, S), np.float32),
+        np.zeros((_BRANCHES, S), np.int32),
+        np.zeros((_BRANCHES, S), np.int32),
+        np.zeros(_BRANCHES, np.float64),
+        np.zeros(_BRANCHES, np.int32),
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _branch(branches: Any, count: Any, token: Any) -> Any:
+    """The child with `token`, a new one at `count` if there is none; -1 where there is no room."""
+    for b in range(count):
+        if branches.token_B[b] == token:
+            return b
+    if count == _BRANCHES:
+        return -1
+    branches.token_B[count], branches.rows_B[count] = token, -1
+    branches.weight_BS[count] = 0
+    branches.match_BS[count] = 0
+    branches.cell_BS[count] = -1
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _from_text(chains: Any, source: Any, context: Any, places: Any, branches: Any, count: Any, total: Any) -> Any:
+    """All places with the context's last token, latest first: what followed, weighed by how much more agrees.
+
+    `context` runs backwards. `total`: (weight, longest match, hits), filled in.
+    """
+    flat, before = chains.flat_N, chains.before_N
+    last = context[0]
+    place = chains.heads[last & (len(chains.heads) - 1)]
+    seen = 0
+    while place >= 0 and seen < places:
+        if flat[place] == last and place + 1 < chains.size and flat[place + 1] >= 0:
+            seen += 1
+            match = 1
+            while match < len(context) and place >= match and flat[place - match] == context[match]:
+                match += 1
+            b = _branch(branches, count, flat[place + 1])
+            if b >= 0:
+                count = max(count, b + 1)
+                weight = np.float32(_BASE**match)
+                branches.weight_BS[b, source] += weight
+                branches.match_BS[b, source] = max(branches.match_BS[b, source], match)
+                total[source, 0] += weight
+                total[source, 1] = max(total[source, 1], match)
+                total[source, 2] += 1
+        place = before[place]
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _from_rows(asked: Any, following: Any, head: Any, depth: Any, branches: Any, count: Any, total: Any) -> Any:
+    """The continuations that agree with the path so far; each goes over to the child that it names."""
+    k = head
+    while k >= 0:
+        after = following[k]
+        token = asked.rows_KD[k, depth] if depth < asked.rows_KD.shape[1] else np.int32(-1)
+        b = _branch(branches, count, token) if token >= 0 else -1
+        if b >= 0:
+            count = max(count, b + 1)
+            source, match = asked.source_K[k], min(asked.match_K[k] + depth, TAIL)
+            weight = np.float32(_BASE ** asked.match_K[k])
+            branches.weight_BS[b, source] += weight
+            branches.match_BS[b, source] = max(branches.match_BS[b, source], match)
+            total[source, 0] += weight
+            total[source, 1] = max(total[source, 1], match)
+            total[source, 2] += 1
+            following[k] = branches.rows_B[b]
+            branches.rows_B[b] = k
+        k = after
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _from_table(rows: Any, source: Any, key: Any, branches: Any, count: Any) -> Any:
+    """The model's own candidates after a token or two. Returns the count and the cell of who is not among them."""
+    slot = find(rows.keys_M, key)
+    if rows.keys_M[slot] != key:
+        return count, np.int32(-1)
+    for rank in range(rows.ids_MR.shape[1]):
+        token = rows.ids_MR[slot, rank]
+        if token < 0:
+            break
+        b = _branch(branches, count, token)
+        if b >= 0:
+            count = max(count, b + 1)
+            branches.cell_BS[b, source] = rank * 10 + rows.sure_MR[slot, rank]
+    return count, np.int32(ABSENT + min(rows.sure_MR[slot, 0], 9))
+
+
+@numba.njit(cache=True, nogil=True)
+def _from_frozen(frozen: Any, token: Any, branches: Any, count: Any) -> Any:
+    """The corpus' commonest followers: the rank among distinct first tokens is what is told."""
+    place = np.searchsorted(frozen.keys_L, np.int64(token))
+    if place >= len(frozen.keys_L) or frozen.keys_L[place] != token:
+        return count, np.int32(-1)
+    rank = 0
+    for row in range(frozen.starts_L[place], min(frozen.starts_L[place] + 24, frozen.starts_L[place + 1])):
+        b = _branch(branches, count, frozen.followers_FT[row, 0])
+        if b >= 0 and branches.cell_BS[b, FROZEN] < 0:
+            count = max(count, b + 1)
+            branches.cell_BS[b, FROZEN] = rank
+            rank += 1
+            if rank == 8:
+                break
+    return count, np.int32(ABSENT)
+
+
+@numba.njit(cache=True, nogil=True)
+def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branches: Any) -> Any:
+    """Ask all sources what follows a node, and how probable each of it is, given the node.
+
+    Args:
+        context: the path to the node and the text before, backwards, `TAIL` tokens at most.
+        said: `Said`.
+        following: for each of the root's continuations, the next one in the list that it is in.
+        head: the first of the list of those that agree with the path; -1: none.
+        depth: tokens of the path.
+        branches: out: `Branches`.
+
+    Returns:
+        The number of children.
+    """
+    total = np.zeros((S, 3), np.float32)
+    absent_S = np.full(S, -1, np.int32)
+    places = _PLACES_AT_ROOT if depth == 0 else _PLACES_BELOW
+    count = _from_text(said.text, TEXT, context, places, branches, 0, total)
+    count = _from_text(said.past, PAST, context, places, branches, count, total)
+    count = _from_rows(said.asked, following, head, depth, branches, count, total)
+    count, absent_S[RECYCLED] = _from_table(said.recycled, RECYCLED, key_of(-1, context[0]), branches, count)
+    if len(context) > 1:
+        count, absent_S[PAIRS] = _from_table(said.pairs, PAIRS, key_of(context[1], context[0]), branches, count)
+    count, absent_S[FROZEN] = _from_frozen(said.frozen, context[0], branches, count)
+    for s in range(S):
+        if total[s, 2] > 0:
+            absent_S[s] = ABSENT + length_bucket(np.int64(total[s, 1]))
+    _add_up(said.weights, branches, count, total, absent_S)
+    return count
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_up(weights: Any, branches: Any, count: Any, total: Any, absent_S: Any) -> None:
+    """From what the sources said to probabilities; children of one node exclude each other, so they are at most 1."""
+    whole = 0.0
+    for b in range(count):
+        logit, surest = weights.bias, -np.inf
+        for s in range(S):
+            if branches.match_BS[b, s] > 0:
+                share = branches.weight_BS[b, s] / total[s, 0]
+                branches.cell_BS[b, s] = hits_cell(branches.match_BS[b, s], share, np.int64(total[s, 2]))
+            cell = branches.cell_BS[b, s]
+            if cell >= 0:
+                logit += weights.present_S[s] * weights.logits_SC[s, cell]
+                if weights.logits_SC[s, cell] > surest:
+                    surest, branches.source_B[b] = weights.logits_SC[s, cell], s
+            elif absent_S[s] >= 0:
+                branches.cell_BS[b, s] = absent_S[s]
+                logit += weights.absent_S[s] * weights.logits_SC[s, absent_S[s]]
+        branches.likely_B[b] = 1.0 / (1.0 + np.exp(-logit))
+        whole += branches.likely_B[b]
+    for b in range(count):
+        branches.likely_B[b] /= max(1.0, whole)

@@ -1,0 +1,217 @@
+"""Sources of `auto` that say whole continuations of the text: the datastore, outdated suggestions, drafters wrapped.
+
+Owns one class a source behind `ContinuationSource`, and the buffer they write to. To add a source is to add such a
+class, and where its word is to be trusted differently, a name in `evidence`. What is asked at every node of the tree
+(running text, history, tables) is compiled, in `auto_branches`.
+"""
+
+import time
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
+from fastcoder_lsp.draft.auto_branches import TAIL, Continuations
+from fastcoder_lsp.draft.evidence import OUTDATED, REPOSITORY, TRAINED
+from fastcoder_lsp.draft.kernels import GAP, match_suffix
+from fastcoder_lsp.draft.retrieval import RetrievalRule
+from fastcoder_lsp.draft.store import Pinned, search
+from fastcoder_lsp.index.searcher import Searcher
+
+
+class Found:
+    """Continuations found for one draft, each with its source and the length of its match."""
+
+    def __init__(self, capacity: int = 128, depth: int = 16) -> None:
+        self.depth = depth
+        self._all = Continuations(
+            np.full((capacity, depth), GAP, np.int32), np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
+        )
+        self._filled = 0
+
+    def clear(self) -> None:
+        """Begin another draft."""
+        self._filled = 0
+
+    def add(self, rows_KD: npt.NDArray[np.int32], source: int, match: int) -> None:
+        """Take in continuations, `GAP` after their ends; what does not fit is left out."""
+        start = self._filled
+        end = min(start + len(rows_KD), len(self._all.source_K))
+        columns = min(rows_KD.shape[1], self.depth)
+        self._all.rows_KD[start:end, :columns] = rows_KD[: end - start, :columns]
+        self._all.rows_KD[start:end, columns:] = GAP
+        self._all.source_K[start:end], self._all.match_K[start:end] = source, min(match, TAIL)
+        self._filled = end
+
+    @property
+    def continuations(self) -> Continuations:
+        """What was found, good until the next change."""
+        return Continuations(*(part[: self._filled] for part in self._all))
+
+
+class ContinuationSource(Protocol):
+    """Says what may follow the text, given as the whole of it."""
+
+    name: str
+    top_k: int
+
+    def begin(self, context: DraftContext, stores: Pinned) -> None:
+        """A decode starts."""
+        ...
+
+    def find(self, context: DraftContext, found: Found) -> None:
+        """Add continuations of `context.tokens` to `found`."""
+        ...
+
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:
+        """What became of the tree; `accepted`: the sources of the accepted nodes."""
+        ...
+
+    def forget(self, document: str) -> None:
+        """The document is closed."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """The document has another URI."""
+        ...
+
+
+class _Stateless:
+    """What most sources do on most occasions."""
+
+    top_k = 0
+
+    def begin(self, context: DraftContext, stores: Pinned) -> None:
+        """See `ContinuationSource`."""
+
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:
+        """See `ContinuationSource`."""
+
+    def forget(self, document: str) -> None:
+        """See `ContinuationSource`."""
+
+    def rename(self, old: str, new: str) -> None:
+        """See `ContinuationSource`."""
+
+
+class StoreSource(_Stateless):
+    """D_r or D_c: what follows the longest match of the text's end there; searched where `RetrievalRule` says.
+
+    Args:
+        source: `evidence.REPOSITORY` or `CORPUS`.
+        hits: continuations at most, an even sample where there are more.
+        skips: whether the rule is followed.
+        token_ms: what a token takes without drafts.
+    """
+
+    def __init__(self, source: int, *, hits: int, skips: bool, token_ms: float) -> None:
+        self.name = "repository" if source == REPOSITORY else "corpus"
+        self.rule = RetrievalRule()
+        self._source, self._hits, self._skips, self._token_ms = source, hits, skips, token_ms
+        self._store: Searcher | None = None
+        self._search_ms = 0.02
+        self._asked = -1
+
+    def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
+        """See `ContinuationSource`."""
+        self._store = stores.repository if self._source == REPOSITORY else stores.corpus
+        self.rule.pinned(stores.generation)
+        self._asked = -1
+
+    def find(self, context: DraftContext, found: Found) -> None:
+        """See `ContinuationSource`."""
+        last, self._asked = context.tokens[-1], -1
+        if self._store is None or (self._skips and not self.rule.worth(last, self._search_ms, self._token_ms)):
+            return
+        started = time.perf_counter()
+        hits = search(self._store, context.tokens[-TAIL:], TAIL, self._hits, found.depth)
+        self._search_ms += 0.05 * (min((time.perf_counter() - started) * 1e3, 1.0) - self._search_ms)
+        if hits is None:
+            self.rule.nothing(last)
+            return
+        self._asked = last
+        found.add(hits.continuations_HD, self._source, hits.length)
+
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:  # noqa: ARG002 as above
+        """See `ContinuationSource`."""
+        if self._asked >= 0:
+            self.rule.gave(self._asked, accepted.count(self._source))
+
+
+class OutdatedSource(_Stateless):
+    """What the output was expected to be before the text changed, put in step with what is said now.
+
+    An expectation that the output so far agrees with from its first token goes on from there. Else the longest end of
+    the output that stands in the expectation says where to go on: what was inserted or left out before does not matter.
+    """
+
+    name = "outdated"
+
+    def __init__(self, longest: int = TAIL) -> None:
+        self._longest = longest
+
+    def find(self, context: DraftContext, found: Found) -> None:
+        """See `ContinuationSource`."""
+        output = np.array(context.tokens[context.prompt_length :], np.int32)
+        for expected in context.outdated:
+            text = np.array(expected, np.int32)
+            place, match = resynchronise(output, text, self._longest)
+            if match and place < len(text):
+                found.add(text[None, place : place + found.depth], OUTDATED, match)
+
+
+def resynchronise(output: npt.NDArray[np.int32], expected: npt.NDArray[np.int32], longest: int) -> tuple[int, int]:
+    """Where `expected` goes on after `output`, and how many tokens vouch for it, `longest` at most; 0: nowhere.
+
+    Agreement from the first token on, no output at all included, is vouched for by `longest`.
+    """
+    if len(output) < len(expected) and np.array_equal(expected[: len(output)], output):
+        return len(output), longest
+    ends_K = np.empty(1, np.int64)
+    length, found = match_suffix(expected, output, longest, 1, ends_K)
+    return (int(ends_K[0]), int(length)) if found else (0, 0)
+
+
+class DrafterSource:
+    """Another drafter's guesses as a source: each path of its tree from the root to a leaf is a continuation.
+
+    Args:
+        drafter: proposes on its own; it sees the tree that was verified, not the one that it proposed.
+        nodes: how many guesses it is asked for.
+    """
+
+    def __init__(self, drafter: Drafter, nodes: int) -> None:
+        self.name, self.top_k, self._drafter, self._nodes = drafter.name, drafter.top_k, drafter, nodes
+
+    def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
+        """See `ContinuationSource`."""
+        self._drafter.begin(context)
+
+    def find(self, context: DraftContext, found: Found) -> None:
+        """See `ContinuationSource`."""
+        draft = self._drafter.propose(context, self._nodes)
+        inner = set(draft.parents)
+        for leaf in range(len(draft.tokens)):
+            if leaf in inner:
+                continue
+            path: list[int] = []
+            node = leaf
+            while node >= 0 and len(path) <= leaf:
+                path.append(draft.tokens[node])
+                node = draft.parents[node]
+            row = np.array(path[::-1][: found.depth], np.int32)
+            found.add(row[None], TRAINED, draft.matches[leaf] if draft.matches else 1)
+
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:  # noqa: ARG002 as above
+        """See `ContinuationSource`."""
+        self._drafter.observe(tree, verified)
+
+    def forget(self, document: str) -> None:
+        """See `ContinuationSource`."""
+        self._drafter.forget(document)
+
+    def rename(self, old: str, new: str) -> None:
+        """See `ContinuationSource`."""
+        self._drafter.rename(old, new)

@@ -1,0 +1,44 @@
+"""What `auto` has learnt, on disk: one small file for each model and workspace, replaced whole.
+
+Owns the form of the file. A file that is damaged, or of another version, counts as none: learning starts from the
+priors again.
+"""
+
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+
+from fastcoder_lsp.draft.calibration import Counts
+from fastcoder_lsp.draft.evidence import CELLS, SOURCES
+from fastcoder_lsp.index.files import private_folder, replace_file
+
+VERSION = 1
+"""Of the form on disk and of the cells' meaning; 1: the first."""
+
+
+def load(path: Path) -> Counts:
+    """The counts at `path`; none where there is no such file, or one that cannot be believed."""
+    try:
+        with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as stored:
+            version, every_3SC = int(stored["version"]), stored["counts"].astype(np.float32)
+    except (OSError, ValueError, TypeError, KeyError, EOFError, BadZipFile):
+        return Counts.none()
+    if version != VERSION or every_3SC.shape != (3, len(SOURCES), CELLS) or not np.isfinite(every_3SC).all():
+        return Counts.none()
+    tried_SC, right_SC, hoped_SC = every_3SC
+    most_SC = tried_SC * 1.001
+    believable = ((every_3SC >= 0).all(), (right_SC <= most_SC).all(), (hoped_SC <= most_SC).all())
+    return Counts(tried_SC, right_SC, hoped_SC) if all(believable) else Counts.none()
+
+
+def save(counts: Counts, path: Path) -> None:
+    """Put the counts at `path`; where that cannot be written, they live until the program ends."""
+    content = BytesIO()
+    every_3SC = np.stack([counts.tried_SC, counts.right_SC, counts.hoped_SC])
+    np.savez_compressed(content, version=np.int64(VERSION), counts=every_3SC)
+    with suppress(OSError):
+        private_folder(path.parent)
+        replace_file(path, content.getvalue())
