@@ -3,11 +3,11 @@
 Owns what each arm's prompt is; the product's own prompt builder makes all of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.prompt import Prompt, PromptBuilder, PromptOptions
+from fastcoder_lsp.prompt import ContextSnippet, Prompt, PromptBuilder, PromptOptions
 from fastcoder_lsp.prompt.select import related
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -63,5 +63,18 @@ def prompt_of(arm: Arm, tokenizer: Tokenizer, question: Question) -> Prompt:
     )
     before, after = question.before, question.after
     now = Snapshot("bench", question.path, "python", 1, before + after)
-    context = related(now, len(before), question.files) if arm.context_tokens and question.files else ()
-    return PromptBuilder(tokenizer, options).build(now, len(before), lambda: context)
+    return PromptBuilder(tokenizer, options, _Repository(question.files or {})).build(now, len(before))
+
+
+@dataclass(frozen=True, slots=True)
+class _Repository:
+    """The other files of a question, all of them looked at (`prompt.Context`)."""
+
+    files: Mapping[str, str]
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Nobody edits here."""
+
+    def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:
+        """See `prompt.Context`."""
+        return related(snapshot, offset, self.files)

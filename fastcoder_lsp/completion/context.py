@@ -71,7 +71,7 @@ class RecentEdits:
 
 
 class RepositoryContext:
-    """Finds snippets for a cursor.
+    """Finds snippets for a cursor (`prompt.Context`).
 
     Args:
         folder_of: the workspace folder that holds a path; None outside all of them.
@@ -88,7 +88,7 @@ class RepositoryContext:
         """A completion was asked for: remember what was edited."""
         self._recent.observe(snapshot.uri, Path(snapshot.path or snapshot.uri).name, snapshot.text)
 
-    def __call__(self, snapshot: Snapshot, offset: int) -> tuple[ContextSnippet, ...]:
+    def find(self, snapshot: Snapshot, offset: int) -> tuple[ContextSnippet, ...]:
         """Snippets of other files for the cursor at `offset`, best first; none for a document outside all folders."""
         path = Path(snapshot.path) if snapshot.path is not None else None
         folder = self._folder_of(path) if path is not None else None

@@ -4,26 +4,17 @@ Owns one anchor per document. The only stateful part of this package; used by on
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import anchor as anchors
 from fastcoder_lsp.prompt.anchor import Anchor
-from fastcoder_lsp.prompt.context import ContextSnippet, context_tokens
+from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, context_tokens
 from fastcoder_lsp.prompt.healing import heal_start
 from fastcoder_lsp.prompt.options import PromptOptions
 from fastcoder_lsp.prompt.templates import Template, template_of
 from fastcoder_lsp.prompt.window import prefix_start, suffix_end
 from fastcoder_lsp.tokenizer import Tokenizer, printable
-
-Context = Callable[[], Sequence[ContextSnippet]]
-"""Looks for snippets of other files; asked only when they are needed, for it may read the disk."""
-
-
-def no_context() -> Sequence[ContextSnippet]:
-    """Nothing of other files."""
-    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,36 +32,45 @@ class Prompt:
 
 
 class PromptBuilder:
-    """Builds the prompts of all documents for one model."""
+    """Builds the prompts of all documents for one model.
 
-    def __init__(self, tokenizer: Tokenizer, options: PromptOptions | None = None) -> None:
+    Args:
+        tokenizer: of the model.
+        options: the budgets; snippets of other files are shown only where they have one.
+        context: finds those snippets; asked when the window moves, else those of the last prompt stay.
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, options: PromptOptions | None = None, context: Context = NO_CONTEXT
+    ) -> None:
         self.options = options or PromptOptions()
+        self._context = context
         self.template: Template = template_of(tokenizer.control)
         self._tokenizer = tokenizer
         self._anchors: OrderedDict[str, Anchor] = OrderedDict()
 
-    def build(self, snapshot: Snapshot, offset: int, context: Context = no_context) -> Prompt:
+    def build(self, snapshot: Snapshot, offset: int) -> Prompt:
         """The prompt for what comes at `offset` of `snapshot`.
 
         Args:
             snapshot: the document; its neighbours stand before its text.
             offset: the cursor, in characters of `snapshot.text`.
-            context: asked for snippets of other files when the window moves; else those of the last prompt stay.
         """
+        self._context.observe(snapshot)
         text, offset = _whole(snapshot, offset)
         anchor = self._anchors.get(snapshot.uri)
         shift = anchors.holds(anchor, text, offset) if anchor else None
         if anchor is not None and shift is not None and self._typed_fits(text[anchor.at + shift : offset]):
             anchor = replace(anchor, start=anchor.start + shift, at=anchor.at + shift, length=len(text))
         else:
-            anchor = self._anchored(snapshot, text, offset, context, anchor)
+            anchor = self._anchored(snapshot, text, offset, anchor)
         self._remember(snapshot.uri, anchor)
         return self._prompt(anchor, text, offset)
 
-    def settle(self, snapshot: Snapshot, offset: int, context: Context = no_context) -> Prompt:
+    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
         """The user pauses: anchor here, so that the next keystrokes find everything computed. Returns the prompt."""
         text, offset = _whole(snapshot, offset)
-        anchor = self._anchored(snapshot, text, offset, context, self._anchors.get(snapshot.uri))
+        anchor = self._anchored(snapshot, text, offset, self._anchors.get(snapshot.uri))
         self._remember(snapshot.uri, anchor)
         return self._prompt(anchor, text, offset)
 
@@ -98,7 +98,7 @@ class PromptBuilder:
             return False
         return len(typed) <= options.typed_tokens or len(self._tokenizer.encode(typed)) <= options.typed_tokens
 
-    def _anchored(self, snapshot: Snapshot, text: str, offset: int, context: Context, last: Anchor | None) -> Anchor:
+    def _anchored(self, snapshot: Snapshot, text: str, offset: int, last: Anchor | None) -> Anchor:
         """A new anchor at the cursor; the last one's window start and context stay where they can."""
         options, tokenizer = self.options, self._tokenizer
         at = anchors.place(text, offset, min(options.lines_above, options.typed_lines // 3), 2 * options.typed_tokens)
@@ -112,7 +112,7 @@ class PromptBuilder:
             told = context_tokens(
                 tokenizer,
                 self.template,
-                context() if options.context_tokens else (),
+                self._context.find(replace(snapshot, text=text), offset) if options.context_tokens else (),
                 path=snapshot.path or snapshot.uri,
                 language=snapshot.language,
                 budget=options.context_tokens,

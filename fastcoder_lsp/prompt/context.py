@@ -6,7 +6,9 @@ Owns their form and their budget; which snippets are worth it is decided by `pro
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
+from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt.templates import Template
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -21,6 +23,32 @@ class ContextSnippet:
     path: str
     text: str
     score: float = 0.0
+
+
+class Context(Protocol):
+    """Knows the other files."""
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """A prompt is built for this text: what was edited may matter to the next one."""
+        ...
+
+    def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:
+        """Snippets for the cursor at `offset`, best first; may read the disk."""
+        ...
+
+
+class NoContext:
+    """There are no other files."""
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """See `Context`."""
+
+    def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:  # noqa: ARG002 the interface
+        """See `Context`."""
+        return ()
+
+
+NO_CONTEXT = NoContext()
 
 
 def context_tokens(

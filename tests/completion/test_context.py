@@ -46,7 +46,7 @@ def main(root: Path, text: str = USE) -> Snapshot:
 
 def test_what_is_imported_is_found_on_the_disk(root: Path) -> None:
     """A module below `src`, named by its path in the workspace; what shares no names stays away."""
-    snippets = finder(root)(main(root), len(USE))
+    snippets = finder(root).find(main(root), len(USE))
     assert [snippet.path for snippet in snippets] == ["src/app/store.py"]
     assert "def put(self, key: str)" in snippets[0].text
 
@@ -54,7 +54,7 @@ def test_what_is_imported_is_found_on_the_disk(root: Path) -> None:
 def test_unsaved_text_wins(root: Path) -> None:
     """An open document is read as it stands in the editor."""
     opened = {root / "src/app/store.py": STORE.replace("put", "insert")}
-    (snippet,) = finder(root, opened)(main(root), len(USE))
+    (snippet,) = finder(root, opened).find(main(root), len(USE))
     assert "def insert(" in snippet.text
 
 
@@ -63,9 +63,9 @@ def test_rules_hold(root: Path) -> None:
     text = USE.replace("store", "hidden").replace("Store", "Hidden")
     hidden = root / "src/app/hidden.py"
     for opened in ({}, {hidden: hidden.read_text()}):
-        assert finder(root, opened)(main(root, text), len(text)) == ()
+        assert finder(root, opened).find(main(root, text), len(text)) == ()
     outside = root.parent / "main.py"
-    assert finder(root)(Snapshot(outside.as_uri(), str(outside), "python", 0, USE), len(USE)) == ()
+    assert finder(root).find(Snapshot(outside.as_uri(), str(outside), "python", 0, USE), len(USE)) == ()
 
 
 def test_places_edited_lately(root: Path) -> None:
@@ -75,9 +75,9 @@ def test_places_edited_lately(root: Path) -> None:
     context.observe(Snapshot(other.as_uri(), str(other), "python", 0, text))
     edited = text.replace("line_30 = 30", "line_30 = compute(30)")
     context.observe(Snapshot(other.as_uri(), str(other), "python", 1, edited))
-    found = context(main(root), len(USE))
+    found = context.find(main(root), len(USE))
     assert any("compute(30)" in snippet.text and "line_5 =" not in snippet.text for snippet in found)
-    own = context(Snapshot(other.as_uri(), str(other), "python", 1, edited), 0)
+    own = context.find(Snapshot(other.as_uri(), str(other), "python", 1, edited), 0)
     assert not any("compute(30)" in snippet.text for snippet in own)
 
 

@@ -24,9 +24,24 @@ def snapshot(text: str, uri: str = "file:///a.py") -> Snapshot:
     return Snapshot(uri, uri.removeprefix("file://"), "python", 0, text)
 
 
-def build(builder: PromptBuilder, code: str, context: tuple[ContextSnippet, ...] = ()) -> Prompt:
+def build(builder: PromptBuilder, code: str) -> Prompt:
     before, _, after = code.partition(CURSOR)
-    return builder.build(snapshot(before + after), len(before), lambda: context)
+    return builder.build(snapshot(before + after), len(before))
+
+
+@dataclass
+class Given:
+    """A context that always finds the same."""
+
+    snippets: tuple[ContextSnippet, ...]
+    asked: int = 0
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Nothing to learn."""
+
+    def find(self, snapshot: Snapshot, offset: int) -> tuple[ContextSnippet, ...]:
+        self.asked += 1
+        return self.snippets
 
 
 @dataclass(frozen=True)
@@ -253,8 +268,8 @@ SNIPPETS = (
 def test_context_stands_before_the_prefix(family: str) -> None:
     """Snippets come first, the best one nearest to the code, in the family's form or as comments."""
     tokenizer = of_family(family)
-    builder = PromptBuilder(tokenizer, PromptOptions(context_tokens=300))
-    parts = told(tokenizer, builder.template, build(builder, f"import high\nhigh.{CURSOR}\n", SNIPPETS))
+    builder = PromptBuilder(tokenizer, PromptOptions(context_tokens=300), Given(SNIPPETS))
+    parts = told(tokenizer, builder.template, build(builder, f"import high\nhigh.{CURSOR}\n"))
     assert parts.context.index("low.py") < parts.context.index("high.py")
     assert ("# def high" in parts.context) == (not builder.template.file)
     assert parts.prefix.strip() == "import high"
@@ -262,19 +277,22 @@ def test_context_stands_before_the_prefix(family: str) -> None:
 
 def test_context_keeps_its_budget() -> None:
     """The best snippets that fit; none by default."""
-    few = PromptBuilder(QWEN, PromptOptions(context_tokens=25))
-    assert "high" in told(QWEN, few.template, build(few, f"x\n{CURSOR}", SNIPPETS)).context
-    assert "low" not in told(QWEN, few.template, build(few, f"x\n{CURSOR}", SNIPPETS)).context
-    off = PromptBuilder(QWEN)
-    assert told(QWEN, off.template, build(off, f"x\n{CURSOR}", SNIPPETS)).context == ""
+    few = PromptBuilder(QWEN, PromptOptions(context_tokens=25), Given(SNIPPETS))
+    assert "high" in told(QWEN, few.template, build(few, f"x\n{CURSOR}")).context
+    assert "low" not in told(QWEN, few.template, build(few, f"x\n{CURSOR}")).context
+    off = PromptBuilder(QWEN, context=Given(SNIPPETS))
+    assert told(QWEN, off.template, build(off, f"x\n{CURSOR}")).context == ""
 
 
 def test_context_stays_while_typing() -> None:
     """Other snippets at every keystroke would void the whole cache: those of the window stay."""
-    builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300))
-    first = build(builder, f"x = 1\ny{CURSOR}\n", SNIPPETS)
-    second = build(builder, f"x = 1\ny ={CURSOR}\n", SNIPPETS[:1])
+    given = Given(SNIPPETS)
+    builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300), given)
+    first = build(builder, f"x = 1\ny{CURSOR}\n")
+    given.snippets = SNIPPETS[:1]
+    second = build(builder, f"x = 1\ny ={CURSOR}\n")
     assert second.tokens[: len(first.tokens)] == first.tokens
+    assert given.asked == 1, "the disk is not looked at for a keystroke"
 
 
 def test_random_typing_over_a_file_is_cheap() -> None:
