@@ -30,14 +30,12 @@ class Budgets:
 
     @classmethod
     def of(cls, policy: Policy, costs: StepCosts) -> "Budgets":
-        """What `policy` says; for what it leaves open, sixteen plain steps: a line, as a rule.
+        """What `policy` says; for what it leaves open, sixteen plain steps, which say a line as a rule.
 
-        That is 380 ms with a step of 24 ms, and never over 400 where steps are under 50; machines that are slower
-        still get eight steps, for with less they could say nothing. Between 80 ms, below which nobody feels a
-        difference, and a second. Who asks by a key waits five times as long.
+        Between 80 ms, below which nobody feels a difference, and 400 ms: after that a person has typed on, and gets the
+        rest when it is made. Who asks by a key waits five times as long.
         """
-        step = costs.step_ms(1)
-        automatic = min(max(80.0, min(16 * step, 400.0), 8 * step), 1000.0)
+        automatic = min(max(80.0, 16 * costs.step_ms(1)), 400.0)
         return cls(
             policy.automatic_ms or automatic,
             policy.invoked_ms or 5 * automatic,

@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.completion.runtime import Runtime, load_runtime
+from fastcoder_lsp.completion.runtime import Runtime, Surroundings, load_runtime
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, cache_folder
@@ -47,7 +47,7 @@ def complete_once(
     def load(tell: Progress) -> Runtime:
         store = _datastore(folders, tell) if settings.index_enabled and reads_store(settings.drafter) else None
         try:
-            runtime = load_runtime(settings, tell, store.pin if store else None)
+            runtime = load_runtime(settings, tell, Surroundings(store.pin if store else None))
         except FastcoderError as failure:
             failures.append(failure)
             raise

@@ -16,7 +16,7 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.completion.costs import step_costs
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Drafter, Engine, Progress, StepCosts
-from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
+from fastcoder_lsp.prompt import NO_CONTEXT, Context, PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 PROMPT_TOKENS = 1400
 """Longest prompt: what a CPU reads in a few seconds once, and keeps from then on."""
+CONTEXT_TOKENS = 400
+"""For code of other files, where it is wanted; on top of the longest prompt."""
 CPU_NODES = 8
 """Rows of one verification on a CPU: eight cost a quarter more than one, sixteen three quarters."""
 GPU_NODES = 64
@@ -33,6 +35,23 @@ chooses the width by what it costs."""
 
 def _nothing_to_keep() -> None:
     pass
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a model is told of the workspace.
+
+    `pin`: gives the datastore to drafters that read it. `workspace`: names what is worked on: what a drafter learns is
+    kept for it; empty: nothing is kept. `context`: finds code of other files for the prompt.
+    """
+
+    pin: "Pin | None" = None
+    workspace: str = ""
+    context: Context = NO_CONTEXT
+
+
+ALONE = Surroundings()
+"""A model without a workspace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +93,13 @@ class Runtime:
         self.drafter.rename(old, new)
 
 
-def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = None, workspace: str = "") -> Runtime:
+def load_runtime(settings: Settings, progress: Progress, around: Surroundings = ALONE) -> Runtime:
     """Put the parts together as `settings` say.
 
     Args:
         settings: of the session.
         progress: told what is being done.
-        pin: gives the datastore to drafters that read it.
-        workspace: names what is worked on: what a drafter learns is kept for it. Empty: nothing is kept.
+        around: what it is told of the workspace.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
@@ -112,16 +130,19 @@ def load_runtime(settings: Settings, progress: Progress, pin: "Pin | None" = Non
         progress=progress,
     )
     costs = step_costs(engine, files.digest, cache, progress)
-    kept = cache / "learnt" / f"{_name(workspace, files.digest)}.npz" if workspace else None
-    drafter = make(settings.drafter, DrafterParts(pin or nothing, tokenizer.piece, costs, kept))
+    kept = cache / "learnt" / f"{_name(around.workspace, files.digest)}.npz" if around.workspace else None
+    drafter = make(settings.drafter, DrafterParts(around.pin or nothing, tokenizer.piece, costs, kept))
     warm_up(drafter)
     chooses = isinstance(drafter, AutoDrafter)
     on_cpu = engine.info.name.startswith("cpu-")
     room = engine.info.context - settings.completion_max_tokens
+    told = CONTEXT_TOKENS if settings.context_enabled else 0
     return Runtime(
         engine=engine,
         tokenizer=tokenizer,
-        prompts=PromptBuilder(tokenizer, PromptOptions(limit=min(PROMPT_TOKENS, room))),
+        prompts=PromptBuilder(
+            tokenizer, PromptOptions(limit=min(PROMPT_TOKENS + told, room), context_tokens=told), around.context
+        ),
         drafter=drafter,
         allow=lambda remaining: allowed(tokenizer, remaining),
         limits=Limits(settings.completion_max_tokens, CPU_NODES if on_cpu and not chooses else GPU_NODES),

@@ -57,15 +57,20 @@ class Accepts:
         """Whether a change of this document could be an accept."""
         return uri in self._latest
 
-    def changed(self, uri: str, document: str) -> None:
-        """One edit was made; the document's text is `document` now."""
+    def changed(self, uri: str, document: str) -> int | None:
+        """One edit was made; the document's text is `document` now.
+
+        Where that edit took all that was left of the suggestion, its end: there the user will go on.
+        """
         last = self._latest.get(uri)
         if last is None:
-            return
-        here = _common(document, last.start, last.text)
-        if here - last.taken >= 2:
-            self._take(last, here - last.taken)
+            return None
+        here, taken = _common(document, last.start, last.text), last.taken
         last.taken = here
+        if here - taken < 2:
+            return None
+        self._take(last, here - taken)
+        return last.start + here if here == len(last.text) else None
 
     def commanded(self, number: int) -> None:
         """The editor ran the accept command of a suggestion; the text that it inserts is counted by `changed`."""

@@ -4,7 +4,7 @@ Shared by inline completion and the completion menu; owns the checks that both n
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lsprotocol import types
 
@@ -35,19 +35,8 @@ def question(
     selected: types.SelectedCompletionInfo | None = None,
 ) -> CompletionRequest | None:
     """The question at a place; None where nothing may be suggested."""
-    document = session.documents.get(uri)
-    snapshot = session.documents.snapshot(uri)
-    if document is None or snapshot is None:
-        return None
-    folder = session.folder_of(uri)
-    settings, rules = session.settings(folder), session.rules(folder)
-    reason = rules.may_complete(document.file, document.language) or rules.size_reason(
-        len(snapshot.text), document.longest_line()
-    )
-    if reason is not None:
-        session.reporter.explain(f"no suggestions in {uri}: {reason.value}")
-        return None
-    if not session.completes(settings):
+    request, document = _question_anywhere(session, uri), session.documents.get(uri)
+    if request is None or document is None:
         return None
     encoding = session.client.encoding
     entry = None
@@ -56,13 +45,16 @@ def question(
             document.offset_at(position_of(at), encoding) for at in (selected.range.start, selected.range.end)
         )
         entry = SelectedCompletion(min(start, end), max(start, end), selected.text.replace("\r\n", "\n"))
-    return CompletionRequest(
-        snapshot=snapshot,
-        offset=document.offset_at(position_of(position), encoding),
-        invoked=invoked,
-        selected=entry,
-        max_tokens=settings.completion_max_tokens,
-    )
+    offset = document.offset_at(position_of(position), encoding)
+    return replace(request, offset=offset, invoked=invoked, selected=entry)
+
+
+def foresee(session: Session, uri: str, offset: int) -> None:
+    """A suggestion was taken whole, up to `offset`: what follows it will be asked next."""
+    request = _question_anywhere(session, uri)
+    if request is not None:
+        request = replace(request, offset=offset)
+        session.service.accepted(request, policy(session, request))
 
 
 def policy(session: Session, request: CompletionRequest) -> Policy:
@@ -94,6 +86,25 @@ def suggestion(session: Session, request: CompletionRequest, completion: Complet
         start=completion.start,
         accept=types.Command("Accepted", accept_command(session), arguments=[number]),
     )
+
+
+def _question_anywhere(session: Session, uri: str) -> CompletionRequest | None:
+    """The question at the start of a document; None where nothing may be suggested in it."""
+    document = session.documents.get(uri)
+    snapshot = session.documents.snapshot(uri)
+    if document is None or snapshot is None:
+        return None
+    folder = session.folder_of(uri)
+    settings, rules = session.settings(folder), session.rules(folder)
+    reason = rules.may_complete(document.file, document.language) or rules.size_reason(
+        len(snapshot.text), document.longest_line()
+    )
+    if reason is not None:
+        session.reporter.explain(f"no suggestions in {uri}: {reason.value}")
+        return None
+    if not session.completes(settings):
+        return None
+    return CompletionRequest(snapshot, offset=0, max_tokens=settings.completion_max_tokens)
 
 
 def accept_command(session: Session) -> str:

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from lsprotocol import types
 
 from fastcoder_lsp.lsp.convert import document_of, edits_of
+from fastcoder_lsp.lsp.requests.ask import foresee
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.documents import Cell
 from fastcoder_lsp.workspace.folders import SETTINGS_FILE
@@ -90,10 +91,13 @@ def _change(session: Session, uri: str, version: int, changes: Sequence[types.Te
         document.edit(version, edits_of(changes), session.client.encoding)
         session.document_changed(uri)
         return
+    end = None
     for edit in edits_of(changes):  # an accept is one edit among several
         document.edit(version, [edit], session.client.encoding)
-        session.accepts.changed(uri, document.clean_text)
+        end = session.accepts.changed(uri, document.clean_text)
     session.document_changed(uri)
+    if end is not None:
+        foresee(session, uri, end)
 
 
 def _close(session: Session, uri: str) -> None:
