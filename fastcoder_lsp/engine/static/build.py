@@ -44,7 +44,7 @@ class Recipe:
 
     `open_source` opens the weights. `precision`: of the weights, a key of `PRODUCTS`. `kernels`: "torch", "fused", or
     "auto" for the quicker one. `product`: a way of `PRODUCTS[precision]`, or "auto". `identity`: of the weights, for
-    what is remembered.
+    what is remembered. `warm_up`: capture every size now, else each when it is first wanted.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Recipe:
     kernels: str = "auto"
     product: str = "auto"
     strict: bool = False
+    warm_up: bool = True
     notes: list[str] = field(default_factory=list)
 
 
@@ -224,7 +225,7 @@ def _send_trial(programs: Programs, width: int) -> None:
 def _finish(recipe: Recipe, parts: _Assembled, size: Plan, device: Device) -> StaticEngine:
     """Warm up, give the shelf its share of what memory is left, and put the engine together."""
     programs = parts.programs
-    if device.captures:
+    if device.captures and recipe.warm_up:
         programs.warm_up(recipe.progress)
     recipe.notes.extend(sorted(programs.graphs.notes))
     shelf = Shelf(device.memory().free // SHELF_SHARE)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import psutil
 import torch
 
 Work = Callable[[], None]
@@ -92,6 +91,8 @@ class CpuDevice:
 
     def memory(self) -> Memory:
         """See `Device`."""
+        import psutil  # noqa: PLC0415 only here, so that a GPU's machine may do without
+
         found = psutil.virtual_memory()
         return Memory(found.total, found.available)
 

@@ -127,11 +127,11 @@ class FusedKernels:
             width,
             span,
             splits,
+            blocks,
             HEADS=shape.heads,
             GROUP=shape.group,
             DIM=shape.head_dim,
             ROWS=block,
-            BLOCKS=blocks,
             TILE=TILE,
             num_warps=4 if block == 16 else 8,  # four would spill registers (compiled for sm_90, read off ptxas)
             num_stages=2,

@@ -1,6 +1,7 @@
 """The Triton kernels of `fused`, one program's work each; all sums in fp32, results in the tensors' own precision.
 
 Owns no launch and no shape. Capital arguments are compile-time constants; a pointer has the name of its tensor.
+What differs from one width to the next is no constant and not specialised on, else each width would be compiled anew.
 """
 
 import triton
@@ -82,7 +83,7 @@ def rotate_store(
         tl.store(place + HALF + first, high)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["width", "span", "splits", "blocks"])
 def attend_split(
     q,
     keys,
@@ -97,15 +98,15 @@ def attend_split(
     width,
     span,
     splits,
+    blocks,
     HEADS: tl.constexpr,
     GROUP: tl.constexpr,
     DIM: tl.constexpr,
     ROWS: tl.constexpr,
-    BLOCKS: tl.constexpr,
     TILE: tl.constexpr,
 ) -> None:
     """One key/value head, a block of its folded rows (query head of the group × row), one split of the slots."""
-    kv, block, split = tl.program_id(0) // BLOCKS, tl.program_id(0) % BLOCKS, tl.program_id(1)
+    kv, block, split = tl.program_id(0) // blocks, tl.program_id(0) % blocks, tl.program_id(1)
     folded = block * ROWS + tl.arange(0, ROWS)
     inside = folded < GROUP * width
     head, row = kv * GROUP + folded // width, folded % width
@@ -142,7 +143,7 @@ def attend_split(
     tl.store(scales + splits * HEADS * width + target, total, mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["width", "splits"])
 def join_splits(
     sums,
     scales,
@@ -184,7 +185,7 @@ def activate(inner, out, columns, GATED: tl.constexpr, BLOCK: tl.constexpr) -> N
     tl.store(out + row * columns + column, result.to(out.dtype.element_ty), mask=inside)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["width", "span"])
 def int8_split(
     x,
     weight,
@@ -218,7 +219,7 @@ def int8_split(
     tl.store(place, total, mask=(t < width)[:, None] & (n < rows)[None, :])
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["width", "splits"])
 def int8_join(
     partial,
     scale,
