@@ -18,10 +18,11 @@ CAPABILITIES = {"window": {"workDoneProgress": True}}
 SERVER = (sys.executable, "-m", "tests.index.indexing_server")
 
 
-async def ask(client: RawClient, root: Path, file: Path, text: str) -> None:
+async def ask(client: RawClient, root: Path, file: Path, text: str, **settings: Any) -> None:
     """Open a file and ask for a suggestion, which loads the model and with it the datastore."""
     folders = [{"uri": root.as_uri(), "name": "project"}]
-    await client.call("initialize", {"processId": None, "capabilities": CAPABILITIES, "workspaceFolders": folders})
+    params = {"processId": None, "capabilities": CAPABILITIES, "workspaceFolders": folders}
+    await client.call("initialize", params | {"initializationOptions": settings})
     client.notify("initialized", {})
     item = {"uri": file.as_uri(), "languageId": "python", "version": 1, "text": text}
     client.notify("textDocument/didOpen", {"textDocument": item})
@@ -32,17 +33,17 @@ async def ask(client: RawClient, root: Path, file: Path, text: str) -> None:
     )
 
 
-@pytest.mark.parametrize("drafter", ["none", "fastcoder"])
-async def test_the_index_is_kept_for_drafters_that_read_it(drafter: str, tmp_path: Path) -> None:
-    """With such a drafter files are indexed and followed, by the client's word too; without, nothing is."""
+@pytest.mark.parametrize(("drafter", "enabled"), [("none", True), ("fastcoder", False), ("fastcoder", True)])
+async def test_the_index_is_kept_for_drafters_that_read_it(drafter: str, enabled: bool, tmp_path: Path) -> None:
+    """With such a drafter files are indexed and followed, by the client's word too; without, or switched off, none."""
     root, cache = tmp_path / "project", tmp_path / "cache"
     root.mkdir()
     (root / "a.py").write_text("a = 1\n", encoding="utf-8")
     place = store_folder(cache, root, "toy")
     environment = {**os.environ, "FASTCODER_CACHE": str(cache)}
     async with running(drafter, command=SERVER, environment=environment) as client:
-        await ask(client, root, root / "a.py", "a = 1\n")
-        if drafter == "none":
+        await ask(client, root, root / "a.py", "a = 1\n", index={"enabled": enabled})
+        if drafter == "none" or not enabled:
             await asyncio.sleep(0.5)
             assert not cache.exists() or not list(cache.rglob("*.seg"))
             return
@@ -55,6 +56,36 @@ async def test_the_index_is_kept_for_drafters_that_read_it(drafter: str, tmp_pat
         client.notify("exit")
         assert await asyncio.wait_for(client.process.wait(), 10) == 0
     assert Store.open(place, "toy", reader=True).verify() == []
+
+
+async def test_an_index_that_is_switched_off_is_let_go(tmp_path: Path) -> None:
+    """At the next completion nothing is written any longer, and another process may take the index over."""
+    root, cache = tmp_path / "project", tmp_path / "cache"
+    root.mkdir()
+    (root / "a.py").write_text("a = 1\n", encoding="utf-8")
+    place = store_folder(cache, root, "toy")
+    async with running(
+        "fastcoder", command=SERVER, environment={**os.environ, "FASTCODER_CACHE": str(cache)}
+    ) as client:
+        await ask(client, root, root / "a.py", "a = 1\n")
+        await until_held(place, {"a.py": "a = 1\n"}, root)
+        client.notify("workspace/didChangeConfiguration", {"settings": {"fastcoder": {"index": {"enabled": False}}}})
+        client.change((root / "a.py").as_uri(), 2, [{"text": "b = 2\n"}])
+        await client.inline((root / "a.py").as_uri(), 0, 0)
+        end = time.monotonic() + 30
+        while not writable(place):
+            assert time.monotonic() < end
+            await asyncio.sleep(0.1)
+        assert await client.leave() == 0
+
+
+def writable(place: Path) -> bool:
+    """Whether this process could write the index now."""
+    store = Store.open(place, "toy")
+    try:
+        return store.writable
+    finally:
+        store.close()
 
 
 async def test_reading_the_workspace_shows_progress(tmp_path: Path) -> None:
