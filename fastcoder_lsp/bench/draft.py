@@ -84,7 +84,8 @@ class Replayed:
             "accepted_by_source": dict(accepted.most_common()),
         }
         if isinstance(self.drafter, FastcoderDrafter):
-            figures["retrievals"] = asdict(self.drafter.counts)
+            counts = self.drafter.counts
+            figures["retrievals"] = asdict(counts) | {"saved": counts.saved(), "from_cache": counts.from_cache()}
         return figures
 
 
@@ -100,8 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
         later = not_alone(traces)
         for name, replayed in done.items():
             results[name]["mat_with_predecessor"] = replayed.mat([task.id for task in later])
+    counted = f", {len(not_alone(traces))} of them after another of their file" if warm else ""
     print_table(
-        f"{len(traces)} tasks, {sum(len(trace.tokens) for trace in traces)} tokens, {arguments.setting}, "
+        f"{len(traces)} tasks{counted}, {sum(len(trace.tokens) for trace in traces)} tokens, {arguments.setting}, "
         f"{arguments.nodes} nodes, {arguments.cache}",
         ("drafter", "MAT", "mean", "median", "p50 µs", "p99 µs", "drafted", "hit"),
         [
@@ -109,6 +111,12 @@ def run(arguments: argparse.Namespace) -> int:
             for name, r in results.items()
         ],
     )
+    if retrievals := {name: r["retrievals"] for name, r in results.items() if "retrievals" in r}:
+        print_table(
+            "Retrievals: the share spared by skip tokens and missing table, and answered by the CACHE",
+            ("drafter", "retrievals", "spared", "CACHE", "most sequences"),
+            [(name, r["asked"], r["saved"], r["from_cache"], r["sequences"]) for name, r in retrievals.items()],
+        )
     if arguments.heatmap:
         piece = parts.tokenizer.piece
         shares = {name: retrieved_share(traces, replayed.steps, piece) for name, replayed in done.items()}
@@ -123,8 +131,8 @@ def run(arguments: argparse.Namespace) -> int:
             "leakage": "the target's body is in no index and no prompt",
         }
         head = {"setting": arguments.setting, "nodes": arguments.nodes, "cache": arguments.cache}
-        counted = {"tasks_with_predecessor": len(not_alone(traces))} if warm else {}
-        write_json(arguments.json, "draft", settings, head | counted | {"drafters": results})
+        warmed = {"tasks_with_predecessor": len(not_alone(traces)), "tasks_alone": alone(traces)} if warm else {}
+        write_json(arguments.json, "draft", settings, head | warmed | {"drafters": results})
     return 0
 
 
@@ -169,6 +177,12 @@ def not_alone(traces: Sequence[Trace]) -> list[repoeval.Task]:
             later.append(trace.task)
         seen.add(place)
     return later
+
+
+def alone(traces: Sequence[Trace]) -> int:
+    """How many tasks are the only one of their file: warm is cold for them."""
+    files = Counter((trace.task.repo, trace.task.path) for trace in traces)
+    return sum(count == 1 for count in files.values())
 
 
 def drafter_names(text: str) -> list[str]:

@@ -81,7 +81,8 @@ class RetrievalCounts:
     """What became of the retrievals; the paper reports such shares.
 
     `asked`: drafts wanted. `cached`: the CACHE answered. `missing`, `skipped`: lines 3 and 4 spared the search.
-    `found`, `empty`: the stores were searched. `asked` is the sum of the others, but where `merge` asks for all.
+    `found`, `empty`: the stores were searched. `asked` is the sum of these, but where `merge` asks for all.
+    `sequences`: the most that a document's CACHE ever held.
     """
 
     asked: int = 0
@@ -90,6 +91,15 @@ class RetrievalCounts:
     skipped: int = 0
     found: int = 0
     empty: int = 0
+    sequences: int = 0
+
+    def saved(self) -> float:
+        """The share of retrievals that the skip tokens and M spared."""
+        return (self.missing + self.skipped) / max(self.asked, 1)
+
+    def from_cache(self) -> float:
+        """The share of retrievals that the CACHE answered."""
+        return self.cached / max(self.asked, 1)
 
 
 @dataclass(slots=True)
@@ -164,6 +174,7 @@ class FastcoderDrafter:
         while len(history) - self._cut_at >= asked.cut:
             self._document.cache.add(history.tokens[self._cut_at : self._cut_at + asked.cut].tolist())
             self._cut_at += asked.cut
+        self.counts.sequences = max(self.counts.sequences, len(self._document.cache))
 
     def forget(self, document: str) -> None:
         """See `core.Drafter`."""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.bench import repoeval
-from fastcoder_lsp.bench.draft import Replayed, drafter_names, not_alone
+from fastcoder_lsp.bench.draft import Replayed, alone, drafter_names, not_alone
 from fastcoder_lsp.bench.heatmap import blank_share, draw, places, retrieved_share
 from fastcoder_lsp.bench.replay import replay
 from fastcoder_lsp.bench.traces import Recorder, Trace
@@ -155,6 +155,7 @@ def test_tasks_alone_in_their_file_have_no_warm_cache() -> None:
     """Only a task with an earlier one in its file can differ."""
     traces = [Trace(task, (1,), (1,)) for task in TASKS.tasks]
     assert [task.id for task in not_alone(traces)] == ["b"]
+    assert alone(traces) == len(traces) - 2
 
 
 def test_names_with_parameters_are_told_apart() -> None:
