@@ -178,8 +178,7 @@ class Settings:
         "context.enabled",
         False,
         Scope.NARROW,
-        "Show the model related code from other files of the workspace.",
-        active=False,
+        "Show the model related code from other files of the workspace: what is imported, alike, or edited lately.",
     )
     read_max_file_bytes: int = _row(
         "read.max_file_bytes",

@@ -12,7 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.completion.runtime import Runtime
+from fastcoder_lsp.completion.context import ReadableFolder, RepositoryContext
+from fastcoder_lsp.completion.runtime import Runtime, Surroundings
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings, cache_folder
@@ -33,14 +34,13 @@ from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.uris import path_of
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.draft.store import Pin
     from fastcoder_lsp.workspace.datastore import Datastore
     from fastcoder_lsp.workspace.live_index import IndexProgress
 
 logger = logging.getLogger(__name__)
 
-Load = Callable[[Settings, Progress, "Pin | None", str], Runtime]
-"""Makes a model ready; drafters get the datastore by the third argument, and learn for the workspace named last."""
+Load = Callable[[Settings, Progress, Surroundings], Runtime]
+"""Makes a model ready."""
 SHUTDOWN_S = 1.0
 """What the worker gets to stop in order; an editor kills a server that takes longer than two seconds."""
 RENAME_GRACE_S = 1.0
@@ -77,6 +77,7 @@ class Session:
         self._load = load
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
+        self._open_texts: dict[Path, str] = {}
         self._dropping: dict[str, tuple[str, asyncio.TimerHandle]] = {}
         self._switched: bool | None = None
         self._closed = False
@@ -158,10 +159,13 @@ class Session:
                 self.service.document_renamed(old, uri)
 
     def document_changed(self, uri: str) -> None:
-        """The datastore follows what is typed; a notebook's cells are no files."""
+        """The datastore and the context follow what is typed; a notebook's cells are no files."""
         document = self.documents.get(uri)
         path = path_of(uri) if uri.startswith("file:") else None
-        if self._datastore is not None and document is not None and path is not None:
+        if document is None or path is None:
+            return
+        self._open_texts[path] = document.clean_text
+        if self._datastore is not None:
             self._datastore.document_changed(path, document.clean_text)
 
     def files_changed(self, uris: Iterable[str]) -> None:
@@ -174,8 +178,10 @@ class Session:
         self.accepts.closed(uri)
         self.traces.forget(uri)
         path = path_of(uri) if uri.startswith("file:") else None
-        if self._datastore is not None and path is not None:
-            self._datastore.document_closed(path)
+        if path is not None:
+            self._open_texts.pop(path, None)
+            if self._datastore is not None:
+                self._datastore.document_closed(path)
         self._dropping[uri] = (text, self._loop.call_later(RENAME_GRACE_S, self._drop, uri))
 
     def document_renamed(self, old: str, new: str) -> None:
@@ -217,12 +223,21 @@ class Session:
             from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415
 
             store = Datastore(self._folder_settings(), cache_folder(), self._on_indexing, self._on_notice)
-        runtime = self._load(settings, progress, None if store is None else store.pin, self._workspace())
+        context = RepositoryContext(self._readable, lambda: dict(self._open_texts))
+        around = Surroundings(None if store is None else store.pin, self._workspace(), context)
+        runtime = self._load(settings, progress, around)
         if store is not None:
             store.start(runtime.tokenizer)
             with contextlib.suppress(RuntimeError):  # the loop is closed: nobody to draft for
                 self._loop.call_soon_threadsafe(self._open_datastore, store)
         return runtime
+
+    def _readable(self, path: Path) -> ReadableFolder | None:
+        """From the service's worker: where code for the prompt may come from, and by which rules."""
+        folder = self.folders.holding(path)
+        if folder is None or not self.settings(folder).context_enabled:
+            return None
+        return ReadableFolder(folder.path, self.rules(folder))
 
     def _workspace(self) -> str:
         """The name under which is kept what is learnt of this workspace."""
@@ -270,4 +285,5 @@ def _runtime_part(settings: Settings) -> tuple[object, ...]:
         settings.context_tokens,
         settings.drafter,
         settings.index_enabled,
+        settings.context_enabled,
     )

@@ -6,11 +6,10 @@ from typing import cast
 import numpy as np
 
 from fastcoder_lsp.cli.serve import leave, take_wire
-from fastcoder_lsp.completion.runtime import Limits, Runtime
+from fastcoder_lsp.completion.runtime import Limits, Runtime, Surroundings
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.draft.store import Pin
 from fastcoder_lsp.lsp.server import Options, serve
 from fastcoder_lsp.prompt import PromptBuilder
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -22,7 +21,7 @@ class Encoding(Bytes, ToyEncoder):
     """Decodes bytes and encodes words; nobody here compares the two."""
 
 
-def load(_settings: Settings, _progress: Progress, _pin: Pin | None, _workspace: str) -> Runtime:
+def load(_settings: Settings, _progress: Progress, _around: Surroundings) -> Runtime:
     return Runtime(
         engine=ScriptedEngine("suggested = 1", 0.0),
         tokenizer=cast("Tokenizer", Encoding()),

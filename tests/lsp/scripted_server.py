@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.cli.serve import leave, take_wire
-from fastcoder_lsp.completion.runtime import Limits, Runtime
+from fastcoder_lsp.completion.runtime import Limits, Runtime, Surroundings
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
     GREEDY,
@@ -29,7 +29,6 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.draft.store import Pin
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.lsp.server import Options, serve
 from fastcoder_lsp.prompt import Prompt, PromptBuilder
@@ -106,7 +105,7 @@ def main() -> None:
     arguments = parser.parse_args()
     budgets = {f"budget.{kind}_ms": arguments.budget_ms for kind in ("automatic", "invoked", "background")}
 
-    def load(settings: Settings, progress: Progress, pin: Pin | None, workspace: str) -> Runtime:
+    def load(settings: Settings, progress: Progress, around: Surroundings) -> Runtime:
         if settings.model != "auto":
             raise ModelMissingError(f"no model {settings.model}", "fetch it: fastcoder-lsp model pull")
         for share in (0.0, 0.5):

@@ -25,6 +25,7 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
     { name: 'budget.invoked_ms', scope: 'workspace', default: 0 },
     { name: 'budget.background_ms', scope: 'workspace', default: 0 },
     { name: 'power', scope: 'workspace', default: "normal" },
+    { name: 'context.enabled', scope: 'narrow', default: false },
     { name: 'read.max_file_bytes', scope: 'narrow', default: 1000000 },
     { name: 'read.max_line_length', scope: 'narrow', default: 5000 },
     { name: 'read.max_files', scope: 'narrow', default: 50000 },
