@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         "history": name,
         "subset": {"runs": len(subset.typed), "of_runs": subset.runs, "keys": subset.keys, "seed": arguments.seed},
         "speeds": [f"{speed:g}" for speed in _speeds(arguments.speed)],
-        **_by_drafter(results),
+        **by_drafter(results),
     }
     _print(full)
     settings = {"model": arguments.model, "engine": arguments.engine, "limit": arguments.limit, "set": arguments.set}
@@ -143,7 +143,7 @@ def _announce(name: str, subset: Subset, arms: Sequence[Arm]) -> None:
     )
 
 
-def _by_drafter(results: Mapping[Arm, Mapping[str, Any]]) -> dict[str, Any]:
+def by_drafter(results: Mapping[Arm, Mapping[str, Any]]) -> dict[str, Any]:
     """`drafters` and `ablation`: name → the figures at the first speed, and all of them in `by_speed`."""
     tables: dict[str, dict[str, Any]] = {"drafters": {}, "ablation": {}}
     for arm, found in results.items():

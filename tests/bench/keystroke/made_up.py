@@ -1,0 +1,31 @@
+"""A made-up history, small enough for a test."""
+
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import Any
+
+NAME = "small"
+BASE = {
+    "shapes.py": "import math\n\n\nclass Square:\n    def __init__(self, side):\n        self.side = side\n",
+    "notes.md": "# Shapes\n",
+}
+STEPS: tuple[dict[str, Any], ...] = (
+    {"kind": "edit", "path": "notes.md", "offset": 9, "delete": 0, "text": "Squares only.\n", "typed": False},
+    {"kind": "save", "path": "notes.md"},
+    {"kind": "edit", "path": "shapes.py", "offset": 24, "delete": 0, "text": "suggested = 1\nx = 2\n", "typed": True},
+    {"kind": "save", "path": "shapes.py"},
+)
+
+
+def write_history(folder: Path) -> Path:
+    """DIR/NAME of the history, written into `folder`."""
+    with tarfile.open(folder / f"{NAME}.base.tar.gz", "w:gz") as archive:
+        for path, text in BASE.items():
+            member = tarfile.TarInfo(f"top/{path}")
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    steps = "".join(json.dumps({"commit": "0", **step}) + "\n" for step in STEPS)
+    (folder / f"{NAME}.steps.jsonl").write_text(steps)
+    return folder / NAME

@@ -1,0 +1,81 @@
+"""A replay against a real server over stdio: with a scripted model, and with the real one."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.bench import histories
+from fastcoder_lsp.bench.keystroke.ceiling import ceiling
+from fastcoder_lsp.bench.keystroke.figures import figures
+from fastcoder_lsp.bench.keystroke.session import Arm, play
+from fastcoder_lsp.bench.keystroke.subset import choose
+from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.errors import FastcoderError
+from tests.bench.keystroke.made_up import BASE, NAME, write_history
+
+SCRIPTED = (sys.executable, "-m", "tests.lsp.scripted_server")
+
+
+def test_a_session_with_a_scripted_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model says one line everywhere: it is taken where it belongs, and the account adds up."""
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
+    write_history(tmp_path)
+    subset = choose(tuple(histories.steps(tmp_path, NAME)), None, 0)
+    files = histories.base(tmp_path, NAME)
+    assert files == BASE
+    keys: list[int] = []
+    arm = Arm("scripted", "none", 20.0)
+    played = play(arm, subset, files, seed=0, on_key=keys.append, command=SCRIPTED)
+    assert played.saved >= len("suggested = 1")
+    assert played.typed + played.saved == subset.keys == keys[-1]
+    assert played.server["engine"] == "scripted"
+    found = figures(played, ceiling(subset, files, lambda _: "suggested = 1", lambda _: None))
+    assert found["keys"]["accepts"] >= 1
+    assert found["shown"] == found["ghost_ms"]["count"] >= 1
+    assert found["steps"] > 0
+    assert found["ceiling_chars_share"] > 0
+    assert not (cache_folder() / "index").exists() or not any((cache_folder() / "index").iterdir())
+
+
+def test_a_server_that_cannot_work_ends_the_session(tmp_path: Path) -> None:
+    """No figures of a server that has no model; the error says what to do."""
+    write_history(tmp_path)
+    subset = choose(tuple(histories.steps(tmp_path, NAME)), None, 0)
+    arm = Arm("scripted", "none", 20.0, {"model": "no/such"})
+    with pytest.raises(FastcoderError, match="no model no/such"):
+        play(arm, subset, BASE, seed=0, on_key=lambda _: None, command=SCRIPTED)
+
+
+@pytest.mark.model
+def test_the_command_with_the_real_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The table, the JSON with the promised names, and the page, drawn again from the JSON alone."""
+    history, found, page, again = (
+        write_history(tmp_path),
+        *(tmp_path / name for name in ("r.json", "r.html", "a.html")),
+    )
+    options = ["--replay", str(history), "--limit", "1", "--drafters", "suffix", "--speed", "10"]
+    assert main(["bench", "keystroke", *options, "--json", str(found), "--html", str(page)]) == 0
+    assert "suffix" in capsys.readouterr().out
+    report = json.loads(found.read_text())
+    row = report["drafters"]["suffix"]
+    assert set(row["ghost_ms"]) >= {"p50", "p95", "p99"}
+    assert set(row) >= {"shown", "empty", "within_budget", "typed_through", "prefilled_tokens_per_key"}
+    assert 0 <= row["accepted_chars_share"] <= 1
+    assert 0 <= row["ceiling_chars_share"] <= 1
+    assert row["requests"] > 0
+    assert report["subset"] == {"runs": 1, "of_runs": 1, "keys": 19, "seed": 0}
+    assert main(["bench", "keystroke", "--from", str(found), "--html", str(again)]) == 0
+    assert again.read_text() == page.read_text()
+
+
+def test_what_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A history, a setting or a speed that does not exist ends the command before anything is started."""
+    missing = ["bench", "keystroke", "--replay", str(tmp_path / "none")]
+    assert main(missing) == 2
+    assert "there is no history" in capsys.readouterr().err
+    history = str(write_history(tmp_path))
+    for wrong in (["--set", "budget.automatic=3"], ["--set", "nothing"], ["--speed", "fast"], ["--speed", "0"]):
+        assert main(["bench", "keystroke", "--replay", history, *wrong]) == 2
