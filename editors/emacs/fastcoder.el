@@ -1,29 +1,68 @@
 ;;; fastcoder.el --- Ghost text from a local code model, through Eglot  -*- lexical-binding: t; -*-
 
+;; Author: The fastcoder-lsp authors
+;; Version: 0.1.0
 ;; Package-Requires: ((emacs "28.1") (eglot "1.9"))
+;; Keywords: convenience, languages, tools
 ;; SPDX-License-Identifier: Apache-2.0
 
 ;;; Commentary:
 
 ;; Eglot starts the server; `fastcoder-mode' asks it for inline completions while one types and shows them behind point.
-;; Without this file the same server offers its suggestions through `completion-at-point'.
+;; Nothing here waits for the server: every answer comes to a callback, and one that comes too late is dropped.
+;;
+;;     (require 'fastcoder)
+;;     (fastcoder-setup '(python-mode python-ts-mode))
+;;
+;; and `M-x eglot' in a file of these modes.  Without this file the same server offers its suggestions through
+;; `completion-at-point'.
 
 ;;; Code:
 
 (require 'cl-lib)
 (require 'eglot)
 (require 'jsonrpc)
+(require 'subr-x)
 
-(defgroup fastcoder nil "Ghost text from a local code model." :group 'tools :prefix "fastcoder-")
+(defgroup fastcoder nil
+  "Ghost text from a local code model."
+  :group 'tools
+  :group 'convenience
+  :prefix "fastcoder-")
 
 (defcustom fastcoder-command '("fastcoder-lsp" "serve")
   "The program that Eglot starts, its arguments, and settings.
 Settings stand at the end: \"serve\" :initializationOptions (:enabled t)."
   :type '(repeat sexp))
 
-(defface fastcoder-ghost '((t :inherit shadow :slant italic)) "Text that is only suggested.")
+(defcustom fastcoder-auto t
+  "Whether to suggest while one types; else only `fastcoder-ask' does."
+  :type 'boolean)
 
-(defclass fastcoder-server (eglot-lsp-server) () :documentation "A fastcoder-lsp that may suggest ghost text.")
+(defcustom fastcoder-delay 0.02
+  "Seconds without a key after which the server is asked.
+Keep it short: the server answers the latest question only."
+  :type 'number)
+
+(defcustom fastcoder-inhibit-functions '(fastcoder-not-typing-p)
+  "Functions of no argument; where one returns non-nil, nothing is suggested."
+  :type 'hook)
+
+(defface fastcoder-ghost '((t :inherit shadow :slant italic))
+  "Text that is only suggested.")
+
+(defface fastcoder-count '((t :inherit shadow))
+  "Which of several suggestions is shown.")
+
+(defface fastcoder-replaced '((t :inherit shadow :strike-through t))
+  "Text that the suggestion takes the place of.")
+
+;;;; The server
+
+(defclass fastcoder-server (eglot-lsp-server)
+  ((status :initform '(:state "starting") :accessor fastcoder--server-status
+           :documentation "What it said of itself last."))
+  :documentation "A fastcoder-lsp that may suggest ghost text.")
 
 (cl-defmethod eglot-client-capabilities :around ((_server fastcoder-server))
   "Say that inline completions can be shown."
@@ -32,31 +71,82 @@ Settings stand at the end: \"serve\" :initializationOptions (:enabled t)."
                (append '(:inlineCompletion (:dynamicRegistration :json-false))
                        (plist-get capabilities :textDocument)))))
 
+(cl-defmethod eglot-handle-notification ((server fastcoder-server) (_method (eql fastcoder/status)) &rest status)
+  "Keep the STATUS of SERVER for the mode line."
+  (setf (fastcoder--server-status server) status)
+  (force-mode-line-update t))
+
 ;;;###autoload
 (defun fastcoder-setup (modes)
   "Let Eglot start fastcoder for MODES, a list of major modes, with ghost text."
   (add-to-list 'eglot-server-programs `(,modes . (fastcoder-server ,@fastcoder-command)))
   (add-hook 'eglot-managed-mode-hook #'fastcoder--follow-eglot))
 
-(defun fastcoder--follow-eglot ()
-  "Turn `fastcoder-mode' on where the buffer's server is fastcoder, else off."
-  (fastcoder-mode (if (object-of-class-p (eglot-current-server) 'fastcoder-server) 1 -1)))
+(defun fastcoder--server ()
+  "The fastcoder server of this buffer, or nil."
+  (let ((server (eglot-current-server)))
+    (and server (object-of-class-p server 'fastcoder-server) server)))
 
-;; What is shown in a buffer: the overlay stands at point, its text is `fastcoder--text', and accepting replaces the next
-;; `fastcoder--replaces' characters.
+(defun fastcoder--follow-eglot ()
+  "Turn `fastcoder-mode' on where Eglot manages the buffer by fastcoder, else off."
+  (fastcoder-mode (if (and (eglot-managed-p) (fastcoder--server)) 1 -1)))
+
+(defun fastcoder--server-or-lose ()
+  "The fastcoder server of this buffer, or an error with a way out."
+  (or (fastcoder--server)
+      (user-error "No fastcoder server in this buffer; `M-x eglot' starts one")))
+
+(defun fastcoder--lighter ()
+  "The state of the server, for the mode line."
+  (let* ((server (ignore-errors (fastcoder--server)))
+         (status (and server (fastcoder--server-status server)))
+         (percent (plist-get status :percent)))
+    (pcase (plist-get status :state)
+      ('nil " fast:-")
+      ("ready" " fast")
+      ("thinking" " fast·")
+      ("off" " fast:off")
+      ("error" (propertize " fast:!" 'face 'error 'help-echo (fastcoder--described status)))
+      ("loading" (if (numberp percent) (format " fast:%d%%%%" percent) " fast:…"))
+      (_ " fast:…"))))
+
+(defun fastcoder--described (status)
+  "STATUS in a sentence: the state, what is wrong, what to do."
+  (string-join (seq-filter (lambda (part) (and (stringp part) (not (string-empty-p part))))
+                           (list (plist-get status :state) (plist-get status :message) (plist-get status :hint)))
+               ": "))
+
+;;;; What is shown
+
+;; The overlay stands at `fastcoder--start', where point was when it was drawn.  Accepting it replaces the next
+;; `fastcoder--replaces' characters, which begin what followed point on its line: `fastcoder--tail'.
 (defvar-local fastcoder--overlay nil "The ghost text's overlay; nil while nothing is shown.")
-(defvar-local fastcoder--text "")
+(defvar-local fastcoder--strike nil "The overlay on what the suggestion replaces.")
+(defvar-local fastcoder--candidates nil "What can be shown, as (TEXT . COMMAND); the first is.")
+(defvar-local fastcoder--place 1 "Number of the shown candidate among all, from 1.")
+(defvar-local fastcoder--invoked nil "Whether the user asked, so that all alternatives are here.")
+(defvar-local fastcoder--start 1)
+(defvar-local fastcoder--tail "")
 (defvar-local fastcoder--replaces 0)
-(defvar-local fastcoder--command nil "What the server wants to be told when all of it is accepted.")
-(defvar-local fastcoder--tick 0 "State of the text that was last asked about.")
-(defvar fastcoder--count 0 "Requests so far.")
-(defvar-local fastcoder--asked 0 "Number of the latest request; 0 where its answer is not wanted any more.")
+
+;; What was asked.
+(defvar-local fastcoder--tick 0 "State of the text that was last looked at.")
+(defvar-local fastcoder--asked nil "What tells the latest request from others; nil: no answer is wanted any more.")
+(defvar-local fastcoder--timer nil "Will ask.")
+
+(defconst fastcoder--again '(0.25 1.0)
+  "Seconds after which one who pauses where there was nothing is asked for again.
+The server keeps to a budget, says nothing rather than late, and goes on in the
+background.")
 
 (defvar fastcoder-ghost-map
   (let ((map (make-sparse-keymap)))
     (define-key map (kbd "TAB") #'fastcoder-accept)
     (define-key map (kbd "<tab>") #'fastcoder-accept)
     (define-key map (kbd "M-f") #'fastcoder-accept-word)
+    (define-key map (kbd "M-e") #'fastcoder-accept-line)
+    (define-key map (kbd "M-n") #'fastcoder-next)
+    (define-key map (kbd "M-p") #'fastcoder-previous)
     (define-key map (kbd "C-g") #'fastcoder-dismiss)
     map)
   "Keys that hold while ghost text is shown.")
@@ -64,39 +154,89 @@ Settings stand at the end: \"serve\" :initializationOptions (:enabled t)."
 
 ;;;###autoload
 (define-minor-mode fastcoder-mode
-  "Show suggestions of the fastcoder server as ghost text."
-  :lighter " fast"
+  "Show suggestions of the fastcoder server as ghost text.
+
+While ghost text is shown these keys hold:
+
+\\{fastcoder-ghost-map}"
+  :lighter (:eval (fastcoder--lighter))
   (if fastcoder-mode
       (progn (setq fastcoder--tick (buffer-chars-modified-tick))
-             (add-hook 'post-command-hook #'fastcoder--after-command nil t))
+             (add-hook 'post-command-hook #'fastcoder--after-command nil t)
+             (add-hook 'kill-buffer-hook #'fastcoder-dismiss nil t))
     (remove-hook 'post-command-hook #'fastcoder--after-command t)
+    (remove-hook 'kill-buffer-hook #'fastcoder-dismiss t)
     (fastcoder-dismiss)))
 
+(defun fastcoder-not-typing-p ()
+  "Non-nil where nobody types code: read-only text, a region, Evil's other states."
+  (or buffer-read-only
+      (use-region-p)
+      (and (bound-and-true-p evil-local-mode)
+           (not (memq (bound-and-true-p evil-state) '(insert emacs))))))
+
 (defun fastcoder--after-command ()
-  "Ask after each change; take the ghost text away when point leaves it."
+  "Ask after each change; else take the ghost text away when point has left."
   (let ((tick (buffer-chars-modified-tick)))
     (cond ((/= tick fastcoder--tick)
            (setq fastcoder--tick tick)
            (fastcoder--keep-what-was-typed)
-           (fastcoder--request 2))
-          ((and fastcoder--overlay (/= (point) (overlay-start fastcoder--overlay)))
+           ;; One who chose among alternatives keeps the choice as long as the typing follows it.
+           (unless (and fastcoder--overlay fastcoder--invoked)
+             (fastcoder--forget-request)
+             (when fastcoder-auto (fastcoder--ask-after fastcoder-delay fastcoder--again))))
+          ((and (or fastcoder--overlay fastcoder--asked fastcoder--timer)
+                (/= (point) fastcoder--start))
            (fastcoder-dismiss)))))
 
 (defun fastcoder--keep-what-was-typed ()
-  "Typing the suggested letters keeps the rest until the server's own answer comes."
+  "Take typed letters off the ghost text; other letters take it away.
+The screen is drawn after this, so nothing flickers."
   (when fastcoder--overlay
-    (let* ((start (overlay-start fastcoder--overlay))
-           (typed (and (<= start (point)) (buffer-substring-no-properties start (point)))))
-      (if (and typed (string-prefix-p typed fastcoder--text) (< (length typed) (length fastcoder--text)))
-          (fastcoder--show (substring fastcoder--text (length typed)) fastcoder--replaces fastcoder--command)
-        (fastcoder-dismiss)))))
+    (let* ((typed (and (<= fastcoder--start (point))
+                       (equal fastcoder--tail (fastcoder--behind))
+                       (buffer-substring-no-properties fastcoder--start (point))))
+           (kept (and typed
+                      (cl-loop for (text . command) in fastcoder--candidates
+                               when (and (string-prefix-p typed text) (< (length typed) (length text)))
+                               collect (cons (substring text (length typed)) command)))))
+      (if kept
+          (progn (unless (= (length kept) (length fastcoder--candidates)) (setq fastcoder--place 1))
+                 (fastcoder--show kept fastcoder--replaces))
+        (fastcoder--erase))))
+  (setq fastcoder--start (point)))
 
-(defun fastcoder--request (kind)
+(defun fastcoder--behind ()
+  "What stands behind point on its line."
+  (buffer-substring-no-properties (point) (line-end-position)))
+
+;;;; Asking
+
+(defun fastcoder--ask-after (seconds again)
+  "Ask what belongs at point after SECONDS; AGAIN: when to ask again for nothing."
+  (setq fastcoder--start (point)
+        fastcoder--timer (run-with-timer seconds nil #'fastcoder--ask-in (current-buffer) 2 again)))
+
+(defun fastcoder--ask-in (buffer kind &optional again)
+  "Ask in BUFFER, if it is in the window.
+KIND and AGAIN are those of `fastcoder--request'."
+  (when (buffer-live-p buffer)
+    (with-current-buffer buffer
+      (setq fastcoder--timer nil)
+      (when (eq buffer (window-buffer))
+        (fastcoder--request kind again)))))
+
+(defun fastcoder--request (kind &optional again then)
   "Ask for what belongs at point; KIND is 1 if the user asked, 2 while typing.
-Nothing is cancelled: an older request is answered at once when a newer comes."
-  (let ((server (eglot-current-server)) (buffer (current-buffer)) (here (point))
-        (number (setq fastcoder--asked (cl-incf fastcoder--count))))
-    (when server
+AGAIN is a list of seconds after which to ask again, each time that nothing was
+the answer.  THEN is called once something is shown.
+Nothing is cancelled: the server answers an older request at once when a newer
+one comes, and the answer is dropped here."
+  (let ((server (fastcoder--server)) (buffer (current-buffer)) (here (point))
+        (tick (buffer-chars-modified-tick)) (asked (list kind)))
+    (fastcoder--forget-request)
+    (when (and server (not (run-hook-with-args-until-success 'fastcoder-inhibit-functions)))
+      (setq fastcoder--asked asked fastcoder--start here)
       (eglot--signal-textDocument/didChange)
       (jsonrpc-async-request
        server :textDocument/inlineCompletion
@@ -104,78 +244,215 @@ Nothing is cancelled: an older request is answered at once when a newer comes."
        :success-fn (lambda (answer)
                      (when (buffer-live-p buffer)
                        (with-current-buffer buffer
-                         (when (and (= number fastcoder--asked) (= here (point)))
-                           (fastcoder--take answer)))))
+                         (when (and (eq asked fastcoder--asked)
+                                    (= here (point))
+                                    (= tick (buffer-chars-modified-tick)))
+                           (setq fastcoder--asked nil)
+                           (fastcoder--take answer (= kind 1))
+                           (cond (fastcoder--overlay (when then (funcall then)))
+                                 (again (fastcoder--ask-after (car again) (cdr again))))))))
        :timeout nil                     ; the first answer waits for the model to be loaded
+       :timeout-fn #'ignore
        :error-fn #'ignore))))
 
-(defun fastcoder--take (answer)
-  "Show the first item of ANSWER, if it can be shown at point."
-  (fastcoder--erase)
-  (let* ((items (if (vectorp answer) answer (plist-get answer :items)))
-         (item (and (> (length items) 0) (elt items 0)))
-         (insert (plist-get item :insertText))
+(defun fastcoder--forget-request ()
+  "Want no answer that is still to come."
+  (when fastcoder--timer (cancel-timer fastcoder--timer))
+  (setq fastcoder--asked nil fastcoder--timer nil))
+
+(defun fastcoder--take (answer invoked)
+  "Show what of ANSWER can be shown at point; INVOKED: the user asked."
+  (let ((items (append (if (vectorp answer) answer (plist-get answer :items)) nil))
+        replaces candidates)
+    (dolist (item items)
+      (pcase (fastcoder--fit item)
+        (`(,text . ,width)
+         ;; Alternatives that replace something else than the first cannot be told apart on the screen.
+         (when (and (memq replaces (list nil width)) (not (assoc text candidates)))
+           (setq replaces width)
+           (push (cons text (plist-get item :command)) candidates)))))
+    (setq fastcoder--invoked invoked fastcoder--place 1)
+    (if candidates
+        (fastcoder--show (nreverse candidates) replaces)
+      (fastcoder--erase))))
+
+(defun fastcoder--fit (item)
+  "What of ITEM would stand at point, and instead of how many characters.
+As a pair; nil where it does not fit."
+  (let* ((insert (plist-get item :insertText))
          (text (if (stringp insert) insert (plist-get insert :value)))
          (range (plist-get item :range))
          (start (if range (eglot--lsp-position-to-point (plist-get range :start)) (point)))
-         (end (if range (eglot--lsp-position-to-point (plist-get range :end)) (point))))
-    (when (and text (<= start (point) end))
-      (let ((typed (buffer-substring-no-properties start (point))))
-        (when (and (string-prefix-p typed text) (< (length typed) (length text)))
-          (fastcoder--show (substring text (length typed)) (- end (point)) (plist-get item :command)))))))
+         (end (if range (eglot--lsp-position-to-point (plist-get range :end)) (point)))
+         (typed (and (<= start (point) end) (buffer-substring-no-properties start (point)))))
+    (when (and typed (string-prefix-p typed text) (< (length typed) (length text)))
+      (cons (substring text (length typed)) (- end (point))))))
 
-(defun fastcoder--show (text replaces command)
-  "Show TEXT at point.
-Accepting it replaces REPLACES characters and tells the server by COMMAND."
-  (fastcoder--erase)
-  (let ((shown (propertize text 'face 'fastcoder-ghost)))
-    (put-text-property 0 1 'cursor t shown)     ; the cursor stays before it
-    (setq fastcoder--overlay (make-overlay (point) (point) nil t nil)
-          fastcoder--text text fastcoder--replaces replaces fastcoder--command command)
-    (overlay-put fastcoder--overlay 'after-string shown)))
+;;;; Drawing
 
-(defun fastcoder-ask ()
-  "Ask for a suggestion at point."
-  (interactive)
-  (fastcoder--request 1))
-
-(defun fastcoder-dismiss ()
-  "Take the ghost text away, and want no answer that is still to come."
-  (interactive)
-  (setq fastcoder--asked 0)
-  (fastcoder--erase))
+(defun fastcoder--show (candidates replaces)
+  "Show the first of CANDIDATES at point.
+Accepting it replaces REPLACES characters."
+  (let* ((text (caar candidates))
+         (tail (fastcoder--behind))
+         (gone (substring tail 0 (min replaces (length tail))))
+         (stays (and (not (string-empty-p gone)) (not (string-search "\n" text)) (string-suffix-p gone text)))
+         (all (length candidates))
+         (shown (propertize (if stays (substring text 0 (- (length gone))) text) 'face 'fastcoder-ghost)))
+    (fastcoder--erase)
+    (when (and fastcoder--invoked (> all 1))
+      (setq shown (concat shown (propertize (format " %d/%d" fastcoder--place all) 'face 'fastcoder-count))))
+    (unless (string-empty-p shown)
+      (put-text-property 0 1 'cursor t shown)) ; the cursor stays before it
+    (setq fastcoder--candidates candidates fastcoder--replaces replaces
+          fastcoder--start (point) fastcoder--tail tail
+          fastcoder--overlay (make-overlay (point) (point) nil t nil))
+    (overlay-put fastcoder--overlay 'after-string shown)
+    (unless (or stays (string-empty-p gone))
+      (setq fastcoder--strike (make-overlay (point) (+ (point) replaces)))
+      (overlay-put fastcoder--strike 'face 'fastcoder-replaced))))
 
 (defun fastcoder--erase ()
   "Show nothing."
-  (when fastcoder--overlay
-    (delete-overlay fastcoder--overlay)
-    (setq fastcoder--overlay nil)))
+  (when fastcoder--overlay (delete-overlay fastcoder--overlay))
+  (when fastcoder--strike (delete-overlay fastcoder--strike))
+  (setq fastcoder--overlay nil fastcoder--strike nil))
+
+;;;; Commands on what is shown
 
 (defun fastcoder-accept ()
   "Put the whole suggestion in."
   (interactive)
   (when fastcoder--overlay
-    (let ((text fastcoder--text) (replaces fastcoder--replaces) (command fastcoder--command))
+    (let ((text (caar fastcoder--candidates)) (command (cdar fastcoder--candidates)) (replaces fastcoder--replaces))
       (fastcoder-dismiss)
       (delete-char replaces)
       (insert text)
       (when command
-        (jsonrpc-async-request
-         (eglot--current-server-or-lose) :workspace/executeCommand
-         (list :command (plist-get command :command) :arguments (or (plist-get command :arguments) []))
-         :success-fn #'ignore :error-fn #'ignore :timeout-fn #'ignore)))))
+        (fastcoder--execute (plist-get command :command) (plist-get command :arguments))))))
+
+(defun fastcoder--accept-part (part)
+  "Put PART, with which the suggestion begins, in."
+  (if (equal part (caar fastcoder--candidates)) (fastcoder-accept) (insert part)))
 
 (defun fastcoder-accept-word ()
   "Put the next word of the suggestion in."
   (interactive)
   (when fastcoder--overlay
-    (let* ((text fastcoder--text)
-           (word (with-temp-buffer
-                   (insert text)
-                   (goto-char (point-min))
-                   (forward-word)
-                   (buffer-substring (point-min) (point)))))
-      (if (equal word text) (fastcoder-accept) (insert word)))))
+    (let ((text (caar fastcoder--candidates)) (syntax (syntax-table)))
+      (fastcoder--accept-part
+       (with-temp-buffer
+         (set-syntax-table syntax)
+         (insert text)
+         (goto-char (point-min))
+         (skip-chars-forward " \t\n")
+         (when (zerop (skip-syntax-forward "w_")) (skip-syntax-forward "^w_ "))
+         (buffer-substring (point-min) (if (bobp) (point-max) (point))))))))
+
+(defun fastcoder-accept-line ()
+  "Put the next line of the suggestion in."
+  (interactive)
+  (when fastcoder--overlay
+    (let ((text (caar fastcoder--candidates)))
+      (string-match "\\`\n*[^\n]*" text)
+      (fastcoder--accept-part (match-string 0 text)))))
+
+(defun fastcoder-next (&optional by)
+  "Show another suggestion; with BY, that many further.
+While one types there is one alone: the others are asked for now."
+  (interactive "p")
+  (when fastcoder--overlay
+    (if (or fastcoder--invoked (cdr fastcoder--candidates))
+        (fastcoder--turn (or by 1))
+      (fastcoder--request 1 nil (lambda () (fastcoder--turn (or by 1)))))))
+
+(defun fastcoder-previous (&optional by)
+  "Show the suggestion before; with BY, that many before."
+  (interactive "p")
+  (fastcoder-next (- (or by 1))))
+
+(defun fastcoder--turn (by)
+  "Show the candidate that stands BY behind the shown one."
+  (let* ((all (length fastcoder--candidates)) (turns (mod by all)))
+    (setq fastcoder--invoked t
+          fastcoder--place (1+ (mod (+ fastcoder--place -1 turns) all)))
+    (fastcoder--show (append (nthcdr turns fastcoder--candidates)
+                             (butlast fastcoder--candidates (- all turns)))
+                     fastcoder--replaces)))
+
+(defun fastcoder-ask ()
+  "Ask for suggestions at point."
+  (interactive)
+  (fastcoder--server-or-lose)
+  (fastcoder--request 1))
+
+(defun fastcoder-dismiss ()
+  "Take the ghost text away, and want no answer that is still to come."
+  (interactive)
+  (fastcoder--forget-request)
+  (fastcoder--erase))
+
+;;;; Commands on the server
+
+(defun fastcoder--execute (command &optional arguments then)
+  "Let the server run COMMAND with ARGUMENTS; THEN gets its answer."
+  (jsonrpc-async-request
+   (fastcoder--server-or-lose) :workspace/executeCommand
+   (list :command command :arguments (or arguments []))
+   :success-fn (or then #'ignore)
+   :timeout-fn #'ignore
+   :error-fn (lambda (problem) (message "fastcoder: %s" (plist-get problem :message)))))
+
+;;;###autoload
+(defun fastcoder-toggle ()
+  "Switch suggestions off, without the model in memory, or on again."
+  (interactive)
+  (fastcoder--execute "fastcoder.toggle" nil
+                      (lambda (answer)
+                        (let ((on (eq t (plist-get answer :enabled))))
+                          (unless on
+                            (dolist (buffer (buffer-list))
+                              (with-current-buffer buffer (when fastcoder-mode (fastcoder-dismiss)))))
+                          (message "fastcoder is %s" (if on "on" "off"))))))
+
+(defun fastcoder-reload ()
+  "Let the server read its settings and load its model again."
+  (interactive)
+  (fastcoder--execute "fastcoder.reload" nil (lambda (_) (message "fastcoder: reloaded"))))
+
+(defun fastcoder-restart ()
+  "Start the server anew."
+  (interactive)
+  (eglot-reconnect (fastcoder--server-or-lose) t))
+
+(defun fastcoder-status ()
+  "Say what the server does."
+  (interactive)
+  (message "fastcoder: %s" (fastcoder--described (fastcoder--server-status (fastcoder--server-or-lose)))))
+
+(defun fastcoder-stats ()
+  "Show how long suggestions take and how many are accepted."
+  (interactive)
+  (fastcoder--execute "fastcoder.stats" nil #'fastcoder--show-stats))
+
+(defun fastcoder--show-stats (stats)
+  "Show STATS, the server's answer, in a help window."
+  (let ((suggestions (plist-get stats :suggestions)) (rates (plist-get stats :rates)))
+    (with-help-window "*fastcoder*"
+      (princ (format "model      %s (%s)\n" (plist-get stats :model) (plist-get stats :engine)))
+      (princ (format "shown      %d, accepted %d (%s)\n" (plist-get suggestions :shown)
+                     (plist-get suggestions :accepted) (fastcoder--percent (plist-get rates :accepted))))
+      (princ (format "requests   %d, answered without the model %s\n" (plist-get (plist-get stats :requests) :requests)
+                     (fastcoder--percent (plist-get rates :typed_through))))
+      (princ (format "memory     %d MB\n\n" (/ (plist-get (plist-get stats :memory) :resident_bytes) 1000000)))
+      (princ (format "%-12s %8s %8s\n" "ms" "median" "95 %"))
+      (cl-loop for (span ms) on (plist-get stats :ms) by #'cddr
+               do (princ (format "%-12s %8.1f %8.1f\n" (substring (symbol-name span) 1)
+                                 (plist-get ms :p50) (plist-get ms :p95)))))))
+
+(defun fastcoder--percent (share)
+  "SHARE, from 0 to 1 or null, in words."
+  (if (numberp share) (format "%.0f %%" (* 100 share)) "–"))
 
 (provide 'fastcoder)
 ;;; fastcoder.el ends here

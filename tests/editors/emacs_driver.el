@@ -1,8 +1,9 @@
-;;; emacs_driver.el --- Plays one scenario in a real Emacs and prints what is seen  -*- lexical-binding: t; -*-
+;;; emacs_driver.el --- Plays scenarios in a real Emacs and prints what is seen  -*- lexical-binding: t; -*-
 
-;; emacs --batch -q -l emacs_driver.el SCENARIO FILE FASTCODER.EL TYPED [stay]
-;; prints what was seen as its last line, in JSON; with "stay" it does not end by itself.
-;; Keys are typed through the command loop, so that hooks and keymaps take part as they do for a user.
+;; emacs --batch -q -l emacs_driver.el FASTCODER.EL FILE SCENARIO…
+;; prints what was seen as its last line, in JSON: {scenario: …}.  One Emacs and one server play them all, each in the
+;; file as it is on the disk.  Keys are typed through the command loop, so that hooks and keymaps take part as they do
+;; for a user.
 
 (require 'json)
 (require 'eglot)
@@ -32,59 +33,160 @@
                               (list :uri (plist-get (eglot--TextDocumentIdentifier) :uri)))
              :text))
 
+(defconst driver-typed "    return sorted(")
+
 (defun driver-open (file)
-  "Open FILE, connect, and go below the docstring of an unfinished function."
-  (find-file file)
-  (switch-to-buffer (current-buffer))
-  (call-interactively #'eglot)
+  "Go below the docstring of an unfinished function in FILE, as it is on the disk."
+  (if (get-file-buffer file)
+      (with-current-buffer (get-file-buffer file)
+        (fastcoder-dismiss)
+        (erase-buffer)
+        (insert-file-contents file))
+    (find-file file)
+    (call-interactively #'eglot))
+  (switch-to-buffer (get-file-buffer file))
   (goto-char (point-min))
   (search-forward "largest first.\"\"\"\n"))
 
-(defun driver-ghost-text (file typed)
-  "Type TYPED into FILE, type the first letters of what is suggested, accept a word, then the rest."
-  (fastcoder-setup '(python-mode))
-  (driver-open file)
+(defun driver-type-for-ghost (typed)
+  "Type TYPED and wait for ghost text; return it."
   (driver-type typed)
   (driver-wait (lambda () fastcoder--overlay) "ghost text")
-  (let* ((ghost (driver-ghost))
-         (letters (substring ghost 0 2))
-         (rest (progn (driver-type letters) (driver-ghost)))
-         (start (- (point) (length typed) (length letters))))
-    (execute-kbd-macro (kbd "M-f"))
-    (let ((after-word (buffer-substring-no-properties start (point))))
-      (driver-wait (lambda () fastcoder--overlay) "the rest")
-      (execute-kbd-macro (kbd "TAB"))
-      (list :ghost ghost :rest rest :word after-word :visible (and fastcoder--overlay t)
-            :accepted (buffer-substring-no-properties start (point))
-            :buffer (buffer-substring-no-properties (point-min) (point-max)) :server (driver-server-text)))))
+  (driver-ghost))
 
-(defun driver-popup (file typed)
-  "Type TYPED into FILE and complete at point, with nothing of ours but the server."
-  (add-to-list 'eglot-server-programs '(python-mode . ("fastcoder-lsp" "serve")))
-  (driver-open file)
-  (driver-type typed)
-  (let ((start (- (point) (length typed))) (tick (buffer-chars-modified-tick)))
-    (driver-wait (lambda () (completion-at-point) (/= tick (buffer-chars-modified-tick))) "a completion")
-    (list :accepted (buffer-substring-no-properties start (point))
-          :buffer (buffer-substring-no-properties (point-min) (point-max)) :server (driver-server-text))))
+(defun driver-since (start)
+  "The text from START to point."
+  (buffer-substring-no-properties start (point)))
 
-(defun driver-dismiss (file typed)
-  "Type TYPED into FILE and take the ghost text away."
-  (fastcoder-setup '(python-mode))
-  (driver-open file)
-  (driver-type typed)
-  (driver-wait (lambda () fastcoder--overlay) "ghost text")
+(defun driver-state ()
+  "What the server said of itself last."
+  (plist-get (fastcoder--server-status (fastcoder--server-or-lose)) :state))
+
+(defun driver-seen (&rest more)
+  "Both copies of the text, and MORE."
+  (append (list :visible (and fastcoder--overlay t)
+                :buffer (buffer-substring-no-properties (point-min) (point-max))
+                :server (driver-server-text))
+          more))
+
+(defun driver-accept-after (typed)
+  "Type TYPED, the first letters of what is suggested, accept a word, then the rest."
+  (let* ((start (point))
+         (ghost (driver-type-for-ghost typed))
+         (rest (progn (driver-type (substring ghost 0 2)) (driver-ghost)))
+         (word (progn (execute-kbd-macro (kbd "M-f")) (driver-since start))))
+    (driver-wait (lambda () fastcoder--overlay) "the rest")
+    (execute-kbd-macro (kbd "TAB"))
+    (driver-seen :typed typed :ghost ghost :rest rest :word word :accepted (driver-since start))))
+
+(defun driver-loading ()
+  "Watch the mode line while the model loads."
+  (let (seen)
+    (advice-add 'force-mode-line-update :after
+                (lambda (&rest _) (push (string-trim (fastcoder--lighter)) seen)))
+    (driver-type-for-ghost driver-typed)
+    (driver-wait (lambda () (equal (driver-state) "ready")) "ready")
+    (advice-mapc (lambda (f _) (advice-remove 'force-mode-line-update f)) 'force-mode-line-update)
+    (list :seen (vconcat (reverse seen)) :at-last (string-trim (fastcoder--lighter)))))
+
+(defun driver-accept ()
+  "Plain text."
+  (driver-accept-after driver-typed))
+
+(defun driver-astral ()
+  "Characters that take two units of UTF-16."
+  (driver-accept-after "    crabs = ['🦀', '𝔘'] + list(expenses)[:"))
+
+(defun driver-line-and-undo ()
+  "Accept a line, undo it."
+  (let* ((start (point)) (ghost (driver-type-for-ghost driver-typed)) accepted)
+    (undo-boundary)
+    (execute-kbd-macro (kbd "M-e"))
+    (setq accepted (driver-since start))
+    (execute-kbd-macro (kbd "C-/"))
+    (list :ghost ghost :accepted accepted
+          :undone (buffer-substring-no-properties start (save-excursion (goto-char start) (line-end-position))))))
+
+(defun driver-dismiss ()
+  "Take the ghost text away."
+  (driver-type-for-ghost driver-typed)
   (execute-kbd-macro (kbd "C-g"))
   (list :visible (and fastcoder--overlay t)))
 
-(let* ((arguments command-line-args-left)
-       (scenario (intern (concat "driver-" (nth 0 arguments)))))
+(defun driver-settings ()
+  "Exclude the language, then allow it again."
+  (driver-type-for-ghost driver-typed)
+  (let (excluded)
+    (setq-default eglot-workspace-configuration '(:fastcoder (:languages (:exclude ["python"]))))
+    (eglot-signal-didChangeConfiguration (eglot-current-server))
+    (driver-type " ")
+    (execute-kbd-macro (kbd "DEL"))
+    (sleep-for 0.7)
+    (setq excluded (driver-ghost))
+    (setq-default eglot-workspace-configuration '(:fastcoder (:languages (:exclude []))))
+    (eglot-signal-didChangeConfiguration (eglot-current-server))
+    (driver-type " ")
+    (execute-kbd-macro (kbd "DEL"))
+    (driver-wait (lambda () fastcoder--overlay) "ghost text again")
+    (list :excluded excluded)))
+
+(defun driver-toggle ()
+  "Switch off and on."
+  (driver-type-for-ghost driver-typed)
+  (call-interactively #'fastcoder-toggle)
+  (driver-wait (lambda () (equal (driver-state) "off")) "off")
+  (driver-wait (lambda () (not fastcoder--overlay)) "nothing shown")
+  (let ((off (string-trim (fastcoder--lighter))))
+    (execute-kbd-macro (kbd "DEL"))
+    (sleep-for 0.5)
+    (let ((shown (driver-ghost)))
+      (call-interactively #'fastcoder-toggle)
+      (driver-wait (lambda () (not (equal (driver-state) "off"))) "on")
+      (driver-type-for-ghost (substring driver-typed -1))
+      (list :off off :shown shown))))
+
+(defun driver-stats ()
+  "Show the figures."
+  (call-interactively #'fastcoder-stats)
+  (driver-wait (lambda () (get-buffer "*fastcoder*")) "the figures")
+  (list :text (with-current-buffer "*fastcoder*" (buffer-string))))
+
+(defun driver-killed-server ()
+  "Kill the server; Eglot starts another, and the ghost text comes back."
+  (driver-type-for-ghost driver-typed)
+  (let ((dead (eglot-current-server)))
+    (sleep-for (max 0 eglot-autoreconnect)) ; one that dies sooner is not started again
+    (signal-process (jsonrpc--process dead) 'SIGKILL)
+    (driver-wait (lambda () (and (fastcoder--server) (not (eq dead (fastcoder--server))) fastcoder-mode))
+                 "another server")
+    (execute-kbd-macro (kbd "DEL"))
+    (driver-type-for-ghost (substring driver-typed -1))
+    (driver-seen)))
+
+(defun driver-popup ()
+  "Complete at point."
+  (driver-type "    return sort")
+  (let ((start (line-beginning-position)) (tick (buffer-chars-modified-tick)))
+    (driver-wait (lambda () (completion-at-point) (/= tick (buffer-chars-modified-tick))) "a completion")
+    (driver-seen :accepted (driver-since start))))
+
+(defun driver-wait-to-be-killed ()
+  "Type, and stay."
+  (driver-type-for-ghost driver-typed)
+  (sleep-for 600))
+
+(pcase-let ((`(,fastcoder ,file . ,scenarios) command-line-args-left))
   (setq command-line-args-left nil)
-  (load (nth 2 arguments) nil t)
-  (let ((seen (funcall scenario (nth 1 arguments) (nth 3 arguments))))
-    (set-buffer-modified-p nil)
+  (load fastcoder nil t)
+  (if (member "popup" scenarios)        ; nothing of ours but the server
+      (add-to-list 'eglot-server-programs '(python-mode . ("fastcoder-lsp" "serve")))
+    (fastcoder-setup '(python-mode)))
+  (let ((seen (mapcar (lambda (scenario)
+                        (driver-open file)
+                        (cons scenario (funcall (intern (concat "driver-" scenario)))))
+                      scenarios)))
+    (with-current-buffer (get-file-buffer file) (set-buffer-modified-p nil))
     (terpri)                            ; bells ring into stdout
     (princ (json-encode seen))
-    (terpri)
-    (when (equal (nth 4 arguments) "stay") (sleep-for 600))))
+    (terpri)))
 ;;; emacs_driver.el ends here

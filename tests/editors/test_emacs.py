@@ -2,79 +2,129 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.editors.conftest import ROOT, Server, assert_leaves, find_editor, wait_for
+from tests.editors.conftest import ROOT, Server, assert_leaves, find_editor, make_workspace, wait_for
 
-DRIVER = Path(__file__).parent / "emacs_driver.el"
+HERE = Path(__file__).parent
 FASTCODER = ROOT / "editors/emacs/fastcoder.el"
+SCENARIOS = (
+    "loading",
+    "accept",
+    "astral",
+    "line-and-undo",
+    "dismiss",
+    "settings",
+    "stats",
+    "toggle",
+    "killed-server",
+)
 TYPED = "    return sorted("
-Play = Callable[[str, str], dict[str, Any]]
+Seen = dict[str, Any]
 
 
-@pytest.fixture
-def emacs() -> list[str]:
-    """The command up to the scenario; skips where Emacs has no Eglot."""
+@pytest.fixture(scope="module")
+def emacs() -> str:
+    """The program; skips where it has no Eglot."""
     program = find_editor("emacs", "emacs")
     probe = [program, "--batch", "-q", "--eval", "(require 'eglot)"]
     if subprocess.run(probe, capture_output=True, check=False).returncode:
         pytest.skip("eglot absent: this Emacs is older than 29 and has no package of that name")
-    return [program, "--batch", "-q", "-l", str(DRIVER)]
+    return program
 
 
-@pytest.fixture
-def play(emacs: list[str], server: Server, workspace: Path) -> Play:
-    """Plays a scenario of the driver in expenses/reports.py; the server must be gone afterwards."""
-
-    def run(scenario: str, typed: str) -> dict[str, Any]:
-        command = [*emacs, scenario, str(workspace / "expenses/reports.py"), str(FASTCODER), typed]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr[-2000:] + server.log_text()[-2000:]
-        assert_leaves(server)
-        seen: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-        return seen
-
-    return run
+def command(emacs: str, workspace: Path, *scenarios: str) -> list[str]:
+    """Emacs playing scenarios in expenses/reports.py."""
+    driver = str(HERE / "emacs_driver.el")
+    return [emacs, "--batch", "-q", "-l", driver, str(FASTCODER), str(workspace / "expenses/reports.py"), *scenarios]
 
 
-def test_ghost_text_is_typed_through_and_accepted(play: Play) -> None:
-    """Typed letters leave the rest, M-f takes a word, TAB the rest; the server sees what Emacs sees."""
-    seen = play("ghost-text", TYPED)
-    assert seen["rest"] == seen["ghost"][2:]
-    assert seen["word"].startswith(TYPED + seen["ghost"][:2])
-    assert seen["accepted"] == TYPED + seen["ghost"]
-    assert not seen["visible"]
-    assert seen["server"] == seen["buffer"]
+def play(emacs: str, server: Server, workspace: Path, *scenarios: str) -> Seen:
+    """What was seen in each scenario; the server must be gone afterwards."""
+    arguments = command(emacs, workspace, *scenarios)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=170, check=False)
+    assert done.returncode == 0, done.stderr[-2000:] + server.log_text()[-2000:]
+    assert_leaves(server)
+    seen: Seen = json.loads(done.stdout.splitlines()[-1])
+    return seen
 
 
-def test_astral_characters_do_not_shift_positions(play: Play) -> None:
-    """This Eglot counts UTF-16 units, two for each of these characters."""
-    typed = "    crabs = ['🦀', '𝔘'] + list(expenses)[:"
-    seen = play("ghost-text", typed)
-    assert seen["accepted"] == typed + seen["ghost"]
-    assert seen["server"] == seen["buffer"]
+@pytest.fixture(scope="module")
+def seen(emacs: str, lasting_server: Server) -> Seen:
+    """All scenarios, in one Emacs with one server: starting both takes longer than most of them."""
+    return play(emacs, lasting_server, make_workspace(lasting_server.folder.parent), *SCENARIOS)
 
 
-def test_dismissing(play: Play) -> None:
+@pytest.mark.parametrize("scenario", ["accept", "astral"])
+def test_ghost_text_is_typed_through_and_accepted(seen: Seen, scenario: str) -> None:
+    """Typed letters leave the rest, M-f takes a word, TAB the rest, also behind characters of two UTF-16 units."""
+    found = seen[scenario]
+    typed = found["typed"]
+    assert found["rest"] == found["ghost"][2:]
+    assert found["word"].startswith(typed + found["ghost"][:2])
+    assert found["accepted"] == typed + found["ghost"]
+    assert not found["visible"]
+    assert found["server"] == found["buffer"]
+
+
+def test_a_line_is_accepted_and_undone_at_once(seen: Seen) -> None:
+    """M-e takes the suggestion up to the end of its line; one undo takes it back and leaves what was typed."""
+    found = seen["line-and-undo"]
+    assert found["accepted"] == TYPED + found["ghost"].split("\n")[0]
+    assert found["undone"] == TYPED
+
+
+def test_dismissing(seen: Seen) -> None:
     """C-g takes the ghost text away."""
-    assert not play("dismiss", TYPED)["visible"]
+    assert not seen["dismiss"]["visible"]
 
 
-def test_completion_at_point_without_our_mode(play: Play) -> None:
+def test_the_mode_line_tells_the_truth_while_the_model_loads(seen: Seen) -> None:
+    """It says that the model loads before it says that it thinks, and at last that all is ready."""
+    said, at_last = seen["loading"]["seen"], seen["loading"]["at-last"]
+    loading = [i for i, text in enumerate(said) if text == "fast:…" or text.endswith("%%")]
+    assert loading
+    assert loading[0] < said.index("fast·")
+    assert at_last == "fast"
+
+
+def test_changed_settings_arrive(seen: Seen) -> None:
+    """`eglot-workspace-configuration` holds from the moment it is signalled (that it is undone is in the scenario)."""
+    assert seen["settings"]["excluded"] == ""
+
+
+def test_switching_off_and_on(seen: Seen) -> None:
+    """Off is said in the mode line and nothing is shown; on again, there is ghost text (in the scenario)."""
+    assert seen["toggle"] == {"off": "fast:off", "shown": ""}
+
+
+def test_statistics(seen: Seen) -> None:
+    """The figures say what was shown and how long it took."""
+    assert "median" in seen["stats"]["text"]
+    assert "accepted" in seen["stats"]["text"]
+
+
+def test_a_killed_server_comes_back(seen: Seen) -> None:
+    """Eglot starts another one, the ghost text is back, and the new server knows the text."""
+    found = seen["killed-server"]
+    assert found["visible"]
+    assert found["server"] == found["buffer"]
+
+
+def test_completion_at_point_without_our_mode(emacs: str, server: Server, workspace: Path) -> None:
     """Plain Eglot, which knows no inline completions, gets the suggestion as a completion."""
-    seen = play("popup", "    return sort")
-    assert seen["accepted"].startswith("    return sorted")
-    assert seen["server"] == seen["buffer"]
+    found = play(emacs, server, workspace, "popup")["popup"]
+    assert found["accepted"].startswith("    return sorted")
+    assert found["server"] == found["buffer"]
 
 
-def test_a_killed_emacs_leaves_no_server(emacs: list[str], server: Server, workspace: Path) -> None:
+def test_a_killed_emacs_leaves_no_server(emacs: str, server: Server, workspace: Path) -> None:
     """SIGKILL gives the editor no chance to say goodbye; the server ends all the same."""
-    command = [*emacs, "dismiss", str(workspace / "expenses/reports.py"), str(FASTCODER), TYPED, "stay"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as editor:
+    arguments = command(emacs, workspace, "wait-to-be-killed")
+    with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as editor:
         try:
             wait_for(lambda: "textDocument/inlineCompletion" in server.log_text(), "the server is asked")
             assert server.processes()
@@ -82,3 +132,36 @@ def test_a_killed_emacs_leaves_no_server(emacs: list[str], server: Server, works
             editor.kill()
         editor.wait()
         assert_leaves(server)
+
+
+def test_what_the_mode_itself_decides(emacs: str) -> None:
+    """The tests in emacs_client_tests.el, where a scripted server says what each of them needs."""
+    tests = str(HERE / "emacs_client_tests.el")
+    run = [emacs, "--batch", "-q", "-l", str(FASTCODER), "-l", tests, "-f", "ert-run-tests-batch-and-exit"]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert "0 unexpected" in done.stderr
+
+
+def test_the_package_is_clean(emacs: str, tmp_path: Path) -> None:
+    """It byte-compiles without a warning, checkdoc finds nothing, and its commands are found before it is loaded."""
+    source = tmp_path / FASTCODER.name
+    source.write_text(FASTCODER.read_text())
+    strict = "(setq byte-compile-error-on-warn t)"
+    compiled = subprocess.run(
+        [emacs, "--batch", "-q", "--eval", strict, "-f", "batch-byte-compile", str(source)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert compiled.returncode == 0, compiled.stderr
+    checked = subprocess.run(
+        [emacs, "--batch", "-q", "--eval", f'(checkdoc-file "{source}")'], capture_output=True, text=True, check=False
+    )
+    assert source.name not in checked.stderr, checked.stderr
+    autoloads = f"""(progn (require 'autoload) (setq generated-autoload-file "{tmp_path}/fastcoder-autoloads.el")
+        (update-directory-autoloads "{tmp_path}") (load generated-autoload-file nil t)
+        (princ (list (autoloadp (symbol-function 'fastcoder-setup)) (autoloadp (symbol-function 'fastcoder-mode))
+                     (autoloadp (symbol-function 'fastcoder-toggle)))))"""
+    found = subprocess.run([emacs, "--batch", "-q", "--eval", autoloads], capture_output=True, text=True, check=True)
+    assert "(t t t)" in found.stdout
