@@ -74,7 +74,7 @@ def rest_after(suggestion: Suggestion, place: Place) -> str:
     for length in range(min(len(tail), len(text)), 0, -1):
         piece = tail[-length:]
         found = text.find(piece)
-        if found >= 0 and _whole_pieces(tail, len(tail) - length, text, found):
+        if piece.strip() and found >= 0 and _whole_pieces(tail, len(tail) - length, text, found):
             return text[found + length :]
     # Perhaps a name was changed and no more: what came after the name that stood here.
     return text[_word(text) :] if _word(tail) == len(tail) else ""

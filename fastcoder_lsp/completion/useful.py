@@ -15,6 +15,13 @@ _LINES_TRIED = 6
 """Beginnings that are tried, from the longest on: each costs a round of post-processing."""
 _MORE_LINES = 96
 """More than any rule lets a single statement grow by."""
+_DEEP = 120
+"""Columns: inside of any block."""
+_GOING_ON = (
+    *("elif ", "else", "elsif ", "elseif ", "except", "finally", "rescue", "ensure", "catch", "case ", "when "),
+    *("end", "fi", "done", "esac", "until "),
+)
+"""Words that a line may begin with that belongs to the statement above (`syntax.continues_block`, `closes_block`)."""
 
 
 def useful(said: str, before: str, after: str, language: str, cut: Callable[[str], int | None]) -> str:
@@ -27,39 +34,50 @@ def useful(said: str, before: str, after: str, language: str, cut: Callable[[str
         language: the document's LSP language id.
         cut: the stop rule of this place (`decode.stop.StopRule.cut`).
     """
+    going_on = _at_worst(said)
     end = len(said)
     for _ in range(_LINES_TRIED):
         end = said.rfind("\n", 0, end)
         if end <= 0:
             return ""
         lines = said[:end].rstrip()
-        if lines and _is_settled(lines, before, after, cut):
-            shown = _finished(lines, before, after, language)
-            if shown:
-                return shown
+        if not lines or not _stays(lines, before, after):
+            continue
+        length = cut(going_on)
+        if length is not None and length < len(lines):
+            continue
+        shown = _finished(lines, before, after, language)
+        if shown:
+            return shown
     return ""
 
 
-def _is_settled(lines: str, before: str, after: str, cut: Callable[[str], int | None]) -> bool:
-    """Whether these lines stay, however the text goes on."""
+def _at_worst(said: str) -> str:
+    """`said`, its last statement going on for so long that a rule that cuts before long statements would do so."""
+    whole, _, begun = said.rpartition("\n")
+    endless = "\n".join(f"{' ' * _DEEP}more_{number} +" for number in range(_MORE_LINES)) + "\n"
+    word = begun.strip()
+    # What is no more than begun may still turn out to go on with the statement above.
+    if not word or any(keyword.startswith(word) for keyword in _GOING_ON):
+        return f"{whole}\n{endless}"
+    return f"{said}_\n{endless}"
+
+
+def _stays(lines: str, before: str, after: str) -> bool:
+    """Whether these lines stay as they are, whatever post-processing thinks of lines that follow."""
     whole = (before.rpartition("\n")[2] + lines).split("\n")
     last = whole[-1].rstrip()
     if last in {line.rstrip() for line in whole[:-1]}:
         return False  # perhaps a loop begins
     below = next((line.rstrip() for line in after.split("\n")[1:] if line.strip()), "")
-    if last.strip() == below.strip():
-        return False  # perhaps all that follows is what stands below
-    # If the last statement never ended, would the rule cut before it?
-    endless = "\n".join(f"{indent(whole[-1])}        more_{number} +" for number in range(_MORE_LINES))
-    length = cut(f"{lines}\n{endless}\n")
-    return length is None or length >= len(lines)
+    return last.strip() != below.strip()  # else perhaps all that follows is what stands below
 
 
 def _finished(lines: str, before: str, after: str, language: str) -> str:
     """`lines` after post-processing, where that changed no more than blanks, or closed blocks that are to go on."""
     shown = finish(lines, before, after, language)
-    if not shown or replaces(shown, before, after, language):
-        return ""
+    if not any(map(str.isalnum, shown)) or replaces(shown, before, after, language):
+        return ""  # signs alone may turn out to be rubbish, and closers to be written over
     said, kept = ([line.strip() for line in text.split("\n")] for text in (lines, shown))
     closers = kept[len(said) :]
     if kept[: len(said)] != said or any(closer != "}" for closer in closers):

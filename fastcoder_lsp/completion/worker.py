@@ -95,7 +95,8 @@ class Worker:
 
     def _turn(self) -> float:
         with self._desk.changed:
-            chore, job, upcoming = self._desk.chore(), self._desk.wanted(), self._desk.upcoming()
+            chore, job = self._desk.chore(), self._desk.wanted()
+            upcoming = self._desk.upcoming() if chore is None and job is None else None
         if chore is not None:
             chore()
             return 0.0

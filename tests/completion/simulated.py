@@ -1,0 +1,214 @@
+"""A service in simulated time: an engine whose work moves a clock, and a worker that the test drives turn by turn.
+
+The model is a function of the last letters, so that it says the same wherever a text came from: who types along what it
+says is told the rest of it. A letter is a token.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.runtime import Limits, Runtime
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.core import (
+    GREEDY,
+    Completion,
+    CompletionRequest,
+    DraftContext,
+    DraftTree,
+    EngineInfo,
+    Prefilled,
+    Progress,
+    Sampler,
+    ShouldStop,
+    Snapshot,
+    StepCosts,
+    Tokens,
+    Verified,
+)
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.prompt import Prompt, PromptBuilder
+from fastcoder_lsp.tokenizer import Tokenizer
+
+URI = "file:///a.py"
+STEP_MS, ROW_MS, TOKEN_MS = 19.0, 1.0, 0.5
+COSTS = StepCosts((1, 64), (STEP_MS + ROW_MS, STEP_MS + 64 * ROW_MS), TOKEN_MS)
+_END = 0
+NextLetter = Callable[[str], str]
+"""The text so far → the letter that follows, "" at the end."""
+
+
+def script(says: str, start: str) -> NextLetter:
+    """A model that says `says` after the last `start`, whatever part of it is typed already."""
+
+    def letter(text: str) -> str:
+        said = text.rpartition(start)[2]
+        return says[len(said) : len(said) + 1] if says.startswith(said) else "?" if len(said) < 60 else ""
+
+    return letter
+
+
+class Clock:
+    """Milliseconds that pass when somebody lets them."""
+
+    def __init__(self) -> None:
+        self.ms = 0.0
+
+    def __call__(self) -> float:
+        return self.ms
+
+
+class SimulatedEngine:
+    """Takes exactly what `COSTS` say, and counts what it did."""
+
+    def __init__(self, clock: Clock, letter: NextLetter) -> None:
+        self.info = EngineInfo("simulated", "simulated", "made here", "none", 256, 100_000, 64)
+        self._clock, self._letter = clock, letter
+        self._cache: list[int] = []
+        self.steps = 0
+        self.prefilled = 0
+        self.pieces: list[float] = []
+        """When each piece of work ended."""
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        reused = 0
+        while reused < min(len(tokens), len(self._cache)) and self._cache[reused] == tokens[reused]:
+            reused += 1
+        del self._cache[reused:]
+        missing = len(tokens) - reused
+        if missing and should_stop():
+            return Prefilled(reused, 0, done=False)
+        self._cache += tokens[reused:]
+        self.prefilled += missing
+        if missing:
+            self._pass(min(COSTS.step_ms(missing), COSTS.step_ms(1) + missing * COSTS.prefill_ms))
+        return Prefilled(reused, missing, done=True)
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        self._cache += tree.tokens[: tree.pending]
+        self.prefilled += tree.pending - 1
+        self.steps += 1
+        self._pass(COSTS.step_ms(len(tree)))
+        letter = self._letter(bytes(self._cache[1:]).decode())
+        return Verified((), (ord(letter) if letter else _END,))
+
+    def cached(self) -> tuple[int, ...]:
+        return tuple(self._cache)
+
+    def close(self) -> None:
+        self._cache.clear()
+
+    def _pass(self, ms: float) -> None:
+        self._clock.ms += ms
+        self.pieces.append(self._clock.ms)
+
+
+class Prompts:
+    """A mark, then the text before the cursor, a token a letter."""
+
+    def build(self, snapshot: Snapshot, offset: int, context: Sequence[Any] = ()) -> Prompt:
+        return Prompt((1, *snapshot.text[:offset].encode()), healing=b"", typed="", template="simulated")
+
+    settle = build
+
+    def forget(self, uri: str) -> None:
+        pass
+
+    def rename(self, old: str, new: str) -> None:
+        pass
+
+
+class Letters:
+    end_ids = frozenset({_END})
+
+    def piece(self, token: int) -> bytes:
+        return bytes([token])
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+
+class ListeningDrafter(NoDrafter):
+    """Guesses nothing and remembers what it was told to expect."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.expected: list[tuple[str, ...]] = []
+
+    def begin(self, context: DraftContext) -> None:
+        self.expected.append(tuple(bytes(tokens).decode() for tokens in context.outdated))
+
+
+class Simulation:
+    """A person at one cursor, and the service that answers.
+
+    Args:
+        letter: the model.
+        policy: of every request.
+        after: the text right of the cursor.
+    """
+
+    def __init__(self, letter: NextLetter, policy: Policy, after: str = "\n") -> None:
+        self.clock = Clock()
+        self.engine = SimulatedEngine(self.clock, letter)
+        self.drafter = ListeningDrafter()
+        self.policy, self.after = policy, after
+        self.service = CompletionService(self._load, lambda _: None, clock=self.clock, threaded=False, idle_s=1.0)
+        self.answered_ms: dict[int, float] = {}
+        self.version = 0
+
+    def ask(self, before: str, *, invoked: bool = False, uri: str = URI) -> "Future[Completion]":
+        """What comes after `before`?"""
+        return self.service.submit(self.request(before, invoked=invoked, uri=uri), self.policy)
+
+    def request(self, before: str, *, invoked: bool = False, uri: str = URI) -> CompletionRequest:
+        self.version += 1
+        snapshot = Snapshot(uri, None, "python", self.version, before + self.after)
+        return CompletionRequest(snapshot, len(before), invoked=invoked)
+
+    def answer(self, before: str, **more: Any) -> Completion:
+        """Ask, and let the worker work until there is an answer."""
+        future = self.ask(before, **more)
+        self.work(until=future.done)
+        return future.result(0)
+
+    def work(self, *, pieces: int = 10_000, until: Callable[[], bool] = lambda: False) -> None:
+        """So many pieces of work at most, or until something holds, or nothing is to be done."""
+        for _ in range(pieces):
+            if until() or self.service.worker.turn() > 0:
+                return
+
+    def rest(self, ms: float) -> None:
+        """So much time passes, the worker doing in it what it finds."""
+        end = self.clock.ms + ms
+        while self.clock.ms < end:
+            wait = self.service.worker.turn()
+            if wait > 0:
+                self.clock.ms = min(end, self.clock.ms + (wait if wait < math.inf else end))
+
+    def _load(self, progress: Progress) -> Runtime:
+        return Runtime(
+            engine=self.engine,
+            tokenizer=cast("Tokenizer", Letters()),
+            prompts=cast("PromptBuilder", Prompts()),
+            drafter=self.drafter,
+            allow=lambda _: np.arange(256),
+            limits=Limits(max_tokens=200),
+            costs=COSTS,
+        )
+
+
+def plain(letter: NextLetter, before: str, after: str = "\n") -> str:
+    """What is shown after `before` where nobody is in a hurry."""
+    return Simulation(letter, Policy(), after).answer(before).text

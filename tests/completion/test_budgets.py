@@ -1,0 +1,244 @@
+"""Budgets, the background, adoption: in simulated time, where a step takes exactly what it is said to take."""
+
+import math
+from concurrent.futures import Future
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastcoder_lsp.completion.budget import ANSWER_MS, Budgets, Pace
+from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.core import Completion, StepCosts
+from tests.completion.simulated import COSTS, URI, Simulation, plain, script
+
+START = "if x:\n    "
+WHOLE = "one()\n    two()\n    three()"
+STEPS = len(WHOLE) + len("\nrest(")
+"""Until it is plain that the block is over."""
+MODEL = script(f"{WHOLE}\nrest()", START)
+HURRIED = Policy(automatic_ms=500, invoked_ms=2000, background_ms=4000)
+
+
+def test_without_a_budget_the_answer_is_whole() -> None:
+    """The reference for all that follows."""
+    assert plain(MODEL, START) == WHOLE
+
+
+def test_at_the_deadline_the_whole_lines_are_the_answer() -> None:
+    """In time, a beginning of the plain answer, and counted."""
+    simulation = Simulation(MODEL, HURRIED)
+    answer = simulation.answer(START)
+    assert (answer.text, answer.finish) == ("one()\n    two()", "budget")
+    assert simulation.clock.ms <= 500
+    assert simulation.service.statistics().budgeted == 1
+
+
+@pytest.mark.parametrize("budget_ms", range(40, 900, 30))
+def test_a_budgeted_answer_is_in_time_and_a_beginning_of_the_plain_one(budget_ms: int) -> None:
+    """Whatever the budget: no piece of work is begun that it cannot hold."""
+    simulation = Simulation(MODEL, Policy(budget_ms, budget_ms, 4000))
+    answer = simulation.answer(START)
+    assert simulation.clock.ms <= budget_ms
+    assert WHOLE.startswith(answer.text)
+    assert not answer.text or WHOLE[len(answer.text) :].startswith(("\n", ""))
+
+
+def test_the_rest_is_made_in_the_background_and_needs_no_model_then() -> None:
+    """The next keystroke finds the whole answer; no step is made twice."""
+    simulation = Simulation(MODEL, HURRIED)
+    simulation.answer(START)
+    simulation.work()
+    steps = simulation.engine.steps
+    answer = simulation.answer(START + "on")
+    assert (answer.text, answer.finish) == (WHOLE[2:], "typed-through")
+    assert simulation.engine.steps == steps == STEPS
+    assert simulation.service.statistics().background == 1
+
+
+def test_who_types_along_adopts_what_is_running() -> None:
+    """Each key cancels the last request, as editors do: no token is prefilled and no step is made again."""
+    simulation = Simulation(MODEL, HURRIED)
+    futures: list[Future[Completion]] = []
+    for typed in ("", "o", "on"):
+        if futures:
+            futures[-1].cancel()
+        futures.append(simulation.ask(START + typed))
+        simulation.work(pieces=4)
+    simulation.work(until=futures[-1].done)
+    answer = futures[-1].result(0)
+    assert answer.text
+    assert WHOLE[2:].startswith(answer.text)
+    assert answer.prefilled == 0
+    simulation.work()
+    assert simulation.engine.steps == STEPS
+    assert simulation.engine.prefilled == len(START)
+    assert simulation.service.statistics().adopted == 2
+
+
+def test_a_superseded_request_is_adopted_too() -> None:
+    """Editors that do not cancel: the older one is answered empty at once, its work goes on for the newer one."""
+    simulation = Simulation(MODEL, HURRIED)
+    first = simulation.ask(START)
+    simulation.work(pieces=5)
+    second = simulation.ask(START + "o")
+    assert first.result(0).finish == "superseded"
+    simulation.work(until=second.done)
+    simulation.work()
+    assert simulation.engine.steps == STEPS
+
+
+def test_an_adopted_answer_does_not_wait_for_a_deadline_that_has_passed() -> None:
+    """Somebody has waited for this text for a whole budget: what is whole of it is shown at once."""
+    simulation = Simulation(MODEL, HURRIED)
+    simulation.ask(START).cancel()
+    first = simulation.ask(START)
+    simulation.work(until=lambda: simulation.clock.ms > 490 - ANSWER_MS)
+    first.cancel()
+    second = simulation.ask(START + "o")
+    simulation.work(pieces=3)
+    assert second.result(0).text == "ne()\n    two()"
+
+
+def test_other_text_ends_what_is_running_within_a_piece() -> None:
+    """Its first tokens are of another text; what was said is a guess for the drafter."""
+    simulation = Simulation(MODEL, HURRIED)
+    simulation.ask(START).cancel()
+    simulation.ask(START)
+    simulation.work(pieces=8)
+    steps = simulation.engine.steps
+    other = simulation.ask(START + "ot")
+    simulation.work(pieces=1)
+    assert simulation.engine.steps - steps <= 1
+    simulation.work(until=other.done)
+    assert simulation.drafter.expected[-1] != ()
+
+
+def test_a_prefill_is_cut_and_resumed() -> None:
+    """A long prompt does not fit the first budget; the second request goes on where the first one stopped."""
+    before = "x" * 1500 + "\n" + START
+    simulation = Simulation(MODEL, Policy(400, 400, background_ms=1))
+    answer = simulation.answer(before)
+    assert (answer.text, answer.finish) == ("", "budget")
+    assert simulation.clock.ms <= 400
+    assert 0 < simulation.engine.prefilled < len(before)
+    simulation.answer(before)
+    assert simulation.clock.ms <= 800
+    for _ in range(4):
+        simulation.answer(before)
+    assert simulation.engine.prefilled == len(before)
+
+
+def test_a_newer_request_waits_for_one_piece_at_most() -> None:
+    """Pieces of a long prefill are short too."""
+    simulation = Simulation(MODEL, HURRIED)
+    simulation.ask("x" * 1500)
+    simulation.work(pieces=30)
+    ends = simulation.engine.pieces
+    assert max(b - a for a, b in pairwise(ends)) <= 61
+
+
+def test_the_background_has_a_budget() -> None:
+    """What is not finished then stays as it is, and may still be adopted."""
+    simulation = Simulation(MODEL, Policy(100, 100, background_ms=200))
+    simulation.answer(START)
+    simulation.work()
+    assert simulation.clock.ms <= 300
+    done = simulation.engine.steps
+    assert done < len(WHOLE)
+    simulation.policy = Policy()
+    assert simulation.answer(START).text == WHOLE
+    assert simulation.engine.steps == STEPS
+
+
+def test_all_is_quiet_ten_seconds_after_the_last_key() -> None:
+    """However long the background may take: no piece of work ends later, and the worker waits to be told."""
+    endless = script("word + " * 1000, START)
+    simulation = Simulation(endless, Policy(300, 300, background_ms=60_000))
+    simulation.answer(START)
+    simulation.rest(30_000)
+    assert simulation.engine.pieces[-1] <= 10_000
+    assert simulation.service.worker.turn() == math.inf
+
+
+def test_a_pause_prepares_the_prompt_unless_power_is_saved() -> None:
+    """A second after the last request the prompt is brought up to date, once; never under `saver`."""
+    for ahead in (True, False):
+        simulation = Simulation(MODEL, Policy(2000, 2000, 4000, ahead=ahead))
+        simulation.answer(START)
+        simulation.rest(1000 - simulation.clock.ms)
+        assert simulation.service.statistics().ahead == 0
+        simulation.rest(2000)
+        assert simulation.service.statistics().ahead == ahead
+
+
+def test_after_an_accept_the_next_completion_is_made_unasked() -> None:
+    """Whoever asks then gets it without a step of the model."""
+    simulation = Simulation(MODEL, HURRIED)
+    simulation.service.preload()
+    simulation.service.accepted(simulation.request(f"{START}one()\n    "), HURRIED)
+    simulation.work()
+    steps = simulation.engine.steps
+    assert simulation.answer(f"{START}one()\n    ").text == "two()\n    three()"
+    assert simulation.engine.steps == steps > 0
+    assert simulation.service.statistics().ahead == 1
+
+
+def test_work_ahead_gives_way_and_is_adopted() -> None:
+    """A request at the place that is being prepared goes on with it; no step is made twice."""
+    simulation = Simulation(MODEL, HURRIED)
+    simulation.service.preload()
+    simulation.service.accepted(simulation.request(f"{START}one()\n    "), HURRIED)
+    simulation.work(pieces=6)
+    done = simulation.engine.steps
+    answer = simulation.answer(f"{START}one()\n    ")
+    assert answer.text
+    simulation.work()
+    assert 0 < done < simulation.engine.steps == len("two()\n    three()\nrest(")
+
+
+def test_a_closed_document_ends_its_work() -> None:
+    """Nothing is finished for it in the background."""
+    simulation = Simulation(MODEL, Policy(100, 100, 4000))
+    simulation.answer(START)
+    simulation.service.document_closed(URI)
+    simulation.work()
+    steps = simulation.engine.steps
+    simulation.rest(5000)
+    assert simulation.engine.steps == steps
+
+
+def test_budgets_from_the_measured_speed() -> None:
+    """What is set holds; what is open comes from the cost of a step, and is never over 400 ms while typing."""
+    assert Budgets.of(Policy(123, 456, 789), COSTS) == Budgets(123, 456, 789)
+    chosen = Budgets.of(Policy(0, 0, 0), COSTS)
+    assert chosen == Budgets(16 * COSTS.step_ms(1), 80 * COSTS.step_ms(1), 160 * COSTS.step_ms(1))
+    assert Budgets.of(Policy(0, 0, 0), StepCosts((1,), (90.0,), 4.0)).automatic_ms == 400
+    assert Budgets.of(Policy(0, 0, 0), StepCosts((1,), (2.0,), 0.1)).automatic_ms == 80
+
+
+@given(st.floats(0, 500), st.integers(1, 128), st.lists(st.floats(10, 200), max_size=20))
+def test_what_is_said_to_fit_fits(ms: float, at_most: int, took: list[float]) -> None:
+    """Whatever was observed: the widest that fits does, and the next wider one does not."""
+    pace = Pace(COSTS)
+    for time_ms in took:
+        pace.stepped(1, time_ms)
+        pace.prefilled(64, time_ms)
+    rows = pace.rows_within(ms, at_most)
+    assert 0 <= rows <= at_most
+    assert not rows or pace.step_ms(rows) <= ms
+    assert rows == at_most or pace.step_ms(rows + 1) > ms
+    tokens = pace.stretch_within(ms, at_most)
+    assert not tokens or pace.prefill_ms(tokens) <= ms
+
+
+def test_a_busy_machine_is_reckoned_with() -> None:
+    """Steps that take twice as long are soon expected to; and as soon forgotten."""
+    pace = Pace(COSTS)
+    for _ in range(20):
+        pace.stepped(1, 2 * COSTS.step_ms(1))
+    assert pace.step_ms(1) > 1.8 * COSTS.step_ms(1)
+    for _ in range(40):
+        pace.stepped(1, COSTS.step_ms(1))
+    assert pace.step_ms(1) < 1.1 * COSTS.step_ms(1)
