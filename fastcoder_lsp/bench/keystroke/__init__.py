@@ -17,7 +17,7 @@ def add_parser(benchmarks: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="time to ghost text and accepted characters, by typing real edits",
         description="Type runs of a recorded history against the real server, at 5 and 10 characters a second, and "
         "report the time to ghost text, what was accepted, and what it cost. Each drafter at each speed types the same "
-        "runs with the same pauses in a fresh workspace. The plain call types runs of 400 keys in all, chosen by the "
+        "runs with the same pauses in a fresh workspace. The plain call types runs of 480 keys in all, chosen by the "
         "seed, and takes under 20 minutes.",
         epilog="Example: fastcoder-lsp bench keystroke --replay ../shared/data/replay/structlog --html typing.html",
     )

@@ -1,6 +1,7 @@
 """The ablation: `auto` with one mechanism switched off at a time.
 
-Owns which setting or drafter switches off what.
+Owns which setting or drafter switches off what. A mechanism that no setting switches off cannot be taken away here:
+the KV cache between keystrokes (`bench prompt` has its worth) and the answers from memory.
 """
 
 from collections.abc import Mapping
@@ -8,9 +9,17 @@ from typing import Any
 
 from fastcoder_lsp.bench.keystroke.session import Arm
 
+ALL_ON = "all on"
 WITHOUT: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "all on": ("auto", {}),
+    ALL_ON: ("auto", {}),
     "no drafting": ("none", {}),
+    "every step 64 wide": ("auto:width=fixed", {}),
+    "nothing learnt": ("auto:learns=false", {}),
+    "no search skipped": ("auto:skips=false", {}),
+    "no outdated suggestion": ("auto:without=outdated", {}),
+    "no recycling": ("auto:without=recycling/recycling-pairs", {}),
+    "no datastore": ("auto", {"index.enabled": False}),
+    "no background": ("auto", {"budget.background_ms": 1}),
     "no work ahead": ("auto", {"power": "saver"}),
     "no budget": ("auto", {"budget.automatic_ms": 60_000}),
 }

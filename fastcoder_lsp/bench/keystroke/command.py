@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     folder, name = _history(arguments.replay)
     subset = choose(tuple(histories.steps(folder, name)), arguments.limit, arguments.seed)
     if not subset.typed:
-        raise UsageError(f"no run of {name} can be typed", "Without --limit only runs of at most 100 keys are.")
+        raise UsageError(f"no run of {name} can be typed", "Without --limit only short runs are.")
     files, arms = histories.base(folder, name), _arms(arguments)
     _announce(name, subset, arms)
     top = _ceiling(arguments, subset, files)

@@ -8,6 +8,7 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+from fastcoder_lsp.bench.keystroke.ablation import ALL_ON
 from fastcoder_lsp.bench.keystroke.charts import Segments, Series, bars, distribution, over_time
 from fastcoder_lsp.bench.keystroke.records import TYPED_THROUGH
 
@@ -82,7 +83,7 @@ def _sections(report: Found) -> Iterator[str]:
         yield _mechanisms(drafters)
     if report["ablation"]:
         yield _heading("Each mechanism switched off in turn", f"At {speeds[0]} characters a second.")
-        yield _table(report["ablation"], "all on")
+        yield _table(report["ablation"], ALL_ON)
     yield _method(report)
 
 

@@ -1,10 +1,10 @@
 """A session from the server's start to its end: a workspace of its own, the real server, the typist.
 
-Owns the server's process, the temporary workspace and what is kept of it in the cache folder; both go at the end.
+Owns the server's process, the temporary workspace and a cache folder for what is learnt of it; all go at the end.
 """
 
 import asyncio
-import shutil
+import os
 import sys
 import tempfile
 import time
@@ -24,7 +24,6 @@ from fastcoder_lsp.client.rpc import Params, ServerGoneError
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.workspace.live_index import store_folder
 
 SERVER = (sys.executable, "-m", "fastcoder_lsp.cli.main", "serve")
 """The server that the editors start, from this very installation."""
@@ -35,6 +34,8 @@ NO_BUDGET_MS = 10_000.0
 READY_S = 300.0
 QUIET_S = 1.5
 """No index work is announced for so long: there is none."""
+OF_A_WORKSPACE = frozenset({"index", "learnt"})
+"""What the cache folder holds for one workspace each: a session begins without."""
 _SCRATCH = "untitled:before-typing.py"
 
 
@@ -64,11 +65,19 @@ def play(
         FastcoderError: the server cannot work (no model, an unknown drafter), or ended.
     """
     with tempfile.TemporaryDirectory(prefix="fastcoder-typing-") as folder:
-        root = Path(folder).resolve()
-        try:
-            return asyncio.run(_Session(arm, root).run(subset, files, seed, on_key, command))
-        finally:
-            shutil.rmtree(store_folder(cache_folder(), root, ""), ignore_errors=True)
+        root, cache = Path(folder).resolve() / "workspace", Path(folder).resolve() / "cache"
+        root.mkdir()
+        _borrow(cache_folder(), cache)
+        environment = {**os.environ, "FASTCODER_CACHE": str(cache)}
+        return asyncio.run(_Session(arm, root).run(subset, files, seed, on_key, command, environment))
+
+
+def _borrow(kept: Path, cache: Path) -> None:
+    """A cache folder for one session: models and kernels are those of `kept`, what is learnt of a workspace is new."""
+    cache.mkdir()
+    for entry in kept.iterdir() if kept.is_dir() else ():
+        if entry.name not in OF_A_WORKSPACE:
+            (cache / entry.name).symlink_to(entry)
 
 
 def _budget_ms(stats: Params) -> float:
@@ -98,10 +107,11 @@ class _Session:
         seed: int,
         on_key: Callable[[int], None],
         command: tuple[str, ...],
+        environment: Mapping[str, str],
     ) -> Played:
         """Start, get warm, type, end."""
         options = {"drafter": self._arm.drafter, **self._arm.settings, "client": {"reportsAnswers": True}}
-        await self._client.start(command, self._root, options)
+        await self._client.start(command, self._root, options, environment)
         try:
             editor = Editor(self._client, self._root, dict(files))
             await self._ready()

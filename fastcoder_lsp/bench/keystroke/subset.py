@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fastcoder_lsp.bench.histories import Edit, Step
 from fastcoder_lsp.bench.keystroke.hands import keys
 
-PLAIN_KEYS = 400
+PLAIN_KEYS = 480
 """Keys that a replay without a limit types at each speed with each drafter."""
 LONGEST_SHARE = 4
 """No run of the plain subset is longer than this part of all its keys, so that several places are seen."""
