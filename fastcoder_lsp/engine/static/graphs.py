@@ -51,6 +51,9 @@ class GraphSet(Generic[Key]):
         self._captured.clear()
         self._device.release()
 
+    def __contains__(self, key: Key) -> bool:
+        return key in self._captured
+
     def __len__(self) -> int:
         return len(self._captured)
 

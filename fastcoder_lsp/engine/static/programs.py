@@ -56,6 +56,11 @@ class Programs:
         self._may_TV: torch.Tensor | None = None
         self.graphs = GraphSet(device, self._make)
 
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of weights that one step reads."""
+        return self._transformer.model.bytes
+
     def warm_up(self, progress: Progress) -> None:
         """Capture greedy steps and reads of every size; the cache must hold nothing yet."""
         self.send([0], [-1], cached=0, pending=1, room=0, sampler=GREEDY)

@@ -1,0 +1,58 @@
+"""Record acceptance for `simulate`: `python -m fastcoder_lsp.bench.gpu.record`, on a machine that has the model.
+
+Replays drafters over the traces of `bench draft` (which are recorded first where they are missing), as they would draft
+for a GPU: up to 64 rows, and for drafters that weigh costs, those of a step that is nearly as wide as it is deep.
+"""
+
+import argparse
+from dataclasses import replace
+from pathlib import Path
+
+from fastcoder_lsp.bench.draft import record
+from fastcoder_lsp.bench.gpu.acceptance import FILE, PLAIN, Dataset, Step, Task, write
+from fastcoder_lsp.bench.parts import BenchParts, load_parts
+from fastcoder_lsp.bench.replay import replay
+from fastcoder_lsp.bench.traces import Trace
+from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.draft.registry import make
+
+NODES = 64
+APPROACHES = ("lookup", "suffix", "rest", "fastcoder", "cacheback", "auto")
+GPU_COSTS = StepCosts((1, 16, 64), (1.0, 1.1, 1.4), 0.01)
+"""Relative costs of a step by its rows, as the figures to reach have them: wide steps are nearly free."""
+
+
+def main() -> None:
+    """Record and write."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=FILE, help="default: the file that is shipped")
+    parser.add_argument("--limit", type=int, default=24, help="tasks, evenly spread; default: 24")
+    parser.add_argument("--engine", default="cpu-int8", help="what records traces that are missing; default: cpu-int8")
+    parser.add_argument("--settings", default="product,paper", help="default: product,paper")
+    arguments = parser.parse_args()
+    arguments.model, arguments.tasks = "auto", None
+    parts = load_parts(arguments)
+    datasets = []
+    for setting in arguments.settings.split(","):
+        traces = record(parts, setting)
+        tasks = [_task(parts, trace) for trace in traces]
+        source = (
+            f"{parts.model}, {arguments.engine}, {len(tasks)} of {len(parts.tasks.tasks)} tasks, {NODES} rows, cold"
+        )
+        datasets.append(Dataset("RepoEval", setting, source, tuple(tasks)))
+    write(datasets, arguments.out)
+
+
+def _task(parts: BenchParts, trace: Trace) -> Task:
+    """All approaches over one recording, each beginning with nothing learnt."""
+    found = {PLAIN: [Step(1, 1, 0.0) for _ in trace.tokens]}
+    given = replace(parts.drafter_parts(trace.task), costs=GPU_COSTS)
+    for name in APPROACHES:
+        drafter = make(name, given)
+        steps = replay(drafter, trace, NODES, f"task:{trace.task.id}", parts.tokenizer.vocabulary)
+        found[name] = [Step(step.drafted + 1, step.emitted, step.us) for step in steps]
+    return Task(len(trace.prompt), found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""Part 2: milliseconds of a step by rows and by tokens in the KV cache: ours, in its two kinds of kernels.
+
+Owns the times of our own engine. `device_ms` is a replay among many back to back, `step_ms` a whole `engine.step` with
+everything that the host does for it; what lies between them is the host's gap, drafting not included.
+"""
+
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from fastcoder_lsp.bench.gpu.machine import Bench, say
+from fastcoder_lsp.bench.gpu.shapes import Named
+from fastcoder_lsp.core import GREEDY, DraftTree
+from fastcoder_lsp.engine.static.engine import StaticEngine
+from fastcoder_lsp.engine.static.programs import Program
+from fastcoder_lsp.engine.static.verifier import Ask
+
+MOST_DISAGREEMENT = 0.05
+"""Beyond it kernels are wrong, not rounded: bf16 through all layers stays well below."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """`device_ms`, `step_ms`: (rows, tokens cached) → milliseconds; `prefill_ms`: tokens of a cold prompt → the same.
+
+    `weights`: bytes that a pass reads, `slot`: bytes of one token in the KV cache.
+    """
+
+    kernels: str
+    device_ms: Mapping[tuple[int, int], float]
+    step_ms: Mapping[tuple[int, int], float]
+    prefill_ms: Mapping[int, float]
+    weights: int
+    slot: int
+
+    def interpolated(self, rows: int, cached: int) -> float:
+        """Device milliseconds of any step: the next width that was timed, linear between lengths."""
+        widths = sorted({width for width, _ in self.device_ms})
+        lengths = sorted({length for _, length in self.device_ms})
+        width = next((width for width in widths if width >= rows), widths[-1])
+        return float(np.interp(cached, lengths, [self.device_ms[width, length] for length in lengths]))
+
+    def gap_us(self) -> float:
+        """Median over all sizes of what a whole step takes beyond the device's work, in microseconds."""
+        return statistics.median(1e3 * (self.step_ms[size] - self.device_ms[size]) for size in self.step_ms)
+
+
+@torch.inference_mode()
+def measure(
+    bench: Bench, model: Named, kernels: str, *, sizes: Sequence[tuple[int, int]] = (), precision: str = "plain"
+) -> StepTimes:
+    """Times of the given (rows, tokens cached), or of all sizes of the run."""
+    engine = bench.engine(model, kernels, precision)
+    wanted = sizes or [(width, length) for length in bench.lengths for width in bench.widths]
+    device_ms, step_ms = {}, {}
+    for width, length in wanted:
+        if width >= length:
+            continue
+        tree, prompt = bench_tree(model, width), bench_prompt(model, length)
+        fill(engine, prompt)
+        device_ms[width, length] = bench.ms(prepared(engine, tree))
+        step_ms[width, length] = timed_steps(engine, prompt, tree, bench.repeats)
+    prefill_ms = {length: cold_prefill(engine, bench_prompt(model, length), bench) for _, length in device_ms}
+    weights = engine.static.programs.weight_bytes
+    slot = model.shape.slot_numbers * bench.dtype.itemsize
+    engine.close()
+    bench.tidy()
+    say(f"{model.name}, {kernels}: {', '.join(f'{w}×{n} {ms:.3f}' for (w, n), ms in device_ms.items())} ms")
+    return StepTimes(kernels, device_ms, step_ms, prefill_ms, weights, slot)
+
+
+@torch.inference_mode()
+def disagreement(bench: Bench, model: Named) -> float:
+    """How far the fused kernels' logits are from torch's on a tree over a prompt, as a share of their norm."""
+    found = []
+    for kernels in ("torch", "fused"):
+        engine = bench.engine(model, kernels)
+        prompt, tree = bench_prompt(model, bench.lengths[0]), bench_tree(model, 16)
+        fill(engine, prompt)
+        programs, cached = engine.static.programs, len(prompt)
+        programs.send(tree.tokens, tree.parents, cached=cached, pending=1, room=0, sampler=GREEDY)
+        found.append(programs.logits(16, programs.plan.bucket(cached, 16)).float())
+        engine.close()
+        bench.tidy()
+    return float((found[1] - found[0]).norm() / found[0].norm())
+
+
+def bench_prompt(model: Named, length: int) -> list[int]:
+    """Tokens of no meaning, the same every time."""
+    numbers = np.random.default_rng(length).integers(0, model.shape.vocabulary, length)
+    return [int(token) for token in numbers]
+
+
+def bench_tree(model: Named, width: int) -> DraftTree:
+    """A root with chains of guesses of up to eight below it."""
+    parents = [-1, *(0 if node % 8 == 0 else node for node in range(width - 1))]
+    tokens = np.random.default_rng(width).permutation(model.shape.vocabulary)[:width]
+    return DraftTree(tuple(int(token) for token in tokens), tuple(parents))
+
+
+def fill(engine: StaticEngine, tokens: Sequence[int]) -> None:
+    """Bring tokens into the cache."""
+    done = engine.prefill(tokens, lambda: False)
+    assert done.done
+
+
+def prepared(engine: StaticEngine, tree: DraftTree) -> Callable[[], None]:
+    """What launches the step of `tree` on what is cached, without what the host has to do around it.
+
+    A step may run again and again on the same inputs, for it leaves the same behind.
+    """
+    programs, cached = engine.static.programs, len(engine.cached())
+    width = programs.plan.step_width(len(tree))
+    program = Program(width, programs.plan.bucket(cached, width), Ask())
+    programs.send(tree.tokens, tree.parents, cached=cached, pending=1, room=len(tree), sampler=GREEDY)
+    return lambda: programs.graphs.run(program)
+
+
+def timed_steps(engine: StaticEngine, prompt: Sequence[int], tree: DraftTree, count: int) -> float:
+    """Median milliseconds of whole steps, each from the same cache."""
+    taken = []
+    for _ in range(count):
+        fill(engine, prompt)
+        started = time.perf_counter()
+        engine.step(tree)
+        taken.append((time.perf_counter() - started) * 1e3)
+    return statistics.median(taken)
+
+
+def cold_prefill(engine: StaticEngine, prompt: Sequence[int], bench: Bench) -> float:
+    """Milliseconds of a prefill of which the cache holds nothing; the second of two."""
+    for _ in range(2):
+        engine.prefill((), lambda: False)
+        bench.synchronize()
+        started = time.perf_counter()
+        fill(engine, prompt)
+        ms = (time.perf_counter() - started) * 1e3
+    return ms

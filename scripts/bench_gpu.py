@@ -1,0 +1,18 @@
+#!/usr/bin/env python3
+"""Measure the graph engine on an NVIDIA GPU, in under nine minutes: see docs/gpu.md.
+
+    python scripts/bench_gpu.py [--out FILE]
+    python scripts/bench_gpu.py --smoke
+
+Needs no installation of this project: torch, transformers, safetensors and numpy beside a checkout will do.
+"""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fastcoder_lsp.bench.gpu.run import main
+
+if __name__ == "__main__":
+    sys.exit(main())
