@@ -109,7 +109,7 @@ class Settings:
     )
     drafter: str = _row(
         "drafter",
-        "suffix",
+        "auto",
         Scope.MACHINE,
         "Who guesses ahead of the model; changes the speed only. Names and parameters: docs/drafters.md.",
     )

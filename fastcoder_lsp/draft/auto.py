@@ -27,6 +27,7 @@ from fastcoder_lsp.draft.evidence import CORPUS, FROZEN, PAIRS, PAST, RECYCLED, 
 from fastcoder_lsp.draft.frozen_table import TableShape
 from fastcoder_lsp.draft.row_table import RANKS, RowTable
 from fastcoder_lsp.draft.store import Pin, Pinned
+from fastcoder_lsp.draft.trained import SdsatSource
 from fastcoder_lsp.errors import UsageError
 
 _TOKEN_MS = 20.0
@@ -80,6 +81,7 @@ class AutoDrafter:
         priors: what is believed at first; those that come with the program by default.
         kept: the file in which what is learnt outlives the program.
         more: sources beside those that are built in.
+        adaptive: the source that also hangs adaptive tokens below the tree, on a model that was tuned by SDSAT.
     """
 
     name = "auto"
@@ -93,6 +95,7 @@ class AutoDrafter:
         priors: Priors | None = None,
         kept: Path | None = None,
         more: Sequence[ContinuationSource] = (),
+        adaptive: SdsatSource | None = None,
     ) -> None:
         self._pin, self._parameters = pin, (asked := parameters or AutoParameters())
         self._costs = costs if asked.width == "cost" else None
@@ -101,6 +104,7 @@ class AutoDrafter:
             shipped_priors() if priors is None else priors, Counts.none() if kept is None else kept_counts.load(kept)
         )
         silent = asked.silent()
+        self._adaptive = adaptive if adaptive is not None and adaptive.name not in silent else None
         self._uses = [name not in silent for name in SOURCES]
         token_ms = costs.step_ms(1) if costs is not None else _TOKEN_MS
         self.sources: list[ContinuationSource] = [
@@ -108,6 +112,7 @@ class AutoDrafter:
             StoreSource(CORPUS, hits=asked.hits, skips=asked.skips, token_ms=token_ms),
             OutdatedSource(),
             *more,
+            *([] if adaptive is None else [adaptive]),
         ]
         self.sources = [source for source in self.sources if source.name not in silent]
         rows = {"recycling", "recycling-pairs"} - silent
@@ -145,16 +150,19 @@ class AutoDrafter:
         if len(self._grown.token_N) != nodes:
             self._grown = new_grown(nodes)
         tail = np.array(context.tokens[: -TAIL - 1 : -1], np.int32)
-        _, best = grow(tail, self._said(), draft_costs(self._costs, nodes), self._branches, self._grown)
+        _, best = grow(tail, self.said(), draft_costs(self._costs, nodes), self._branches, self._grown)
         self._drafted = int(best)
         grown = self._grown
         names = tuple(SOURCES[source] for source in grown.source_N[:best].tolist())
-        return Draft(
+        draft = Draft(
             tuple(grown.token_N[:best].tolist()),
             tuple(grown.parent_N[:best].tolist()),
             names,
             tuple(grown.match_N[:best].tolist()),
         )
+        if self._adaptive is None:
+            return draft
+        return self._adaptive.extended(draft, grown.likely_N[:best].tolist(), nodes, self._costs)
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
         """Learn: rows from the model's best ids, probabilities from what was accepted."""
@@ -166,6 +174,8 @@ class AutoDrafter:
         if self._parameters.learns and self._drafted:
             self.calibration.judge(self._grown, self._drafted, verified.emitted)
             self._changed = True
+        # They come with the next context, too, but for the last ones: after those there is none.
+        self._text.extend(verified.emitted)
         accepted = [SOURCES.index(tree.sources[node]) for node in verified.path if tree.sources[node] in SOURCES]
         for source in self.sources:
             source.observe(tree, verified, accepted)
@@ -189,7 +199,7 @@ class AutoDrafter:
             kept_counts.save(self.calibration.counts, self._kept)
             self._changed = False
 
-    def _said(self) -> Said:
+    def said(self) -> Said:
         """What the tree grows from; sources that are left out say nothing."""
         uses, document, (nobody, no_rows) = self._uses, self._document, self._silence
         return Said(
