@@ -23,6 +23,7 @@ class RawClient:
     process: Process
     answers: dict[Any, list[Json]] = field(default_factory=dict)
     answered_at: dict[Any, float] = field(default_factory=dict)
+    asked_at: dict[Any, float] = field(default_factory=dict)
     told: list[Json] = field(default_factory=list)
     asked: list[Json] = field(default_factory=list)
     settings: Any = None
@@ -44,6 +45,7 @@ class RawClient:
     def ask(self, method: str, params: Any = None) -> int:
         """Send a request; its id."""
         self._ids += 1
+        self.asked_at[self._ids] = time.monotonic()
         self.send({"jsonrpc": "2.0", "id": self._ids, "method": method, "params": params})
         return self._ids
 

@@ -94,6 +94,9 @@ class Bytes:
     def piece(self, token: int) -> bytes:
         return bytes([token])
 
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode("utf-8", "surrogatepass"))
+
 
 def main() -> None:
     """Serve until the client goes."""
@@ -123,7 +126,8 @@ def main() -> None:
 
     stdin, stdout = take_wire()
     sys.setswitchinterval(0.0005)
-    leave(serve(stdin, stdout, load, Options(budgets, debug=True)))
+    # No datastore: it would want a real tokenizer.
+    leave(serve(stdin, stdout, load, Options({**budgets, "drafter": "none"}, debug=True)))
 
 
 if __name__ == "__main__":
