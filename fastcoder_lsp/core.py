@@ -6,7 +6,7 @@ types, no I/O. A token id is an `int`; an offset counts characters (Unicode code
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -219,6 +219,25 @@ class Engine(Protocol):
         ...
 
 
+@runtime_checkable
+class LaunchingEngine(Engine, Protocol):
+    """An engine whose step may be launched and collected apart; `step` is both. In between the host is free."""
+
+    def launch(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> None:
+        """Begin a step; nothing but `collect` may be asked for then. Arguments and errors as of `step`."""
+        ...
+
+    def collect(self) -> Verified:
+        """Wait for the step that was launched, and end it."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class DraftContext:
     """What a drafter may look at before a step.
@@ -302,7 +321,8 @@ class Completion:
     `steps`: forward passes after the prefill; `tokens`: emitted by them; `accepted`: drafts among those.
     `ms`: milliseconds by span (`observe.SPANS`). `finish`: why decoding ended ("stop", "eos", "length", "context",
     "cancelled", "typed-through", …). `prefilled`, `reused`: prompt tokens computed, and found in the cache.
-    `accepted_by_source`: `accepted` by who guessed; `trace`: every step, empty where no model was asked.
+    `accepted_by_source`: `accepted` by who guessed; `trace`: every step, empty where no model was asked. `others`: more
+    candidates for the same place, the likeliest first.
     """
 
     text: str
@@ -319,3 +339,4 @@ class Completion:
     ms: Mapping[str, float] = field(default_factory=dict)
     accepted_by_source: Mapping[str, int] = field(default_factory=dict)
     trace: tuple[StepTrace, ...] = ()
+    others: tuple["Completion", ...] = ()

@@ -6,12 +6,12 @@ in the service's worker, one piece at a time, and whoever asks comes first.
 
 import math
 
-from fastcoder_lsp.completion.budget import Budgets, Pace
+from fastcoder_lsp.completion.budget import Budgets
 from fastcoder_lsp.completion.composer import Composer
 from fastcoder_lsp.completion.desk import Desk, Job
 from fastcoder_lsp.completion.host import Host
-from fastcoder_lsp.completion.task import Clock
-from fastcoder_lsp.core import CompletionRequest, Engine, Tokens
+from fastcoder_lsp.completion.preparation import Preparation
+from fastcoder_lsp.core import CompletionRequest
 from fastcoder_lsp.observe import Spans
 
 REST_MS = 9000.0
@@ -94,41 +94,10 @@ class Leisure:
         assert pace is not None
         if self._preparation is None:
             prompt = runtime.prompts.settle(request.snapshot, request.offset)
-            self._preparation = Preparation(runtime.engine, pace, self._desk.clock, prompt.tokens)
+            self._preparation = Preparation(runtime.engine, pace, self._desk.clock, prompt.tokens[:-1])
         preparation = self._preparation
         if not preparation.advance(room_ms) or preparation.finished:
             with self._desk.changed:
                 self._desk.tally.count("ahead")
                 self._desk.tally.count("prefilled", preparation.prefilled)
             self._unprepared = self._preparation = None
-
-
-class Preparation:
-    """A prompt on its way into the KV cache, before it is asked for."""
-
-    def __init__(self, engine: Engine, pace: Pace, clock: Clock, prompt: Tokens) -> None:
-        self._engine, self._pace, self._clock = engine, pace, clock
-        self._prompt = prompt[:-1]
-        self.finished = False
-        self.prefilled = 0
-
-    def advance(self, room_ms: float) -> bool:
-        """One stretch of the prefill; False where none fits into `room_ms`."""
-        started = self._clock()
-        cached = self._engine.prefill(self._prompt, _at_once).reused
-        missing = len(self._prompt) - cached
-        tokens = self._pace.stretch_within(room_ms, missing)
-        if tokens:
-            self._engine.prefill(self._prompt[: cached + tokens], _never)
-            self._pace.prefilled(tokens, self._clock() - started)
-            self.prefilled += tokens
-        self.finished = tokens == missing
-        return self.finished or tokens > 0
-
-
-def _at_once() -> bool:
-    return True
-
-
-def _never() -> bool:
-    return False

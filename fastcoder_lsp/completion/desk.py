@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fastcoder_lsp.completion.place import Place, nothing
 from fastcoder_lsp.completion.policy import Policy
-from fastcoder_lsp.completion.reuse import SuggestionMemory
+from fastcoder_lsp.completion.reuse import Recalled, SuggestionMemory
 from fastcoder_lsp.completion.tally import Tally
 from fastcoder_lsp.completion.task import Clock, Work
 from fastcoder_lsp.core import Completion, CompletionRequest
@@ -38,6 +38,11 @@ class Job:
     def wanted(self) -> bool:
         """Whether anybody still waits for the answer."""
         return not all(future.done() for future in self.futures)
+
+    @property
+    def alternatives(self) -> int:
+        """So many candidates are wanted."""
+        return self.policy.alternatives if self.request.invoked else 1
 
 
 class Desk:
@@ -66,6 +71,14 @@ class Desk:
         if self._job is not None:
             self.tally.count("superseded", self._answer(self._job, nothing(self._job.request, "superseded")))
             self._job = None
+
+    def recall(self, job: Job) -> tuple[Recalled, ...]:
+        """What is known to go on at the question's place, without the model; empty where the model is to be asked."""
+        uri, place = job.request.snapshot.uri, job.place
+        if job.alternatives > 1:
+            return self.memory.recall_all(uri, place.before, place.after)
+        recalled = self.memory.recall(uri, place.before, place.after)
+        return () if recalled is None else (recalled,)
 
     def sharing(self, request: CompletionRequest) -> Job | None:
         """The question that waits, if it is the same one: a popup and ghost text at one place."""

@@ -3,9 +3,10 @@
 Owns the arithmetic of places alone: the editor's popup selection is inserted before anybody else looks.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from fastcoder_lsp.completion.reuse import Recalled
 from fastcoder_lsp.core import Completion, CompletionRequest
 
 
@@ -30,14 +31,21 @@ def nothing(request: CompletionRequest, finish: str, ms: Mapping[str, float] | N
     return Completion("", request.offset, request.offset, finish=finish, ms=ms or {})
 
 
-def inserting(request: CompletionRequest, text: str, replaces: int, finish: str, ms: Mapping[str, float]) -> Completion:
-    """The answer that inserts `text` at the cursor, replacing `replaces` characters right of it.
+def answering(
+    request: CompletionRequest, candidates: Sequence[Recalled], finish: str, ms: Mapping[str, float]
+) -> Completion:
+    """The answer that inserts the first of `candidates` at the cursor, the others beside it; empty without any.
 
     Where the popup has a selected entry, the answer replaces that entry's range and begins with its text.
     """
+    if not candidates:
+        return nothing(request, finish, ms)
+    first, *others = (_inserting(request, candidate, finish) for candidate in candidates)
+    return replace(first, others=tuple(others), ms=ms)
+
+
+def _inserting(request: CompletionRequest, candidate: Recalled, finish: str) -> Completion:
     start, end, head = request.offset, request.offset, ""
     if request.selected is not None:
         start, end, head = request.selected.start, request.selected.end, request.selected.text
-    if not text:
-        return nothing(request, finish, ms)
-    return Completion(head + text, start, end + replaces, finish=finish, ms=ms)
+    return Completion(head + candidate.text, start, end + candidate.replaces, finish=finish)

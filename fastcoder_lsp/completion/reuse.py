@@ -22,12 +22,16 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """`text` was made for the place between `before` and `after`, to replace `replaces` characters right of it."""
+    """`text` was made for the place between `before` and `after`, to replace `replaces` characters right of it.
+
+    `others`: more candidates for this place; None where nobody has looked for any.
+    """
 
     before: str
     after: str
     text: str
     replaces: int = 0
+    others: tuple["Suggestion", ...] | None = None
 
     def rest(self, before: str, after: str) -> Recalled | None:
         """What is left of this suggestion between two texts; None where they do not belong to it, or nothing is."""
@@ -86,6 +90,14 @@ class SuggestionMemory:
         """The rest of the latest suggestion that goes on between these texts."""
         rests = (suggestion.rest(before, after) for suggestion in self._of.get(document, ()))
         return next((rest for rest in rests if rest is not None), None)
+
+    def recall_all(self, document: str, before: str, after: str) -> tuple[Recalled, ...]:
+        """All candidates for exactly this place, the first one first; empty where nobody has looked for others."""
+        for suggestion in self._of.get(document, ()):
+            if suggestion.others is not None and (suggestion.before, suggestion.after) == (before, after):
+                all_of_it = (suggestion, *suggestion.others)
+                return tuple(Recalled(candidate.text, candidate.replaces) for candidate in all_of_it)
+        return ()
 
     def forget(self, document: str) -> None:
         """The document was closed."""

@@ -106,12 +106,15 @@ def load_runtime(settings: Settings, progress: Progress, around: Surroundings = 
     """
     # Late, because they bring a compiler along.
     from fastcoder_lsp.draft.auto import AutoDrafter  # noqa: PLC0415
-    from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up  # noqa: PLC0415
+    from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned, warm_up  # noqa: PLC0415
     from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
+    from fastcoder_lsp.draft.trained import load_trained  # noqa: PLC0415
 
     cache = cache_folder()
     cpu = settings.engine.startswith("cpu-")
     files = models.prepare(settings.model, cache, progress, gpu_bytes=0 if cpu else None)
+    trained = load_trained(files.folder, files.digest)
+    require_tuned(settings.drafter, trained)
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder)
     engine = engines.load(
@@ -131,7 +134,7 @@ def load_runtime(settings: Settings, progress: Progress, around: Surroundings = 
     )
     costs = step_costs(engine, files.digest, cache, progress)
     kept = cache / "learnt" / f"{_name(around.workspace, files.digest)}.npz" if around.workspace else None
-    drafter = make(settings.drafter, DrafterParts(around.pin or nothing, tokenizer.piece, costs, kept))
+    drafter = make(settings.drafter, DrafterParts(around.pin or nothing, tokenizer.piece, costs, kept, trained))
     warm_up(drafter)
     chooses = isinstance(drafter, AutoDrafter)
     on_cpu = engine.info.name.startswith("cpu-")

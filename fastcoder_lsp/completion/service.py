@@ -14,13 +14,12 @@ import psutil
 
 from fastcoder_lsp.completion.desk import Desk, Job, answer
 from fastcoder_lsp.completion.host import Host, LoadRuntime
-from fastcoder_lsp.completion.place import inserting, nothing, place_of
+from fastcoder_lsp.completion.place import answering, nothing, place_of
 from fastcoder_lsp.completion.policy import Policy
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.completion.task import Clock
 from fastcoder_lsp.completion.worker import Worker
 from fastcoder_lsp.core import Completion, CompletionRequest
-from fastcoder_lsp.observe import Spans
 
 
 def _milliseconds() -> float:
@@ -66,25 +65,22 @@ class CompletionService:
         for the same place share one answer. Without a policy the answer is whole, however long it takes.
         """
         future: Future[Completion] = Future()
-        place, spans, desk = place_of(request), Spans(), self._desk
+        desk, place = self._desk, place_of(request)
         with desk.changed:
             desk.asked_ms = desk.clock()
+            job = Job(request, place, policy or Policy(), desk.asked_ms, [future])
             desk.tally.count("requests")
             future.add_done_callback(self._count_cancelled)
             if desk.closing or not self._enabled:
                 answer(future, nothing(request, "off"))
-                return future
-            recalled = desk.memory.recall(request.snapshot.uri, place.before, place.after)
-            if recalled is not None:
+            elif recalled := desk.recall(job):
                 desk.supersede()
                 desk.tally.count("typed_through")
-                ms = spans.close()
-                answer(future, inserting(request, recalled.text, recalled.replaces, "typed-through", ms))
-                return future
-            if (job := desk.sharing(request)) is not None:
-                job.futures.append(future)
-                return future
-            desk.put(Job(request, place, policy or Policy(), desk.asked_ms, [future], spans))
+                answer(future, answering(request, recalled, "typed-through", job.spans.close()))
+            elif (other := desk.sharing(request)) is not None:
+                other.futures.append(future)
+            else:
+                desk.put(job)
         return future
 
     def accepted(self, request: CompletionRequest, policy: Policy) -> None:

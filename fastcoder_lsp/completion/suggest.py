@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 
 from fastcoder_lsp.completion.budget import Pace
-from fastcoder_lsp.completion.place import Place, inserting
+from fastcoder_lsp.completion.place import Place, answering
 from fastcoder_lsp.completion.runtime import Runtime
 from fastcoder_lsp.completion.task import begin
 from fastcoder_lsp.core import Completion, CompletionRequest, ShouldStop
@@ -30,14 +30,13 @@ def suggest(
     )
     while not task.finished and not should_stop():
         task.advance(math.inf)
-    text, over, finish = "", 0, "cancelled"
+    rest = None
     if task.finished:
         with spans.measure("post"):
-            made = task.made()
-        text, over, finish = made.text, made.replaces, task.finish
+            rest = task.made().rest(place.before, place.after)
     info, work = runtime.engine.info, task.work()
     return replace(
-        inserting(request, text, over, finish, spans.close()),
+        answering(request, [] if rest is None else [rest], task.finish or "cancelled", spans.close()),
         model=info.model,
         engine=info.name,
         steps=work.steps,

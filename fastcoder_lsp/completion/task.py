@@ -5,6 +5,7 @@ the user has typed along it. It is paused between any two pieces and costs nothi
 work on the engine ends it. Runs in the service's worker.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -36,6 +37,17 @@ class Work:
     reused: int = 0
     by_source: Mapping[str, int] = field(default_factory=dict)
 
+    def plus(self, more: "Work") -> "Work":
+        """Both."""
+        return Work(
+            self.steps + more.steps,
+            self.tokens + more.tokens,
+            self.accepted + more.accepted,
+            self.prefilled + more.prefilled,
+            self.reused + more.reused,
+            dict(Counter(self.by_source) + Counter(more.by_source)),
+        )
+
     def since(self, before: "Work") -> "Work":
         """What was done after `before`."""
         return Work(
@@ -44,11 +56,7 @@ class Work:
             self.accepted - before.accepted,
             self.prefilled - before.prefilled,
             self.reused - before.reused,
-            {
-                source: count - before.by_source.get(source, 0)
-                for source, count in self.by_source.items()
-                if count > before.by_source.get(source, 0)
-            },
+            dict(Counter(self.by_source) - Counter(before.by_source)),
         )
 
 

@@ -10,11 +10,12 @@ import math
 from dataclasses import replace
 
 from fastcoder_lsp.completion.ahead import Leisure
+from fastcoder_lsp.completion.alternatives import Alternatives
 from fastcoder_lsp.completion.budget import ANSWER_MS, Budgets
 from fastcoder_lsp.completion.composer import Composer
 from fastcoder_lsp.completion.desk import Desk, Job
 from fastcoder_lsp.completion.host import Host, LoadRuntime
-from fastcoder_lsp.completion.place import inserting, nothing
+from fastcoder_lsp.completion.place import answering, nothing
 from fastcoder_lsp.completion.reuse import Suggestion
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.task import Task
@@ -38,6 +39,8 @@ class Worker:
         self._leisure = Leisure(desk, host, self._composer, idle_ms)
         self._job: Job | None = None
         """The question that is worked on."""
+        self._alternatives: Alternatives | None = None
+        """More candidates for it, where they are wanted."""
         self.budgets: Budgets | None = None
         """Of the last question."""
 
@@ -126,7 +129,7 @@ class Worker:
         self._leisure.grant(job, self.budgets)
         composer = self._composer
         task = composer.serving(job.request.snapshot.uri, job.place)
-        if task is None:
+        if task is None or (job.alternatives > 1 and task.place != job.place):
             composer.begin(job.request, job.asked_ms, job.spans)
             return
         job.adopted, job.before = not composer.ahead, task.work()
@@ -141,21 +144,46 @@ class Worker:
         composer, task, budgets = self._composer, self._composer.task, self.budgets
         assert task is not None, "a question that was taken has a task"
         assert budgets is not None
-        if task.finished:
-            if task.agrees(job.place):
-                self._answer(job, task, task.made(), task.finish)
-            else:  # post-processing took another way than the user
-                composer.begin(job.request, job.asked_ms, job.spans)
-            return
         budget = (budgets.invoked_ms if job.request.invoked else budgets.automatic_ms) - ANSWER_MS
         now, ready = self._clock(), self._host.ready_since
+        room = max(job.asked_ms, ready) + budget - now
+        if task.finished:
+            if not task.agrees(job.place):  # post-processing took another way than the user
+                composer.begin(job.request, job.asked_ms, job.spans)
+            elif not self._look_further(job, task, room):
+                self._answer(job, task, self._candidates(task), task.finish)
+            return
         overdue = job.adopted and now >= max(composer.begun_ms, ready) + budget
         if overdue and self._answer_with_beginning(job, task):
             return
-        if not composer.advance(max(job.asked_ms, ready) + budget - now) and not self._answer_with_beginning(job, task):
+        if not composer.advance(room) and not self._answer_with_beginning(job, task):
             with self._desk.changed:
                 self._desk.tally.count("budgeted_empty")
             self._answer(job, task, Suggestion(job.place.before, job.place.after, ""), "budget")
+
+    def _look_further(self, job: Job, task: Task, room_ms: float) -> bool:
+        """One piece of work on other candidates; False where no more are wanted, to be had, or in time."""
+        runtime, pace = self._host.runtime, self._host.pace
+        if job.alternatives < 2 or runtime is None or pace is None:
+            return False
+        if self._alternatives is None:
+            self._composer.remember(task.made())
+            self._alternatives = Alternatives(runtime, pace, self._clock, task, job.alternatives)
+        alternatives = self._alternatives
+        if not alternatives.finished and not alternatives.advance(room_ms):
+            alternatives.close()
+        return not alternatives.finished
+
+    def _candidates(self, task: Task) -> Suggestion:
+        """What the task has made, with the other candidates if they were looked for."""
+        if self._alternatives is None:
+            return task.made()
+        first, *others = self._alternatives.found
+        for other in reversed(others):
+            self._composer.remember(other)
+        with self._desk.changed:
+            self._desk.tally.count("alternatives", len(others))
+        return replace(first, others=tuple(others))
 
     def _answer_with_beginning(self, job: Job, task: Task) -> bool:
         """Answer with what can be shown of an unfinished text; False where that is nothing."""
@@ -172,11 +200,11 @@ class Worker:
         """Answer with what `suggestion` holds for the question's place, and remember it."""
         info = self._host.info
         assert info is not None
-        rest = suggestion.rest(job.place.before, job.place.after)
-        text, over = (rest.text, rest.replaces) if rest is not None else ("", 0)
+        candidates = (suggestion, *(suggestion.others or ()))
+        rests = [rest for one in candidates if (rest := one.rest(job.place.before, job.place.after)) is not None]
         work, ms = task.work().since(job.before), job.spans.close()
         completion = replace(
-            inserting(job.request, text, over, finish, ms),
+            answering(job.request, rests, finish, ms),
             model=info.model,
             engine=info.name,
             steps=work.steps,
@@ -197,11 +225,15 @@ class Worker:
         """It is answered, or nobody wants the answer any more; what was begun for it stays."""
         self._job = None
         self._composer.rest()
+        if self._alternatives is not None:
+            with self._desk.changed:
+                self._desk.tally.worked(self._alternatives.work)
+            self._alternatives = None
         self._host.tell(Status("ready"))
 
     def _fail(self, status: Status) -> None:
         """Whoever waits is told; what was being said is not to be trusted."""
-        job, self._job = self._job, None
+        job, self._job, self._alternatives = self._job, None, None
         self._composer.drop()
         self._leisure.forget()
         if job is not None:

@@ -62,29 +62,38 @@ def policy(session: Session, request: CompletionRequest) -> Policy:
     return policy_of(session.settings(session.folder_of(request.snapshot.uri)))
 
 
-def suggestion(session: Session, request: CompletionRequest, completion: Completion) -> Suggestion | None:
-    """What to show for an answer; None where there is nothing, or the document has changed since."""
+def suggestions(session: Session, request: CompletionRequest, completion: Completion) -> list[Suggestion]:
+    """What to show for an answer, the likeliest first; nothing where the document has changed since."""
     session.traces.keep(request.snapshot.uri, completion)
-    snapshot, selected = request.snapshot, request.selected
-    if not completion.text or session.documents.snapshot(snapshot.uri) is not snapshot:
-        return None
-    if "\n" in snapshot.text[completion.start : completion.end]:
-        return None  # an editor draws no ghost text over several lines
-    if selected is not None and (
-        completion.start != selected.start
-        or not completion.text.startswith(selected.text)
-        or len(completion.text) == len(selected.text)
-    ):
-        return None  # the editor would show nothing but an extension of the selected entry
-    typed = snapshot.text[completion.start : request.offset]
-    inserted_from = request.offset if completion.text.startswith(typed) else completion.start
-    inserted = completion.text[inserted_from - completion.start :]
+    snapshot = request.snapshot
+    candidates = [one for one in (completion, *completion.others) if _can_be_shown(request, one)]
+    if not candidates or session.documents.snapshot(snapshot.uri) is not snapshot:
+        return []
+    first = candidates[0]
+    typed = snapshot.text[first.start : request.offset]
+    inserted_from = request.offset if first.text.startswith(typed) else first.start
+    inserted = first.text[inserted_from - first.start :]
     number = session.accepts.shown(snapshot.uri, snapshot.text, inserted_from, inserted)
-    return Suggestion(
-        text=completion.text,
-        range=range_of(snapshot, completion.start, completion.end, session.client.encoding),
-        start=completion.start,
-        accept=types.Command("Accepted", accept_command(session), arguments=[number]),
+    return [
+        Suggestion(
+            text=one.text,
+            range=range_of(snapshot, one.start, one.end, session.client.encoding),
+            start=one.start,
+            accept=types.Command("Accepted", accept_command(session), arguments=[number]),
+        )
+        for one in candidates
+    ]
+
+
+def _can_be_shown(request: CompletionRequest, completion: Completion) -> bool:
+    """Whether there is anything, and editors would draw it."""
+    selected = request.selected
+    if not completion.text or "\n" in request.snapshot.text[completion.start : completion.end]:
+        return False  # no editor draws ghost text over several lines
+    return selected is None or (  # nothing is shown but an extension of the selected entry
+        completion.start == selected.start
+        and completion.text.startswith(selected.text)
+        and len(completion.text) > len(selected.text)
     )
 
 

@@ -12,7 +12,7 @@ from lsprotocol import types
 
 from fastcoder_lsp.core import Completion, CompletionRequest
 from fastcoder_lsp.lsp.capabilities import offers_popup
-from fastcoder_lsp.lsp.requests.ask import Suggestion, log_spans, policy, question, suggestion
+from fastcoder_lsp.lsp.requests.ask import Suggestion, log_spans, policy, question, suggestions
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.positions import index_to_units
 
@@ -55,8 +55,7 @@ async def _awaited(
 
 def _shown(session: Session, request: CompletionRequest, answer: Completion) -> types.CompletionList:
     log_spans(METHOD, request.snapshot, answer)
-    shown = suggestion(session, request, answer)
-    return _menu([] if shown is None else [_item(session, request, shown)])
+    return _menu([_item(session, request, shown) for shown in suggestions(session, request, answer)])
 
 
 def _menu(items: list[types.CompletionItem]) -> types.CompletionList:

@@ -6,7 +6,7 @@ from lsprotocol import types
 
 from fastcoder_lsp.core import Completion, CompletionRequest
 from fastcoder_lsp.lsp.requests.answered import tell_answered
-from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, suggestion
+from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, suggestions
 from fastcoder_lsp.lsp.session import Session
 
 METHOD = "textDocument/inlineCompletion"
@@ -30,8 +30,9 @@ async def inline_completion(session: Session, params: types.InlineCompletionPara
 def _shown(session: Session, request: CompletionRequest, completion: Completion) -> types.InlineCompletionList:
     log_spans(METHOD, request.snapshot, completion)
     tell_answered(session, request.snapshot, completion)
-    shown = suggestion(session, request, completion)
-    if shown is None:
-        return types.InlineCompletionList([])
-    item = types.InlineCompletionItem(insert_text=shown.text, range=shown.range, command=shown.accept)
-    return types.InlineCompletionList([item])
+    return types.InlineCompletionList(
+        [
+            types.InlineCompletionItem(insert_text=shown.text, range=shown.range, command=shown.accept)
+            for shown in suggestions(session, request, completion)
+        ]
+    )

@@ -1,0 +1,158 @@
+"""More candidates for a place, beside what the model would say by itself.
+
+Owns where they part from it: at the earliest tokens of which the model was least certain, each candidate going on
+greedily from there. All share the prompt in the KV cache, and one pass over the first tokens tells every such place.
+Runs in the service's worker, one piece of work at a time.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from fastcoder_lsp.completion.budget import Pace
+from fastcoder_lsp.completion.preparation import Preparation
+from fastcoder_lsp.completion.reuse import Suggestion
+from fastcoder_lsp.completion.runtime import Runtime
+from fastcoder_lsp.completion.task import Clock, Task, Work
+from fastcoder_lsp.core import DraftTree
+from fastcoder_lsp.decode.healing import Healing
+from fastcoder_lsp.decode.loop import DecodeRequest
+
+EARLY_TOKENS = 8
+"""Candidates part from the first one within so many tokens: later they would look the same."""
+TOP_K = 3
+"""So many of a place's best tokens are looked at."""
+ATTEMPTS = 5
+"""So many branches are decoded at most, in search of candidates that differ in what is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """Another beginning: `tokens`, of which the last is not the model's first choice, by `gap` in its logit."""
+
+    tokens: tuple[int, ...]
+    gap: float
+
+
+class Alternatives:
+    """The search for other candidates than `first`, which is finished.
+
+    `found`: what there is so far, the plain answer first. `work`: what the others took.
+    """
+
+    def __init__(self, runtime: Runtime, pace: Pace, clock: Clock, first: Task, most: int) -> None:
+        self.found: list[Suggestion] = [first.made()]
+        self.work = Work()
+        self.finished = most < 2 or not self.found[0].text
+        self._runtime, self._pace, self._clock, self._first, self._most = runtime, pace, clock, first, most
+        self._prompt = Preparation(runtime.engine, pace, clock, first.request.prompt[:-1])
+        self._branches: list[Branch] | None = None
+        self._task: Task | None = None
+
+    def advance(self, room_ms: float) -> bool:
+        """One piece of work; False where none fits into `room_ms`."""
+        if not self._prompt.finished:
+            return self._prompt.advance(room_ms)
+        if self._branches is None:
+            return self._look(room_ms)
+        if self._task is None:
+            self._begin()
+            return True
+        if not self._task.finished:
+            return self._task.advance(room_ms)
+        self._take(self._task)
+        return True
+
+    def close(self) -> None:
+        """No more of it: what is whole of the candidate in the making is taken too."""
+        if self._task is not None:
+            self._take(self._task)
+        self.finished = True
+
+    def _look(self, room_ms: float) -> bool:
+        """One pass over the first tokens: what else could have stood in the place of each?"""
+        first, engine = self._first, self._runtime.engine
+        said = first.tokens()[:EARLY_TOKENS]
+        chain = DraftTree.chain((first.request.prompt[-1], *said[:-1]))
+        if self._pace.step_ms(len(chain)) > room_ms:
+            return False
+        started = self._clock()
+        verified = engine.step(chain, top_k=TOP_K)
+        self._pace.stepped(len(chain), self._clock() - started)
+        self.work = replace(self.work, steps=self.work.steps + 1)
+        if verified.top_ids_NK is None or verified.top_logits_NK is None:
+            self._branches = []
+        else:
+            self._branches = branches(
+                first.request, said, verified.top_ids_NK.tolist(), verified.top_logits_NK.tolist()
+            )[:ATTEMPTS]
+        self.finished = not self._branches
+        return True
+
+    def _begin(self) -> None:
+        """The next branch."""
+        if not self._branches:
+            self.finished = True
+            return
+        first = self._first
+        begun = from_branch(first.request, self._branches.pop(0))
+        if begun is not None:
+            head, request = begun
+            self._task = Task(self._runtime, self._pace, self._clock, first.snapshot, first.place, request, head)
+
+    def _take(self, task: Task) -> None:
+        """A branch is over: it is a candidate if it shows what no other does."""
+        self._task, self.work = None, self.work.plus(task.work())
+        suggestion = task.useful()
+        shown = {" ".join(known.text.split()) for known in self.found}
+        if suggestion.text and " ".join(suggestion.text.split()) not in shown:
+            self.found.append(suggestion)
+        self.finished = len(self.found) >= self._most or not self._branches
+
+
+def branches(
+    request: DecodeRequest, said: tuple[int, ...], top_ids: list[list[int]], top_logits: list[list[float]]
+) -> list[Branch]:
+    """Where else the text could have gone, the least unlikely ones first.
+
+    `top_ids`, `top_logits`: the best ids of each position of `said` and their logits. What cannot stand there, because
+    it ends the text or contradicts what the user has typed, is left out.
+    """
+    found, healing = [], Healing(request.healing, request.piece, request.allow)
+    for position, token in enumerate(said):
+        logits = dict(zip(top_ids[position], top_logits[position], strict=True))
+        best = logits.get(token, max(logits.values()))
+        for other, logit in logits.items():
+            if other != token and other not in request.end_ids and healing.after(other) is not None:
+                found.append(Branch((*said[:position], other), best - logit))
+        after = healing.after(token)
+        assert after is not None, "what was said agrees with what was typed"
+        healing = after
+    return sorted(found, key=lambda branch: (branch.gap, len(branch.tokens)))
+
+
+def from_branch(request: DecodeRequest, branch: Branch) -> tuple[str, DecodeRequest] | None:
+    """What the branch's text begins with, and what the model is asked then; None where that is a text's end already."""
+    said = b"".join(map(request.piece, branch.tokens))
+    new = said[len(request.healing) :]
+    try:
+        head = new.decode()
+    except UnicodeDecodeError:  # it ends inside a character
+        return None
+    if request.cut(head) is not None or len(branch.tokens) >= request.max_tokens:
+        return None
+    return head, replace(
+        request,
+        prompt=(*request.prompt, *branch.tokens),
+        max_tokens=request.max_tokens - len(branch.tokens),
+        healing=request.healing[len(said) :],
+        cut=_cut_after(head, request.cut),
+        outdated=(),
+    )
+
+
+def _cut_after(head: str, cut: Callable[[str], int | None]) -> Callable[[str], int | None]:
+    def rest(text: str) -> int | None:
+        length = cut(head + text)
+        return None if length is None else max(length - len(head), 0)
+
+    return rest
