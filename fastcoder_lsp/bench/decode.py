@@ -9,23 +9,27 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fastcoder_lsp.bench import repoeval
-from fastcoder_lsp.bench.draft import drafter_names
+from fastcoder_lsp.bench.draft import drafter_names, label
 from fastcoder_lsp.bench.parts import BenchParts, load_parts
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.bench.stopwatch import Stopwatch
 from fastcoder_lsp.bench.traces import PAPER_TOKENS
-from fastcoder_lsp.core import Drafter, Engine
+from fastcoder_lsp.completion.costs import measure
+from fastcoder_lsp.core import Drafter, Engine, StepCosts
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
+from fastcoder_lsp.draft.auto import AutoDrafter
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.draft.registry import DrafterParts, make
+from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.observe import Spans, percentile
 
+NODES, AUTO_NODES = 16, 64
+"""Where no number is asked for: rows for a drafter that fills what it gets, and for one that chooses by their cost."""
 LONG_ENOUGH = 48
 """Tokens: shorter tasks say little about the worst case."""
 
@@ -63,21 +67,25 @@ def run(arguments: argparse.Namespace) -> int:
     parts = load_parts(arguments)
     engine = parts.engine()
     names = drafter_names(arguments.drafters)
+    for name in names:
+        require_tuned(name, parts.trained)
+    costs = None if arguments.nodes else measure(engine)
     pairs: dict[str, list[Pair]] = defaultdict(list)
     try:
         for _round in range(arguments.rounds):
-            for name, pair in run_round(parts, engine, names, arguments):
+            for name, pair in run_round(parts, engine, names, arguments, costs):
                 pairs[name].append(pair)
     finally:
         engine.close()
     results = {name: figures(of_name) for name, of_name in pairs.items()}
-    how = f"{arguments.setting}, {arguments.nodes} nodes, {arguments.cache}, {engine.info.name}"
+    rows = arguments.nodes or f"{NODES} (auto: what pays, {AUTO_NODES} at most)"
+    how = f"{arguments.setting}, {rows} nodes, {arguments.cache}, {engine.info.name}"
     print_table(
         f"{len(parts.chosen)} tasks, {how}",
         ("drafter", "ms/token", "plain", "speed-up", "MAT", "worst", "identical"),
         [
             (
-                name,
+                label(name),
                 r["ms_per_token"],
                 r["plain_ms_per_token"],
                 r["speedup"],
@@ -93,26 +101,35 @@ def run(arguments: argparse.Namespace) -> int:
             "model": parts.model,
             "engine": engine.info.name,
             "rounds": arguments.rounds,
+            "width": "fixed" if arguments.nodes else "auto: what pays",
             "prompt_tokens": repoeval.PROMPT_TOKENS,
             "corpus_tokens": parts.stores.corpus_tokens(),
             "tasks": [task.id for task in parts.chosen],
             "leakage": "the target's body is in no index and no prompt",
         }
-        head = {"setting": arguments.setting, "nodes": arguments.nodes, "cache": arguments.cache}
+        head = {"setting": arguments.setting, "nodes": arguments.nodes or NODES, "cache": arguments.cache}
         write_json(arguments.json, "decode", settings, head | {"drafters": results})
     return 0
 
 
 def run_round(
-    parts: BenchParts, engine: Engine, names: Sequence[str], arguments: argparse.Namespace
+    parts: BenchParts,
+    engine: Engine,
+    names: Sequence[str],
+    arguments: argparse.Namespace,
+    costs: StepCosts | None = None,
 ) -> Sequence[tuple[str, Pair]]:
-    """All tasks once, in the order of their files, with fresh drafters: a round must not teach the next one."""
+    """All tasks once, in the order of their files, with fresh drafters: a round must not teach the next one.
+
+    With the engine's `costs`, `auto` chooses its width as in the server.
+    """
     place = [parts.chosen[0]]
 
     def pin(_document: str) -> Pinned:
         return parts.stores.pin(place[0])
 
-    drafters = {name: make(name, DrafterParts(pin, parts.tokenizer.piece)) for name in names}
+    given = DrafterParts(pin, parts.tokenizer.piece, costs, trained=parts.trained)
+    drafters = {name: make(name, given) for name in names}
     done = []
     for task in sorted(parts.chosen, key=lambda task: (task.repo, task.path, task.start)):
         place[0] = task
@@ -120,7 +137,8 @@ def run_round(
         request = request_of(parts, task, arguments, document)
         for name, drafter in drafters.items():
             plain = run_once(engine, NoDrafter(), request)
-            drafted = run_once(engine, drafter, request)
+            chooses = costs is not None and isinstance(drafter, AutoDrafter)
+            drafted = run_once(engine, drafter, replace(request, nodes=AUTO_NODES) if chooses else request)
             if plain.emitted:
                 done.append((name, Pair(task.id, plain, drafted)))
             if arguments.cache == "cold":
@@ -139,7 +157,7 @@ def request_of(parts: BenchParts, task: repoeval.Task, arguments: argparse.Names
         allow=parts.tokenizer.starting_with,
         cut=repoeval.function_end if product else lambda _text: None,
         document=document,
-        nodes=arguments.nodes,
+        nodes=arguments.nodes or NODES,
     )
 
 

@@ -15,7 +15,7 @@ from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.core import GREEDY, Drafter, Engine, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, common_prefix, decode
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.draft.registry import PRESETS, make
+from fastcoder_lsp.draft.registry import NEED_TUNING, PRESETS, make, require_tuned
 
 PROMPT_TOKENS = 256
 SAMPLED = Sampler(temperature=0.8, top_k=50, top_p=0.95)
@@ -58,11 +58,13 @@ class Account:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     parts = load_parts(arguments)
+    usable = [name for name in PRESETS if name not in NEED_TUNING or parts.trained.adaptive]
+    names = drafter_names(arguments.drafters) if arguments.drafters else usable
+    for name in names:
+        require_tuned(name, parts.trained)
     engine = parts.engine()
     try:
-        accounts = compare(
-            parts, engine, drafter_names(arguments.drafters) if arguments.drafters else list(PRESETS), arguments
-        )
+        accounts = compare(parts, engine, names, arguments)
     finally:
         engine.close()
     results = {name: account.figures() for name, account in accounts.items()}

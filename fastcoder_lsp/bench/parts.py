@@ -16,6 +16,7 @@ from fastcoder_lsp.bench.stores import BenchStores
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.draft.registry import DrafterParts
+from fastcoder_lsp.draft.trained import Trained, load_trained
 from fastcoder_lsp.tokenizer import Tokenizer
 
 CONTEXT = 2048
@@ -33,10 +34,11 @@ class BenchParts:
     identity: str
     model: str
     cache: Path
+    trained: Trained
 
     def drafter_parts(self, task: repoeval.Task) -> DrafterParts:
         """What drafters of one task are made of."""
-        return DrafterParts(lambda _: self.stores.pin(task), self.tokenizer.piece)
+        return DrafterParts(lambda _: self.stores.pin(task), self.tokenizer.piece, trained=self.trained)
 
 
 def load_parts(arguments: argparse.Namespace) -> BenchParts:
@@ -70,4 +72,5 @@ def load_parts(arguments: argparse.Namespace) -> BenchParts:
         identity=f"{files.digest} {arguments.engine}",
         model=files.name,
         cache=cache,
+        trained=load_trained(files.folder, files.digest),
     )

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Sequence
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.cli import bench, complete, corpus, doctor, index, model, play, serve
+from fastcoder_lsp.cli import bench, complete, corpus, doctor, index, model, play, serve, train
 from fastcoder_lsp.errors import FastcoderError
 
-COMMANDS = (play, serve, complete, model, doctor, index, corpus, bench)
+COMMANDS = (play, serve, complete, model, doctor, index, corpus, bench, train)
 
 
 def parser() -> argparse.ArgumentParser:

@@ -20,8 +20,10 @@ from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters
 from fastcoder_lsp.draft.rest import RestDrafter, RestParameters
+from fastcoder_lsp.draft.sdsat import SdsatDrafter, SdsatParameters
 from fastcoder_lsp.draft.store import Pin, nothing
 from fastcoder_lsp.draft.suffix import SuffixDrafter, SuffixParameters
+from fastcoder_lsp.draft.trained import UNTRAINED, JacobiSource, SdsatSource, Trained
 from fastcoder_lsp.errors import UsageError
 
 Parameters = TypeVar("Parameters")
@@ -36,13 +38,14 @@ class DrafterParts:
     """What drafters are made of: the datastore, and the tokens' bytes.
 
     `costs`: of the engine's steps, for drafters that choose a width by them. `kept`: the file in which a drafter may
-    keep what it learns; None: nothing is kept.
+    keep what it learns; None: nothing is kept. `trained`: what the model was tuned for.
     """
 
     pin: Pin = nothing
     piece: Callable[[int], bytes] = _no_piece
     costs: StepCosts | None = None
     kept: Path | None = None
+    trained: Trained = UNTRAINED
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,14 @@ def _fastcoder(parameters: FastcoderParameters, parts: DrafterParts) -> Drafter:
 
 
 def _auto(parameters: AutoParameters, parts: DrafterParts) -> Drafter:
-    return AutoDrafter(parts.pin, parameters, costs=parts.costs, kept=parts.kept)
+    trained = parts.trained
+    guesses = [JacobiSource(trained.block)] if trained.block else []
+    adaptive = SdsatSource(SdsatDrafter(trained.adaptive)) if trained.adaptive else None
+    return AutoDrafter(parts.pin, parameters, costs=parts.costs, kept=parts.kept, more=guesses, adaptive=adaptive)
+
+
+def _sdsat(parameters: SdsatParameters, parts: DrafterParts) -> Drafter:
+    return SdsatDrafter(parts.trained.adaptive, parameters)
 
 
 def _cacheback(parameters: CachebackParameters, parts: DrafterParts) -> Drafter:
@@ -79,13 +89,17 @@ PRESETS: Mapping[str, Preset] = {
     "recycling-paper": Preset(RecyclingParameters(), lambda parameters, _parts: RecyclingDrafter(parameters)),
     "jacobi": Preset(JacobiParameters(), lambda parameters, _parts: JacobiDrafter(parameters)),
     "auto": Preset(AutoParameters(), _auto),
+    "sdsat": Preset(SdsatParameters(), _sdsat),
     "lookahead": Preset(LookaheadParameters(prompt=True), lambda parameters, _parts: LookaheadDrafter(parameters)),
     "lookahead-paper": Preset(LookaheadParameters(), lambda parameters, _parts: LookaheadDrafter(parameters)),
 }
 """name → what it means, plainest first."""
 
-NEED_ROWS = frozenset({"recycling", "recycling-paper", "jacobi", "lookahead", "lookahead-paper", "auto"})
+NEED_ROWS = frozenset({"recycling", "recycling-paper", "jacobi", "lookahead", "lookahead-paper", "auto", "sdsat"})
 """Drafters that live on the model's outputs at rejected positions, and so cannot be replayed from recorded text."""
+
+NEED_TUNING = frozenset({"sdsat"})
+"""Drafters that draft on no model but one that was tuned for them: see `require_tuned`."""
 
 
 def make(name: str, parts: DrafterParts | None = None) -> Drafter:
@@ -108,6 +122,19 @@ def make(name: str, parts: DrafterParts | None = None) -> Drafter:
     drafter = preset.make(change(preset.parameters, plain, changes), parts or DrafterParts())
     drafter.name = name
     return drafter
+
+
+def require_tuned(name: str, trained: Trained) -> None:
+    """See that the model was tuned for the drafter `name`, where that one drafts on no other.
+
+    Raises:
+        UsageError: it was not.
+    """
+    if name.partition(":")[0] in NEED_TUNING and not trained.adaptive:
+        raise UsageError(
+            "the drafter sdsat needs a model that was tuned for it",
+            "Tune one: fastcoder-lsp train sdsat --data FOLDER --out FOLDER; then name it with --model FOLDER/model.",
+        )
 
 
 def warm_up(drafter: Drafter) -> None:

@@ -11,7 +11,7 @@ from fastcoder_lsp.draft.registry import PRESETS, make
 from tests.draft.test_exactness import PARTS, request
 from tests.draft.toys import RepetitiveEngine
 
-KEEPING_NOTHING = {"none", "lookup", "rest", "jacobi", "cacheback-frozen"}
+KEEPING_NOTHING = {"none", "lookup", "rest", "jacobi", "cacheback-frozen", "sdsat"}
 NAMES = [f"{name}:cache_minimum=1" if name == "fastcoder-paper" else name for name in PRESETS]
 """The paper's CACHE is asked from its 50th sequence on: too late for a text as short as here."""
 Trees = list[tuple[int, ...]]

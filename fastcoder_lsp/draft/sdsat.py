@@ -1,0 +1,221 @@
+"""SDSAT decoding: adaptive tokens appended to the text give guesses for what comes; the next pass verifies them.
+
+Liu et al. 2024, *SDSAT: Accelerating LLM Inference through Speculative Decoding with Semantic Adaptive Tokens*,
+section 3.3. An adaptive token stands in the place of a token that is not known yet, and the model was taught to say
+behind it what comes after that one. The paper takes two passes by turns: the last token with k adaptive tokens, then
+the guesses they gave. Here one pass does both: chains of adaptive tokens hang below the guesses, so that wherever the
+model leaves the guesses, the next ones are there already. Rows are spent where they are likely to matter. With
+`two_step` it is the paper's order. Adaptive tokens are never accepted, unless the model itself would say them.
+"""
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+
+SOURCE, ADAPTIVE = "sdsat", "sdsat-adaptive"
+SEEN = 8
+"""Best ids of a row that its probabilities are estimated from."""
+PRIOR = 4.0
+"""Guesses that the calibration starts with, as if they had come true as often as the model says."""
+
+
+@dataclass(frozen=True, slots=True)
+class SdsatParameters:
+    """`k`: adaptive tokens in a row, and so guesses (published: 5 to 13; more than L needs one id for all).
+
+    `branch`: candidates of a place (published for sampling: 10; one for greedy decoding), as far as they hold `top_p`
+    of its probability. `least`: expected tokens that a row must bring. `two_step`: the paper's order of passes.
+    """
+
+    k: int = 5
+    branch: int = 2
+    top_p: float = 0.95
+    least: float = 0.03
+    two_step: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A token for one place, and how likely the model thinks it is."""
+
+    token: int
+    probability: float
+
+
+@dataclass(slots=True)
+class Calibration:
+    """How often first candidates come true, by their place, against how often the model says so."""
+
+    came_true: list[float] = field(default_factory=list)
+    said: list[float] = field(default_factory=list)
+
+    def factor(self, place: int) -> float:
+        """What a probability at `place` is to be multiplied by."""
+        if place >= len(self.said):
+            return 1.0
+        return min(1.5, (PRIOR + self.came_true[place]) / (PRIOR + self.said[place]))
+
+    def learn(self, place: int, probability: float, *, came_true: bool) -> None:
+        """A first candidate was put to the test."""
+        while place >= len(self.said):
+            self.said.append(0.0)
+            self.came_true.append(0.0)
+        self.said[place] += probability
+        self.came_true[place] += came_true
+
+    def survival(self, place: int) -> float:
+        """The chance that first candidates up to `place` all come true."""
+        chance = 1.0
+        for earlier in range(place + 1):
+            known = earlier < len(self.said)
+            tried = PRIOR + (self.said[earlier] if known else 0.0)
+            chance *= min(1.0, (0.7 * PRIOR + (self.came_true[earlier] if known else 0.0)) / tried)
+        return chance
+
+
+class SdsatDrafter:
+    """Drafts on a model that was tuned by `fastcoder-lsp train sdsat`.
+
+    Args:
+        adaptive: the ids that it was taught; one, or L different ones (SDSAT-D), of which k can't be more.
+        parameters: how many guesses and where.
+    """
+
+    def __init__(self, adaptive: Sequence[int], parameters: SdsatParameters | None = None) -> None:
+        self.name = "sdsat"
+        self.parameters = parameters or SdsatParameters()
+        self.top_k = max(self.parameters.branch, SEEN)
+        self.calibration = Calibration()
+        self._adaptive = tuple(adaptive)
+        self._candidates: list[list[Candidate]] = []
+
+    @property
+    def k(self) -> int:
+        """Guesses at most; SDSAT-D has none beyond its ids."""
+        return min(self.parameters.k, len(self._adaptive)) if len(self._adaptive) > 1 else self.parameters.k
+
+    def candidates(self) -> list[list[Candidate]]:
+        """For each place after the last token, what may stand there, likeliest first."""
+        return self._candidates
+
+    def begin(self, context: DraftContext) -> None:  # noqa: ARG002 the interface
+        """See `core.Drafter`; what the calibration has learnt stays, for it is about the model."""
+        self._candidates = []
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:  # noqa: ARG002 the interface
+        """See `core.Drafter`: guesses from the last pass's adaptive tokens, and adaptive tokens for the next ones."""
+        if nodes < 1 or not self._adaptive:
+            return NO_DRAFT
+        growth = _Growth(self, nodes)
+        growth.grow()
+        return growth.draft()
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """See `core.Drafter`: learn from what came true, and read the chain below the last accepted token."""
+        if not self._adaptive:
+            return
+        assert verified.top_ids_NK is not None
+        assert verified.top_logits_NK is not None
+        self._learn(verified)
+        below = tree.children()
+        node: int | None = verified.path[-1] if verified.path else tree.pending - 1
+        self._candidates = []
+        for place in range(self.k):
+            node = below.get(node, {}).get(self.adaptive_id(place)) if node is not None else None
+            if node is None:
+                return
+            self._candidates.append(self._read(verified.top_ids_NK[node], verified.top_logits_NK[node]))
+
+    def forget(self, document: str) -> None:
+        """Nothing is kept for a document."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Nothing is kept for a document."""
+
+    def adaptive_id(self, place: int) -> int:
+        """The adaptive token at a place of a chain."""
+        return self._adaptive[min(place, len(self._adaptive) - 1)]
+
+    def _read(self, ids_K: npt.NDArray[np.int64], logits_K: npt.NDArray[np.float32]) -> list[Candidate]:
+        """The candidates of a row: probabilities among the best few, which hold nearly all."""
+        weights = np.exp(logits_K[:SEEN].astype(np.float64) - float(logits_K[0]))
+        shares = weights / weights.sum()
+        found, held = list[Candidate](), 0.0
+        for token, share in zip(ids_K.tolist(), shares.tolist(), strict=False):
+            if len(found) == self.parameters.branch or held >= self.parameters.top_p:
+                break
+            held += share
+            if token not in self._adaptive:
+                found.append(Candidate(token, share))
+        return found
+
+    def _learn(self, verified: Verified) -> None:
+        for place, said in enumerate(verified.emitted):
+            if place >= len(self._candidates) or not self._candidates[place]:
+                return
+            first = self._candidates[place][0]
+            self.calibration.learn(place, first.probability, came_true=first.token == said)
+            if first.token != said:
+                return
+
+
+class _Growth:
+    """One draft, grown node by node, the one that is expected to bring most first."""
+
+    def __init__(self, drafter: SdsatDrafter, room: int) -> None:
+        self._drafter, self._room = drafter, room
+        self._nodes: list[tuple[int, int, str]] = []
+        self._order = count()
+        self._heap: list[tuple[float, int, int, int, int, float, bool]] = []
+        """(−worth, order, token, parent, place, chance, whether it is adaptive): see `_offer`."""
+
+    def grow(self) -> None:
+        """Add nodes until there is no room, or none is worth its row."""
+        candidates = self._drafter.candidates()
+        two_step = self._drafter.parameters.two_step
+        self._below(-1, 0, 1.0, guess=True, adapt=not (two_step and candidates))
+        while self._heap and len(self._nodes) < self._room:
+            _, _, token, parent, place, chance, adaptive = heapq.heappop(self._heap)
+            node = len(self._nodes)
+            self._nodes.append((token, parent, ADAPTIVE if adaptive else SOURCE))
+            if adaptive:
+                self._adapt(node, place + 1, chance)
+            else:
+                self._below(node, place + 1, chance, guess=True, adapt=not two_step)
+
+    def draft(self) -> Draft:
+        """What grew."""
+        if not self._nodes:
+            return NO_DRAFT
+        tokens, parents, sources = zip(*self._nodes, strict=True)
+        return Draft(tokens, parents, sources, (0,) * len(tokens))
+
+    def _below(self, node: int, place: int, chance: float, *, guess: bool, adapt: bool) -> None:
+        """Offer what may hang below a guess (or the root) that is reached with `chance`."""
+        drafter, ends_here = self._drafter, chance
+        candidates = drafter.candidates()
+        if guess and place < min(len(candidates), drafter.k):
+            for candidate in candidates[place]:
+                share = min(1.0, candidate.probability * drafter.calibration.factor(place))
+                ends_here -= chance * share
+                self._offer(chance * share, candidate.token, node, place, chance * share, adaptive=False)
+        if adapt:
+            self._adapt(node, 0, max(ends_here, 0.0))
+
+    def _adapt(self, node: int, place: int, chance: float) -> None:
+        """Offer the next adaptive token of a chain that counts if decoding stops right above it, with `chance`."""
+        drafter = self._drafter
+        if place < drafter.k:
+            worth = chance * drafter.calibration.survival(place)
+            self._offer(worth, drafter.adaptive_id(place), node, place, chance, adaptive=True)
+
+    def _offer(self, worth: float, token: int, parent: int, place: int, chance: float, *, adaptive: bool) -> None:
+        """Put up a node; `worth`: the tokens that it is expected to bring, now or in the next pass."""
+        if worth >= self._drafter.parameters.least:
+            heapq.heappush(self._heap, (-worth, next(self._order), token, parent, place, chance, adaptive))

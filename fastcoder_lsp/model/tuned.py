@@ -1,0 +1,77 @@
+"""What a tuned model was made of: a record in JSON beside its weights.
+
+Owns the record's form and its check against the weights. `train` writes it, decoding reads from it which token ids were
+taught to stand for words to come.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from fastcoder_lsp.errors import ModelInvalidError
+
+RECORD = "fastcoder-training.json"
+VERSION = 1
+_HINT = "Export it again with `fastcoder-lsp train export`, or take the model that it was tuned from."
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingRecord:
+    """One tuning.
+
+    `base`, `base_digest`: the model that was tuned, and the hash of its weights; `weights`: that of the tuned ones.
+    `method`: "cllm" or "sdsat". `data`: the sources as named; `data_digest`: hash of their texts. `arguments`: every
+    setting of the run. `figures`: losses and counts, before and after. `adaptive`: SDSAT's token ids, none for CLLM on
+    a plain base; `longest`: L, the longest run of them that was trained. `block`: CLLM's n. `earlier`: records of
+    tunings of the base itself, oldest first.
+    """
+
+    method: str
+    base: str
+    base_digest: str
+    weights: str
+    data: tuple[str, ...]
+    data_digest: str
+    arguments: Mapping[str, Any]
+    figures: Mapping[str, float] = field(default_factory=dict)
+    adaptive: tuple[int, ...] = ()
+    longest: int = 0
+    block: int = 0
+    earlier: tuple[Mapping[str, Any], ...] = ()
+    version: int = VERSION
+
+    def write(self, folder: Path) -> None:
+        """Put the record beside the weights."""
+        (folder / RECORD).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+
+def read_record(folder: Path, digest: str | None = None) -> TrainingRecord | None:
+    """The record of the model in `folder`; None for a model that was not tuned by this program.
+
+    Args:
+        folder: the model's.
+        digest: the hash of the weights that are there, to be checked; None to believe the record.
+
+    Raises:
+        ModelInvalidError: the record is damaged, of another version, or of other weights.
+    """
+    path = folder / RECORD
+    if not path.is_file():
+        return None
+    try:
+        row = json.loads(path.read_text(encoding="utf-8"))
+        version = row["version"]
+        known = {entry.name for entry in fields(TrainingRecord)}
+        tuples = {name: tuple(row[name]) for name in ("data", "adaptive", "earlier")}
+        record = TrainingRecord(**{name: row[name] for name in known} | tuples)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelInvalidError(f"{path} is damaged: {error}", _HINT) from error
+    if version != VERSION:
+        raise ModelInvalidError(f"{path} is of version {version}, this program reads {VERSION}", _HINT)
+    if any(type(token) is not int or token < 0 for token in record.adaptive):
+        raise ModelInvalidError(f"{path} is damaged: adaptive token ids {record.adaptive}", _HINT)
+    if digest is not None and record.weights != digest:
+        raise ModelInvalidError(f"{path} belongs to other weights than those beside it", _HINT)
+    return record

@@ -1,0 +1,103 @@
+"""Where training texts come from: folders, archives, corpora of this project, the standard library.
+
+Owns the choice by name and the fingerprint of what was read. A folder is read under the rules that hold for the server
+(ignored files, secrets, limits); an archive's members are read in memory, never unpacked. The same text twice counts
+once.
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastcoder_lsp.config import Settings, resolve
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.index.corpus import Corpora
+from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.workspace.corpus_files import standard_library, texts_of
+from fastcoder_lsp.workspace.languages import is_known, language_of
+from fastcoder_lsp.workspace.rules import ReadingRules, resolved
+
+STANDARD_LIBRARY = "stdlib"
+CORPUS_PREFIX = "corpus:"
+SHORTEST = 200
+"""Characters: a shorter file has nothing to predict several tokens of."""
+_NO_CODE = frozenset(("plaintext", "json", "jsonc", "diff", "xml"))
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """What was read. `sources`: as the user named them; `fingerprint`: a hash of all texts in their order."""
+
+    sources: tuple[str, ...]
+    texts: tuple[str, ...]
+    fingerprint: str
+
+
+def read_texts(sources: Sequence[str], tokenizer: Tokenizer, cache: Path) -> Texts:
+    """The texts of all sources, in an order that depends on nothing but their content and names.
+
+    Args:
+        sources: each a folder, a code file, an archive (.zip, .whl, .tar and compressed), `corpus:NAME`, or `stdlib`.
+        tokenizer: the model's, for corpora hold tokens.
+        cache: where the corpora are.
+
+    Raises:
+        UsageError: a source does not exist, or there is no code in any.
+    """
+    settings, _ = resolve([])
+    found: dict[bytes, str] = {}
+    for source in sources:
+        for text in _read(source, settings, tokenizer, cache):
+            if len(text) >= SHORTEST:
+                found.setdefault(hashlib.sha256(text.encode(errors="replace")).digest(), text)
+    if not found:
+        raise UsageError(
+            f"there is no code to learn from in {', '.join(sources)}",
+            "Name folders, archives, code files, corpus:NAME (see: fastcoder-lsp corpus list), or stdlib.",
+        )
+    fingerprint = hashlib.sha256(b"".join(found)).hexdigest()
+    return Texts(tuple(sources), tuple(found.values()), fingerprint)
+
+
+def _read(source: str, settings: Settings, tokenizer: Tokenizer, cache: Path) -> Iterator[str]:
+    path = Path(source).expanduser().absolute()
+    if path.is_dir():
+        yield from _folder(path, settings)
+    elif path.exists():
+        yield from (text for _, text in texts_of([path]))
+    elif source == STANDARD_LIBRARY:
+        yield from (text for _, text in standard_library())
+    else:
+        yield from _corpus(source.removeprefix(CORPUS_PREFIX), tokenizer, cache)
+
+
+def _folder(folder: Path, settings: Settings) -> Iterator[str]:
+    rules = ReadingRules([folder], settings)
+    for path in sorted(rules.files()):
+        if is_known(path) and language_of(path) not in _NO_CODE:
+            text = rules.read_text(path)
+            if isinstance(text, str):
+                yield text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _corpus(name: str, tokenizer: Tokenizer, cache: Path) -> Iterator[str]:
+    corpora = Corpora(cache)
+    if not corpora.has(name, tokenizer.identity):
+        raise UsageError(
+            f"'{name}' is no folder, archive or file, and no corpus for this model's tokenizer",
+            "Name folders, archives, code files, corpus:NAME (see: fastcoder-lsp corpus list), or stdlib.",
+        )
+    store = corpora.open(name, tokenizer.identity)
+    try:
+        files = store.pin().files()
+        for key in sorted(files):
+            yield tokenizer.decode(files[key].tolist())
+    finally:
+        store.close()
+
+
+def is_below(source: str, folder: Path) -> bool:
+    """Whether a source lies in `folder` or holds it, so that training on it would read what it is judged by."""
+    path = resolved(Path(source).expanduser().absolute())
+    return path.exists() and (path.is_relative_to(folder) or folder.is_relative_to(path))
