@@ -50,7 +50,9 @@ def distribution(title: str, series: Sequence[Series], budget_ms: float) -> str:
             text(left - 8, y_of(share) + 4, f"{100 * share:.0f} %", "tick", "end"),
         ]
     for ms in ticks:
-        parts.append(text(x_of(ms), bottom + 18, f"{ms:.0f} ms" if ms == ticks[-1] else f"{ms:.0f}", "tick", "middle"))
+        last = ms == ticks[-1]
+        words, anchor = (f"{ms:.0f} ms", "end") if last else (f"{ms:.0f}", "middle")
+        parts.append(text(x_of(ms), bottom + 18, words, "tick", anchor))
     parts += [
         line(x_of(budget_ms), top - 6, x_of(budget_ms), bottom, "budget"),
         text(x_of(budget_ms) + 6, bottom - 8, f"budget {budget_ms:.0f} ms", "note"),
