@@ -24,14 +24,15 @@ from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.observe import percentile
 
+ABLATION: Mapping[str, str] = {
+    "fastcoder-paper:repository=false,skip=false,missing=false,cache=false": "REST with D_c",
+    "fastcoder-paper:skip=false,missing=false,cache=false": "+ D_r",
+    "fastcoder-paper:cache=false": "+ skip token, missing table",
+    "fastcoder-paper": "+ CACHE: fastcoder-paper",
+}
+"""The steps of the FastCoder paper's ablation, and what it calls them; the last one is the whole method."""
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    # The FastCoder paper's table: REST with D_c; + D_r; + skip token and missing table; + CACHE.
-    "ablation": (
-        "fastcoder-paper:repository=false,skip=false,missing=false,cache=false",
-        "fastcoder-paper:skip=false,missing=false,cache=false",
-        "fastcoder-paper:cache=false",
-        "fastcoder-paper",
-    ),
+    "ablation": tuple(ABLATION),
     "sweep-fastcoder": (
         "fastcoder-paper",
         *(f"fastcoder-paper:cache_minimum={l}" for l in (1, 10, 25, 100, 200)),
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
         f"{arguments.nodes} nodes, {arguments.cache}",
         ("drafter", "MAT", "mean", "median", "p50 µs", "p99 µs", "drafted", "hit"),
         [
-            (name, r["mat"], r["mat_mean"], r["mat_median"], *r["draft_us"].values(), r["drafted"], r["hit"])
+            (label(name), r["mat"], r["mat_mean"], r["mat_median"], *r["draft_us"].values(), r["drafted"], r["hit"])
             for name, r in results.items()
         ],
     )
@@ -115,11 +116,11 @@ def run(arguments: argparse.Namespace) -> int:
         print_table(
             "Retrievals: the share spared by skip tokens and missing table, and answered by the CACHE",
             ("drafter", "retrievals", "spared", "CACHE", "most sequences"),
-            [(name, r["asked"], r["saved"], r["from_cache"], r["sequences"]) for name, r in retrievals.items()],
+            [(label(name), r["asked"], r["saved"], r["from_cache"], r["sequences"]) for name, r in retrievals.items()],
         )
     if arguments.heatmap:
         piece = parts.tokenizer.piece
-        shares = {name: retrieved_share(traces, replayed.steps, piece) for name, replayed in done.items()}
+        shares = {label(name): retrieved_share(traces, replayed.steps, piece) for name, replayed in done.items()}
         draw({"white space": blank_share(traces, piece)} | shares, arguments.heatmap)
     if arguments.json:
         settings = {
@@ -183,6 +184,11 @@ def alone(traces: Sequence[Trace]) -> int:
     """How many tasks are the only one of their file: warm is cold for them."""
     files = Counter((trace.task.repo, trace.task.path) for trace in traces)
     return sum(count == 1 for count in files.values())
+
+
+def label(name: str) -> str:
+    """What tables call a drafter."""
+    return ABLATION.get(name, name)
 
 
 def drafter_names(text: str) -> list[str]:

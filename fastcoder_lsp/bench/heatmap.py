@@ -68,35 +68,36 @@ def draw(panels: Mapping[str, Shares], path: Path) -> None:
     height = LINES * _CELL + 2 * _MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif">',
-        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<path d="M0 0h{width}v{height}H0z" fill="#fff"/>',
     ]
     for number, (title, shares) in enumerate(panels.items()):
-        parts += _panel(title, shares, number * (COLUMNS * _CELL + _MARGIN) + _MARGIN)
+        left = number * (COLUMNS * _CELL + _MARGIN) + _MARGIN
+        parts += [f'<g transform="translate({left} {_MARGIN})" font-size="9">', *_panel(title, shares), "</g>"]
     path.write_text("\n".join([*parts, "</svg>\n"]), encoding="utf-8")
 
 
-def _panel(title: str, shares: Shares, left: int) -> list[str]:
-    parts = [f'<text x="{left}" y="18" font-size="13">{escape(title)}</text>']
-    parts += [
-        f'<text x="{left + column * _CELL + 8}" y="{_MARGIN - 6}" font-size="9">{column}</text>'
-        for column in range(COLUMNS)
+def _panel(title: str, shares: Shares) -> list[str]:
+    """One panel, its first cell at the origin."""
+    below = LINES * _CELL + 16
+    parts = [
+        f'<text y="-28" font-size="13">{escape(title)}</text>',
+        f'<text y="{below}">token in its line → / line of the output ↓, percent</text>',
+        *(f'<text x="{column * _CELL + 8}" y="-6">{column}</text>' for column in range(COLUMNS)),
+        '<g text-anchor="end">',
+        *(f'<text x="-5" y="{line * _CELL + 15}">{line}</text>' for line in range(LINES)),
+        '</g><g text-anchor="middle" font-size="8">',
     ]
-    for line in range(LINES):
-        top = _MARGIN + line * _CELL
-        parts.append(f'<text x="{left - 5}" y="{top + 15}" font-size="9" text-anchor="end">{line}</text>')
-        for column in range(COLUMNS):
-            share = float(shares[line, column])
-            if np.isnan(share):
-                continue
-            x, light = left + column * _CELL, round(96 - 56 * share)
-            parts.append(f'<rect x="{x}" y="{top}" width="{_CELL}" height="{_CELL}" fill="hsl(215,70%,{light}%)"/>')
-            ink = "white" if share > 0.6 else "black"
-            parts.append(
-                f'<text x="{x + _CELL / 2}" y="{top + 14}" font-size="8" text-anchor="middle" fill="{ink}">'
-                f"{round(100 * share)}</text>"
-            )
-    parts.append(
-        f'<text x="{left}" y="{_MARGIN + LINES * _CELL + 16}" font-size="9">token in its line → / line of the output ↓'
-        ", percent</text>"
-    )
-    return parts
+    for line, column in np.argwhere(~np.isnan(shares)).tolist():
+        x, y, share = column * _CELL, line * _CELL, float(shares[line, column])
+        ink = ' fill="#fff"' if share > 0.6 else ""
+        parts.append(
+            f'<path d="M{x} {y}h{_CELL}v{_CELL}h-{_CELL}z" fill="{_shade(share)}"/>'
+            f'<text x="{x + _CELL // 2}" y="{y + 14}"{ink}>{round(100 * share)}</text>'
+        )
+    return [*parts, "</g>"]
+
+
+def _shade(share: float) -> str:
+    """From nearly white to dark blue, in sixteen steps a colour."""
+    light, dark = (0xE, 0xF, 0xF), (0x1, 0x4, 0xA)
+    return "#" + "".join(f"{round(a + (b - a) * share):x}" for a, b in zip(light, dark, strict=True))
