@@ -16,6 +16,8 @@ class GuardedDrafter:
     def __init__(self, drafter: Drafter) -> None:
         self.name = drafter.name
         self.top_k = drafter.top_k
+        self.late = bool(getattr(drafter, "late", False))
+        """Whether it may be told of a step while the next one is verified; few drafters say anything of it."""
         self._drafter = drafter
         self._failed = False
 

@@ -8,7 +8,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from fastcoder_lsp.core import GREEDY, DraftContext, Drafter, DraftTree, Engine, Sampler, ShouldStop, Verified
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import (
+    GREEDY,
+    DraftContext,
+    Drafter,
+    DraftTree,
+    Engine,
+    LaunchingEngine,
+    Sampler,
+    ShouldStop,
+    Verified,
+)
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.healing import Allow, Healing, Piece, allowed_ids
 from fastcoder_lsp.decode.tree import build_tree
@@ -83,6 +96,9 @@ class Decoding:
     _accepted: Counter[str] = field(default_factory=Counter)
     _prefilled: int = 0
     _finish: str = ""
+    _overlaps: bool = False
+    """The drafter is told of a step while the device works on the next one."""
+    _unobserved: tuple[DraftTree, Verified] | None = None
 
     def prefill(self, should_stop: ShouldStop, at_most: int | None = None) -> bool:
         """Bring the prompt into the KV cache but for its last tokens, which the first step takes along.
@@ -102,6 +118,7 @@ class Decoding:
             return False
         self._prefilled += pending
         self._pending = list(prompt[-pending:])
+        self._overlaps = isinstance(self.engine, LaunchingEngine) and getattr(self.drafter, "late", False)
         self.drafter.begin(self._context())
         return True
 
@@ -146,15 +163,35 @@ class Decoding:
             tree = build_tree(self._pending, draft, room=room, vocabulary=info.vocabulary, healing=healing)
             allowed = allowed_ids(tree, healing)
         with self.spans.measure("verify"):
-            verified = self.engine.step(tree, request.sampler, allowed, self.drafter.top_k)
-        with self.spans.measure("draft"):
-            self.drafter.observe(tree, verified)
+            verified = self._verify(tree, allowed)
         self._steps += 1
         self._pending = [verified.emitted[-1]]
         self._take(tree, verified)
+        if self.finish or not self._overlaps:
+            with self.spans.measure("draft"):
+                self._observe()
         if self.on_step is not None:
             self.on_step(tree, verified)
         return not self._finish
+
+    def _verify(self, tree: DraftTree, allowed: Mapping[int, npt.NDArray[np.int64]]) -> Verified:
+        """The engine's step; a drafter that may be told late extends what it keeps while the device works."""
+        engine, sampler, top_k = self.engine, self.request.sampler, self.drafter.top_k
+        if not self._overlaps:
+            verified = engine.step(tree, sampler, allowed, top_k)
+        else:
+            assert isinstance(engine, LaunchingEngine)
+            engine.launch(tree, sampler, allowed, top_k)
+            self._observe()
+            verified = engine.collect()
+        self._unobserved = (tree, verified)
+        return verified
+
+    def _observe(self) -> None:
+        """Tell the drafter what became of the last step, unless it knows."""
+        if self._unobserved is not None:
+            self.drafter.observe(*self._unobserved)
+            self._unobserved = None
 
     def result(self) -> Decoded:
         """What there is so far."""

@@ -18,6 +18,7 @@ handing a search of some 20 µs to another one costs more than the search.
 """
 
 import random
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -122,6 +123,8 @@ class FastcoderDrafter:
 
     name = "fastcoder"
     top_k = 0
+    late = True
+    """It may be told of a step after the next draft: the CACHE grows while the engine verifies."""
 
     def __init__(self, pin: Pin, piece: Callable[[int], bytes], parameters: FastcoderParameters | None = None) -> None:
         self._pin, self._piece = pin, piece
@@ -131,6 +134,8 @@ class FastcoderDrafter:
         self._stores = Pinned()
         self._history = History()
         self._cut_at = 0
+        self._lengths: deque[int] = deque()
+        """Tokens before each draft of whose step nobody told yet."""
         self._growth = Growth(4 * asked.max_hits, asked.depth)
         self._ends_K = np.empty(asked.max_hits, np.int64)
         self._random = random.Random(asked.seed)  # noqa: S311 a guess is no secret
@@ -145,10 +150,12 @@ class FastcoderDrafter:
             document.generation = self._stores.generation
         self._history.begin(context)
         self._cut_at = len(self._history)
+        self._lengths.clear()
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """Lines 1–7: retrieve, and draft the heaviest nodes of the trie."""
         self._history.follow(context)
+        self._lengths.append(len(self._history))
         self._growth.clear()
         self.counts.asked += 1
         asked, room = self._parameters, min(nodes, self._parameters.draft_tokens)
@@ -164,14 +171,16 @@ class FastcoderDrafter:
     def observe(self, tree: DraftTree, verified: Verified) -> None:  # noqa: ARG002 the interface
         """Line 8: context + accepted draft enter the CACHE, and the verified output, cut every 20 tokens."""
         asked, history = self._parameters, self._history
-        held = len(history)
-        history.append(verified.emitted)
+        held = self._lengths.popleft() if self._lengths else len(history)
+        told = held + len(verified.emitted)
+        # A draft that was asked for since has brought them already.
+        history.append(verified.emitted[len(history) - held :])
         if not asked.cache:
             return
         if verified.path:
             accepted = held + len(verified.path)
             self._document.cache.add(history.tokens[max(held - asked.n_max, 0) : accepted].tolist())
-        while len(history) - self._cut_at >= asked.cut:
+        while told - self._cut_at >= asked.cut:
             self._document.cache.add(history.tokens[self._cut_at : self._cut_at + asked.cut].tolist())
             self._cut_at += asked.cut
         self.counts.sequences = max(self.counts.sequences, len(self._document.cache))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -157,3 +158,45 @@ def test_a_full_context_ends_the_text() -> None:
     result = decode(ToyEngine(context=12), NoDrafter(), request(tuple([1] * 9), max_tokens=50), lambda: False)
     assert result.finish in {"context", "eos"}
     assert len(result.tokens) <= 3
+
+
+class LateDrafter(NoDrafter):
+    """Keeps the order in which it is asked and told."""
+
+    late = True
+
+    def __init__(self, heard: list[str]) -> None:
+        self.heard = heard
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        self.heard.append("propose")
+        return super().propose(context, nodes)
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        self.heard.append(f"observe {len(verified.emitted)}")
+
+
+class LaunchingToy(ToyEngine):
+    """The toy engine's step in two halves."""
+
+    def __init__(self, heard: list[str]) -> None:
+        super().__init__()
+        self.heard = heard
+
+    def launch(self, tree: DraftTree, *arguments: Any) -> None:
+        self.heard.append("launch")
+        self.verified = self.step(tree, *arguments)
+
+    def collect(self) -> Verified:
+        self.heard.append("collect")
+        return self.verified
+
+
+def test_a_late_drafter_is_told_while_the_engine_verifies() -> None:
+    """Between launch and collect of the next step; of the last one at once; every step exactly once, same text."""
+    heard = list[str]()
+    late = decode(LaunchingToy(heard), LateDrafter(heard), request(), lambda: False)
+    assert late == plain(request())
+    assert late.steps > 2
+    later = ["propose", "launch", "observe 1", "collect"] * (late.steps - 1)
+    assert heard == ["propose", "launch", "collect", *later, "observe 1"]

@@ -64,7 +64,9 @@ class Programs:
     def warm_up(self, progress: Progress) -> None:
         """Capture greedy steps and reads of every size; the cache must hold nothing yet."""
         self.send([0], [-1], cached=0, pending=1, room=0, sampler=GREEDY)
-        steps = [Program(width, bucket, Ask()) for width, bucket in self.plan.sizes()]
+        # With best ids and without: drafters that learn from rejected rows ask for them at every step.
+        asks = (Ask(), Ask(top_k=min(TOP_K, self._vocabulary)))
+        steps = [Program(width, bucket, ask) for width, bucket in self.plan.sizes() for ask in asks]
         reads = [
             Program(width, bucket, None)
             for bucket in reversed(self.plan.buckets)
