@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from fastcoder_lsp.config import Layer, resolve
 from tests.editors.conftest import ANSWER_S, ROOT, Server
 from tests.lsp.raw_client import RawClient, running
 
@@ -123,3 +124,25 @@ async def test_menu_entry_is_accepted(helix: Helix, typed: str) -> None:
     assert helix.text[start:].startswith(typed)
     assert len(helix.text[start:].partition("\n")[0]) > len(typed)
     assert (await helix.client.text(helix.uri))["text"] == helix.text
+
+
+async def test_switching_off_by_a_workspace_command(helix: Helix) -> None:
+    """`:lsp-workspace-command` offers what the server declares; off, the menu stays empty and is answered at once."""
+    start = helix.text.index('largest first."""\n') + len('largest first."""\n')
+    end = helix.insert(start, "    return sort")
+    await complete_until_suggested(helix, end)
+    switched = await helix.client.call("workspace/executeCommand", {"command": "fastcoder.toggle"})
+    assert switched == {"enabled": False}
+    await helix.client.until(lambda: helix.client.statuses()[-1] == "off")
+    assert (await helix.complete(end))["items"] == []
+
+
+def test_fastcoder_stands_beside_other_servers() -> None:
+    """In the file to copy every language keeps its own servers, fastcoder is the last, and the settings are known."""
+    file = tomllib.loads((ROOT / "editors/helix/languages.toml").read_text())
+    for language in file["language"]:
+        assert len(language["language-servers"]) > 1
+        assert language["language-servers"][-1] == "fastcoder"
+    settings, problems = resolve([Layer("languages.toml", CONFIGURATION["config"], trusted=True)])
+    assert problems == ()
+    assert settings.popup_budget_ms == CONFIGURATION["config"]["popup"]["budget_ms"]

@@ -163,7 +163,7 @@ function M.run(arguments)
   for name, known in vim.spairs(COMMANDS) do
     lines[#lines + 1] = ('  :FastCoder %-8s %s'):format(name, known.does)
   end
-  say(table.concat(lines, '\n'), arguments[1] and vim.log.levels.ERROR or nil)
+  say(table.concat(lines, '\n'), arguments[1] and vim.log.levels.WARN or nil)
 end
 
 --- Completion of :FastCoder.
