@@ -2,7 +2,7 @@
 
 import argparse
 
-from fastcoder_lsp.bench import drafting, engine, index, keystroke, priors, prompt, quality
+from fastcoder_lsp.bench import drafting, engine, index, keystroke, priors, prompt, quality, trained
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -15,5 +15,5 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog="Example: fastcoder-lsp bench engine --json engine.json",
     )
     benchmarks = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
-    for benchmark in (engine, prompt, quality, drafting, priors, index, keystroke):
+    for benchmark in (engine, prompt, quality, drafting, priors, index, keystroke, trained):
         benchmark.add_parser(benchmarks)
