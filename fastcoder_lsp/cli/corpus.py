@@ -1,6 +1,7 @@
 """`fastcoder-lsp corpus build|list|remove`: common code to draft from, beside the workspace's own."""
 
 import argparse
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from fastcoder_lsp.errors import FastcoderError
@@ -55,6 +56,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.index.corpus import Corpora
     from fastcoder_lsp.tokenizer import Tokenizer
     from fastcoder_lsp.workspace.corpus_files import texts_of
+    from fastcoder_lsp.workspace.datastore import is_common
 
     tokenizer = Tokenizer.load(model.find(arguments.model).folder)
     paths = [path.expanduser().absolute() for path in arguments.paths]
@@ -69,12 +71,12 @@ def _build(arguments: argparse.Namespace) -> int:
         info = Corpora(cache_folder()).build(name, [str(path) for path in paths], texts_of(paths), tokenizer, told)
     if info is None:
         raise FastcoderError(f"the corpus '{name}' is being built by another process", "Try again when it is done.")
-    store = Corpora(cache_folder()).open(name, tokenizer.identity)
-    try:
-        # Cacheback's table of the corpus's commonest n-grams, so that no server has to count them.
-        table_of([store.pin()], cache_folder(), tokenizer.identity, TableShape())
-    finally:
-        store.close()
+    corpora = Corpora(cache_folder())
+    named = [one.name for one in corpora.infos() if one.identity == tokenizer.identity and is_common(one.name)]
+    with ExitStack() as opened:
+        stores = [opened.enter_context(closing(corpora.open(one, tokenizer.identity))) for one in named]
+        # Cacheback's table of the commonest n-grams of all common code, so that no server has to count them.
+        table_of([store.pin() for store in stores], cache_folder(), tokenizer.identity, TableShape())
     print(f"{info.name}: {info.files:,} files, {info.tokens:,} tokens, {info.bytes / 1e6:,.1f} MB")
     return 0
 

@@ -96,6 +96,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.config import cache_folder, resolve
     from fastcoder_lsp.index.chunks import ChunkedEncoder
     from fastcoder_lsp.index.store import Store
+    from fastcoder_lsp.workspace.folders import Folder, read_settings_file
     from fastcoder_lsp.workspace.intake import Intake
     from fastcoder_lsp.workspace.live_index import store_folder
 
@@ -105,7 +106,8 @@ def _build(arguments: argparse.Namespace) -> int:
     try:
         if not store.writable:
             raise FastcoderError(f"a server keeps the index of {root} up to date already", "There is nothing to do.")
-        settings, _ = resolve(())
+        from_file, _ = read_settings_file(Folder(root.as_uri(), root))
+        settings, _ = resolve([from_file] if from_file else [])
         intake = Intake({root: settings}, {root: store})
         columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:

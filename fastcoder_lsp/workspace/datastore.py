@@ -35,6 +35,11 @@ _DEPENDENCIES = "installed-"
 _RETRY_S = 10.0
 
 
+def is_common(corpus: str) -> bool:
+    """Whether a corpus is common code, which the frozen tables count, and not what one workspace has installed."""
+    return not corpus.startswith(_DEPENDENCIES)
+
+
 class Datastore:
     """See the module's docstring.
 
@@ -63,6 +68,7 @@ class Datastore:
         self._live: LiveIndex | None = None
         self._identity = ""
         self._corpora: tuple[Store, ...] = ()
+        self._common: tuple[Store, ...] = ()
         self._tables: dict[TableShape, FrozenTable | None] = {}
         self._stopping = threading.Event()
         self._builder: threading.Thread | None = None
@@ -72,7 +78,7 @@ class Datastore:
         with self._lock:
             if self._identity == encoder.identity or self._stopping.is_set():
                 return
-            old, self._identity, self._corpora = self._live, encoder.identity, ()
+            old, self._identity, self._corpora, self._common = self._live, encoder.identity, (), ()
             self._tables = dict.fromkeys(self._tables)
             self._live = LiveIndex(
                 self._folders, encoder, self._cache, self._report, self._notice, watching=self._watching
@@ -161,7 +167,7 @@ class Datastore:
             lower_priority()
             before.join()
         with self._lock:
-            corpora, identity = self._corpora, self._identity
+            corpora, identity = self._common, self._identity
             wanted = [shape for shape, table in self._tables.items() if table is None]
         for shape in wanted:
             if self._stopping.is_set():
@@ -184,7 +190,7 @@ class Datastore:
                 known = {
                     info.sources for info in corpora.infos() if (info.name, info.identity) == (name, encoder.identity)
                 }
-                wanted = self._watching or not name.startswith(_DEPENDENCIES)
+                wanted = self._watching or is_common(name)
                 while wanted and sources not in known and not self._stopped(encoder):
                     if corpora.build(name, sources, texts(), encoder, should_stop=lambda: self._stopped(encoder)):
                         break
@@ -211,11 +217,12 @@ class Datastore:
         """Open every corpus of the tokenizer; of installed code only this workspace's."""
         own = {name for name, _, _ in self._wanted()}
         names = [info.name for info in corpora.infos() if info.identity == encoder.identity]
-        wanted = [name for name in names if name in own or not name.startswith(_DEPENDENCIES)]
-        stores = tuple(corpora.open(name, encoder.identity) for name in wanted)
+        wanted = [name for name in names if name in own or is_common(name)]
+        stores = {name: corpora.open(name, encoder.identity) for name in wanted}
         with self._lock:
             if not self._stopped(encoder):
-                self._corpora = stores
+                self._corpora = tuple(stores.values())
+                self._common = tuple(store for name, store in stores.items() if is_common(name))
 
     def _stopped(self, encoder: Encoder) -> bool:
         return self._stopping.is_set() or self._identity != encoder.identity

@@ -32,6 +32,8 @@ def test_index_build_search_verify_clear(
 ) -> None:
     """Each step says what it did; a missing index says how to build one; what may not be read is not found."""
     model = ["--model", str(default_model.folder)]
+    (project / "left_out.py").write_text("unwanted = 1\n", encoding="utf-8")
+    (project / "fastcoder.toml").write_text('read.exclude = ["left_out.py", "*.toml"]\n', encoding="utf-8")
     code, _, err = run(capsys, "index", "status", str(project), *model)
     assert code == 1
     assert "fastcoder-lsp index build" in err
@@ -63,6 +65,7 @@ def test_corpus_build_list_remove(project: Path, default_model: ModelFiles, caps
         "mine: 1 files, 17 tokens, 0.0 MB\n",
     )
     assert run(capsys, "corpus", "list")[1].startswith("mine: 17 tokens in 1 files")
+    assert len(list((project.parent / "cache" / "tables").glob("*.npz"))) == 1
     assert run(capsys, "corpus", "remove", "mine")[0] == 0
     assert run(capsys, "corpus", "list")[1].startswith("No corpora yet")
     assert run(capsys, "corpus", "remove", "mine")[0] == 2
