@@ -125,8 +125,8 @@ async def test_a_cancelled_request_is_answered_by_the_cancel_error() -> None:
 
 
 async def test_a_cancel_that_arrives_with_its_request_is_answered() -> None:
-    """Both in one read: the request has not begun yet."""
-    async with running("--step-ms", "5") as client:
+    """Both in one read: the request has not begun yet, and what was begun for the last one is far from its end."""
+    async with running("--step-ms", "300") as client:
         await started(client, "x = ")
         for _ in range(50):
             asked = client.ask_inline(URI, 0, 4)
