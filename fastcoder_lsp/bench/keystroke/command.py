@@ -138,8 +138,9 @@ def _announce(name: str, subset: Subset, arms: Sequence[Arm]) -> None:
     seconds = sum(hands.typing_seconds(each, arm.speed) for arm in arms for each in strokes) + START_S * len(arms)
     Console(stderr=True).print(
         f"{name}: {len(subset.typed)} of {subset.runs} runs, {subset.keys} keys, in {len(arms)} sessions: "
-        f"about {seconds / 60:.0f} minutes, and the ceiling's answers where they are not known yet",
+        f"about {seconds / 60:.1f} minutes, and the ceiling's answers where they are not known yet",
         highlight=False,
+        soft_wrap=True,
     )
 
 
