@@ -6,6 +6,7 @@ import * as vscode from 'vscode'
 
 import { registerCommands } from './commands.ts'
 import { firstSteps } from './firstSteps.ts'
+import { LateSuggestions } from './late.ts'
 import { Notices } from './notices.ts'
 import { StatisticsPanel } from './panels/statistics.ts'
 import { TracePanel } from './panels/trace.ts'
@@ -20,12 +21,14 @@ let supervisor: Supervisor | undefined
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
     const log = vscode.window.createOutputChannel('fastcoder', { log: true })
     const steps = firstSteps(context)
+    const late = new LateSuggestions()
     const server = new Supervisor(
         () => locateServer(context),
         log,
         os.homedir(),
         (outcome, ms, uri) => {
             statisticsPanel.suggested(outcome, ms)
+            late.answered(outcome, uri, server.condition)
             if (outcome === 'shown') {
                 steps.suggested()
                 tracePanel.suggested(uri)
@@ -49,6 +52,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
         server.onChange((condition) => {
             show()
             steps.follow(condition)
+            late.follow(condition)
             notices.tell(condition)
             if (condition.kind === 'running' && (condition.status.state === 'ready' || condition.status.state === 'off')) {
                 notices.forget()

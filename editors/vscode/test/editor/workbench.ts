@@ -7,7 +7,7 @@ import * as os from 'node:os'
 import * as path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-import { chromium, type Browser, type Page } from 'playwright-core'
+import { chromium, type Browser, type FrameLocator, type Page } from 'playwright-core'
 
 import { needed, ServerProgram } from './server.ts'
 
@@ -37,7 +37,9 @@ const SETTINGS = {
     'workbench.secondarySideBar.defaultVisibility': 'hidden',
 }
 /** Long enough for a busy machine; what is waited for is looked at all the time. */
-export const WAIT_MS = 60_000
+export const WAIT_MS = 30_000
+/** The same for a window that opens. */
+const OPEN_MS = 120_000
 
 /** The first editor of a window makes its inline suggestions when it is idle, or after this time; till then it asks nobody. */
 const EDITOR_SETTLES_MS = 5_000
@@ -89,12 +91,21 @@ export class Workbench {
             [...this.folders(), '--auth', 'none', '--bind-addr', `127.0.0.1:${port}`, '--disable-telemetry', '--disable-update-check', this.workspace],
             { env: this.environment(), stdio: 'ignore', detached: true },
         )
-        await until(async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok, 'code-server answers')
+        await until(async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok, 'code-server answers', OPEN_MS)
         this.browser = await chromium.launch({ executablePath: needed('FASTCODER_CHROMIUM'), args: CHROMIUM_ARGUMENTS })
         this.settled = false
         this.shown = await this.browser.newPage({ viewport: { width: 1280, height: 800 } })
-        await this.page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(this.workspace)}`)
-        await this.page.waitForSelector(STATUS, { timeout: WAIT_MS })
+        await this.page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(this.workspace)}`, { timeout: OPEN_MS })
+        await this.page.waitForSelector(STATUS, { timeout: OPEN_MS })
+    }
+
+    /** Keep a picture of what went wrong, if it did: for `afterEach`. */
+    async keepFailure(test: { readonly name: string; readonly passed?: boolean }): Promise<void> {
+        if (test.passed === false && this.shown !== undefined && !this.shown.isClosed()) {
+            const file = path.join(import.meta.dirname, '../../dist/failures', `${test.name.replace(/\W+/g, '-')}.png`)
+            await this.shown.screenshot({ path: file })
+            console.error(`a picture of it: ${file}`)
+        }
     }
 
     /** Close the browser, and end the editor with all its processes. */
@@ -153,10 +164,7 @@ export class Workbench {
 
     /** Open a file of the workspace, with the cursor at its end. */
     async openFile(name: string): Promise<void> {
-        await this.page.keyboard.press('Control+P')
-        await this.page.locator('.quick-input-widget input').fill(name)
-        await this.page.locator('.quick-input-list .monaco-list-row').first().waitFor()
-        await this.page.keyboard.press('Enter')
+        await this.pick('Control+P', name, path.basename(name))
         await this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).waitFor({ timeout: WAIT_MS })
         await this.page.locator('.monaco-editor .view-lines').first().waitFor({ timeout: WAIT_MS })
         if (!this.settled) {
@@ -173,10 +181,7 @@ export class Workbench {
 
     /** Run a command from the palette, by its title. */
     async command(title: string): Promise<void> {
-        await this.page.keyboard.press('F1')
-        await this.page.locator('.quick-input-widget input').fill(`>${title}`)
-        await this.page.locator('.quick-input-list .monaco-list-row', { hasText: title }).first().waitFor({ timeout: WAIT_MS })
-        await this.page.keyboard.press('Enter')
+        await this.pick('F1', `>${title}`, title)
     }
 
     // What a user sees ---------------------------------------------------------------------------------------------
@@ -229,14 +234,28 @@ export class Workbench {
     /** Click the status bar item; the entries of its menu. */
     async menu(): Promise<string[]> {
         await this.page.locator(`${STATUS} a`).click()
-        const rows = this.page.locator('.quick-input-list .monaco-list-row .label-name')
+        const rows = this.page.locator('.quick-input-list .quick-input-list-row:first-child .label-name')
         await rows.first().waitFor({ timeout: WAIT_MS })
         return (await rows.allInnerTexts()).map((text) => text.trim())
+    }
+
+    /** The inside of the webview that is shown, once it holds an element. */
+    async webview(selector: string): Promise<FrameLocator> {
+        const inside = this.page.locator('iframe.webview.ready').last().contentFrame().locator('#active-frame').contentFrame()
+        await inside.locator(selector).first().waitFor({ timeout: WAIT_MS })
+        return inside
     }
 
     /** The texts of the notifications on the screen. */
     async notifications(): Promise<string[]> {
         return await this.page.locator('.notifications-toasts .notification-list-item-message').allInnerTexts()
+    }
+
+    /** Type into one of the editor's pickers, and click the entry with that name. */
+    private async pick(key: string, input: string, name: string): Promise<void> {
+        await this.page.keyboard.press(key)
+        await this.page.locator('.quick-input-widget input').fill(input)
+        await this.page.locator('.quick-input-list .monaco-list-row .label-name', { hasText: exactly(name) }).first().click({ timeout: WAIT_MS })
     }
 
     private folders(): string[] {
@@ -277,6 +296,10 @@ export async function until(holds: () => unknown, what: string | (() => string),
         }
         await sleep(30)
     }
+}
+
+function exactly(text: string): RegExp {
+    return new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\s*$`)
 }
 
 async function freePort(): Promise<number> {

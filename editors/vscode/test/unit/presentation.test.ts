@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+
+import { missingModel, type Condition } from '../../src/shared/condition.ts'
+import { menu, present, type Switches } from '../../src/shared/presentation.ts'
+import { readStatus, type State } from '../../src/shared/protocol.ts'
+
+const ON: Switches = { enabled: true, language: 'python', languageEnabled: true }
+
+function running(state: State, more: object = {}): Condition {
+    const status = readStatus({ state, percent: null, message: '', hint: '', ...more })
+    assert.ok(status !== undefined)
+    return { kind: 'running', status, program: '/bin/fastcoder-lsp', origin: 'PATH' }
+}
+
+const MISSING_MODEL = { message: 'The model auto is not here.', hint: 'Run: fastcoder-lsp model pull' }
+
+void test('every condition has words of its own', () => {
+    const conditions: Condition[] = [
+        { kind: 'starting' },
+        { kind: 'restarting' },
+        { kind: 'missing' },
+        { kind: 'stopped' },
+        { kind: 'failed', message: 'It ended.' },
+        running('starting'),
+        running('loading', { percent: 40, message: 'weights' }),
+        running('ready'),
+        running('thinking'),
+        running('off'),
+        running('error', MISSING_MODEL),
+    ]
+    const words = conditions.map((condition) => present(condition, ON).lines.join(' '))
+    assert.equal(new Set(words).size, conditions.length)
+})
+
+void test('loading shows its percent in the bar itself', () => {
+    assert.match(present(running('loading', { percent: 40, message: 'weights' }), ON).text, /fastcoder 40 %$/)
+    assert.deepEqual(present(running('loading', { percent: 40, message: 'weights' }), ON).lines, ['Loading the model: 40 % (weights)'])
+})
+
+void test('what the user switched off is said before what the server does, but never hides an error', () => {
+    assert.match(present(running('ready'), { ...ON, languageEnabled: false }).lines[0] ?? '', /off for python/)
+    assert.match(present(running('ready'), { ...ON, enabled: false }).lines[0] ?? '', /off here/)
+    assert.equal(present(running('error', MISSING_MODEL), { ...ON, languageEnabled: false }).severity, 'error')
+})
+
+void test('the menu begins with what cures what is wrong', () => {
+    assert.equal(menu({ kind: 'missing' }, ON)[0]?.action, 'installServer')
+    assert.equal(menu({ kind: 'failed', message: '' }, ON)[0]?.action, 'restart')
+    assert.equal(menu(running('error', MISSING_MODEL), ON)[0]?.action, 'pullModel')
+    assert.equal(menu(running('error', { message: 'Not enough memory.', hint: 'Close something.' }), ON)[0]?.action, 'reload')
+    assert.equal(menu(running('ready'), ON)[0]?.action, 'toggle')
+})
+
+void test('no action stands in the menu twice, and all of them where the server runs', () => {
+    for (const condition of [{ kind: 'missing' } as const, { kind: 'failed', message: '' } as const, running('ready')]) {
+        const actions = menu(condition, ON).map((entry) => entry.action)
+        assert.equal(new Set(actions).size, actions.length)
+        assert.ok(actions.includes('restart') && actions.includes('showLog') && actions.includes('openSettings'))
+    }
+})
+
+void test('the model that is missing is read from the hint', () => {
+    const asked = (hint: string): string | undefined => {
+        const status = readStatus({ state: 'error', message: '', hint })
+        return status === undefined ? undefined : missingModel(status)
+    }
+    assert.equal(asked('Run: fastcoder-lsp model pull'), '')
+    assert.equal(asked('fetch it: fastcoder-lsp model pull'), '')
+    assert.equal(asked('Run: fastcoder-lsp model pull Qwen/Qwen2.5-Coder-0.5B.'), 'Qwen/Qwen2.5-Coder-0.5B')
+    assert.equal(asked('Close something.'), undefined)
+})
+
+void test('a status that is none is not taken', () => {
+    for (const value of [null, [], 'ready', { state: 'dancing' }, { percent: 4 }]) {
+        assert.equal(readStatus(value), undefined)
+    }
+})
