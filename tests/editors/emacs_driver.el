@@ -107,6 +107,15 @@
     (list :ghost ghost :accepted accepted
           :undone (buffer-substring-no-properties start (save-excursion (goto-char start) (line-end-position))))))
 
+(defun driver-alternative ()
+  "Turn to the second of several, and accept it."
+  (let ((start (point)) (first (driver-type-for-ghost driver-typed)) second)
+    (execute-kbd-macro (kbd "M-n"))
+    (driver-wait (lambda () (string-match-p " 2/[0-9]\\'" (driver-ghost))) "the second of several")
+    (setq second (substring (driver-ghost) 0 -4))
+    (execute-kbd-macro (kbd "TAB"))
+    (driver-seen :first first :second second :accepted (driver-since start))))
+
 (defun driver-dismiss ()
   "Take the ghost text away."
   (driver-type-for-ghost driver-typed)

@@ -16,6 +16,7 @@ SCENARIOS = (
     "accept",
     "astral",
     "line-and-undo",
+    "alternative",
     "dismiss",
     "settings",
     "stats",
@@ -45,7 +46,7 @@ def command(emacs: str, workspace: Path, *scenarios: str) -> list[str]:
 def play(emacs: str, server: Server, workspace: Path, *scenarios: str) -> Seen:
     """What was seen in each scenario; the server must be gone afterwards."""
     arguments = command(emacs, workspace, *scenarios)
-    done = subprocess.run(arguments, capture_output=True, text=True, timeout=170, check=False)
+    done = subprocess.run(arguments, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr[-2000:] + server.log_text()[-2000:]
     assert_leaves(server)
     seen: Seen = json.loads(done.stdout.splitlines()[-1])
@@ -75,6 +76,14 @@ def test_a_line_is_accepted_and_undone_at_once(seen: Seen) -> None:
     found = seen["line-and-undo"]
     assert found["accepted"] == TYPED + found["ghost"].split("\n")[0]
     assert found["undone"] == TYPED
+
+
+def test_the_next_alternative_shows_and_is_accepted(seen: Seen) -> None:
+    """M-n asks the server for others and shows the second; TAB takes what shows."""
+    found = seen["alternative"]
+    assert found["second"] != found["first"]
+    assert found["accepted"] == TYPED + found["second"]
+    assert found["server"] == found["buffer"]
 
 
 def test_dismissing(seen: Seen) -> None:

@@ -126,6 +126,23 @@ def test_astral_characters_do_not_shift_positions(editor: Neovim) -> None:
     assert editor.server_text() == editor.text()
 
 
+def test_the_next_alternative_shows_and_is_accepted(editor: Neovim) -> None:
+    """The turn asks the server for others; the next one differs, the turn back shows the first, Tab takes the shown."""
+    open_function(editor)
+    wait_for(editor.ghost, "ghost text")
+    editor.type("<M-]>")
+    wait_for(lambda: " 2/" in editor.ghost(), "the second of several")
+    second, _, count = editor.ghost().rpartition(" 2/")
+    editor.type("<M-[>")
+    wait_for(lambda: editor.ghost().endswith(f" 1/{count}"), "the first again")
+    assert editor.ghost().removesuffix(f" 1/{count}") != second
+    editor.type("<M-]>")
+    wait_for(lambda: editor.ghost() == f"{second} 2/{count}", "and back")
+    editor.type("<Tab>")
+    wait_for(lambda: TYPED + second in editor.text(), "the second goes in")
+    assert editor.server_text() == editor.text()
+
+
 def test_changed_settings_arrive(editor: Neovim) -> None:
     """What Lua says while the server runs holds at once."""
     open_function(editor)
