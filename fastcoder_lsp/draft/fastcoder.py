@@ -134,7 +134,7 @@ class FastcoderDrafter:
         self._stores = Pinned()
         self._history = History()
         self._cut_at = 0
-        self._lengths: deque[int] = deque()
+        self._lengths: deque[int] = deque(maxlen=2)
         """Tokens before each draft of whose step nobody told yet."""
         self._growth = Growth(4 * asked.max_hits, asked.depth)
         self._ends_K = np.empty(asked.max_hits, np.int64)

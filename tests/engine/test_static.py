@@ -255,6 +255,7 @@ def test_the_quickest_product_that_agrees_is_chosen(weight: torch.Tensor) -> Non
     """Ways that this machine lacks are out; the one that runs everywhere always stays."""
     choice = choose_product(weight.bfloat16(), "int8", CpuDevice())
     assert "widened" in choice.ms
+    assert "widened" in choose_product(weight.bfloat16(), "int4", CpuDevice()).ms
     assert choice.chosen == min(choice.ms, key=lambda name: choice.ms[name])
     assert set(choice.ms) <= set(PRODUCTS["int8"])
 

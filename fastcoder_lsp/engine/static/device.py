@@ -114,6 +114,8 @@ class CudaDevice:
         self.chunk = 512
         self.units = torch.cuda.get_device_properties(index).multi_processor_count
         self._share = memory_share
+        # cuDNN's attention builds a plan for every shape, which takes longer than all of our captures.
+        torch.backends.cuda.enable_cudnn_sdp(False)
         if memory_share < 1.0:
             torch.cuda.set_per_process_memory_fraction(memory_share, index)
         self._pool: Any = torch.cuda.graph_pool_handle()
