@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.draft.auto_branches import Weights
 from fastcoder_lsp.draft.auto_growth import Grown
-from fastcoder_lsp.draft.evidence import CELLS, SOURCES
+from fastcoder_lsp.draft.evidence import ABSENT, CELLS, SOURCES
 
 PRIORS = "auto_priors.json"
 """Beside this file; `fastcoder-lsp bench priors` makes it, docs/drafters.md says from what."""
@@ -70,8 +70,8 @@ def shipped_priors() -> Priors:
 class Counts:
     """Guesses by source and cell; old ones count for less.
 
-    `tried_SC`: how many were verified; `right_SC`: how many of them were right; `hoped_SC`: how many were expected to
-    be, the sum of their probabilities.
+    `tried_SC`: how many were verified; `right_SC`: how many of them were right; `hoped_SC`: how many would have been
+    expected to be with the cell's prior, the sum of their probabilities without what the cell has learnt.
     """
 
     tried_SC: Floats
@@ -89,9 +89,9 @@ class Calibration:
     """Log odds that follow what happens.
 
     A node stands on the words of several sources, so a cell's own share of right guesses says little of what its word
-    adds to the others'. What is counted is how many guesses were right against how many were *expected* to be: a cell
-    whose guesses come true more often than was thought gains log odds, until both agree. That holds whichever nodes
-    are drafted, too, while shares would be those of nodes that looked good.
+    adds to the others'. What is counted is how many guesses were right against how many were *expected* to be: the
+    difference in log odds is what the cell's word gains. That holds whichever nodes are drafted, too, while shares
+    would be those of nodes that looked good.
 
     Args:
         priors: where everything starts.
@@ -107,18 +107,19 @@ class Calibration:
         self._prior_SC, self._strength, self._memory = log_odds(priors.rate_SC), strength, memory
         self.weights = Weights(self._prior_SC.copy(), priors.present_S, priors.absent_S, priors.bias)
         for source, cell in np.argwhere(self.counts.tried_SC > 0).tolist():
-            self.weights.logits_SC[source, cell] += correction(
+            gained = correction(
                 self.counts.tried_SC[source, cell],
                 self.counts.right_SC[source, cell],
                 self.counts.hoped_SC[source, cell],
                 strength,
             )
+            self.weights.logits_SC[source, cell] += gained / word_worth(self.weights, source, cell)
 
     def judge(self, grown: Grown, nodes: int, emitted: Sequence[int]) -> int:
         """Count the first `nodes` of a tree as right or wrong, as far as `emitted` tells; how many were right."""
         counts, said = self.counts, np.array(emitted, np.int32)
-        arrays = counts.tried_SC, counts.right_SC, counts.hoped_SC, self._prior_SC, self.weights.logits_SC
-        return int(_judge(grown, nodes, said, *arrays, self._strength, self._memory))
+        arrays = counts.tried_SC, counts.right_SC, counts.hoped_SC, self._prior_SC
+        return int(_judge(grown, nodes, said, *arrays, self.weights, self._strength, self._memory))
 
 
 def log_odds(rate: Floats) -> Floats:
@@ -136,6 +137,13 @@ def correction(tried: Any, right: Any, hoped: Any, strength: Any) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
+def word_worth(weights: Any, source: Any, cell: Any) -> Any:
+    """How much a cell's log odds count in the sum; a source that counts for next to nothing is not learnt up to it."""
+    worth = weights.absent_S[source] if cell >= ABSENT else weights.present_S[source]
+    return max(worth, 0.1)
+
+
+@numba.njit(cache=True, nogil=True)
 def _judge(
     grown: Any,
     nodes: Any,
@@ -144,7 +152,7 @@ def _judge(
     right_SC: Any,
     hoped_SC: Any,
     prior_SC: Any,
-    logits_SC: Any,
+    weights: Any,
     strength: Any,
     memory: Any,
 ) -> Any:
@@ -159,6 +167,7 @@ def _judge(
             if agrees:
                 following = node
             likely = grown.likely_N[node] / (grown.likely_N[above] if above >= 0 else 1.0)
+            likely = min(max(likely, 1e-4), 1 - 1e-4)
             for s in range(grown.cell_NS.shape[1]):
                 cell = grown.cell_NS[node, s]
                 if cell < 0:
@@ -166,10 +175,12 @@ def _judge(
                 fade = min(1.0, memory / (tried_SC[s, cell] + 1.0))
                 tried_SC[s, cell] = (tried_SC[s, cell] + 1.0) * fade
                 right_SC[s, cell] = (right_SC[s, cell] + (1.0 if agrees else 0.0)) * fade
-                hoped_SC[s, cell] = (hoped_SC[s, cell] + likely) * fade
-                logits_SC[s, cell] = prior_SC[s, cell] + correction(
-                    tried_SC[s, cell], right_SC[s, cell], hoped_SC[s, cell], strength
-                )
+                worth = word_worth(weights, s, cell)
+                learnt = worth * (weights.logits_SC[s, cell] - prior_SC[s, cell])
+                hope = 1.0 / (1.0 + (1.0 - likely) / likely * np.exp(learnt))
+                hoped_SC[s, cell] = (hoped_SC[s, cell] + hope) * fade
+                gained = correction(tried_SC[s, cell], right_SC[s, cell], hoped_SC[s, cell], strength)
+                weights.logits_SC[s, cell] = prior_SC[s, cell] + gained / worth
         if following < 0:
             break
         above = following

@@ -10,7 +10,7 @@ Owns the counts; searches nothing.
 import numpy as np
 
 _BUCKETS = 4096
-_HALVED_AT = 256.0
+_HALVED_AT = 4096.0
 """Searches after a token before they and their gains count half."""
 
 
@@ -22,7 +22,7 @@ class RetrievalRule:
         strength: that belief weighs as much as so many searches.
     """
 
-    def __init__(self, gain: float = 0.2, strength: float = 8.0) -> None:
+    def __init__(self, gain: float = 0.2, strength: float = 4.0) -> None:
         self._gain, self._strength = gain, strength
         self._searched = np.zeros(_BUCKETS, np.float32)
         self._gained = np.zeros(_BUCKETS, np.float32)

@@ -1,0 +1,197 @@
+"""`auto`: one tree over all sources, best first; what it learns, keeps, and leaves out."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, StepCosts, Verified
+from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters
+from fastcoder_lsp.draft.auto_sources import DrafterSource
+from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
+from fastcoder_lsp.draft.lookup import LookupDrafter
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.registry import make
+from fastcoder_lsp.draft.store import Pinned, nothing
+from fastcoder_lsp.errors import UsageError
+from tests.draft.adversaries import ADVERSARIES, Adversary, adversary
+from tests.draft.small_store import pinned
+from tests.draft.test_exactness import request
+from tests.draft.toys import RepetitiveEngine
+
+FIXED = AutoParameters(width="fixed")
+CHEAP = StepCosts((1, 64), (20.0, 20.5), 1.0)
+DEAR = StepCosts((1, 2, 64), (20.0, 40.0, 1280.0), 1.0)
+
+
+def context(*tokens: int, document: str = "d", prompt: int | None = None, **more: object) -> DraftContext:
+    return DraftContext(tokens, len(tokens) if prompt is None else prompt, document, **more)  # type: ignore[arg-type]
+
+
+def first(drafter: AutoDrafter, *tokens: int, nodes: int = 8, document: str = "d") -> Draft:
+    drafter.begin(context(*tokens, document=document))
+    return drafter.propose(context(*tokens, document=document), nodes)
+
+
+def say(drafter: AutoDrafter, draft: Draft, last: int, *emitted: int) -> None:
+    """One verification that says `emitted`."""
+    parents = (-1, *(parent + 1 for parent in draft.parents))
+    tree = DraftTree((last, *draft.tokens), parents, 1, ("", *draft.sources), (0, *draft.matches))
+    node, path = 0, list[int]()
+    for token in emitted[:-1]:
+        node = tree.children()[node][token]
+        path.append(node)
+    drafter.observe(tree, Verified(tuple(path), emitted))
+
+
+def test_every_source_alone_drafts_and_says_so() -> None:
+    """Running text, repository, corpus, frozen table: each is found, and named as the source."""
+    assert first(AutoDrafter(nothing, FIXED), 1, 2, 3, 9, 1, 2).sources[:1] == ("prompt",)
+    stores = pinned([[1, 2, 7, 7]], [[5, 6, 8, 8]])
+    draft = first(AutoDrafter(lambda _: stores, FIXED), 1, 2)
+    assert (draft.tokens[0], draft.sources[0], draft.matches[0]) == (7, "repository", 2)
+    draft = first(AutoDrafter(lambda _: stores, FIXED), 5, 6)
+    assert (draft.tokens[0], draft.sources[0], draft.matches[0]) == (8, "corpus", 2)
+
+    def frozen(shape: TableShape) -> FrozenTable:
+        return build(np.array([4, 11, 12, 13, -1], np.int32), shape)
+
+    draft = first(AutoDrafter(lambda _: replace(Pinned(), frozen=frozen), FIXED), 4)
+    assert (draft.tokens[0], draft.sources[0]) == (11, "frozen")
+
+
+def test_sources_that_agree_share_a_node() -> None:
+    """Same token under the same parent is one node, whoever says it, and both go on below it."""
+    stores = pinned([[1, 2, 7, 5], [1, 2, 8, 6]], [[1, 2, 8, 9]])
+    draft = first(AutoDrafter(lambda _: stores, FIXED), 1, 2, nodes=16)
+    assert len(set(zip(draft.parents, draft.tokens, strict=True))) == len(draft.tokens)
+    (shared,) = (node for node, token in enumerate(draft.tokens) if token == 8 and draft.parents[node] < 0)
+    below = {token for token, parent in zip(draft.tokens, draft.parents, strict=True) if parent == shared}
+    assert below == {6, 9}
+
+
+def test_paths_leave_one_source_and_go_on_in_another() -> None:
+    """Below a node that the repository alone knows, the running text says what follows it."""
+    stores = pinned([[1, 2, 30]])
+    draft = first(AutoDrafter(lambda _: stores, FIXED), 30, 31, 32, 5, 1, 2, nodes=8)
+    assert draft.tokens[:3] == (30, 31, 32)
+    assert draft.sources[:2] == ("repository", "prompt")
+
+
+def test_rows_of_rejected_tokens_are_remembered() -> None:
+    """The model's own best ids after a token, seen at a rejected row, are candidates when that token comes."""
+    drafter = AutoDrafter(nothing, FIXED)
+    first(drafter, 1)
+    tree = DraftTree((1, 5), (-1, 0), 1)
+    ids = np.array([[6, 7], [40, 41]])
+    logits = np.array([[3.0, 0.0], [5.0, 0.0]], np.float32)
+    drafter.observe(tree, Verified((), (6,), ids, logits))
+    drafter.begin(context(1, 6, 5))
+    draft = drafter.propose(context(1, 6, 5), 4)
+    assert draft.tokens[0] == 40
+    assert draft.sources[0].startswith("recycling")
+
+
+def test_what_was_said_before_in_the_document_is_drafted() -> None:
+    """Outputs become history: of this document alone, under its new name, and no longer than it is open."""
+    drafter = AutoDrafter(nothing, AutoParameters(width="fixed", without="recycling/recycling-pairs"))
+    draft = first(drafter, 1, 2)
+    say(drafter, draft, 2, 50)
+    drafter.propose(context(1, 2, 50, prompt=2), 4)
+    say(drafter, NO_DRAFT, 50, 51)
+    assert first(drafter, 3, 50, document="other").tokens == ()
+    assert first(drafter, 3, 50).sources == ("cache",)
+    drafter.rename("d", "e")
+    assert first(drafter, 3, 50).tokens == ()
+    assert first(drafter, 3, 50, document="e").tokens == (51,)
+    drafter.forget("e")
+    assert first(drafter, 3, 50, document="e").tokens == ()
+
+
+def test_an_outdated_suggestion_is_drafted_from_the_first_token() -> None:
+    """Nothing was said yet: the expectation itself is the draft, ahead of what the text offers."""
+    drafter = AutoDrafter(nothing, FIXED)
+    asked = context(1, 2, 8, 1, 2, outdated=((20, 21, 22, 23),))
+    drafter.begin(asked)
+    draft = drafter.propose(asked, 4)
+    assert draft.tokens[:4] == (20, 21, 22, 23)
+    assert draft.sources[:4] == ("outdated",) * 4
+
+
+@pytest.mark.parametrize("cost", [CHEAP, DEAR])
+def test_the_tree_is_as_wide_as_pays(cost: StepCosts) -> None:
+    """Rows that cost nothing are filled; where a row costs as much as a step, nothing is drafted."""
+    stores = pinned([[1, 2, *range(10, 20)]] * 3)
+    drafter = AutoDrafter(lambda _: stores, costs=cost)
+    count = len(first(drafter, 1, 2, nodes=32).tokens)
+    assert count >= 8 if cost is CHEAP else count == 0
+
+
+def test_learning_finds_out_who_is_wrong() -> None:
+    """A source whose word never comes true loses its place in the tree; with `learns` off it keeps it."""
+    stores = pinned([[1, 2, 7]])
+    for learns in (True, False):
+        drafter = AutoDrafter(lambda _: stores, AutoParameters(width="fixed", learns=learns))
+        for _ in range(300):
+            say(drafter, first(drafter, 1, 2, nodes=4, document=""), 2, 99)
+        likely = drafter._grown.likely_N[0]
+        assert bool(likely < 0.05) == learns
+
+
+def test_what_was_learnt_outlives_the_program(tmp_path: Path) -> None:
+    """A second drafter with the same file believes what the first one learnt; another file's drafter does not."""
+    stores = pinned([[1, 2, 7]])
+    kept = tmp_path / "deep" / "learnt.npz"
+    drafter = AutoDrafter(lambda _: stores, FIXED, kept=kept)
+    for _ in range(100):
+        say(drafter, first(drafter, 1, 2, nodes=4, document=""), 2, 99)
+    drafter.keep()
+    learnt, again = drafter.calibration.weights, AutoDrafter(lambda _: stores, FIXED, kept=kept).calibration.weights
+    np.testing.assert_allclose(learnt.logits_SC, again.logits_SC, rtol=1e-4, atol=1e-4)
+    fresh = AutoDrafter(lambda _: stores, FIXED, kept=tmp_path / "other.npz").calibration.weights
+    assert not np.allclose(fresh.logits_SC, learnt.logits_SC)
+
+
+def test_searches_that_find_nothing_are_not_repeated() -> None:
+    """The missing table: a token that a store does not hold is searched once, until the store changes."""
+    generation = [1]
+    drafter = AutoDrafter(lambda _: pinned([[1, 2, 3]], generation=generation[0]), FIXED)
+    rule = next(source.rule for source in drafter.sources if source.name == "repository")  # type: ignore[attr-defined]
+    for _ in range(3):
+        first(drafter, 9)
+    assert (rule.searches, rule.missing) == (1, 2)
+    generation[0] = 2
+    first(drafter, 9)
+    assert (rule.searches, rule.missing) == (2, 2)
+
+
+def test_sources_can_be_left_out() -> None:
+    """`without` names them; a name that is none is an error that tells the names."""
+    stores = pinned([[1, 2, 7]], [[1, 2, 8]])
+    draft = first(AutoDrafter(lambda _: stores, AutoParameters(width="fixed", without="repository/prompt")), 1, 2)
+    assert set(draft.sources) == {"corpus"}
+    with pytest.raises(UsageError, match="nobody"):
+        make("auto:without=nobody")
+
+
+@pytest.mark.parametrize("kind", ADVERSARIES)
+def test_rubbish_from_a_source_changes_nothing(kind: type[Adversary]) -> None:
+    """A source that says anything at all, or raises: the output is the plain one."""
+    plain = decode(RepetitiveEngine(), NoDrafter(), request((1, 2, 3)), lambda: False)
+    rubbish = DrafterSource(adversary(kind), 16)
+    for costs in (None, CHEAP):
+        drafter = AutoDrafter(nothing, costs=costs, more=[rubbish])
+        assert decode(RepetitiveEngine(), drafter, request((1, 2, 3)), lambda: False).tokens == plain.tokens
+
+
+def test_another_drafter_can_be_a_source() -> None:
+    """Its paths become branches of the one tree."""
+    silent = "prompt/recycling/recycling-pairs"
+    drafter = AutoDrafter(
+        nothing, AutoParameters(width="fixed", without=silent), more=[DrafterSource(LookupDrafter(), 8)]
+    )
+    draft = first(drafter, 1, 2, 3, 4, 1, 2)
+    assert draft.tokens[:2] == (3, 4)
+    assert set(draft.sources) == {"trained"}
