@@ -62,6 +62,7 @@ def _add_tasks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine", default="cpu-int8", choices=ENGINES, help="as the setting `engine`; default: cpu-int8"
     )
+    parser.add_argument("--strict", action="store_true", help="as the setting `gpu.strict`")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the full results to FILE")
 
 

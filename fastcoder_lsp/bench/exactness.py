@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastcoder_lsp.bench.draft import drafter_names
+from fastcoder_lsp.bench.gaps import top_two_gap
 from fastcoder_lsp.bench.parts import BenchParts, load_parts
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.core import GREEDY, Drafter, Engine, Sampler
@@ -25,11 +26,16 @@ WIDTHS = (2, 5, 8, 16, 33, 64)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The first token that differs: which prompt, greedy or sampled, and after how many tokens."""
+    """The first token that differs: which prompt, greedy or sampled, after how many tokens.
+
+    `gap`: how far the two best logits lie apart there. Where decoding is greedy, a hair's breadth is rounding, which
+    widths chosen freely allow on a GPU; more is a mistake.
+    """
 
     prompt: int
     sampled: bool
     position: int
+    gap: float
 
 
 @dataclass(slots=True)
@@ -50,8 +56,11 @@ class Account:
             "sampled_prompts": self.sampled,
             "mat": self.tokens / max(self.steps, 1),
             "differences": [
-                {"prompt": d.prompt, "sampled": d.sampled, "position": d.position} for d in self.differences
+                {"prompt": d.prompt, "sampled": d.sampled, "position": d.position, "gap": d.gap}
+                for d in self.differences
             ],
+            "differences_per_thousand_tokens": 1e3 * len(self.differences) / max(self.tokens, 1),
+            "largest_gap": max((d.gap for d in self.differences), default=0.0),
         }
 
 
@@ -70,9 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
     results = {name: account.figures() for name, account in accounts.items()}
     print_table(
         f"{arguments.limit} prompts × {arguments.tokens} tokens, {engine.info.name}",
-        ("drafter", "greedy", "sampled", "MAT", "different"),
+        ("drafter", "greedy", "sampled", "MAT", "different", "largest gap"),
         [
-            (name, account.greedy, account.sampled, account.tokens / max(account.steps, 1), len(account.differences))
+            (name, account.greedy, account.sampled, account.tokens / max(account.steps, 1), *told(account))
             for name, account in accounts.items()
         ],
     )
@@ -90,6 +99,11 @@ def run(arguments: argparse.Namespace) -> int:
         }
         write_json(arguments.json, "exactness", settings, {"drafters": results})
     return int(any(account.differences for account in accounts.values()))
+
+
+def told(account: Account) -> tuple[int, str]:
+    """What the table says of the differences: how many, and the largest gap among them."""
+    return len(account.differences), f"{max((d.gap for d in account.differences), default=0.0):.4f}"
 
 
 def compare(
@@ -129,7 +143,9 @@ def _account(
     account.tokens += len(result.tokens) + (result.finish == "eos")
     account.steps += result.steps
     if result.tokens != plain:
-        difference = Difference(number, sampled, common_prefix(result.tokens, plain))
+        same = common_prefix(result.tokens, plain)
+        gap = top_two_gap(engine, (*request.prompt, *plain[:same]))
+        difference = Difference(number, sampled, same, gap)
         account.differences = (*account.differences, difference)
 
 

@@ -58,7 +58,7 @@ def load_parts(arguments: argparse.Namespace) -> BenchParts:
             name=files.name,
             source=files.source,
             digest=files.digest,
-            options=engines.EngineOptions(kind=arguments.engine, context=CONTEXT, threads=None),
+            options=engines.EngineOptions(kind=arguments.engine, context=CONTEXT, strict=arguments.strict),
             cache=cache,
             progress=lambda _share, _what: None,
         )

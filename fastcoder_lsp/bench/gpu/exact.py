@@ -4,14 +4,14 @@ Owns the comparison: plain decoding by one engine, drafted decoding by the same;
 of the two best logits tells a tie from a mistake.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fastcoder_lsp.bench.gaps import top_two_gap
 from fastcoder_lsp.bench.gpu.loop import Prompter, decode
 from fastcoder_lsp.bench.gpu.machine import Bench, say
 from fastcoder_lsp.bench.gpu.shapes import Named
 from fastcoder_lsp.bench.gpu.steps import bench_prompt
-from fastcoder_lsp.core import GREEDY, DraftTree, Engine, Sampler
+from fastcoder_lsp.core import GREEDY, Engine, Sampler
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.prefix import common_prefix
 
@@ -60,11 +60,3 @@ def compare(engine: Engine, mode: str, bench: Bench, model: Named) -> Exactness:
         if same < len(plain):
             gaps.append(top_two_gap(engine, [*prompt, *plain[:same]]))
     return Exactness(mode, prompts, tokens, tuple(gaps))
-
-
-def top_two_gap(engine: Engine, tokens: Sequence[int]) -> float:
-    """How far the two best logits after `tokens` lie apart."""
-    engine.prefill(tokens[:-1], lambda: False)
-    best = engine.step(DraftTree.chain(tokens[-1:]), top_k=2).top_logits_NK
-    assert best is not None
-    return float(best[0, 0] - best[0, 1])

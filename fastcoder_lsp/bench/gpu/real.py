@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
         *("decode", "--limit", "6", "--rounds", "1", "--nodes", "64", "--setting", "paper", "--drafters", "auto"),
     ),
     "exactness": ("exactness", "--limit", "20", "--tokens", "64", "--drafters", "suffix,auto"),
+    "exactness, strict": ("exactness", "--strict", "--limit", "20", "--tokens", "64", "--drafters", "suffix,auto"),
     "infilling": ("quality", "--limit", "100", "--suites", "start,boundary"),
 }
 LEAST_SECONDS = 40.0

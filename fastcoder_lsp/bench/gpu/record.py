@@ -30,7 +30,7 @@ def main() -> None:
     parser.add_argument("--engine", default="cpu-int8", help="what records traces that are missing; default: cpu-int8")
     parser.add_argument("--settings", default="product,paper", help="default: product,paper")
     arguments = parser.parse_args()
-    arguments.model, arguments.tasks = "auto", None
+    arguments.model, arguments.tasks, arguments.strict = "auto", None, False
     parts = load_parts(arguments)
     datasets = []
     for setting in arguments.settings.split(","):
