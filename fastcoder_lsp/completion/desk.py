@@ -14,6 +14,7 @@ from fastcoder_lsp.completion.policy import Policy
 from fastcoder_lsp.completion.reuse import Recalled, SuggestionMemory
 from fastcoder_lsp.completion.tally import Tally
 from fastcoder_lsp.completion.task import Clock, Work
+from fastcoder_lsp.completion.unfit import Rejections, Rule, in_secret, in_word
 from fastcoder_lsp.core import Completion, CompletionRequest
 from fastcoder_lsp.observe import Spans
 
@@ -52,6 +53,7 @@ class Desk:
         self.clock = clock
         self.changed = threading.Condition()
         self.memory = SuggestionMemory()
+        self.rejections = Rejections()
         self.tally = Tally()
         self.closing = False
         self.asked_ms = clock()
@@ -71,6 +73,19 @@ class Desk:
         if self._job is not None:
             self.tally.count("superseded", self._answer(self._job, nothing(self._job.request, "superseded")))
             self._job = None
+
+    def unfit(self, job: Job) -> Rule | None:
+        """The rule by which nothing is to be suggested, if there is one. Who asks by a key gets all but secrets."""
+        document, place, policy = job.request.snapshot.uri, job.place, job.policy
+        if not policy.in_secrets and in_secret(place, job.request.snapshot.language):
+            return "secret"
+        if job.request.invoked:
+            self.rejections.taken()
+            return None
+        self.rejections.asked(document, place, job.asked_ms)
+        if not policy.in_words and job.request.selected is None and in_word(place):
+            return "middle_of_word"
+        return "rejections" if self.rejections.too_many(document, place, policy.rejections) else None
 
     def recall(self, job: Job) -> tuple[Recalled, ...]:
         """What is known to go on at the question's place, without the model; empty where the model is to be asked."""
@@ -93,9 +108,15 @@ class Desk:
         """Answer a question, and count it by its outcome; how many were told."""
         told = self._answer(job, completion)
         self.tally.count(outcome, told)
+        self.saw(job, completion)
         if self._job is job:
             self._job = None
         return told
+
+    def saw(self, job: Job, completion: Completion) -> None:
+        """This is shown now, where it is anything."""
+        if completion.text and not job.request.invoked and job.request.selected is None:
+            self.rejections.shown(job.request.snapshot.uri, job.place, completion.text)
 
     def leave(self, chore: Callable[[], None]) -> None:
         """Something for the worker's thread, which alone touches the model."""

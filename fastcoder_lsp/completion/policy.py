@@ -18,7 +18,8 @@ class Policy:
 
     `automatic_ms`, `invoked_ms`: a request's budget, while typing and when asked for by a key; `background_ms`: for
     work while nobody waits. 0: chosen from the machine's speed; infinite: none. `ahead`: work before anybody asks.
-    `alternatives`: so many candidates at most for an invoked request, the first included.
+    `alternatives`: so many candidates at most for an invoked request, the first included. `in_words`, `in_secrets`:
+    whether there are suggestions in such places; `rejections`: see the setting `where.rejections`.
     """
 
     automatic_ms: float = math.inf
@@ -26,6 +27,9 @@ class Policy:
     background_ms: float = 0
     ahead: bool = True
     alternatives: int = 1
+    in_words: bool = True
+    in_secrets: bool = True
+    rejections: int = 0
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -36,4 +40,7 @@ def policy_of(settings: Settings) -> Policy:
         background_ms=settings.budget_background_ms,
         ahead=settings.power != "saver",
         alternatives=MOST_ALTERNATIVES,
+        in_words=settings.where_middle_of_word,
+        in_secrets=settings.where_secrets,
+        rejections=settings.where_rejections,
     )

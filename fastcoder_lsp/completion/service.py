@@ -73,10 +73,16 @@ class CompletionService:
             future.add_done_callback(self._count_cancelled)
             if desk.closing or not self._enabled:
                 answer(future, nothing(request, "off"))
+            elif (rule := desk.unfit(job)) is not None:
+                desk.supersede()
+                desk.tally.suppressed(rule)
+                answer(future, nothing(request, rule))
             elif recalled := desk.recall(job):
                 desk.supersede()
                 desk.tally.count("typed_through")
-                answer(future, answering(request, recalled, "typed-through", job.spans.close()))
+                completion = answering(request, recalled, "typed-through", job.spans.close())
+                desk.saw(job, completion)
+                answer(future, completion)
             elif (other := desk.sharing(request)) is not None:
                 other.futures.append(future)
             else:
@@ -88,6 +94,7 @@ class CompletionService:
         desk = self._desk
         with desk.changed:
             desk.asked_ms = desk.clock()
+            desk.rejections.taken()
             if self._enabled and policy.ahead and desk.wanted() is None:
                 desk.expect(Job(request, place_of(request), policy, desk.asked_ms, []))
 

@@ -174,6 +174,27 @@ class Settings:
         "`saver` does no work before you ask: prompts are not prepared in pauses, nor suggestions after an accept.",
         choices=("normal", "saver"),
     )
+    where_middle_of_word: bool = _row(
+        "where.middle_of_word",
+        False,
+        Scope.WORKSPACE,
+        "Suggest, while typing, inside a word that goes on right of the cursor.",
+    )
+    where_secrets: bool = _row(
+        "where.secrets",
+        False,
+        Scope.NARROW,
+        "Suggest in what looks like a secret: the value of a key, token or password, a private key, random characters.",
+    )
+    where_rejections: int = _row(
+        "where.rejections",
+        0,
+        Scope.WORKSPACE,
+        "After so many suggestions in a row that were shown while typing and not taken, only one in a line, until one "
+        "is taken or asked for by a key, or 20 seconds have passed; 0: however many.",
+        low=0,
+        high=1000,
+    )
     context_enabled: bool = _row(
         "context.enabled",
         False,

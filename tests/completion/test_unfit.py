@@ -1,0 +1,140 @@
+"""Where nothing is suggested: in words, in secrets, after many rejections; and how each rule is lifted."""
+
+
+import pytest
+
+from fastcoder_lsp.completion.place import Place
+from fastcoder_lsp.completion.policy import Policy, policy_of
+from fastcoder_lsp.completion.unfit import Rejections, in_secret, in_word
+from fastcoder_lsp.config import Layer, resolve
+from tests.completion.simulated import Simulation, script
+
+STRICT = Policy(automatic_ms=4000, invoked_ms=4000, in_words=False, in_secrets=False, rejections=2)
+START = "x = "
+MODEL = script("abc(def)\n", START)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "inside"),
+    [
+        ("foo", "bar", True),
+        ("foo_", "1", True),
+        ("foo", "(", False),
+        ("foo.", "bar", False),
+        ("", "", False),
+        ("é", "é", True),
+    ],
+)
+def test_the_middle_of_a_word(before: str, after: str, inside: bool) -> None:
+    """Letters, digits and underscores on both sides of the cursor."""
+    assert in_word(Place(before, after)) == inside
+
+
+SECRETS = [
+    ('password = "', "python"),
+    ("db_password: 'hun", "python"),
+    ('connect(user="me", password="', "python"),
+    ('{"api_key": "', "json"),
+    ("const apiKey: string = `ab", "typescript"),
+    ('"clientSecret" => "', "ruby"),
+    ("export AWS_SECRET_ACCESS_KEY=", "shellscript"),
+    ("  github_token: ", "yaml"),
+    ('headers["X-Auth-Token"] = "', "python"),
+    ("key = load('ghp_abcd", "python"),
+    ("x = 'AKIAIOSF", "python"),
+    ("digest = 5d41402abc4b2a76b9719d911017c592a", "plaintext"),
+    ("id = 'Zm9vYmFyMTIzNDU2Nzg5MGFiY2RlZg", "python"),
+    ("-----BEGIN RSA PRIVATE KEY-----\nMIIE", "plaintext"),
+]
+NO_SECRETS = [
+    ("password = get", "python"),
+    ("if password == other_pass", "python"),
+    ("def check(password: str, token: str) -> ", "python"),
+    ('token_type = "bea', "python"),
+    ('password_field = "pass', "python"),
+    ("token = tokens[", "python"),
+    ('key = "name', "python"),
+    ("def test_that_what_was_typed_20_times_is_known_", "python"),
+    ("https://example.org/api/2024-01-01/items/12345", "plaintext"),
+    ("monkey = 'banana", "python"),
+    ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nx = ", "plaintext"),
+    ("import { AuthTokenProvider, ApiKeyProvider } from './auth", "typescript"),
+]
+
+
+@pytest.mark.parametrize(("left", "language"), SECRETS)
+def test_what_looks_like_a_secret(left: str, language: str) -> None:
+    """The value of something named so, well-known beginnings, random characters, the block of a private key."""
+    assert in_secret(Place(f"first line\n{left}", "\n"), language)
+
+
+@pytest.mark.parametrize(("left", "language"), NO_SECRETS)
+def test_what_does_not(left: str, language: str) -> None:
+    """Code about secrets, long names, addresses, keys that ended above."""
+    assert not in_secret(Place(f"first line\n{left}", "\n"), language)
+
+
+def test_rules_keep_suggestions_away_and_say_so() -> None:
+    """Empty, without the model, counted by rule."""
+    simulation = Simulation(MODEL, STRICT, after="foo\n")
+    assert simulation.answer("x = b").finish == "middle_of_word"
+    assert simulation.answer("password = '").finish == "secret"
+    counts = simulation.service.statistics()
+    assert counts.suppressed == {"middle_of_word": 1, "secret": 1}
+    assert counts.requests == counts.empty == 2
+    assert simulation.engine.steps == 0
+
+
+def test_who_asks_by_a_key_gets_all_but_secrets() -> None:
+    """In the middle of a word too."""
+    simulation = Simulation(MODEL, STRICT, after="foo\n")
+    assert simulation.answer("x = a", invoked=True).finish != "middle_of_word"
+    assert simulation.answer("password = '", invoked=True).finish == "secret"
+
+
+def test_each_rule_has_a_setting() -> None:
+    """What a repository brings can forbid more, never allow secrets."""
+    settings, _ = resolve(
+        [Layer("repository", {"where": {"middle_of_word": True, "secrets": True, "rejections": 5}}, False)]
+    )
+    policy = policy_of(settings)
+    assert (policy.in_words, policy.in_secrets, policy.rejections) == (True, False, 5)
+
+
+def stubborn(text: str) -> str:
+    """A model that says `go()` wherever it is asked."""
+    return {"g": "o", "o": "(", "(": ")", ")": "\n"}.get(text[-1], "g")
+
+
+def test_after_rejections_a_line_gets_one_suggestion() -> None:
+    """Two were not taken: no third one in this line; the next line gets one, and so does who asks by a key."""
+    simulation = Simulation(stubborn, STRICT)
+    assert [simulation.answer(f"x = {typed}").text for typed in ("", "z", "zz", "zzz")] == ["go()", "go()", "", ""]
+    assert simulation.answer("x = zz\nx = ").text == "go()"
+    assert simulation.answer("x = zz\nx = z").finish == "rejections"
+    assert simulation.answer("x = zz\nx = z", invoked=True).text == "go()"
+    assert simulation.answer("x = zz\nx = zz").text == "go()"
+    assert simulation.service.statistics().suppressed == {"rejections": 3}
+
+
+def test_a_taken_word_ends_a_streak() -> None:
+    """So does an accept, and time."""
+    rejections, uri = Rejections(), "file:///a.py"
+
+    def reject(times: int) -> None:
+        for number in range(times):
+            rejections.shown(uri, Place("", ""), f"other {number}")
+            rejections.asked(uri, Place("x", ""), 0.0)
+
+    reject(3)
+    assert rejections.too_many(uri, Place("x", ""), 3)
+    assert not rejections.too_many(uri, Place("x", ""), 4)
+    assert not rejections.too_many(uri, Place("x", ""), 0)
+    rejections.shown(uri, Place("x", ""), " = first + second")
+    rejections.asked(uri, Place("x = fir", ""), 0.0)
+    assert rejections.too_many(uri, Place("x = fir", ""), 3)
+    rejections.asked(uri, Place("x = first ", ""), 0.0)
+    assert not rejections.too_many(uri, Place("x = first ", ""), 1)
+    reject(3)
+    rejections.asked(uri, Place("x", ""), 30_000.0)
+    assert not rejections.too_many(uri, Place("x", ""), 3)
