@@ -3,14 +3,17 @@
 Owns those answers. They are the model's own, in this process: the product's prompt, decoding and post-processing, with
 a drafter that makes them quicker and, by exactness, no different from those of `none`. Where the last answer goes on
 with the key that was typed, what is left of it is the answer, as in the server. An answer belongs to a model, an engine
-and a prompt, and is kept in the cache folder.
+and a prompt, (and to the rules of where it ends), and is kept in the cache folder.
 """
 
 import hashlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
+from fastcoder_lsp import postprocess, syntax
 from fastcoder_lsp.bench.answers import Answers, key
 from fastcoder_lsp.bench.histories import Edit, apply, typed
 from fastcoder_lsp.bench.keystroke import hands
@@ -20,11 +23,13 @@ from fastcoder_lsp.completion.place import place_of
 from fastcoder_lsp.completion.runtime import Runtime
 from fastcoder_lsp.completion.suggest import suggest
 from fastcoder_lsp.core import CompletionRequest, Snapshot
+from fastcoder_lsp.decode import stop
 from fastcoder_lsp.observe import Spans
 
 Ask = Callable[[CompletionRequest], str]
 """The full answer to a request: what would be inserted at the cursor."""
-FORMAT = 1
+RULES = (postprocess, stop, syntax)
+"""What decides where an answer ends and what is shown of it; answers made by other rules are not these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +106,8 @@ class FullAnswers:
     """
 
     def __init__(self, answers: Answers, identity: str, runtime: Runtime) -> None:
-        self._answers, self._identity, self._runtime = answers, identity, runtime
+        self._answers, self._runtime = answers, runtime
+        self._identity = f"{identity} {_rules()}"
 
     def __call__(self, request: CompletionRequest) -> str:
         """See `Ask`."""
@@ -110,9 +116,19 @@ class FullAnswers:
             self._runtime.prompts.forget(request.snapshot.uri)  # a run's answers depend on that run alone
         prompt = self._runtime.prompts.build(request.snapshot, request.offset)
         text = hashlib.sha256(f"{place.before}\0{place.after}".encode("utf-8", "surrogatepass")).hexdigest()
-        name = key(self._identity, prompt, f"keystroke {FORMAT} {self._runtime.limits.max_tokens} {text}")
+        name = key(self._identity, prompt, f"keystroke {self._runtime.limits.max_tokens} {text}")
         found = self._answers.get(name)
         if found is None:
             found = suggest(self._runtime, request, place, lambda: False, Spans()).text
             self._answers.put(name, found)
         return found
+
+
+def _rules() -> str:
+    """Names the present form of `RULES`."""
+    sources = hashlib.sha256()
+    for module in RULES:
+        path = Path(inspect.getfile(module))
+        for file in sorted(path.parent.glob("*.py")) if path.name == "__init__.py" else [path]:
+            sources.update(file.read_bytes())
+    return sources.hexdigest()[:16]

@@ -11,6 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
+from fastcoder_lsp import model as models
 from fastcoder_lsp.bench import histories, report
 from fastcoder_lsp.bench.answers import Answers
 from fastcoder_lsp.bench.data import require
@@ -28,6 +29,7 @@ from fastcoder_lsp.errors import UsageError
 
 CEILING_DRAFTER = "suffix"
 """Makes the full answers; any drafter's are those of `none`."""
+SHARES = ("within_budget", "within_budget_empty", "empty_where_ceiling_shows", "typed_through")
 START_S = 12.0
 """What a session takes beside typing: the server's start, the model, the index, the end."""
 
@@ -123,9 +125,9 @@ def _ceiling(arguments: argparse.Namespace, subset: Subset, files: Mapping[str, 
     settings, _ = resolve([Layer("bench", {**_settings(arguments), "drafter": CEILING_DRAFTER}, trusted=True)])
     runtime = load_runtime(settings, lambda _share, _what: None)
     try:
-        info = runtime.engine.info
+        digest = models.find(arguments.model, cache_folder()).digest
         answers = Answers(cache_folder() / "bench" / "keystroke.jsonl")
-        ask = FullAnswers(answers, f"{info.model} {info.source} {info.name}", runtime)
+        ask = FullAnswers(answers, f"{digest} {runtime.engine.info.name}", runtime)
         with shown("full answers, for the ceiling", subset.keys) as on_key:
             return ceiling(subset, files, ask, on_key)
     finally:
@@ -156,31 +158,42 @@ def by_drafter(results: Mapping[Arm, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _print(full: Mapping[str, Any]) -> None:
+    """Two short tables: what a person feels, and what it takes."""
     subset = full["subset"]
-    rows = [
-        (f"{name}, {speed}/s", *_cells(found))
+    found = {
+        f"{name}, {speed}/s": at_speed
         for table in ("drafters", "ablation")
         for name, row in full[table].items()
-        for speed, found in row["by_speed"].items()
-    ]
+        for speed, at_speed in row["by_speed"].items()
+    }
+    title = f"{full['history']}: {subset['runs']} of {subset['of_runs']} runs, {subset['keys']} keys"
     report.print_table(
-        f"{full['history']}: {subset['runs']} of {subset['of_runs']} runs, {subset['keys']} keys",
-        ("drafter", "p50 ms", "p95", "p99", "in budget", "empty", "through", "accepted", "ceiling", "CPU s/key"),
-        rows,
+        f"{title}: ghost text (percent but for times)",
+        ("drafter", "p50 ms", "p95 ms", "p99 ms", "in budget", "of these empty", "empty, ceiling shows", "through"),
+        [(name, *_times(row), *(_percent(row[share]) for share in SHARES)) for name, row in found.items()],
+    )
+    report.print_table(
+        f"{title}: typing and work",
+        ("drafter", "not typed %", "ceiling %", "prefill/key", "steps/key", "MAT", "CPU s/key"),
+        [
+            (
+                name,
+                *(_percent(row["accepted_chars_share"]), _percent(row["ceiling_chars_share"])),
+                *(_plain(row["prefilled_tokens_per_key"]), _plain(row["steps_per_key"])),
+                *("–" if row["mat"] is None else row["mat"], row["cpu_seconds_per_char"]),
+            )
+            for name, row in found.items()
+        ],
     )
 
 
-def _cells(found: Mapping[str, Any]) -> list[object]:
-    ghost = [found["ghost_ms"][name] for name in ("p50", "p95", "p99")]
-    shares = (
-        "within_budget",
-        "empty_where_ceiling_shows",
-        "typed_through",
-        "accepted_chars_share",
-        "ceiling_chars_share",
-    )
-    return [
-        *("–" if ms is None else f"{ms:.0f}" for ms in ghost),
-        *("–" if found[name] is None else f"{100 * found[name]:.1f} %" for name in shares),
-        found["cpu_seconds_per_char"],
-    ]
+def _times(found: Mapping[str, Any]) -> list[str]:
+    return ["–" if ms is None else f"{ms:.0f}" for ms in (found["ghost_ms"][name] for name in ("p50", "p95", "p99"))]
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+def _plain(value: float | None) -> str:
+    return "–" if value is None else f"{value:g}"

@@ -5,6 +5,7 @@ Owns what counts as what:
 - *Ghost time*: the age of an answer that shows text which the model made, and of a request at the moment when it was
   cancelled, if its budget had passed by then. Answers from memory (typed through) and empty ones are counted apart, and
   so are requests cancelled before their budget had passed: nobody was late with them.
+- *Shown*: answers with text that the model made; those from memory are `typed_through_answers`.
 - *Within budget*: of all requests that were answered, or cancelled after their budget had passed, those answered in it.
 - *Typed through*: keys that were the next character of the suggestion shown; the share of the answered ones among
   their requests for which the server did not ask the model.
@@ -39,6 +40,7 @@ def figures(played: Played, ceiling: Ceiling) -> dict[str, Any]:
         "within_budget": _share(len(inside), len(answered) + len(late)),
         "within_budget_empty": _share(sum(request.outcome == "empty" for request in inside), len(inside)),
         "typed_through": typed_through(requests),
+        "typed_through_answers": sum(request.finish == TYPED_THROUGH for request in requests),
         "accepted_chars_share": _share(played.saved, keys),
         "ceiling_chars_share": ceiling.share,
         "accepted_of_ceiling": _share(played.saved, ceiling.saved),

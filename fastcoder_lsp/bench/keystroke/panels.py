@@ -50,7 +50,7 @@ def _card(inner: str) -> str:
 def table(rows: Mapping[str, Found], ours: str) -> str:
     """All figures, a line for each drafter and speed; those of `ours` stand out."""
     columns = (
-        *("", "keys/s", "ghost p50, ms", "p95", "p99", "within budget", "empty, ceiling shows"),
+        *("", "keys/s", "ghost p50, ms", "p95", "p99", "within budget", "of these empty", "empty, ceiling shows"),
         *("typed through", "accepted", "ceiling", "prefill tokens/key", "steps/key", "CPU s/key"),
     )
     head = "".join(f"<th>{escape(column)}</th>" for column in columns)
@@ -60,7 +60,10 @@ def table(rows: Mapping[str, Found], ours: str) -> str:
             ghost = found["ghost_ms"]
             cells = [
                 *(name if place == 0 else "", speed, *(_whole(ghost[share]) for share in ("p50", "p95", "p99"))),
-                *(_percent(found["within_budget"]), _percent(found["empty_where_ceiling_shows"])),
+                *(
+                    _percent(found[name])
+                    for name in ("within_budget", "within_budget_empty", "empty_where_ceiling_shows")
+                ),
                 *(_percent(found["typed_through"]), _percent(found["accepted_chars_share"])),
                 _percent(found["ceiling_chars_share"]),
                 *(_plain(found["prefilled_tokens_per_key"]), _plain(found["steps_per_key"])),

@@ -114,7 +114,11 @@ class _Session:
         await self._client.start(command, self._root, options, environment)
         try:
             editor = Editor(self._client, self._root, dict(files))
-            await self._ready()
+            try:
+                async with asyncio.timeout(READY_S):
+                    await self._ready()
+            except TimeoutError as error:
+                raise FastcoderError(f"the server was not ready after {READY_S:.0f} s") from error
             typist = Typist(self._client, editor, self._told, speed=self._arm.speed, seed=seed, on_key=on_key)
             return await self._typed(typist, subset)
         finally:
@@ -151,14 +155,13 @@ class _Session:
         """Wait until the model is loaded and the index built: what is measured is typing, not the start."""
         text = "def add(first, second):\n    return "
         self._client.open(_SCRATCH, "python", 1, text)
-        async with asyncio.timeout(READY_S):
-            while self._status.state != "ready":
-                await self._client.suggest(_SCRATCH, text, len(text), invoked=True)
-                self._check()
-                await asyncio.sleep(0.1)
-            while self._indexing or time.monotonic() - self._heard < QUIET_S:
-                await asyncio.sleep(0.1)
-                self._check()
+        while self._status.state != "ready":
+            await self._client.suggest(_SCRATCH, text, len(text), invoked=True)
+            self._check()
+            await asyncio.sleep(0.1)
+        while self._indexing or time.monotonic() - self._heard < QUIET_S:
+            await asyncio.sleep(0.1)
+            self._check()
         self._client.close(_SCRATCH)
 
     def _check(self) -> None:
