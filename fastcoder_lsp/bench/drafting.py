@@ -10,7 +10,7 @@ from pathlib import Path
 from fastcoder_lsp.config.table import ENGINES
 
 REPLAYED = "lookup,suffix,rest,fastcoder,fastcoder-paper,cacheback"
-DECODED = f"{REPLAYED},recycling,recycling-paper,jacobi,lookahead"
+DECODED = f"{REPLAYED},recycling,recycling-paper,jacobi,lookahead,auto"
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -36,7 +36,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog="Example: fastcoder-lsp bench decode --limit 24 --nodes 8 --drafters fastcoder,cacheback",
     )
     _add_tasks(decode)
-    _add_setting(decode, DECODED, nodes=16)
+    _add_setting(decode, DECODED, nodes=None)
     decode.add_argument("--rounds", type=int, default=3, metavar="N", help="times that every pair is run; default: 3")
     decode.set_defaults(run=_decode)
 
@@ -66,11 +66,12 @@ def _add_tasks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the full results to FILE")
 
 
-def _add_setting(parser: argparse.ArgumentParser, drafters: str, nodes: int) -> None:
+def _add_setting(parser: argparse.ArgumentParser, drafters: str, nodes: int | None) -> None:
     """How drafters are run over tasks."""
     parser.add_argument("--setting", choices=("product", "paper"), default="product", help="where the output ends")
+    usual = str(nodes) if nodes else "16, and for auto what pays, 64 at most"
     parser.add_argument(
-        "--nodes", type=int, default=nodes, metavar="N", help=f"rows of one verification; default: {nodes}"
+        "--nodes", type=int, default=nodes, metavar="N", help=f"rows of one verification; default: {usual}"
     )
     parser.add_argument("--cache", choices=("cold", "warm"), default="cold", help="what caches hold at a task's start")
     parser.add_argument(
