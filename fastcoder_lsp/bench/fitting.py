@@ -34,6 +34,7 @@ from fastcoder_lsp.draft.evidence import (
 from fastcoder_lsp.draft.store import Pinned
 
 WIDTHS = (8, 16, 64)
+_ABLATED_AT = 16
 _LEARNT_AT = 32
 """Rows of the replays that are learnt from."""
 _AHEAD = 8
@@ -81,20 +82,36 @@ def run(arguments: argparse.Namespace) -> int:
         ("nodes", "priors of all tasks", "of other repositories", "and learning on"),
         [(width, *row.values()) for width, row in figures.items()],
     )
+    without = {
+        name: mat(parts, recorded, held_out, _ABLATED_AT, learns=True, without=name)
+        for name in SOURCES
+        if name != "trained"
+    }
+    print_table(
+        f"the same, {_ABLATED_AT} nodes, priors of other repositories and learning on",
+        ("without", "MAT", "lost"),
+        [(name, left, figures[str(_ABLATED_AT)]["held_out_learning"] - left) for name, left in without.items()],
+    )
     if arguments.json:
         settings = {"model": parts.model, "tasks": [trace.task.id for trace in recorded]}
-        write_json(arguments.json, "priors", settings, {"nodes": figures})
+        write_json(arguments.json, "priors", settings, {"nodes": figures, "without": without})
     return 0
 
 
 def mat(
-    parts: BenchParts, traces: Sequence[RowTrace], priors: Mapping[str, Priors], nodes: int, *, learns: bool
+    parts: BenchParts,
+    traces: Sequence[RowTrace],
+    priors: Mapping[str, Priors],
+    nodes: int,
+    *,
+    learns: bool,
+    without: str = "",
 ) -> float:
     """Tokens a step, pooled; each task with its repository's priors, and fresh counts for each repository."""
     steps = tokens = 0
     for repo, believed in priors.items():
         place: list[RowTrace] = []
-        drafter = _drafter(parts, place, believed, learns=learns)
+        drafter = _drafter(parts, place, believed, learns=learns, without=without)
         for trace in traces:
             if trace.task.repo == repo:
                 place[:] = [trace]
@@ -110,11 +127,13 @@ def collect(parts: BenchParts, trace: RowTrace, priors: Priors) -> Iterator[Exam
         yield from _along(drafter, trace, step)
 
 
-def _drafter(parts: BenchParts, place: list[RowTrace], priors: Priors, *, learns: bool) -> AutoDrafter:
+def _drafter(
+    parts: BenchParts, place: list[RowTrace], priors: Priors, *, learns: bool, without: str = ""
+) -> AutoDrafter:
     def pin(_document: str) -> Pinned:
         return parts.stores.pin(place[0].task)
 
-    return AutoDrafter(pin, AutoParameters(width="fixed", learns=learns), priors=priors)
+    return AutoDrafter(pin, AutoParameters(width="fixed", learns=learns, without=without), priors=priors)
 
 
 def _along(drafter: AutoDrafter, trace: RowTrace, step: ReplayedStep) -> Iterator[Example]:
