@@ -35,8 +35,8 @@ class Worker:
 
     def __init__(self, desk: Desk, host: Host, idle_ms: float) -> None:
         self._desk, self._host, self._clock = desk, host, desk.clock
-        self._composer = Composer(desk, host)
-        self._leisure = Leisure(desk, host, self._composer, idle_ms)
+        self.composer = Composer(desk, host)
+        self._leisure = Leisure(desk, host, self.composer, idle_ms)
         self._job: Job | None = None
         """The question that is worked on."""
         self._alternatives: Alternatives | None = None
@@ -76,20 +76,20 @@ class Worker:
 
     def drop_model(self) -> None:
         """The model goes, and all that it was about to say."""
-        self._composer.clear()
+        self.composer.clear()
         self._leisure.forget()
         self._host.unload()
 
     def forget(self, uri: str) -> None:
         """A document was closed."""
-        self._composer.forget(uri)
+        self.composer.forget(uri)
         self._leisure.forget(uri)
         if self._host.runtime is not None:
             self._host.runtime.forget(uri)
 
     def rename(self, old: str, new: str) -> None:
         """A document has another name."""
-        self._composer.rename(old, new)
+        self.composer.rename(old, new)
         self._leisure.forget(old)
         if self._host.runtime is not None:
             self._host.runtime.rename(old, new)
@@ -127,7 +127,7 @@ class Worker:
         self._host.tell(Status("thinking"))
         self._job, self.budgets = job, Budgets.of(job.policy, runtime.costs)
         self._leisure.grant(job, self.budgets)
-        composer = self._composer
+        composer = self.composer
         task = composer.serving(job.request.snapshot.uri, job.place)
         if task is None or (job.alternatives > 1 and task.place != job.place):
             composer.begin(job.request, job.asked_ms, job.spans)
@@ -141,7 +141,7 @@ class Worker:
 
     def _work_on(self, job: Job) -> None:
         """One piece of work for the question, or its answer."""
-        composer, task, budgets = self._composer, self._composer.task, self.budgets
+        composer, task, budgets = self.composer, self.composer.task, self.budgets
         assert task is not None, "a question that was taken has a task"
         assert budgets is not None
         budget = (budgets.invoked_ms if job.request.invoked else budgets.automatic_ms) - ANSWER_MS
@@ -167,7 +167,7 @@ class Worker:
         if job.alternatives < 2 or runtime is None or pace is None:
             return False
         if self._alternatives is None:
-            self._composer.remember(task.made())
+            self.composer.remember(task.made())
             self._alternatives = Alternatives(runtime, pace, self._clock, task, job.alternatives)
         alternatives = self._alternatives
         if not alternatives.finished and not alternatives.advance(room_ms):
@@ -180,7 +180,7 @@ class Worker:
             return task.made()
         first, *others = self._alternatives.found
         for other in reversed(others):
-            self._composer.remember(other)
+            self.composer.remember(other)
         with self._desk.changed:
             self._desk.tally.count("alternatives", len(others))
         return replace(first, others=tuple(others))
@@ -215,8 +215,8 @@ class Worker:
             accepted_by_source=work.by_source,
             trace=task.trace(),
         )
-        self._composer.count()
-        self._composer.remember(suggestion)
+        self.composer.count()
+        self.composer.remember(suggestion)
         with self._desk.changed:
             self._desk.tally.took(ms)
             self._desk.answer(job, completion, "shown" if completion.text else "empty")
@@ -224,7 +224,7 @@ class Worker:
     def _leave_job(self) -> None:
         """It is answered, or nobody wants the answer any more; what was begun for it stays."""
         self._job = None
-        self._composer.rest()
+        self.composer.rest()
         if self._alternatives is not None:
             with self._desk.changed:
                 self._desk.tally.worked(self._alternatives.work)
@@ -234,7 +234,7 @@ class Worker:
     def _fail(self, status: Status) -> None:
         """Whoever waits is told; what was being said is not to be trusted."""
         job, self._job, self._alternatives = self._job, None, None
-        self._composer.drop()
+        self.composer.drop()
         self._leisure.forget()
         if job is not None:
             with self._desk.changed:

@@ -1,6 +1,5 @@
 """Where nothing is suggested: in words, in secrets, after many rejections; and how each rule is lifted."""
 
-
 import pytest
 
 from fastcoder_lsp.completion.place import Place

@@ -1,0 +1,127 @@
+"""Budgets, adoption and alternatives with the real model: exact for what is complete, beginnings for what is not."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import replace
+
+import pytest
+
+from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.runtime import Runtime, load_runtime
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
+
+pytestmark = pytest.mark.model
+
+BEFORE = '''\
+class Stack:
+    """Last in, first out."""
+
+    def __init__(self):
+        self.items = []
+
+    def push(self, item):
+        self.items.append(item)
+
+    def pop(self):
+'''
+AFTER = "\n\n\nstack = Stack()\n"
+WAIT_S = 120.0
+HURRIED = Policy(automatic_ms=1, invoked_ms=1, background_ms=60_000)
+
+
+@pytest.fixture(scope="module")
+def runtime() -> Iterator[Runtime]:
+    """The model as the server runs it, but for the drafter, which reads nothing of earlier tests."""
+    made = load_runtime(replace(Settings(), drafter="lookup"), lambda _share, _what: None)
+    yield made
+    made.engine.close()
+
+
+class Person:
+    """Asks a service at one cursor; the model outlives the service."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        runtime.engine.prefill([], lambda: False)
+        runtime.prompts.forget("file:///stack.py")
+        self.runtime = runtime
+        self.service = CompletionService(lambda _: runtime, lambda _: None, threaded=False, clock=self.clock)
+        self.ms = 0.0
+
+    def clock(self) -> float:
+        """A millisecond between any two looks: no test hangs on the machine's speed."""
+        self.ms = getattr(self, "ms", 0.0) + 1.0
+        return self.ms
+
+    def ask(self, before: str, policy: Policy, *, invoked: bool = False) -> "Future[Completion]":
+        snapshot = Snapshot("file:///stack.py", None, "python", len(before), before + AFTER)
+        return self.service.submit(CompletionRequest(snapshot, len(before), invoked=invoked), policy)
+
+    def answer(self, before: str, policy: Policy, *, invoked: bool = False) -> Completion:
+        future = self.ask(before, policy, invoked=invoked)
+        self.work(until_done=future)
+        return future.result(0)
+
+    def work(self, *, pieces: int = 1000, until_done: "Future[Completion] | None" = None) -> None:
+        for _ in range(pieces):
+            if (until_done is not None and until_done.done()) or self.service.worker.turn() > 0:
+                return
+
+
+def test_a_budgeted_answer_is_a_beginning_and_the_rest_comes_from_the_background(runtime: Runtime) -> None:
+    """No budget holds anything but the first: the second request finds all that was made meanwhile, exact."""
+    plain = Person(runtime).answer(BEFORE, Policy()).text
+    assert "return" in plain
+    person = Person(runtime)
+    first = person.answer(BEFORE, HURRIED)
+    assert plain.startswith(first.text)
+    person.work()
+    assert person.answer(BEFORE, HURRIED).text == plain
+
+
+def test_a_beginning_after_any_number_of_pieces(runtime: Runtime) -> None:
+    """Wherever it is cut short."""
+    plain = Person(runtime).answer(BEFORE, Policy()).text
+    person = Person(runtime)
+    person.ask(BEFORE, Policy())
+    person.work(pieces=2)
+    task = person.service.worker.composer.task
+    assert task is not None
+    while not task.finished:
+        assert plain.startswith(task.useful().text)
+        task.advance(1e9)
+    assert task.made().text == plain
+
+
+def test_typing_along_makes_no_step_twice(runtime: Runtime) -> None:
+    """Each key cancels the last request; together they cost what one undisturbed request costs."""
+    undisturbed = Person(runtime)
+    plain = undisturbed.answer(BEFORE, Policy())
+    person, typed, future = Person(runtime), "", None
+    while future is None or not future.done():
+        if future is not None:
+            future.cancel()
+        future = person.ask(BEFORE + typed, Policy())
+        person.work(pieces=3)
+        task = person.service.worker.composer.task
+        assert task is not None
+        typed += task.said()[len(typed) : len(typed) + 1]
+    last = future.result(0)
+    assert plain.text.endswith(last.text)
+    assert last.text
+    there, here = undisturbed.service.statistics(), person.service.statistics()
+    assert (here.steps, here.prefilled) == (there.steps, there.prefilled)
+    assert here.adopted > 0
+
+
+def test_alternatives_are_distinct_and_the_first_is_the_plain_one(runtime: Runtime) -> None:
+    """Up to three, and the prompt is prefilled once."""
+    plain = Person(runtime).answer(BEFORE, Policy())
+    person = Person(runtime)
+    answer = person.answer(BEFORE, Policy(alternatives=3), invoked=True)
+    texts = [answer.text, *(other.text for other in answer.others)]
+    assert texts[0] == plain.text
+    assert 1 < len(texts) == len(set(texts)) <= 3
+    assert answer.prefilled == plain.prefilled
+    assert person.service.statistics().prefilled <= plain.prefilled + 5 * 9
