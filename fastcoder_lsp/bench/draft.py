@@ -28,7 +28,7 @@ ABLATION: Mapping[str, str] = {
     "fastcoder-paper:repository=false,skip=false,missing=false,cache=false": "REST with D_c",
     "fastcoder-paper:skip=false,missing=false,cache=false": "+ D_r",
     "fastcoder-paper:cache=false": "+ skip token, missing table",
-    "fastcoder-paper": "+ CACHE: fastcoder-paper",
+    "fastcoder-paper": "fastcoder-paper (+ CACHE)",
 }
 """The steps of the FastCoder paper's ablation, and what it calls them; the last one is the whole method."""
 GROUPS: Mapping[str, tuple[str, ...]] = {

@@ -98,6 +98,6 @@ def _panel(title: str, shares: Shares) -> list[str]:
 
 
 def _shade(share: float) -> str:
-    """From nearly white to dark blue, in sixteen steps a colour."""
-    light, dark = (0xE, 0xF, 0xF), (0x1, 0x4, 0xA)
-    return "#" + "".join(f"{round(a + (b - a) * share):x}" for a, b in zip(light, dark, strict=True))
+    """From nearly white to dark blue."""
+    light, dark = (0xF0, 0xF5, 0xFC), (0x14, 0x46, 0xA0)
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(light, dark, strict=True))
