@@ -106,7 +106,8 @@ def main() -> None:
     parser.add_argument("--load-ms", type=float, default=0.0)
     parser.add_argument("--budget-ms", type=int, default=60_000)
     arguments = parser.parse_args()
-    budgets = {f"budget.{kind}_ms": arguments.budget_ms for kind in ("automatic", "invoked", "background")}
+    budgets = {f"budget.{kind}_ms": arguments.budget_ms for kind in ("automatic", "invoked")}
+    budgets["budget.background_ms"] = 60_000
 
     def load(settings: Settings, progress: Progress, around: Surroundings) -> Runtime:
         if settings.model != "auto":

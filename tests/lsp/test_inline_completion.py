@@ -166,6 +166,23 @@ async def test_a_storm_of_keystrokes_is_answered_once_each(seed: int) -> None:
         assert await client.leave() == 0
 
 
+async def test_at_the_deadline_whole_lines_are_shown_and_the_rest_is_there_for_the_next_key() -> None:
+    """The budget is the server's setting; the background goes on by itself."""
+    says = "one()\n    two()\n    three()\nrest()"
+    async with running("--says", says, "--step-ms", "20", "--budget-ms", "600") as client:
+        await started(client, "if x:\n    ")
+        [item] = await client.inline(URI, 1, 4)
+        whole = "one()\n    two()\n    three()"
+        assert whole.startswith(item["insertText"])
+        for _ in range(500):
+            if (await client.call("fastcoder/stats"))["requests"]["background"]:
+                break
+            await asyncio.sleep(0.02)
+        client.change(URI, 2, [{"range": span(1, 4, 4), "text": "o"}])
+        [item] = await client.inline(URI, 1, 5)
+        assert item["insertText"] == whole[1:]
+
+
 SECRET = (
     ("file:///project/.env", "python"),
     ("file:///project/.env.local", "dotenv"),
