@@ -5,7 +5,6 @@ names in their places. So a text is predictable many words ahead, never repeats 
 names that were never seen together is new all the same.
 """
 
-import json
 import random
 from pathlib import Path
 from typing import Any
@@ -60,7 +59,9 @@ def write_texts(folder: Path, count: int, seed: int = 1) -> Path:
     return folder
 
 
-def held_out(tokenizer: Tokenizer, count: int, prompt: int, seed: int = 2) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def held_out(
+    tokenizer: Tokenizer, count: int, prompt: int, seed: int = 2
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Prompts of texts that are never learnt from, and how they go on."""
     language, draw = Language(), random.Random(seed)
     found = []
@@ -85,12 +86,12 @@ def write_tokenizer(folder: Path) -> Tokenizer:
     return Tokenizer.load(folder)
 
 
-def write_model(folder: Path, *, steps: int = 300, width: int = 96, layers: int = 3, vocabulary: int | None = None) -> Path:
+def write_model(folder: Path, *, steps: int = 140, width: int = 64, layers: int = 2) -> Path:
     """A small Llama that was taught the language, by a plain loop of its own."""
     tokenizer = write_tokenizer(folder)
     torch.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=vocabulary or -(-(tokenizer.vocabulary + 1) // 16) * 16,
+        vocab_size=-(-(tokenizer.vocabulary + 1) // 16) * 16,
         hidden_size=width,
         intermediate_size=2 * width,
         num_hidden_layers=layers,
@@ -109,13 +110,11 @@ def write_model(folder: Path, *, steps: int = 300, width: int = 96, layers: int 
     for step in range(steps):
         for group in optimiser.param_groups:
             group["lr"] = 3e-3 * min(1.0, (step + 1) / 20, 1.05 - step / steps)
-        rows = [tokenizer.encode(language.text(draw, seen=True))[:128] for _ in range(16)]
+        rows = [tokenizer.encode(language.text(draw, seen=True))[:128] for _ in range(8)]
         ids = torch.tensor([row for row in rows if len(row) == 128])
         loss = model(input_ids=ids, labels=ids).loss
         loss.backward()
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
     model.save_pretrained(folder)
-    config_file = folder / "config.json"
-    config_file.write_text(json.dumps(json.loads(config_file.read_text()) | {"made_up": True}))
     return folder

@@ -1,0 +1,71 @@
+"""One small model for all tests of training, and what each method makes of it; made once a session, by the commands."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from fastcoder_lsp import model as models
+from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.tokenizer import Tokenizer
+from tests.train import made_up
+
+
+@dataclass(frozen=True, slots=True)
+class Speaker:
+    """A model of the made-up language, its tokenizer, and texts to learn from."""
+
+    folder: Path
+    texts: Path
+    cache: Path
+    tokenizer: Tokenizer
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Small models are no faster on two; the machine is shared."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A cache folder that the commands use, too."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FASTCODER_CACHE", str(folder))
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def speaker(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Speaker:
+    """The base model."""
+    folder = made_up.write_model(tmp_path_factory.mktemp("base"))
+    texts = made_up.write_texts(tmp_path_factory.mktemp("texts"), 120)
+    return Speaker(folder, texts, cache, Tokenizer.load(folder))
+
+
+def run(speaker: Speaker, method: str, out: Path, *options: str) -> Path:
+    """Train by the command; the exported model's folder."""
+    common = ["--model", str(speaker.folder), "--data", str(speaker.texts), "--out", str(out), "--device", "cpu"]
+    assert main(["train", method, *common, *options]) == 0
+    assert models.find(str(out / "model"), speaker.cache).folder == out / "model"
+    return out / "model"
+
+
+@pytest.fixture(scope="session")
+def sdsat(speaker: Speaker, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model after SDSAT."""
+    options = ("--steps", "70", "--length", "128", "--batch", "8", "--rate", "3e-3", "--stream", "branches")
+    return run(speaker, "sdsat", tmp_path_factory.mktemp("sdsat"), *options)
+
+
+@pytest.fixture(scope="session")
+def cllm(speaker: Speaker, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The model after CLLM."""
+    options = ("--steps", "100", "--length", "96", "--batch", "4", "--rate", "1e-3", "--blocks", "5")
+    return run(speaker, "cllm", tmp_path_factory.mktemp("cllm"), *options, "--trajectories", "64")

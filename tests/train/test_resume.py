@@ -1,0 +1,129 @@
+"""An interrupted run ends at the weights of one that was not; a mismatch is told; what a crash leaves is no harm."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from fastcoder_lsp import model as models
+from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
+from fastcoder_lsp.model.tuned import RECORD, read_record
+from fastcoder_lsp.train.cllm import CllmSettings
+from fastcoder_lsp.train.options import Asked
+from fastcoder_lsp.train.sdsat import SdsatSettings
+from fastcoder_lsp.train.session import Job, Listener, Result, export_run, train
+from tests.train.conftest import Speaker
+
+STEPS = 6
+
+
+def job(speaker: Speaker, out: Path, method: str, tuning: str, seed: int = 0) -> Job:
+    asked = Asked(tuning=tuning, steps=STEPS, length=64, batch=2, rate=1e-3, rank=4, seed=seed, precision="fp32")  # type: ignore[arg-type]
+    return Job(
+        method=method,  # type: ignore[arg-type]
+        model=str(speaker.folder),
+        data=(str(speaker.texts),),
+        out=out,
+        asked=asked,
+        device="cpu",
+        sdsat=SdsatSettings(),
+        cllm=CllmSettings(block=8, blocks=2, trajectories=6, batch=4),
+    )
+
+
+def go(wanted: Job, cache: Path, steps: int | None = None) -> Result:
+    """Train, stopped after `steps` where that is given."""
+    made: list[int] = []
+    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
+    return train(wanted, cache, lambda: steps is not None and len(made) >= steps, listener)
+
+
+@pytest.mark.parametrize(
+    ("method", "tuning"), [("sdsat", "full"), ("sdsat", "lora"), ("cllm", "full"), ("cllm", "lora")]
+)
+def test_an_interrupted_run_ends_at_the_same_weights(
+    speaker: Speaker, tmp_path: Path, method: str, tuning: str
+) -> None:
+    """Stopped twice and taken up again: bit for bit the weights, the curve and the figures of a run in one go."""
+    whole = go(job(speaker, tmp_path / "whole", method, tuning), speaker.cache)
+    for steps in (2, 1):
+        part = go(job(speaker, tmp_path / "parts", method, tuning), speaker.cache, steps)
+        assert not part.outcome.finished
+    parts = go(job(speaker, tmp_path / "parts", method, tuning), speaker.cache)
+    assert whole.outcome.finished
+    assert parts.outcome.finished
+    left, right = (load_file(result.folder / "model.safetensors") for result in (whole, parts))
+    assert left.keys() == right.keys()
+    assert all(torch.equal(left[name], right[name]) for name in left)
+    curves = [(tmp_path / name / "losses.jsonl").read_text() for name in ("whole", "parts")]
+    assert curves[0] == curves[1]
+    assert whole.record is not None
+    assert parts.record is not None
+    assert whole.record.figures == parts.record.figures
+    base = load_file(speaker.folder / "model.safetensors")
+    assert any(not torch.equal(base[name], left[name]) for name in base if base[name].shape == left[name].shape)
+
+
+def test_another_seed_gives_other_weights(speaker: Speaker, tmp_path: Path) -> None:
+    """The seed is what a run is a function of."""
+    found = [go(job(speaker, tmp_path / str(seed), "sdsat", "full", seed), speaker.cache) for seed in (0, 1)]
+    left, right = (load_file(result.folder / "model.safetensors") for result in found)
+    assert any(not torch.equal(left[name], right[name]) for name in left)
+
+
+def test_what_does_not_belong_together_is_told(speaker: Speaker, sdsat: Path, tmp_path: Path) -> None:
+    """Another run in the folder, another model for an export, a checkpoint of another kind, a damaged one."""
+    done = go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1)
+    assert done.record is not None
+    with pytest.raises(UsageError, match="another run"):
+        go(job(speaker, tmp_path / "run", "sdsat", "full", seed=5), speaker.cache)
+    with pytest.raises(UsageError, match="is not the model"):
+        export_run(tmp_path / "run", str(sdsat), None, speaker.cache)
+    assert export_run(tmp_path / "run", None, tmp_path / "copy", speaker.cache).weights == done.record.weights
+    with pytest.raises(UsageError, match="something else"):
+        export_run(tmp_path / "run", None, speaker.texts, speaker.cache)
+    (state,) = (tmp_path / "run").glob("step-*/state.safetensors")
+    shutil.copytree(state.parent, tmp_path / "run" / "step-0000005")
+    (tmp_path / "run" / "step-0000005" / "state.safetensors").write_bytes(b"cut short")
+    with pytest.raises(FastcoderError, match="damaged"):
+        go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache)
+
+
+def test_what_a_crash_left_half_written_is_no_checkpoint(speaker: Speaker, tmp_path: Path) -> None:
+    """A folder that never got its name is ignored, and gone after the next checkpoint."""
+    left = tmp_path / "run" / "unfinished-0000004"
+    go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1)
+    left.mkdir()
+    (left / "state.safetensors").write_bytes(b"half")
+    assert go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1).outcome.step == 2
+    assert not left.exists()
+
+
+def test_a_record_belongs_to_its_weights(sdsat: Path, tmp_path: Path) -> None:
+    """Other weights, another version, or a damaged record are told; a model without one is not tuned."""
+    digest = models.find(str(sdsat)).digest
+    assert read_record(sdsat, digest) is not None
+    with pytest.raises(ModelInvalidError, match="other weights"):
+        read_record(sdsat, "0" * 64)
+    row = json.loads((sdsat / RECORD).read_text())
+    for change in ({"version": 99}, {"adaptive": ["x"]}, {"adaptive": None}):
+        (tmp_path / RECORD).write_text(json.dumps(row | change))
+        with pytest.raises(ModelInvalidError):
+            read_record(tmp_path)
+    (tmp_path / RECORD).unlink()
+    assert read_record(tmp_path) is None
+
+
+def test_a_folder_with_something_else_is_left_alone(
+    speaker: Speaker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not even --restart removes what is no run's."""
+    (tmp_path / "thesis.txt").write_text("years of work")
+    arguments = ["--model", str(speaker.folder), "--data", str(speaker.texts), "--out", str(tmp_path), "--steps", "1"]
+    assert main(["train", "sdsat", *arguments, "--restart"]) == 2
+    assert "something else" in capsys.readouterr().err
+    assert (tmp_path / "thesis.txt").read_text() == "years of work"
