@@ -1,6 +1,8 @@
--- Our own ghost text: asks for inline completions while one types, draws them by extmarks, puts them in.
+-- Our own ghost text: asks for inline completions while one types, and puts them in.
 -- For Neovim 0.11, and for 0.12 where options.ghost is 'own'. Owns what is shown; never starts or stops the server.
 local config = require('fastcoder.config')
+local fit = require('fastcoder.fit')
+local screen = require('fastcoder.screen')
 local text_of = require('fastcoder.text')
 
 local M = {}
@@ -10,13 +12,6 @@ local INVOKED, AUTOMATIC = 1, 2
 -- The server keeps to a budget, says nothing rather than late, and goes on in the background: so one who pauses where
 -- there was nothing is worth asking for again, after so many milliseconds each.
 local AGAIN_MS = { 250, 1000 }
-local MARK = 1
-
-local namespace = vim.api.nvim_create_namespace('fastcoder')
-
----@class fastcoder.Candidate
----@field text string stands at the cursor
----@field command? lsp.Command run when all of it is in
 
 ---@class fastcoder.Shown One user, one cursor: so one for all buffers.
 ---@field client vim.lsp.Client
@@ -49,8 +44,8 @@ local function line_at(buffer, row)
 end
 
 local function erase()
-  if shown and vim.api.nvim_buf_is_valid(shown.buffer) then
-    vim.api.nvim_buf_clear_namespace(shown.buffer, namespace, 0, -1)
+  if shown then
+    screen.erase(shown.buffer)
   end
   shown = nil
 end
@@ -66,73 +61,16 @@ local function cancel()
   end
 end
 
--- Drawing -----------------------------------------------------------------------------------------------------------
-
--- "2/3", once the user asked for alternatives.
-local function count()
-  local all = #shown.candidates
-  return all > 1 and shown.invoked and (' %d/%d'):format(shown.index, all) or nil
-end
-
 local function draw()
-  local tabstop = vim.bo[shown.buffer].tabstop
-  local replaced = shown.tail:sub(1, shown.replaces)
-  local drawn, keeps_tail = text_of.drawn(shown.candidates[shown.index].text, replaced)
-  local lines = vim.split(drawn, '\n', { plain = true })
-  local column = vim.fn.strdisplaywidth(line_at(shown.buffer, shown.row):sub(1, shown.col))
-  local chunks = {}
-  for i, line in ipairs(lines) do
-    chunks[i] = { { text_of.expand(line, i == 1 and column or 0, tabstop), 'FastcoderGhost' } }
-  end
-  local hint = count()
-  if hint then
-    table.insert(chunks[#chunks], { hint, 'FastcoderCount' })
-  end
-  vim.api.nvim_buf_set_extmark(shown.buffer, namespace, shown.row, shown.col, {
-    id = MARK,
-    virt_text = chunks[1],
-    virt_text_pos = 'inline',
-    virt_lines = #chunks > 1 and vim.list_slice(chunks, 2) or nil,
-    hl_mode = 'combine',
-    -- What the suggestion takes the place of is struck out.
-    end_col = not keeps_tail and shown.col + shown.replaces or nil,
-    hl_group = not keeps_tail and 'FastcoderReplaced' or nil,
-    undo_restore = false,
-  })
+  screen.draw(shown)
 end
 
 -- Answers -----------------------------------------------------------------------------------------------------------
 
--- What of an item would stand at the cursor, and how many bytes behind it that replaces; nil where it does not fit.
-local function fit(item, client, line, row, col)
-  local from, to = col, col
-  if item.range then
-    if item.range.start.line ~= row or item.range['end'].line ~= row then
-      return nil
-    end
-    from = vim.str_byteindex(line, client.offset_encoding, item.range.start.character, false)
-    to = vim.str_byteindex(line, client.offset_encoding, item.range['end'].character, false)
-  end
-  local text = type(item.insertText) == 'table' and item.insertText.value or item.insertText
-  local typed = line:sub(from + 1, col)
-  if from > col or to < col or not vim.startswith(text, typed) or #text == #typed then
-    return nil
-  end
-  return text:sub(#typed + 1), to - col
-end
-
 local function show(client, buffer, items, invoked)
   local row, col = cursor()
   local line = line_at(buffer, row)
-  local candidates, replaces, seen = {}, nil, {}
-  for _, item in ipairs(items) do
-    local text, width = fit(item, client, line, row, col)
-    -- Alternatives that replace something else than the first cannot be told apart on the screen.
-    if text and not seen[text] and (replaces == nil or replaces == width) then
-      seen[text], replaces = true, width
-      candidates[#candidates + 1] = { text = text, command = item.command }
-    end
-  end
+  local candidates, replaces = fit.candidates(items, client.offset_encoding, line, row, col)
   if #candidates == 0 then
     erase()
     return
