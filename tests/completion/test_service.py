@@ -94,6 +94,9 @@ class Letters:
     def piece(self, token: int) -> bytes:
         return bytes([token])
 
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
 
 class Bench:
     """A service, its toy parts, and every status it told."""

@@ -95,6 +95,9 @@ class Bytes:
         return bytes([token])
 
     def encode(self, text: str) -> list[int]:
+        return list(text.encode())
+
+    def encode(self, text: str) -> list[int]:
         return list(text.encode("utf-8", "surrogatepass"))
 
 
