@@ -123,7 +123,7 @@ def _smaller(size: Plan, notes: list[str]) -> Plan | None:
     if smaller is not None and smaller.context < size.context:
         notes.append(f"the context is {smaller.context} tokens: memory ran out with {size.context}")
     elif smaller is not None:
-        notes.append(f"{len(smaller.buckets)} lengths of graphs, not {len(size.buckets)}: memory ran out")
+        notes.append(f"graphs for {len(smaller.buckets)} of {len(size.buckets)} lengths: memory ran out")
     return smaller
 
 
