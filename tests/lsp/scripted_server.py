@@ -95,9 +95,6 @@ class Bytes:
         return bytes([token])
 
     def encode(self, text: str) -> list[int]:
-        return list(text.encode())
-
-    def encode(self, text: str) -> list[int]:
         return list(text.encode("utf-8", "surrogatepass"))
 
 
