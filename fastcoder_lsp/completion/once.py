@@ -26,7 +26,7 @@ def complete_once(
     settings: Settings,
     request: CompletionRequest,
     progress: Callable[[int | None, str], None],
-    folders: Mapping[Path, Settings],
+    folders: Mapping[Path, Settings] | None = None,
 ) -> tuple[Completion, str]:
     """The completion, and where its model came from.
 
@@ -35,7 +35,8 @@ def complete_once(
         request: the question.
         progress: told percent and what is being done; an empty text: nothing any longer.
         folders: the workspace's folders and their settings. Where the drafter reads the datastore, they are indexed
-            first, or their index brought up to date: the command draws from what an editor's server would have.
+            first, or their index brought up to date: the command draws from what an editor's server would have. None:
+            nothing is drafted from, common code neither.
 
     Raises:
         FastcoderError: what made it impossible, with what to do.
@@ -45,7 +46,8 @@ def complete_once(
     opened = ExitStack()
 
     def load(tell: Progress) -> Runtime:
-        store = _datastore(folders, tell) if settings.index_enabled and reads_store(settings.drafter) else None
+        wanted = settings.index_enabled and reads_store(settings.drafter)
+        store = _datastore(folders, tell) if folders is not None and wanted else None
         try:
             runtime = load_runtime(settings, tell, Surroundings(store.pin if store else None))
         except FastcoderError as failure:
