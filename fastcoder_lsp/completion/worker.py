@@ -118,14 +118,16 @@ class Worker:
 
     def _take(self, job: Job) -> None:
         """A new question: what is being said may serve it, or gives way to it."""
+        self._job = job  # from here on a failure of ours is its answer
         job.spans.add("queue", job.spans.elapsed_ms())
         runtime = self._host.ready()
         if runtime is None:
+            self._job = None
             with self._desk.changed:
                 self._desk.answer(job, nothing(job.request, "error"), "failed")
             return
         self._host.tell(Status("thinking"))
-        self._job, self.budgets = job, Budgets.of(job.policy, runtime.costs)
+        self.budgets = Budgets.of(job.policy, runtime.costs)
         self._leisure.grant(job, self.budgets)
         composer = self.composer
         task = composer.serving(job.request.snapshot.uri, job.place)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.costs import WIDTHS, measure, rising, step_costs
+from fastcoder_lsp.completion.costs import PROBES, WIDTHS, measure, rising, step_costs
 from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
 
 CURVE = {1: 20.0, 2: 19.0, 4: 22.0, 8: 30.0}
@@ -86,16 +86,28 @@ def test_rising(values: list[float]) -> None:
 def test_a_second_start_reads_what_the_first_measured(tmp_path: Path) -> None:
     """The same model on the same machine is not timed again; another model or another device is."""
     messages: list[str] = []
-    first = step_costs(Clocked(), "model a", tmp_path, lambda _, message: messages.append(message))
+    engine, again = Clocked(), Clocked()
+    first = step_costs(engine, "model a", tmp_path, lambda _, message: messages.append(message), engine.clock)
     assert messages
-    again = Clocked()
     messages.clear()
-    assert step_costs(again, "model a", tmp_path, lambda _, message: messages.append(message)) == first
-    assert again.steps == 0
+    assert step_costs(again, "model a", tmp_path, lambda _, message: messages.append(message), again.clock) == first
+    assert again.steps == PROBES
     assert not messages
     for engine, identity in ((Clocked(), "model b"), (Clocked(device="cpu (toy, 7 threads)"), "model a")):
         step_costs(engine, identity, tmp_path, lambda *_: None)
         assert engine.steps > 0
+
+
+def test_what_was_measured_on_a_busy_machine_does_not_stay(tmp_path: Path) -> None:
+    """Steps much quicker than those that were kept: all is timed anew, and that is kept."""
+    engine = Clocked()
+    first = step_costs(engine, "model", tmp_path, lambda *_: None, engine.clock)
+    (path,) = (tmp_path / "costs").iterdir()
+    busy = json.loads(path.read_bytes())
+    path.write_text(json.dumps(busy | {"ms": [100 * ms for ms in busy["ms"]]}))
+    for _ in range(2):
+        engine = Clocked()
+        assert step_costs(engine, "model", tmp_path, lambda *_: None, engine.clock) == first
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ class Bench:
         self.prompts = Prompts()
         self.loads = 0
         self.statuses: list[Status] = []
-        self.failure: ModelMissingError | None = None
+        self.failure: Exception | None = None
         self.service = CompletionService(self.load, self.statuses.append, enabled=enabled, idle_s=idle_s)
 
     def load(self, progress: Progress) -> Runtime:
@@ -257,6 +257,14 @@ def test_a_bug_costs_one_answer(bench: Bench) -> None:
     bench.engine.fails = True
     assert bench.ask("y = 3\n").result(WAIT_S).finish == "error"
     bench.engine.fails = False
+    assert bench.ask("z = 4\n").result(WAIT_S).text == "value = 1"
+
+
+def test_a_bug_while_loading_costs_one_answer(bench: Bench) -> None:
+    """So does one before the model is there: nobody waits for ever, and nothing is tried again and again."""
+    bench.failure = ZeroDivisionError()
+    assert bench.ask().result(WAIT_S).finish == "error"
+    bench.failure = None
     assert bench.ask("z = 4\n").result(WAIT_S).text == "value = 1"
 
 
