@@ -5,6 +5,9 @@
  * condition to whoever listens. Knows nothing of how that is shown.
  */
 
+import { spawn, type ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+
 import * as vscode from 'vscode'
 import { CloseAction, ErrorAction, LanguageClient, RevealOutputChannelOn, State } from 'vscode-languageclient/node'
 
@@ -24,6 +27,7 @@ export class Supervisor implements vscode.Disposable {
     private readonly restarts = new Restarts()
     private readonly changed = new vscode.EventEmitter<Condition>()
     private client: LanguageClient | undefined
+    private process: ChildProcess | undefined
     private timer: NodeJS.Timeout | undefined
     private queue: Promise<void> = Promise.resolve()
     private current: Condition = { kind: 'starting' }
@@ -34,6 +38,7 @@ export class Supervisor implements vscode.Disposable {
     /**
      * @param find looks for the server; undefined where there is none.
      * @param log takes what the server says on stderr, and what goes wrong.
+     * @param home the folder that the server runs in.
      * @param onSuggested told of every request for a suggestion when it is answered.
      */
     constructor(
@@ -109,10 +114,7 @@ export class Supervisor implements vscode.Disposable {
             await client.start()
         } catch (error) {
             this.log.error(String(error))
-            if (this.client === client) {
-                this.client = undefined
-                this.tell({ kind: 'failed', message: `${found.program} could not be started.` })
-            }
+            this.onDeath(client)
         }
     }
 
@@ -120,12 +122,14 @@ export class Supervisor implements vscode.Disposable {
         const client = this.client
         this.client = undefined
         if (client?.state !== State.Running) {
+            this.process?.kill('SIGKILL')
             return
         }
         try {
             await client.stop(STOP_MS)
         } catch (error) {
-            this.log.warn(`The server did not stop in order: ${String(error)}`) // the client kills it
+            this.log.warn(`The server did not stop in order: ${String(error)}`)
+            this.process?.kill('SIGKILL')
         }
     }
 
@@ -135,6 +139,7 @@ export class Supervisor implements vscode.Disposable {
             return
         }
         this.client = undefined
+        this.process?.kill('SIGKILL') // it may live, and not have answered
         const delayMs = this.restarts.died(Date.now())
         if (delayMs === undefined) {
             this.log.error(`The server ended ${this.restarts.count} times in a short while; it is left alone.`)
@@ -153,9 +158,14 @@ export class Supervisor implements vscode.Disposable {
     }
 
     private makeClient(found: Candidate): LanguageClient {
-        // Not in a folder of the workspace: nothing that lies there is to be loaded.
-        const server = { command: found.program, args: ['serve'], options: { cwd: this.home } }
-        const client: LanguageClient = new LanguageClient('fastcoder', 'fastcoder', server, {
+        const start = async (): Promise<ChildProcess> => {
+            // Not in a folder of the workspace: nothing that lies there is to be loaded.
+            const child = spawn(found.program, ['serve'], { cwd: this.home })
+            this.process = child
+            await once(child, 'spawn')
+            return child
+        }
+        const client: LanguageClient = new LanguageClient('fastcoder', 'fastcoder', start, {
             documentSelector: [{ scheme: 'file' }, { scheme: 'untitled' }, { notebook: '*' }],
             outputChannel: this.log,
             revealOutputChannelOn: RevealOutputChannelOn.Never,

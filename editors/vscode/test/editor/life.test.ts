@@ -6,6 +6,8 @@ import { after, afterEach, before, test } from 'node:test'
 import { until, Workbench } from './workbench.ts'
 
 const SAYS = 'suggested = 1'
+/** How long a server may outlive its editor. */
+const GONE_MS = 10_000
 const editor = new Workbench({ files: { 'a.py': 'x = 1\n' } })
 
 before(async () => {
@@ -41,7 +43,7 @@ void test('nothing is loaded before it is needed; then the percents are shown, i
 void test('a click on the item opens the menu', async () => {
     const entries = await editor.menu()
     assert.deepEqual(entries.slice(0, 2), ['Turn Off', 'Turn Off for python'])
-    await editor.page.keyboard.press('Escape')
+    await editor.closeMenu()
 })
 
 void test('a server that is killed comes back by itself', async () => {
@@ -64,29 +66,30 @@ void test('one that dies again and again is left alone; the item and one notice 
     editor.server.scripted('--says', SAYS)
     await editor.page.keyboard.press('Enter')
     await editor.untilStatus('Ready to load the model')
+    await editor.page.keyboard.press('Control+1')
     await untilSuggested()
     assert.equal((await editor.notifications()).filter((text) => text.startsWith('fastcoder:')).length, 1)
+})
+
+void test('no server outlives a window that is loaded anew, which has one of its own', async () => {
+    const [first] = editor.server.processes()
+    await editor.command('Developer: Reload Window')
+    await until(() => editor.server.processes().length === 1 && editor.server.processes()[0] !== first, 'another server runs alone')
+    await editor.untilStatus('Ready to load the model')
 })
 
 void test('no server outlives a killed extension host', async () => {
     const hosts = editor.editorProcesses('--type=extensionHost')
     assert.equal(hosts.length, 1)
     process.kill(hosts[0] ?? 0, 'SIGKILL')
-    await until(() => editor.editorProcesses('--type=extensionHost').length === 0, 'the host is gone')
-    await until(() => editor.server.processes().length === 0, 'its server is gone', 10_000)
-})
-
-void test('no server outlives an editor that ends in order', async () => {
-    await editor.close()
-    await editor.open()
-    await until(() => editor.server.processes().length === 1, 'a server runs')
-    await editor.close()
-    await until(() => editor.server.processes().length === 0, 'the server is gone', 10_000)
+    await until(() => !editor.editorProcesses('--type=extensionHost').includes(hosts[0] ?? 0), 'the host is gone')
+    await until(() => editor.server.processes().length === 0, 'its server is gone', GONE_MS)
 })
 
 void test('no server outlives an editor that is killed as a whole', async () => {
+    await editor.close()
     await editor.open()
     await until(() => editor.server.processes().length === 1, 'a server runs')
     editor.crash()
-    await until(() => editor.server.processes().length === 0, 'the server is gone', 10_000)
+    await until(() => editor.server.processes().length === 0, 'the server is gone', GONE_MS)
 })

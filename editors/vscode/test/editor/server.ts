@@ -6,8 +6,6 @@ import * as path from 'node:path'
 
 export const ROOT = path.resolve(import.meta.dirname, '../../../..')
 const MARK = 'FASTCODER_TEST_SERVER'
-/** The smallest model that is supported, for tests that need a real one. */
-const REAL_MODEL = 'wheels:smollm2'
 
 export const python = needed('FASTCODER_PYTHON')
 
@@ -20,10 +18,10 @@ export function needed(name: string): string {
     return value
 }
 
-/** The real model's folder; undefined where it is not on this machine. */
-export function realModel(): string | undefined {
+/** A model's folder, by default that of the smallest one supported; undefined where it is not on this machine. */
+export function realModel(name = 'wheels:smollm2'): string | undefined {
     try {
-        const found = execFileSync(python, ['-m', 'fastcoder_lsp.cli.main', 'model', 'path', REAL_MODEL], { cwd: ROOT, stdio: ['ignore', 'pipe', 'ignore'] })
+        const found = execFileSync(python, ['-m', 'fastcoder_lsp.cli.main', 'model', 'path', name], { cwd: ROOT, stdio: ['ignore', 'pipe', 'ignore'] })
         return found.toString().trim()
     } catch {
         return undefined

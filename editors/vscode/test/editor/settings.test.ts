@@ -54,7 +54,7 @@ void test("the user's do, at once; the error says what to do, in the bar, the me
     await editor.type('yy')
     assert.deepEqual(await editor.notifications(), ['fastcoder: no model the/missing'])
     assert.match((await editor.menu())[0] ?? '', /Download the Model/)
-    await editor.page.keyboard.press('Escape')
+    await editor.closeMenu()
     editor.setUserSettings({})
     await editor.untilStatus('Ready to load the model').catch(async () => {
         await editor.type('y') // the server says that it is well when it is asked again

@@ -37,9 +37,9 @@ const SETTINGS = {
     'workbench.secondarySideBar.defaultVisibility': 'hidden',
 }
 /** Long enough for a busy machine; what is waited for is looked at all the time. */
-export const WAIT_MS = 30_000
+export const WAIT_MS = 60_000
 /** The same for a window that opens. */
-const OPEN_MS = 120_000
+const OPEN_MS = 240_000
 
 /** The first editor of a window makes its inline suggestions when it is idle, or after this time; till then it asks nobody. */
 const EDITOR_SETTLES_MS = 5_000
@@ -108,13 +108,11 @@ export class Workbench {
         }
     }
 
-    /** Close the browser, and end the editor with all its processes. */
+    /** Close the browser, and end the editor with all its processes, as a crash would. */
     async close(): Promise<void> {
         await this.browser?.close()
-        if (this.host?.pid !== undefined && this.host.exitCode === null) {
-            process.kill(-this.host.pid, 'SIGTERM')
-            await until(() => this.host?.exitCode !== null || this.host.signalCode !== null, 'code-server ends')
-        }
+        this.crash()
+        await until(() => this.host === undefined || this.host.exitCode !== null || this.host.signalCode !== null, 'code-server ends')
     }
 
     /** Remove what the test made. */
@@ -134,8 +132,9 @@ export class Workbench {
 
     /** Kill the whole editor as a crash would. */
     crash(): void {
-        if (this.host?.pid !== undefined) {
-            process.kill(-this.host.pid, 'SIGKILL')
+        const host = this.host
+        if (host?.pid !== undefined && host.signalCode === null) {
+            process.kill(-host.pid, 'SIGKILL')
         }
     }
 
@@ -206,11 +205,12 @@ export class Workbench {
     }
 
     /** Wait for the status bar item to say something. */
-    async untilStatus(part: string): Promise<void> {
+    async untilStatus(part: string, waitMs = WAIT_MS): Promise<void> {
         let label = ''
         await until(
             async () => (label = (await this.status()).label).includes(part),
             () => `the status bar says "${part}" (it says "${label}")`,
+            waitMs,
         )
     }
 
@@ -239,6 +239,18 @@ export class Workbench {
         return (await rows.allInnerTexts()).map((text) => text.trim())
     }
 
+    /** Leave the menu. */
+    async closeMenu(): Promise<void> {
+        await this.page.locator('.quick-input-widget input').press('Escape')
+        await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden', timeout: WAIT_MS })
+        await this.page.keyboard.press('Control+1') // from the item, which was clicked, back into the text
+    }
+
+    /** Answer a dialog by one of its buttons. */
+    async answer(button: string): Promise<void> {
+        await this.page.locator('.monaco-dialog-box .monaco-button', { hasText: exactly(button) }).click({ timeout: WAIT_MS })
+    }
+
     /** The inside of the webview that is shown, once it holds an element. */
     async webview(selector: string): Promise<FrameLocator> {
         const inside = this.page.locator('iframe.webview.ready').last().contentFrame().locator('#active-frame').contentFrame()
@@ -256,6 +268,7 @@ export class Workbench {
         await this.page.keyboard.press(key)
         await this.page.locator('.quick-input-widget input').fill(input)
         await this.page.locator('.quick-input-list .monaco-list-row .label-name', { hasText: exactly(name) }).first().click({ timeout: WAIT_MS })
+        await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden', timeout: WAIT_MS })
     }
 
     private folders(): string[] {
