@@ -74,7 +74,7 @@ async def test_a_client_that_shows_the_status_is_told_by_it_alone() -> None:
             )
             client.open(URI, "x = ")
             assert bool(await client.inline(URI, 0, 4)) == (options == {})
-            assert client.statuses()[-1] == ("error" if options else "ready")
+            await client.until(lambda: client.statuses()[-1] == ("error" if options else "ready"))  # noqa: B023
             assert client.notices() == []
             assert [asked for asked in client.asked if asked["method"] == "window/workDoneProgress/create"] == []
 
