@@ -1,4 +1,4 @@
-"""What training reaches on a small model: more tokens a pass, on text that was never learnt and does not loop; exactly."""
+"""What training reaches on a small model: more tokens a pass, on text never learnt that does not loop; exactly."""
 
 import dataclasses
 import json
@@ -191,7 +191,7 @@ def test_an_untuned_model_is_told(speaker: Speaker, tmp_path: Path, capsys: pyte
     """The drafter sdsat on a model that knows no adaptive token: what to do about it, not silence."""
     source = tmp_path / "a.py"
     source.write_text("x = 1\n")
-    arguments = [str(source), "--model", str(speaker.folder), "--drafter", "sdsat"]
+    arguments = [f"{source}:1:1", "--model", str(speaker.folder), "--drafter", "sdsat"]
     assert main(["complete", *arguments]) == 2
     assert "fastcoder-lsp train sdsat" in capsys.readouterr().err
 
