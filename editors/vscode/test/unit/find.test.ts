@@ -6,7 +6,7 @@ import { candidates, findServer, type Places } from '../../src/server/find.ts'
 const PLACES: Places = {
     setting: '',
     trusted: true,
-    folders: ['/work/a', '/work/b'],
+    folders: ['/made/up/a', '/made/up/b'],
     interpreter: '/envs/chosen/bin/python',
     search: '/usr/bin:.:/usr/local/bin',
     ownEnvironment: '/storage/server',
@@ -18,10 +18,10 @@ void test('the order: the workspace, the Python extension, PATH, our own; a rela
     assert.deepEqual(
         candidates(PLACES).map((candidate) => candidate.program),
         [
-            '/work/a/.venv/bin/fastcoder-lsp',
-            '/work/a/venv/bin/fastcoder-lsp',
-            '/work/b/.venv/bin/fastcoder-lsp',
-            '/work/b/venv/bin/fastcoder-lsp',
+            '/made/up/a/.venv/bin/fastcoder-lsp',
+            '/made/up/a/venv/bin/fastcoder-lsp',
+            '/made/up/b/.venv/bin/fastcoder-lsp',
+            '/made/up/b/venv/bin/fastcoder-lsp',
             '/envs/chosen/bin/fastcoder-lsp',
             '/usr/bin/fastcoder-lsp',
             '/usr/local/bin/fastcoder-lsp',
@@ -32,7 +32,7 @@ void test('the order: the workspace, the Python extension, PATH, our own; a rela
 
 void test('a workspace that is not trusted names no program, nor does an environment that it may have chosen', () => {
     const programs = candidates({ ...PLACES, trusted: false }).map((candidate) => candidate.program)
-    assert.ok(programs.every((program) => !program.startsWith('/work') && !program.startsWith('/envs')))
+    assert.ok(programs.every((program) => !program.startsWith('/made/up') && !program.startsWith('/envs')))
     assert.ok(programs.includes('/usr/bin/fastcoder-lsp'))
 })
 
