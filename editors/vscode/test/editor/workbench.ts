@@ -85,7 +85,6 @@ export class Workbench {
     /** Start the editor and wait for its window. */
     async open(): Promise<void> {
         const port = await freePort()
-        this.installExtension()
         this.host = spawn(
             needed('FASTCODER_CODE_SERVER'),
             [...this.folders(), '--auth', 'none', '--bind-addr', `127.0.0.1:${port}`, '--disable-telemetry', '--disable-update-check', this.workspace],
@@ -112,7 +111,8 @@ export class Workbench {
     async close(): Promise<void> {
         await this.browser?.close()
         this.crash()
-        await until(() => this.host === undefined || this.host.exitCode !== null || this.host.signalCode !== null, 'code-server ends')
+        const host = this.host
+        await until(() => host === undefined || (host.exitCode ?? host.signalCode) !== null, 'code-server ends')
     }
 
     /** Remove what the test made. */
@@ -272,14 +272,7 @@ export class Workbench {
     }
 
     private folders(): string[] {
-        return ['--user-data-dir', path.join(this.folder, 'user-data'), '--extensions-dir', path.join(this.folder, 'extensions')]
-    }
-
-    private installExtension(): void {
-        if (!fs.existsSync(path.join(this.folder, 'extensions'))) {
-            const args = [...this.folders(), '--install-extension', needed('FASTCODER_VSIX')]
-            execFileSync(needed('FASTCODER_CODE_SERVER'), args, { env: this.environment(), stdio: 'ignore' })
-        }
+        return ['--user-data-dir', path.join(this.folder, 'user-data'), '--extensions-dir', needed('FASTCODER_EXTENSIONS')]
     }
 
     private environment(): NodeJS.ProcessEnv {
