@@ -25,6 +25,8 @@ from tests.engine import tiny_models
 from tests.train import made_up
 from tests.train.conftest import Speaker
 
+pytestmark = pytest.mark.long  # with the trainings of the same models
+
 CODE = "def area(width, height):\n    return width * height\n\n" * 8
 OTHER = CODE.replace("area", "size")
 
