@@ -85,8 +85,10 @@ class _Texts:
 
     def outputs(self, state_BN: Ids) -> Ids:
         """[B, N+1]: the token that is decided, and what the model says after each token of the guess."""
-        if self._cache is not None and self._cache.get_seq_length() > self._tokens_BP.shape[1]:
-            self._cache.crop(self._tokens_BP.shape[1])
+        if self._cache is not None:
+            beyond = self._cache.get_seq_length() - self._tokens_BP.shape[1]
+            if beyond > 0:
+                self._cache.crop(-beyond)
         said_BN = self._run(state_BN, state_BN.shape[1])
         return np.concatenate([self._next_B[:, None], said_BN], axis=1)
 
