@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from fastcoder_lsp.completion.policy import Policy
 from fastcoder_lsp.core import StepCosts
 
+_LINE_STEPS = 16
+"""Steps without drafts that say a line, as a rule."""
+_LINE_PREFILL = 256
+"""Tokens of a prompt that are new after a change of place in the same file."""
 ANSWER_MS = 12.0
 """Kept back of every budget: for the text after the model, and the way to the client."""
 CHUNK_MS = 60.0
@@ -30,15 +34,17 @@ class Budgets:
 
     @classmethod
     def of(cls, policy: Policy, costs: StepCosts) -> "Budgets":
-        """What `policy` says; for what it leaves open, sixteen plain steps, which say a line as a rule.
+        """What `policy` says; what it leaves open is chosen by the time that a line takes, its prompt included.
 
-        Between 80 ms, below which nobody feels a difference, and 400 ms: after that a person has typed on, and gets the
-        rest when it is made. Who asks by a key waits five times as long.
+        Between 200 ms, the pause between two keys of an ordinary typist, and 400 ms: after that a person has typed on,
+        and gets the rest when it is made. Who asks by a key waits at least five times as long, and for two lines
+        however slow the machine is.
         """
-        automatic = min(max(80.0, 16 * costs.step_ms(1)), 400.0)
+        line = _LINE_STEPS * costs.step_ms(1) + _LINE_PREFILL * costs.prefill_ms
+        automatic = min(max(200.0, line), 400.0)
         return cls(
             policy.automatic_ms or automatic,
-            policy.invoked_ms or 5 * automatic,
+            policy.invoked_ms or max(5 * automatic, 2 * line),
             policy.background_ms or min(10 * automatic, 4000.0),
         )
 

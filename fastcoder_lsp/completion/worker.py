@@ -146,8 +146,9 @@ class Worker:
         composer, task, budgets = self.composer, self.composer.task, self.budgets
         assert task is not None, "a question that was taken has a task"
         assert budgets is not None
-        budget = (budgets.invoked_ms if job.request.invoked else budgets.automatic_ms) - ANSWER_MS
         now, ready = self._clock(), self._host.ready_since
+        patient = job.request.invoked or job.asked_ms < ready  # who waited for the model waits for its answer, too
+        budget = (budgets.invoked_ms if patient else budgets.automatic_ms) - ANSWER_MS
         room = max(job.asked_ms, ready) + budget - now
         if task.finished:
             if not task.agrees(job.place):  # post-processing took another way than the user

@@ -157,13 +157,14 @@ class Simulation:
         letter: the model.
         policy: of every request.
         after: the text right of the cursor.
+        load_ms: what it takes until the model is there.
     """
 
-    def __init__(self, letter: NextLetter, policy: Policy, after: str = "\n") -> None:
+    def __init__(self, letter: NextLetter, policy: Policy, after: str = "\n", load_ms: float = 0.0) -> None:
         self.clock = Clock()
         self.engine = SimulatedEngine(self.clock, letter)
         self.drafter = ListeningDrafter()
-        self.policy, self.after = policy, after
+        self.policy, self.after, self._load_ms = policy, after, load_ms
         self.service = CompletionService(self._load, lambda _: None, clock=self.clock, threaded=False, idle_s=1.0)
         self.answered_ms: dict[int, float] = {}
         self.version = 0
@@ -198,6 +199,7 @@ class Simulation:
                 self.clock.ms = min(end, self.clock.ms + (wait if wait < math.inf else end))
 
     def _load(self, progress: Progress) -> Runtime:
+        self.clock.ms += self._load_ms
         return Runtime(
             engine=self.engine,
             tokenizer=cast("Tokenizer", Letters()),

@@ -35,6 +35,16 @@ def test_at_the_deadline_the_whole_lines_are_the_answer() -> None:
     assert simulation.service.statistics().budgeted == 1
 
 
+def test_who_waited_for_the_model_gets_the_time_of_who_asked_by_a_key() -> None:
+    """After seconds of loading an empty answer would be absurd; the next one is as quick as any."""
+    simulation = Simulation(MODEL, HURRIED, load_ms=5000)
+    assert simulation.answer(START).text == WHOLE
+    assert simulation.clock.ms <= 5000 + HURRIED.invoked_ms
+    asked_ms = simulation.clock.ms
+    simulation.answer("y = 1\n" + START)
+    assert simulation.clock.ms <= asked_ms + HURRIED.automatic_ms
+
+
 @pytest.mark.parametrize("budget_ms", range(40, 900, 30))
 def test_a_budgeted_answer_is_in_time_and_a_beginning_of_the_plain_one(budget_ms: int) -> None:
     """Whatever the budget: no piece of work is begun that it cannot hold."""
@@ -210,12 +220,13 @@ def test_a_closed_document_ends_its_work() -> None:
 
 
 def test_budgets_from_the_measured_speed() -> None:
-    """What is set holds; what is open comes from the cost of a step, and is never over 400 ms while typing."""
+    """What is set holds; what is open comes from what a line costs, and is never over 400 ms while typing."""
     assert Budgets.of(Policy(123, 456, 789), COSTS) == Budgets(123, 456, 789)
-    chosen = Budgets.of(Policy(0, 0, 0), COSTS)
-    assert chosen == Budgets(16 * COSTS.step_ms(1), 80 * COSTS.step_ms(1), 160 * COSTS.step_ms(1))
-    assert Budgets.of(Policy(0, 0, 0), StepCosts((1,), (90.0,), 4.0)).automatic_ms == 400
-    assert Budgets.of(Policy(0, 0, 0), StepCosts((1,), (2.0,), 0.1)).automatic_ms == 80
+    chosen = Budgets.of(Policy(0, 0, 0), StepCosts((1,), (15.0,), 0.25))
+    assert chosen == Budgets(304, 5 * 304, 10 * 304)
+    slow = Budgets.of(Policy(0, 0, 0), StepCosts((1,), (500.0,), 5.0))
+    assert slow == Budgets(400, 2 * (16 * 500 + 256 * 5), 4000)
+    assert Budgets.of(Policy(0, 0, 0), StepCosts((1,), (0.7,), 0.01)).automatic_ms == 200
 
 
 @given(st.floats(0, 500), st.integers(1, 128), st.lists(st.floats(10, 200), max_size=20))

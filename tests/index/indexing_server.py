@@ -17,7 +17,7 @@ from tests.index.toy_encoder import ToyEncoder
 from tests.lsp.scripted_server import Bytes, Prompts, ScriptedEngine
 
 
-class Encoding(Bytes, ToyEncoder):
+class Encoding(ToyEncoder, Bytes):
     """Decodes bytes and encodes words; nobody here compares the two."""
 
 

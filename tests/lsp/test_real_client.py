@@ -36,7 +36,10 @@ async def client(lsp_client: LanguageClient) -> AsyncIterator[None]:
     capabilities = client_capabilities("visual-studio-code")
     assert capabilities.text_document is not None
     capabilities.text_document.inline_completion = types.InlineCompletionClientCapabilities()
-    await lsp_client.initialize_session(types.InitializeParams(capabilities=capabilities))
+    options = {"budget": {"automatic_ms": 60_000}}  # nothing is tested of how quick this machine is
+    await lsp_client.initialize_session(
+        types.InitializeParams(capabilities=capabilities, initialization_options=options)
+    )
     yield
     await lsp_client.shutdown_session()
 

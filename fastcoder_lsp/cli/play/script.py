@@ -6,7 +6,7 @@ Owns what is printed. Asks nothing; everything goes through the same session and
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from fastcoder_lsp.cli.play.sample import Step
 from fastcoder_lsp.cli.play.session import OpenFile, Session
@@ -50,7 +50,7 @@ async def _wait_for_model(session: Session) -> None:
     session.show(session.files[-1])
     session.moved(len(session.current.text))
     session.ask(invoked=False)
-    await _answered(session)
+    await _answered(session, lambda: bool(session.work.model))
     session.dismiss()
     session.answers.clear()
     model = f"{session.work.model} on {session.work.engine}" if session.work.model else "The server"
@@ -66,6 +66,9 @@ async def _play_step(session: Session, number: int, step: Step) -> bool:
     await _replace(session, step.drops, step.typed)
     line = file.text.count("\n", 0, file.cursor) + 1
     print(f"{number}. {file.name}:{line}   typed {step.typed.strip()!r}")
+    if session.ghost is None:
+        session.ask(invoked=True)  # on a slow machine there is more time for who asks by a key
+        await _answered(session)
     ghost = _ghost_text(session)
     if not ghost:
         print(f"{_listing(file, '')}   nothing suggested, {_cost(session)}\n")
@@ -95,12 +98,12 @@ async def _replace(session: Session, drops: int, text: str) -> None:
     await _answered(session)
 
 
-async def _answered(session: Session) -> None:
-    """Wait for the answer; loading is shown where a person looks."""
+async def _answered(session: Session, enough: Callable[[], bool] = lambda: False) -> None:
+    """Wait for the answer, or until it is `enough`; loading is shown where a person looks."""
     answered = asyncio.create_task(session.answered())
     seen: Status | None = None
     quiet_since = time.perf_counter()
-    while not answered.done():
+    while not answered.done() and not enough():
         await asyncio.wait([answered], timeout=0.1)
         if session.status != seen:
             seen, quiet_since = session.status, time.perf_counter()

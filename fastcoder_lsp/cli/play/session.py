@@ -19,6 +19,9 @@ from fastcoder_lsp.completion.status import Status
 OUTDATED_CODES = frozenset({-32800, -32801, -32802})
 """Request cancelled, content modified, server cancelled: errors that tell the user nothing."""
 
+PAUSES_S = (0.25, 0.75, 2.0, 4.0)
+"""When nothing could be shown in time, it is asked for again after these pauses, as long as nobody types."""
+
 
 @dataclass(slots=True)
 class OpenFile:
@@ -43,7 +46,7 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer of the server: milliseconds as the client saw them, and the model's work since the answer before."""
+    """An answer: milliseconds since it was first asked for, as the client saw them, and the model's work meanwhile."""
 
     ms: float
     shown: bool
@@ -155,27 +158,44 @@ class Session:
         return text[:cursor] + word + text[cursor:], cursor + len(word)
 
     async def _ask(self, *, invoked: bool) -> None:
-        file, version, started = self.current, self.current.version, time.perf_counter()
+        """Ask, and where the budget was over before anything could be shown, ask again: it is made meanwhile."""
+        started, before = time.perf_counter(), self.work
         loading = self.status.state in ("starting", "loading")
         try:
-            suggestion = await self._client.suggest(file.uri, file.text, file.cursor, invoked=invoked)
-            ms = (time.perf_counter() - started) * 1e3
-            if file is not self.current or version != file.version:
-                return
-            self.ghost = ghost_of(suggestion, file.text, file.cursor)
-            self._on_change()
-            before, self.work = self.work, await self._client.work()
+            answer = await self._ask_once(started, before, invoked=invoked)
+            for pause in PAUSES_S:
+                if answer is None or answer.shown:
+                    break
+                await asyncio.sleep(pause)
+                later = await self._ask_once(started, before, invoked=invoked)
+                answer = later if later is None or later.shown else answer
         except RequestFailedError as error:
             if error.code not in OUTDATED_CODES:
                 self.notice = error.message
         except ServerGoneError:
             return
         else:
-            shown, work = self.ghost is not None, self.work
-            self.last = Answer(ms, shown, work.tokens - before.tokens, work.steps - before.steps)
+            if answer is None:
+                return
+            self.last = answer
             if not loading:
-                self.answers.append(self.last)
+                self.answers.append(answer)
         self._on_change()
+
+    async def _ask_once(self, started: float, before: Work, *, invoked: bool) -> Answer | None:
+        """One request and its answer, shown; None where the text has changed meanwhile.
+
+        The answer's time and work are counted from `started`, when the server had done the work `before`.
+        """
+        file, version = self.current, self.current.version
+        suggestion = await self._client.suggest(file.uri, file.text, file.cursor, invoked=invoked)
+        ms = (time.perf_counter() - started) * 1e3
+        if file is not self.current or version != file.version:
+            return None
+        self.ghost = ghost_of(suggestion, file.text, file.cursor)
+        self._on_change()
+        self.work = await self._client.work()
+        return Answer(ms, self.ghost is not None, self.work.tokens - before.tokens, self.work.steps - before.steps)
 
     async def _tell_accepted(self, ghost: Ghost) -> None:
         try:

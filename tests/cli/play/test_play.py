@@ -144,17 +144,20 @@ def terminal(environment: dict[str, str], llama_model: ModelFiles) -> Iterator[T
 
 def test_on_a_screen(terminal: Terminal) -> None:
     """Ghost text appears by itself, typing goes on, Tab accepts, Escape dismisses, Ctrl-N shows the next file."""
-    ghost_line = "   · "
+
+    def typed(screen: str) -> str:
+        return next((line.partition("= de")[2].strip() for line in screen.split("\n") if "= de" in line), "")
+
     terminal.wait(lambda screen: "ready" in screen and " ms" in screen, "the first answer")
     terminal.type("-l", "    totals: dict[date, Decimal] = de")
-    screen = terminal.wait(lambda screen: "= de" in screen and ghost_line in screen, "ghost text")
-    below = [line for line in screen.split("\n") if line.startswith(ghost_line)]
+    terminal.wait(lambda screen: "reports.py•" in screen and bool(typed(screen)), "ghost text")
     terminal.type("Tab")
-    screen = terminal.wait(lambda screen: below[0].strip(" ·") in screen and ghost_line not in screen, "Tab accepts")
-    assert "reports.py•" in screen
+    terminal.type("-l", " # mine")
+    screen = terminal.wait(lambda screen: "# mine" in screen, "typing goes on")
+    assert not typed(screen).startswith("#"), screen  # Tab accepted, and did not indent
     terminal.type("Enter")
     terminal.type("-l", "for day in ")
-    terminal.wait(lambda screen: "for day in " in screen, "typing goes on")
+    terminal.wait(lambda screen: "for day in " in screen, "the next line")
     terminal.type("Escape")
     terminal.type("C-n")
     terminal.wait(lambda screen: "totalByCategory" in screen, "the next file")
