@@ -1,4 +1,4 @@
-"""One small model for all tests of training, and what each method makes of it; made once a session, by the commands."""
+"""One small model for all tests of training, and what each method makes of it, once a session, by the commands."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def speaker(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Speaker:
     """The base model."""
-    folder = made_up.write_model(tmp_path_factory.mktemp("base"))
+    folder = made_up.write_speaker(tmp_path_factory.mktemp("base"))
     texts = made_up.write_texts(tmp_path_factory.mktemp("texts"), 120)
     return Speaker(folder, texts, cache, Tokenizer.load(folder))
 
@@ -60,12 +60,12 @@ def run(speaker: Speaker, method: str, out: Path, *options: str) -> Path:
 @pytest.fixture(scope="session")
 def sdsat(speaker: Speaker, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model after SDSAT."""
-    options = ("--steps", "70", "--length", "128", "--batch", "8", "--rate", "3e-3", "--stream", "branches")
+    options = ("--steps", "100", "--length", "128", "--batch", "8", "--rate", "3e-3", "--stream", "branches")
     return run(speaker, "sdsat", tmp_path_factory.mktemp("sdsat"), *options)
 
 
 @pytest.fixture(scope="session")
 def cllm(speaker: Speaker, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model after CLLM."""
-    options = ("--steps", "100", "--length", "96", "--batch", "4", "--rate", "1e-3", "--blocks", "5")
-    return run(speaker, "cllm", tmp_path_factory.mktemp("cllm"), *options, "--trajectories", "64")
+    options = ("--steps", "150", "--length", "96", "--batch", "4", "--rate", "1e-3", "--blocks", "5")
+    return run(speaker, "cllm", tmp_path_factory.mktemp("cllm"), *options, "--trajectories", "96")

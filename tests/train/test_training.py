@@ -23,8 +23,6 @@ from tests.engine import tiny_models
 from tests.train.conftest import Speaker
 from tests.train.made_up import held_out
 
-pytestmark = pytest.mark.long  # trains three small models: too slow for every run until they are shipped
-
 TOKENS = 64
 DISTINCT = 0.7
 GROWTH = 1.5
