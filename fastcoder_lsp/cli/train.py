@@ -1,6 +1,7 @@
 """`fastcoder-lsp train cllm|sdsat|export`: tune a model on your own code, so that it can say several tokens at once."""
 
 import argparse
+import shlex
 import signal
 import sys
 import time
@@ -167,10 +168,10 @@ def _run(job: "Job") -> int:
     with _stop_asked() as should_stop:
         result = train(job, cache_folder(), should_stop, Listener(shown.note, shown.collected, shown.status))
     shown.end()
-    return _tell(result, interrupted=should_stop())
+    return _tell(result, job.model, interrupted=should_stop())
 
 
-def _tell(result: "Result", *, interrupted: bool) -> int:
+def _tell(result: "Result", model: str, *, interrupted: bool) -> int:
     outcome, record = result.outcome, result.record
     if record is None:
         print("Stopped before the first step; the same command goes on.")
@@ -183,8 +184,9 @@ def _tell(result: "Result", *, interrupted: bool) -> int:
         print(f"{term} loss on text not trained on: {ends[name + '_first']:.3f} → {ends[name + '_last']:.3f}")
     print(f"Model: {result.folder}  (losses: {result.folder.parent / 'losses.svg'})")
     drafter = "sdsat" if record.method == "sdsat" else "jacobi"
-    print(f"Measure it: fastcoder-lsp bench trained --model {result.folder} --before {record.base}")
-    print(f"Use it: fastcoder-lsp complete FILE --model {result.folder} --drafter {drafter}")
+    folder, before = shlex.quote(str(result.folder)), shlex.quote(model)
+    print(f"Measure it: fastcoder-lsp bench trained --model {folder} --before {before}")
+    print(f"Use it: fastcoder-lsp complete FILE --model {folder} --drafter {drafter}")
     return 130 if interrupted else 0
 
 

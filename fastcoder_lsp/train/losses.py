@@ -1,52 +1,62 @@
 """The losses, from logits alone: cross-entropy, and the consistency loss of Kou et al. 2024 (CLLM), equations 3 to 6.
 
-Owns the formulas. `tests/train` holds them against a naive version in float64.
+Owns the formulas and their gradients. `tests/train` holds both against a naive version in float64.
 
-Legend: N nodes whose logits are there, V vocabulary.
+The gradients are written out because of the vocabulary: of 150,000 tokens, a row's probabilities in fp32 weigh as much
+as hundreds of its hidden states. Left to autograd, each of a loss's five intermediate results keeps all rows of them;
+here a few rows at a time are made, forward and backward, and nothing is kept but the logits.
+
+Legend: N nodes whose logits are there, M goals of one term, C goals of one chunk, V vocabulary.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
 import torch
 
 from fastcoder_lsp.train.example import Example, Ids
 
+CHUNK_CPU, CHUNK_GPU = 1 << 20, 1 << 26
+"""Numbers of one chunk: on a CPU what stays in its cache, on a GPU what fills it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Goals:
+    """One term's: row `rows_M[i]` is to say token `ids_M[i]`, or what row `teachers_M[i]` says; the other is None."""
+
+    rows_M: torch.Tensor
+    ids_M: torch.Tensor | None
+    teachers_M: torch.Tensor | None
+
 
 def term_sums(example: Example, wanted: Ids, logits_NV: torch.Tensor) -> dict[str, torch.Tensor]:
-    """The sum of each term's losses over one example, in nats.
+    """The sum of each term's losses over one example, in nats: −Σ log p(id), or the forward KL to the teachers.
 
     Args:
         example: its goals.
         wanted: the nodes that the rows of `logits_NV` belong to, ascending.
         logits_NV: in any precision; sums are made in fp32, or float64 where the logits are.
     """
-    exact_NV = logits_NV if logits_NV.dtype == torch.float64 else logits_NV.float()
+    nodes_N = torch.from_numpy(wanted)
 
     def rows(nodes: Ids) -> torch.Tensor:
-        return exact_NV[torch.from_numpy(np.searchsorted(wanted, nodes)).to(exact_NV.device)]
+        return torch.searchsorted(nodes_N, torch.from_numpy(nodes)).to(logits_NV.device)
 
-    sums = {}
-    for name, labels in example.labels.items():
-        if len(labels.nodes):
-            ids = torch.from_numpy(labels.ids).to(exact_NV.device)
-            sums[name] = cross_entropy_sum(rows(labels.nodes), ids)
-    for name, pairs in example.pairs.items():
-        if len(pairs.students):
-            sums[name] = forward_kl_sum(rows(pairs.teachers), rows(pairs.students))
-    return sums
-
-
-def cross_entropy_sum(logits_NV: torch.Tensor, ids_N: torch.Tensor) -> torch.Tensor:
-    """−Σ log p(id), over rows."""
-    picked_N = logits_NV.gather(1, ids_N[:, None])[:, 0]
-    return (logits_NV.logsumexp(1) - picked_N).sum()
-
-
-def forward_kl_sum(teacher_NV: torch.Tensor, student_NV: torch.Tensor) -> torch.Tensor:
-    """Σ D(q⁻ ‖ q) = Σ q⁻ (log q⁻ − log q), over rows; q⁻, the teacher, is stopped: no gradient goes through it."""
-    kept_NV = torch.log_softmax(teacher_NV.detach(), 1)
-    return (kept_NV.exp() * (kept_NV - torch.log_softmax(student_NV, 1))).sum()
+    goals = {
+        name: Goals(rows(labels.nodes), torch.from_numpy(labels.ids).to(logits_NV.device), None)
+        for name, labels in example.labels.items()
+        if len(labels.nodes)
+    }
+    goals |= {
+        name: Goals(rows(pairs.students), None, rows(pairs.teachers))
+        for name, pairs in example.pairs.items()
+        if len(pairs.students)
+    }
+    if not goals:
+        return {}
+    sums = _Sums.apply(logits_NV, list(goals.values()))  # type: ignore[no-untyped-call]
+    return dict(zip(goals, sums.unbind(), strict=True))
 
 
 def total(sums: Mapping[str, torch.Tensor], counts: Mapping[str, int], weights: Mapping[str, float]) -> torch.Tensor:
@@ -60,3 +70,61 @@ def total(sums: Mapping[str, torch.Tensor], counts: Mapping[str, int], weights: 
     for part in parts[1:]:
         loss = loss + part
     return loss
+
+
+class _Sums(torch.autograd.Function):
+    """Logits and the goals of some terms → each term's sum. No gradient goes through a teacher (q⁻ is stopped)."""
+
+    @staticmethod
+    def forward(ctx: Any, logits_NV: torch.Tensor, goals: Sequence[Goals]) -> torch.Tensor:
+        ctx.save_for_backward(logits_NV)
+        ctx.goals = goals
+        sums = []
+        for term in goals:
+            parts = []
+            for chunk in _chunks(term, logits_NV):
+                said_CV = _log_probabilities(logits_NV, chunk.rows_M)
+                if chunk.ids_M is not None:
+                    parts.append(-said_CV.gather(1, chunk.ids_M[:, None]).sum())
+                else:
+                    assert chunk.teachers_M is not None
+                    right_CV = _log_probabilities(logits_NV, chunk.teachers_M)
+                    parts.append((right_CV.exp() * (right_CV - said_CV)).sum())
+            sums.append(torch.stack(parts).sum())
+        return torch.stack(sums)
+
+    @staticmethod
+    def backward(ctx: Any, *upstream: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """Of both losses: what is said less what is right, probability by probability."""
+        (logits_NV,) = ctx.saved_tensors
+        gradient_NV = torch.zeros_like(logits_NV)
+        for term, weight in zip(ctx.goals, upstream[0].unbind(), strict=True):
+            for chunk in _chunks(term, logits_NV):
+                wrong_CV = _log_probabilities(logits_NV, chunk.rows_M).exp_()
+                if chunk.ids_M is not None:
+                    wrong_CV.scatter_add_(1, chunk.ids_M[:, None], wrong_CV.new_full((len(chunk.ids_M), 1), -1.0))
+                else:
+                    assert chunk.teachers_M is not None
+                    wrong_CV -= _log_probabilities(logits_NV, chunk.teachers_M).exp_()
+                wrong_CV *= weight
+                # A row may have several goals; this way of adding is in a fixed order on a GPU, too.
+                gradient_NV.index_put_((chunk.rows_M,), wrong_CV.to(gradient_NV.dtype), accumulate=True)
+        return gradient_NV, None
+
+
+def _log_probabilities(logits_NV: torch.Tensor, rows_C: torch.Tensor) -> torch.Tensor:
+    """Of some rows, in fp32 or float64: a new tensor."""
+    taken_CV = logits_NV.index_select(0, rows_C)
+    return torch.log_softmax(taken_CV, 1, dtype=torch.promote_types(taken_CV.dtype, torch.float32))
+
+
+def _chunks(term: Goals, logits_NV: torch.Tensor) -> Iterator[Goals]:
+    numbers = CHUNK_CPU if logits_NV.device.type == "cpu" else CHUNK_GPU
+    size = max(1, numbers // logits_NV.shape[1])
+    for start in range(0, len(term.rows_M), size):
+        part = slice(start, start + size)
+        yield Goals(
+            term.rows_M[part],
+            None if term.ids_M is None else term.ids_M[part],
+            None if term.teachers_M is None else term.teachers_M[part],
+        )

@@ -187,6 +187,8 @@ class _Run:
         until = None if left is None else time.monotonic() + 60 * left * COLLECTING_SHARE
         model = self.trainable.model.eval()
         collector = JacobiCollector(model, settings.device, block=asked.block, ends=self.tokenizer.end_ids)
+        if not collector.batched:
+            self.listener.note("this model's cache can't be cut: trajectories are collected one by one, much slower")
         windows = self.sequences
         middle = self.tokenizer.control.get(template_of(self.tokenizer.control).middle)
         with self.trainable.precision():

@@ -3,6 +3,7 @@
 Owns what is trained and what is frozen, and the way back to ordinary weights (`merged`). Knows no data and no losses.
 """
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,7 +147,10 @@ def _with_lora(model: Any, settings: TrainSettings) -> Any:
     config = peft.LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
     )
-    return peft.get_peft_model(model, config)
+    with warnings.catch_warnings():
+        # peft asks transformers by a name that is to go; nobody who trains can do anything about it.
+        warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
+        return peft.get_peft_model(model, config)
 
 
 def _hook(model: Any, adaptive: tuple[int, ...], rows: torch.nn.Parameter) -> None:

@@ -9,9 +9,10 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from fastcoder_lsp.train import losses
 from fastcoder_lsp.train import sdsat as sdsat_examples
 from fastcoder_lsp.train.cllm import AUTOREGRESSIVE, CONSISTENCY, CllmSettings, example_of
-from fastcoder_lsp.train.example import Example
+from fastcoder_lsp.train.example import Example, Labels, Pairs, trunk
 from fastcoder_lsp.train.forward import Forward, agrees
 from fastcoder_lsp.train.losses import term_sums, total
 from fastcoder_lsp.train.sdsat import MASKED, PLAIN, SdsatSettings, examples_of
@@ -39,6 +40,12 @@ def model(request: pytest.FixtureRequest) -> Any:
         for parameter in made.parameters():
             parameter.mul_(3.0)  # far from the flat start, so that a wrong mask shows
     return made
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three rows at a time, so that every loss here is put together from several parts."""
+    monkeypatch.setattr(losses, "CHUNK_CPU", 3 * VOCABULARY)
 
 
 def naive_row(model: Any, tokens: list[int]) -> list[float]:
@@ -111,6 +118,44 @@ def test_no_gradient_goes_through_the_teacher(model: Any) -> None:
     teachers = [rows[int(t)] for s, t in zip(pairs.students, pairs.teachers, strict=True) if rows[int(s)] == student]
     expected = sum(torch.softmax(logits[student], 0) - torch.softmax(logits[t], 0) for t in teachers)
     assert torch.allclose(logits.grad[student], torch.as_tensor(expected), atol=1e-12)
+
+
+def test_gradients_are_those_of_the_formulas() -> None:
+    """As autograd makes them from the plain formulas in float64, where rows have several goals, and weighed."""
+    draw, weights = np.random.default_rng(2), {"said": 0.3, "other": 1.7, "alike": 0.9}
+    labels = {
+        name: Labels(draw.integers(0, 12, count), draw.integers(0, VOCABULARY, count))
+        for name, count in (("said", 11), ("other", 7))
+    }
+    pairs = {"alike": Pairs(draw.integers(0, 12, 10), draw.integers(0, 12, 10))}
+    example = Example(*trunk(draw.integers(0, VOCABULARY, 12)), labels, pairs)
+    wanted = example.wanted()
+    found, expected = (
+        torch.from_numpy(np.random.default_rng(3).normal(0, 3, (len(wanted), VOCABULARY))).requires_grad_()
+        for _ in range(2)
+    )
+    sums = term_sums(example, wanted, found)
+    rows = {int(node): expected[place] for place, node in enumerate(wanted)}
+    naive: dict[str, Any] = {
+        name: sum(-torch.log_softmax(rows[int(n)], 0)[int(i)] for n, i in zip(goal.nodes, goal.ids, strict=True))
+        for name, goal in labels.items()
+    }
+    naive["alike"] = sum(
+        (torch.softmax(right, 0) * (torch.log_softmax(right, 0) - torch.log_softmax(rows[int(s)], 0))).sum()
+        for s, right in ((s, rows[int(t)].detach()) for s, t in zip(*_sides(pairs["alike"]), strict=True))
+    )
+    for values in (sums, naive):
+        total(values, example.counts(), weights).backward()  # type: ignore[no-untyped-call]
+    assert {name: value.item() for name, value in sums.items()} == pytest.approx(
+        {name: value.item() for name, value in naive.items()}, rel=1e-12
+    )
+    assert found.grad is not None
+    assert expected.grad is not None
+    assert torch.allclose(found.grad, expected.grad, atol=1e-14)
+
+
+def _sides(pairs: Pairs) -> tuple[list[int], list[int]]:
+    return pairs.students.tolist(), pairs.teachers.tolist()
 
 
 @pytest.mark.parametrize("stream", ["improved", "basic", "branches"])
