@@ -2,9 +2,9 @@
 
 The iteration of `draft/jacobi.py` (Santilli et al. 2023, Algorithm 1) for a batch, block by block as Kou et al. 2024
 collect it (section 3.2): guess n random tokens of the prompt, replace all by the argmax before each, until nothing
-moves; then the next block. The KV cache keeps the stable prefix, a guess's is cut off again.
+moves; then the next block. The KV cache keeps what is right in all texts, the rest of a guess is cut off again.
 
-Legend: B texts, P places in the cache, N tokens of a block.
+Legend: B texts, P places in the cache, N tokens of a block, S of them that are right in all texts.
 """
 
 import random
@@ -82,20 +82,28 @@ class _Texts:
         self._pads_B = np.array([longest - len(prompt) for prompt in prompts])
         self._cache = DynamicCache(config=model.config) if cached else None
         self._next_B = self._run(self._tokens_BP, 1)[:, -1]
+        self._right_BS = self._after_BS = np.zeros((len(prompts), 0), np.int64)
+        """The beginning of the last guess that is what the model says, and what it says after each token of it."""
 
     def outputs(self, state_BN: Ids) -> Ids:
         """[B, N+1]: the token that is decided, and what the model says after each token of the guess."""
+        held = 0
         if self._cache is not None:
-            beyond = self._cache.get_seq_length() - self._tokens_BP.shape[1]
+            held = _alike(state_BN, self._right_BS)
+            beyond = self._cache.get_seq_length() - self._tokens_BP.shape[1] - held
             if beyond > 0:
                 self._cache.crop(-beyond)
-        said_BN = self._run(state_BN, state_BN.shape[1])
-        return np.concatenate([self._next_B[:, None], said_BN], axis=1)
+        said = self._run(state_BN[:, held:], state_BN.shape[1] - held)
+        fresh_BN = np.concatenate([self._next_B[:, None], self._after_BS[:, :held], said], axis=1)
+        right = _alike(state_BN, fresh_BN)
+        self._right_BS, self._after_BS = state_BN[:, :right], fresh_BN[:, 1 : right + 1]
+        return fresh_BN
 
     def keep(self, fixed_BN: Ids, next_B: Ids) -> None:
         """The guess that `outputs` was asked about last is the text now; the cache holds it already."""
         self._tokens_BP = np.concatenate([self._tokens_BP, fixed_BN], axis=1)
         self._next_B = next_B
+        self._right_BS = self._after_BS = fixed_BN[:, :0]
 
     def _run(self, tokens: Ids, last: int) -> Ids:
         """The argmax at the last places of `tokens`, which follow what is held."""
@@ -105,7 +113,10 @@ class _Texts:
         places_P = np.arange(held + tokens.shape[1])
         seen_BP = places_P[None] >= self._pads_B[:, None]
         places_BP = np.maximum(places_P[None, held:] - self._pads_B[:, None], 0)
-        given: dict[str, Any] = {"input_ids": self._move(tokens), "logits_to_keep": last}
+        # By index, not by number: of hidden states that do not lie together, torch multiplies each text with a copy of
+        # the whole vocabulary's matrix.
+        kept = torch.arange(tokens.shape[1] - last, tokens.shape[1], device=self._device)
+        given: dict[str, Any] = {"input_ids": self._move(tokens), "logits_to_keep": kept}
         if self._pads_B.any() or self._cache is not None:
             given |= {"attention_mask": self._move(seen_BP.astype(np.int64)), "position_ids": self._move(places_BP)}
         outcome = self._model(**given, past_key_values=self._cache, use_cache=self._cache is not None)
@@ -114,6 +125,13 @@ class _Texts:
 
     def _move(self, values: Ids) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(values)).to(self._device)
+
+
+def _alike(left_BN: Ids, right_BN: Ids) -> int:
+    """How many first tokens are the same in all texts."""
+    shorter = min(left_BN.shape[1], right_BN.shape[1])
+    same_N = (left_BN[:, :shorter] == right_BN[:, :shorter]).all(0)
+    return shorter if same_N.all() else int(same_N.argmin())
 
 
 @torch.inference_mode()

@@ -191,7 +191,7 @@ class _Run:
             self.listener.note("this model's cache can't be cut: trajectories are collected one by one, much slower")
         windows = self.sequences
         middle = self.tokenizer.control.get(template_of(self.tokenizer.control).middle)
-        with self.trainable.precision():
+        with self.trainable.precision(), self.trainable.untrained():
             found = collect(
                 collector,
                 windows,

@@ -5,7 +5,7 @@ Owns what is trained and what is frozen, and the way back to ordinary weights (`
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,12 @@ class Trainable:
         """Mixed precision, where the settings want it: products in bf16, sums and parameters in fp32."""
         kind = torch.device(self.settings.device).type
         with torch.autocast(kind, torch.bfloat16, enabled=self.settings.precision == "bf16"):
+            yield
+
+    @contextmanager
+    def untrained(self) -> Iterator[None]:
+        """The model without its LoRA: until the first step it adds nothing, and costs as much as the layers."""
+        with self.model.disable_adapter() if self.settings.tuning == "lora" else nullcontext():
             yield
 
     def merged(self) -> Any:
