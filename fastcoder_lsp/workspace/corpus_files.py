@@ -147,6 +147,6 @@ def _tar(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _member_wanted(name: str) -> bool:
-    """Whether a member is wanted. "." and ".." are no folders' names, and nothing is ever written to where they lead."""
+    """Whether a member is wanted. "." and ".." name no folder, and nothing is ever written to where they lead."""
     path = PurePosixPath(name)
     return _wanted(path) and not any(_SKIPPED.fullmatch(part) for part in path.parts[:-1] if part not in (".", ".."))
