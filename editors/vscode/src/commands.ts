@@ -2,7 +2,7 @@
 
 import * as vscode from 'vscode'
 
-import { openWalkthrough } from './firstSteps.ts'
+import type { FirstSteps } from './firstSteps.ts'
 import type { StatisticsPanel } from './panels/statistics.ts'
 import type { TracePanel } from './panels/trace.ts'
 import { installServer, pullModel } from './server/install.ts'
@@ -12,7 +12,8 @@ import { missingModel } from './shared/condition.ts'
 import { showMenu } from './statusBar.ts'
 import { switches, toggle, toggleLanguage, toggleWorkspace } from './switches.ts'
 
-interface Panels {
+interface Pages {
+    readonly steps: FirstSteps
     readonly statisticsPanel: StatisticsPanel
     readonly tracePanel: TracePanel
 }
@@ -22,7 +23,7 @@ export function registerCommands(
     context: vscode.ExtensionContext,
     server: Supervisor,
     log: vscode.LogOutputChannel,
-    panels: Panels,
+    pages: Pages,
 ): vscode.Disposable[] {
     const editors = (command: string) => () => vscode.commands.executeCommand(command)
     const commands: Readonly<Record<string, () => unknown>> = {
@@ -30,13 +31,13 @@ export function registerCommands(
         toggle,
         toggleLanguage,
         toggleWorkspace,
-        trigger: editors('editor.action.inlineSuggest.trigger'),
+        trigger: () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger', { showNoResultNotification: true }),
         nextAlternative: editors('editor.action.inlineSuggest.showNext'),
         previousAlternative: editors('editor.action.inlineSuggest.showPrevious'),
         reload: () => reload(server),
         restart: () => server.start(),
-        showStatistics: () => { panels.statisticsPanel.show(); },
-        showTrace: () => { panels.tracePanel.show(); },
+        showStatistics: () => { pages.statisticsPanel.show(); },
+        showTrace: () => { pages.tracePanel.show(); },
         showLog: () => {
             log.show()
         },
@@ -47,9 +48,7 @@ export function registerCommands(
             }
         },
         pullModel: () => pull(context, server, log),
-        openWalkthrough: () => {
-            openWalkthrough(context)
-        },
+        openWalkthrough: () => pages.steps.open(),
     }
     return Object.entries(commands).map(([name, run]) => vscode.commands.registerCommand(`fastcoder.${name}`, run))
 }

@@ -71,7 +71,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
                 void server.start()
             }
         }),
-        ...registerCommands(context, server, log, { statisticsPanel, tracePanel }),
+        ...registerCommands(context, server, log, { steps, statisticsPanel, tracePanel }),
     )
     show()
     await server.start()

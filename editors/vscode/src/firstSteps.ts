@@ -11,10 +11,8 @@ export interface FirstSteps {
     follow(condition: Condition): void
     /** A suggestion was shown. */
     suggested(): void
-}
-
-export function openWalkthrough(context: vscode.ExtensionContext): void {
-    void vscode.commands.executeCommand('workbench.action.openWalkthrough', `${context.extension.id}#start`, false)
+    /** Show the walkthrough. */
+    open(): Promise<void>
 }
 
 /** @param context keeps whether the walkthrough has opened by itself. */
@@ -26,17 +24,25 @@ export function firstSteps(context: vscode.ExtensionContext): FirstSteps {
             done[value ? 'add' : 'delete'](step)
         }
     }
+    const open = async (): Promise<void> => {
+        await vscode.commands.executeCommand('workbench.action.openWalkthrough', `${context.extension.id}#start`, false)
+        for (const step of [...done]) { // the editor ticks off only what becomes true before its eyes
+            mark(step, false)
+            mark(step, true)
+        }
+    }
     return {
+        open,
         follow(condition) {
             const running = condition.kind === 'running'
             const state = running ? condition.status.state : undefined
             mark('running', running)
             mark('serverFound', running || done.has('serverFound'))
             mark('modelReady', state === 'ready' || state === 'thinking' || done.has('modelReady'))
-            const needed = condition.kind === 'missing' || state === 'error'
-            if (needed && context.globalState.get(OPENED) !== true) {
+            // Not for a missing model: that shows while one types, and a page that opens then takes the keys.
+            if (condition.kind === 'missing' && context.globalState.get(OPENED) !== true) {
                 void context.globalState.update(OPENED, true)
-                openWalkthrough(context)
+                void open()
             }
         },
         suggested() {

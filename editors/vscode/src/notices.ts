@@ -49,7 +49,7 @@ function noticeOf(condition: Condition): Notice | undefined {
         const { message, hint } = condition.status
         return missingModel(condition.status) === undefined
             ? { text: `${message} ${hint}`.trim(), buttons: { 'Show Log': 'fastcoder.showLog' } }
-            : { text: message, buttons: { 'Download the Model': 'fastcoder.pullModel' } }
+            : { text: message, buttons: { 'Download the Model': 'fastcoder.pullModel', 'Get Started': 'fastcoder.openWalkthrough' } }
     }
     return undefined
 }

@@ -7,7 +7,8 @@ import * as path from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
 
 import { python } from './server.ts'
-import { until, WAIT_MS, Workbench } from './workbench.ts'
+import { until, WAIT_MS } from './waiting.ts'
+import { Workbench } from './workbench.ts'
 
 const SAYS = 'suggested = 1'
 const editor = new Workbench({ files: { 'a.py': '' }, onPath: false })
@@ -29,7 +30,7 @@ before(async () => {
     editor.server.scripted('--says', SAYS)
     const wheel = path.join(editor.folder, 'fastcoder_lsp-0.1.0-py3-none-any.whl')
     execFileSync(python, ['-c', MAKE_WHEEL, wheel, editor.server.program])
-    editor.setUserSettings({ 'fastcoder.server.package': wheel, 'fastcoder.server.python': python })
+    editor.setMachineSettings({ 'fastcoder.server.package': wheel, 'fastcoder.server.python': python })
     await editor.open()
 })
 afterEach(async (test) => {
@@ -43,7 +44,7 @@ after(async () => {
 void test('without a server the item and one notice say so, and the walkthrough opens', async () => {
     await editor.untilStatus('not installed')
     assert.deepEqual(await editor.notifications(), ['fastcoder: The server fastcoder-lsp is not installed.'])
-    await editor.page.getByText('Get started with fastcoder').first().waitFor({ timeout: WAIT_MS })
+    await editor.page.getByText('Get started with fastcoder').first().waitFor()
     assert.match((await editor.menu())[0] ?? '', /Install the Server/)
     await editor.closeMenu()
     assert.deepEqual(editor.server.processes(), [])
@@ -75,7 +76,7 @@ void test('a workspace that is not trusted names no program; trusted, it does', 
         await careful.untilStatus('not installed')
         assert.deepEqual(careful.server.processes(), [])
         await careful.command('Workspaces: Manage Workspace Trust')
-        await careful.page.locator('.workspace-trust-editor .monaco-button', { hasText: 'Trust' }).first().click({ timeout: WAIT_MS })
+        await careful.page.locator('.workspace-trust-editor .monaco-button', { hasText: 'Trust' }).first().click()
         await until(() => careful.server.processes().length === 1, "the workspace's server runs")
         await careful.untilStatus('Ready to load the model')
     } finally {

@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import * as fs from 'node:fs'
 import * as path from 'node:path'
 import { after, afterEach, before, beforeEach, test } from 'node:test'
-import { setTimeout as sleep } from 'node:timers/promises'
 
+import { until } from './waiting.ts'
 import { Workbench } from './workbench.ts'
 
 const SAYS = 'suggested = 1'
@@ -29,11 +29,16 @@ after(async () => {
     editor.remove()
 })
 
-/** Type a letter: whether anything is suggested after it. */
-async function suggests(): Promise<boolean> {
-    await editor.type('y')
-    await sleep(1_500)
-    return (await editor.ghostText()) === SAYS
+/** Type a letter and ask, again and again, until that is suggested; empty: nothing. */
+async function untilSuggested(wanted: string): Promise<void> {
+    let last = ''
+    await until(
+        async () => {
+            await editor.type('y')
+            return (last = await editor.asked()) === wanted
+        },
+        () => `"${wanted}" is suggested, not "${last}"`,
+    )
 }
 
 function write(name: string, text: string): void {
@@ -41,37 +46,33 @@ function write(name: string, text: string): void {
 }
 
 void test("a repository's settings name no model", async () => {
-    assert.equal(await suggests(), true) // the scripted server knows no model but its own
+    await untilSuggested(SAYS) // the scripted server knows no model but its own
     await editor.untilStatus('Ready.')
 })
 
 void test("the user's do, at once; the error says what to do, in the bar, the menu and one notice", async () => {
-    editor.setUserSettings({ 'fastcoder.model': 'the/missing' })
-    await sleep(1_000)
-    await editor.type('y')
+    editor.setMachineSettings({ 'fastcoder.model': 'the/missing' })
+    await untilSuggested('')
     await editor.untilStatus('no model the/missing')
     assert.match((await editor.status()).label, /Click to download it/)
     await editor.type('yy')
     assert.deepEqual(await editor.notifications(), ['fastcoder: no model the/missing'])
     assert.match((await editor.menu())[0] ?? '', /Download the Model/)
     await editor.closeMenu()
-    editor.setUserSettings({})
-    await editor.untilStatus('Ready to load the model').catch(async () => {
-        await editor.type('y') // the server says that it is well when it is asked again
-        await editor.untilStatus('Ready.')
-    })
-    assert.equal(await suggests(), true)
+    editor.setMachineSettings({})
+    await untilSuggested(SAYS)
+    await editor.untilStatus('Ready.')
 })
 
 void test('a language is turned off and on by its command; the item says so', async () => {
     await editor.command('fastcoder: Turn Suggestions On or Off for This Language')
     await editor.untilStatus('off for python')
     assert.deepEqual(editor.userSettings()['fastcoder.languages.exclude'], ['python'])
-    assert.equal(await suggests(), false)
+    await untilSuggested('')
     await editor.command('fastcoder: Turn Suggestions On or Off for This Language')
     await editor.untilStatus('Ready.')
     assert.equal(editor.userSettings()['fastcoder.languages.exclude'], undefined)
-    assert.equal(await suggests(), true)
+    await untilSuggested(SAYS)
 })
 
 void test('the workspace is turned off and on by its command, in its settings', async () => {
@@ -83,14 +84,12 @@ void test('the workspace is turned off and on by its command, in its settings', 
     await editor.command('fastcoder: Turn Suggestions On or Off for This Workspace')
     await editor.untilStatus('Ready to load the model')
     assert.equal('fastcoder.enabled' in settings(), false)
-    assert.equal(await suggests(), true)
+    await untilSuggested(SAYS)
 })
 
 void test("the editor's defaults do not hide a folder's fastcoder.toml", async () => {
     write('fastcoder.toml', 'languages.include = ["rust"]\n')
-    await sleep(3_000) // the editor tells of changed files when it has seen them
-    assert.equal(await suggests(), false)
+    await untilSuggested('')
     fs.rmSync(path.join(editor.workspace, 'fastcoder.toml'))
-    await sleep(3_000)
-    assert.equal(await suggests(), true)
+    await untilSuggested(SAYS)
 })

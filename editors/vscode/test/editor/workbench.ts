@@ -2,14 +2,13 @@
 
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import * as fs from 'node:fs'
-import * as net from 'node:net'
 import * as os from 'node:os'
 import * as path from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
 
 import { chromium, type Browser, type FrameLocator, type Page } from 'playwright-core'
 
 import { needed, ServerProgram } from './server.ts'
+import { ATTEMPT_MS, exactly, freePort, inGroup, until, WAIT_MS } from './waiting.ts'
 
 const STATUS = '[id="fastcoder-lsp.fastcoder-lsp.fastcoder.status"]'
 const CHROMIUM_ARGUMENTS = [
@@ -36,13 +35,7 @@ const SETTINGS = {
     'git.enabled': false,
     'workbench.secondarySideBar.defaultVisibility': 'hidden',
 }
-/** Long enough for a busy machine; what is waited for is looked at all the time. */
-export const WAIT_MS = 60_000
-/** The same for a window that opens. */
-const OPEN_MS = 240_000
-
-/** The first editor of a window makes its inline suggestions when it is idle, or after this time; till then it asks nobody. */
-const EDITOR_SETTLES_MS = 5_000
+const NOTHING = 'No inline suggestion is available.'
 
 /** What a test may start with. */
 export interface Wishes {
@@ -62,7 +55,6 @@ export class Workbench {
     private host: ChildProcess | undefined
     private browser: Browser | undefined
     private shown: Page | undefined
-    private settled = false
 
     constructor(wishes: Wishes = {}) {
         fs.mkdirSync(this.workspace)
@@ -90,12 +82,12 @@ export class Workbench {
             [...this.folders(), '--auth', 'none', '--bind-addr', `127.0.0.1:${port}`, '--disable-telemetry', '--disable-update-check', this.workspace],
             { env: this.environment(), stdio: 'ignore', detached: true },
         )
-        await until(async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok, 'code-server answers', OPEN_MS)
-        this.browser = await chromium.launch({ executablePath: needed('FASTCODER_CHROMIUM'), args: CHROMIUM_ARGUMENTS })
-        this.settled = false
+        await until(async () => (await fetch(`http://127.0.0.1:${port}/healthz`)).ok, 'code-server answers')
+        this.browser = await chromium.launch({ executablePath: needed('FASTCODER_CHROMIUM'), args: CHROMIUM_ARGUMENTS, timeout: WAIT_MS })
         this.shown = await this.browser.newPage({ viewport: { width: 1280, height: 800 } })
-        await this.page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(this.workspace)}`, { timeout: OPEN_MS })
-        await this.page.waitForSelector(STATUS, { timeout: OPEN_MS })
+        this.shown.setDefaultTimeout(WAIT_MS)
+        await this.page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(this.workspace)}`)
+        await this.page.waitForSelector(STATUS)
     }
 
     /** Keep a picture of what went wrong, if it did: for `afterEach`. */
@@ -140,22 +132,32 @@ export class Workbench {
 
     // Files and settings -------------------------------------------------------------------------------------------
 
-    /** Replace the user's settings; a running editor reads them at once. */
-    setUserSettings(settings: Readonly<Record<string, unknown>>): void {
-        const folder = path.join(this.folder, 'user-data', 'User')
-        fs.mkdirSync(folder, { recursive: true })
-        fs.writeFileSync(path.join(folder, 'settings.json'), JSON.stringify({ ...SETTINGS, ...settings }, undefined, 2))
+    /** The user's settings; only before the editor starts: code-server does not see this file change. */
+    private setUserSettings(settings: Readonly<Record<string, unknown>>): void {
+        fs.mkdirSync(path.dirname(this.settingsFile), { recursive: true })
+        fs.writeFileSync(this.settingsFile, JSON.stringify({ ...SETTINGS, ...settings }))
+    }
+
+    /** This machine's settings, the only ones of machine scope that code-server takes; a running editor sees them change. */
+    setMachineSettings(settings: Readonly<Record<string, unknown>>): void {
+        const file = path.join(this.folder, 'user-data', 'Machine', 'settings.json')
+        fs.mkdirSync(path.dirname(file), { recursive: true })
+        fs.writeFileSync(file, JSON.stringify(settings))
     }
 
     /** The user's settings as they are now. */
     userSettings(): Record<string, unknown> {
-        return JSON.parse(fs.readFileSync(path.join(this.folder, 'user-data', 'User', 'settings.json'), 'utf8')) as Record<string, unknown>
+        return JSON.parse(fs.readFileSync(this.settingsFile, 'utf8')) as Record<string, unknown>
+    }
+
+    private get settingsFile(): string {
+        return path.join(this.folder, 'user-data', 'User', 'settings.json')
     }
 
     /** Save the active file, and read it. */
     async saved(name: string): Promise<string> {
         await this.page.keyboard.press('Control+S')
-        await this.page.waitForSelector('.monaco-workbench .tab.active:not(.dirty)', { timeout: WAIT_MS })
+        await this.page.waitForSelector('.monaco-workbench .tab.active:not(.dirty)')
         return fs.readFileSync(path.join(this.workspace, name), 'utf8')
     }
 
@@ -164,12 +166,10 @@ export class Workbench {
     /** Open a file of the workspace, with the cursor at its end. */
     async openFile(name: string): Promise<void> {
         await this.pick('Control+P', name, path.basename(name))
-        await this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).waitFor({ timeout: WAIT_MS })
-        await this.page.locator('.monaco-editor .view-lines').first().waitFor({ timeout: WAIT_MS })
-        if (!this.settled) {
-            await sleep(EDITOR_SETTLES_MS)
-            this.settled = true
-        }
+        await this.page.locator(`.tab.active[data-resource-name="${path.basename(name)}"]`).waitFor()
+        await this.page.locator('.monaco-editor .view-lines').first().waitFor()
+        // An editor makes its inline suggestions when the window is idle; till then it asks nobody. Our turn comes after.
+        await this.page.evaluate(async () => await new Promise((resolve) => requestIdleCallback(resolve)))
         await this.page.keyboard.press('Control+End')
     }
 
@@ -183,12 +183,27 @@ export class Workbench {
         await this.pick('F1', `>${title}`, title)
     }
 
+    /** Ask for a suggestion by our command, and wait for the answer: what is shown; empty where the editor says there is nothing. */
+    async asked(): Promise<string> {
+        const notice = this.page.locator('.notifications-toasts .notification-toast', { hasText: NOTHING })
+        await this.command('fastcoder: Suggest Now')
+        let text = ''
+        await until(async () => (text = await this.ghostText()) !== '' || (await notice.isVisible()), 'an answer')
+        if (text === '') {
+            await notice.hover()
+            await notice.locator('.codicon-notifications-clear').click()
+            await notice.waitFor({ state: 'detached' })
+        }
+        return text
+    }
+
     // What a user sees ---------------------------------------------------------------------------------------------
 
     /** The ghost text on the screen; empty where there is none. */
     async ghostText(): Promise<string> {
         const pieces = await this.page.locator('.monaco-editor [class*="ghost-text-decoration"]:not([class*="preview"])').allInnerTexts()
-        return pieces.join('').replaceAll('\u00a0', ' ')
+        const below = await this.page.locator('.monaco-editor .suggest-preview-text .view-line').allInnerTexts()
+        return [pieces.join(''), ...below].join('\n').replaceAll('\u00a0', ' ')
     }
 
     /** Wait for ghost text. */
@@ -233,28 +248,33 @@ export class Workbench {
 
     /** Click the status bar item; the entries of its menu. */
     async menu(): Promise<string[]> {
-        await this.page.locator(`${STATUS} a`).click()
         const rows = this.page.locator('.quick-input-list .quick-input-list-row:first-child .label-name')
-        await rows.first().waitFor({ timeout: WAIT_MS })
+        await until(async () => {
+            if (!(await this.page.locator('.quick-input-widget').isVisible())) {
+                await this.page.locator(`${STATUS} a`).click()
+            }
+            await rows.first().waitFor({ timeout: ATTEMPT_MS })
+            return true
+        }, 'the menu opens')
         return (await rows.allInnerTexts()).map((text) => text.trim())
     }
 
     /** Leave the menu. */
     async closeMenu(): Promise<void> {
         await this.page.locator('.quick-input-widget input').press('Escape')
-        await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden', timeout: WAIT_MS })
+        await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden' })
         await this.page.keyboard.press('Control+1') // from the item, which was clicked, back into the text
     }
 
     /** Answer a dialog by one of its buttons. */
     async answer(button: string): Promise<void> {
-        await this.page.locator('.monaco-dialog-box .monaco-button', { hasText: exactly(button) }).click({ timeout: WAIT_MS })
+        await this.page.locator('.monaco-dialog-box .monaco-button', { hasText: exactly(button) }).click()
     }
 
     /** The inside of the webview that is shown, once it holds an element. */
     async webview(selector: string): Promise<FrameLocator> {
         const inside = this.page.locator('iframe.webview.ready').last().contentFrame().locator('#active-frame').contentFrame()
-        await inside.locator(selector).first().waitFor({ timeout: WAIT_MS })
+        await inside.locator(selector).first().waitFor()
         return inside
     }
 
@@ -263,12 +283,21 @@ export class Workbench {
         return await this.page.locator('.notifications-toasts .notification-list-item-message').allInnerTexts()
     }
 
-    /** Type into one of the editor's pickers, and click the entry with that name. */
+    /** Type into one of the editor's pickers, and click the entry with that name; a busy window may drop a key, or a click. */
     private async pick(key: string, input: string, name: string): Promise<void> {
-        await this.page.keyboard.press(key)
-        await this.page.locator('.quick-input-widget input').fill(input)
-        await this.page.locator('.quick-input-list .monaco-list-row .label-name', { hasText: exactly(name) }).first().click({ timeout: WAIT_MS })
-        await this.page.locator('.quick-input-widget').waitFor({ state: 'hidden', timeout: WAIT_MS })
+        const picker = this.page.locator('.quick-input-widget')
+        const entry = this.page.locator('.quick-input-list .monaco-list-row .label-name', { hasText: exactly(name) }).first()
+        const attempt = { timeout: ATTEMPT_MS }
+        await until(async () => {
+            if (!(await picker.isVisible())) {
+                await this.page.keyboard.press(key)
+                await picker.waitFor(attempt)
+            }
+            await picker.locator('.quick-input-box input').fill(input, attempt)
+            await entry.click(attempt)
+            await picker.waitFor({ state: 'hidden', ...attempt })
+            return true
+        }, `${name} is picked`)
     }
 
     private folders(): string[] {
@@ -283,48 +312,5 @@ export class Workbench {
     private setPath(withServer: boolean): void {
         const folders = [...(withServer ? [path.dirname(this.server.program)] : []), '/usr/local/bin', '/usr/bin', '/bin']
         fs.writeFileSync(path.join(this.folder, '.bash_profile'), `export PATH='${folders.join(':')}'\n`)
-    }
-}
-
-/** Look again and again until something holds; an error in looking counts as "not yet". */
-export async function until(holds: () => unknown, what: string | (() => string), waitMs = WAIT_MS): Promise<void> {
-    const end = performance.now() + waitMs
-    for (;;) {
-        try {
-            if ((await holds()) === true) {
-                return
-            }
-        } catch {
-            // not yet
-        }
-        if (performance.now() > end) {
-            throw new Error(`not within ${waitMs / 1000} s: ${typeof what === 'string' ? what : what()}`)
-        }
-        await sleep(30)
-    }
-}
-
-function exactly(text: string): RegExp {
-    return new RegExp(`^\\s*${text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}\\s*$`)
-}
-
-async function freePort(): Promise<number> {
-    return await new Promise((resolve) => {
-        const probe = net.createServer()
-        probe.listen(0, '127.0.0.1', () => {
-            const address = probe.address()
-            probe.close(() => {
-                resolve(typeof address === 'object' && address !== null ? address.port : 0)
-            })
-        })
-    })
-}
-
-function inGroup(id: number, group: number | undefined): boolean {
-    try {
-        const fields = fs.readFileSync(`/proc/${id}/stat`, 'utf8').replace(/^.*\) /, '').split(' ')
-        return Number(fields[2]) === group // state, parent, group, …
-    } catch {
-        return false
     }
 }
