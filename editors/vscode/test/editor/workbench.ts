@@ -173,9 +173,10 @@ export class Workbench {
         await this.page.keyboard.press('Control+End')
     }
 
-    /** Type, a key after the other. */
+    /** Type, a key after the other; what is on the screen then is what belongs to the last of them. */
     async type(text: string, delayMs = 40): Promise<void> {
         await this.page.keyboard.type(text, { delay: delayMs })
+        await this.page.evaluate(async () => await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))))
     }
 
     /** Run a command from the palette, by its title. */
@@ -291,7 +292,7 @@ export class Workbench {
         await until(async () => {
             if (!(await picker.isVisible())) {
                 await this.page.keyboard.press(key)
-                await picker.waitFor(attempt)
+                await picker.waitFor({ timeout: ATTEMPT_MS / 10 }) // the key again does no harm
             }
             await picker.locator('.quick-input-box input').fill(input, attempt)
             await entry.click(attempt)
