@@ -32,7 +32,8 @@ export class LateSuggestions {
         const document = vscode.window.activeTextEditor?.document
         const ready = condition.kind === 'running' && condition.status.state === 'ready'
         if (ready && document?.uri.toString() === uri && document.version === version) {
-            void vscode.commands.executeCommand('editor.action.inlineSuggest.trigger')
+            // As if typed: an explicit question makes the server look for alternatives, too.
+            void vscode.commands.executeCommand('editor.action.inlineSuggest.trigger', { explicit: false })
         }
     }
 }

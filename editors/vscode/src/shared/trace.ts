@@ -23,14 +23,18 @@ export interface Trace {
 }
 
 /** What the sources of tokens are coloured as. */
-export type Group = 'model' | 'datastore' | 'cache' | 'prompt' | 'other'
+export type Group = 'model' | 'datastore' | 'cache' | 'prompt' | 'habit' | 'other'
 
 const GROUPS: Readonly<Record<string, Group>> = {
     model: 'model',
     repository: 'datastore',
     corpus: 'datastore',
+    frozen: 'datastore',
     cache: 'cache',
+    outdated: 'cache',
     prompt: 'prompt',
+    recycling: 'habit',
+    'recycling-pairs': 'habit',
 }
 
 /** In words, for the legend. */
@@ -39,6 +43,7 @@ export const GROUP_NAMES: Readonly<Record<Group, string>> = {
     datastore: 'guessed from your code and common code',
     cache: 'guessed from earlier suggestions',
     prompt: 'guessed from this file',
+    habit: 'guessed from what the model thought of before',
     other: 'guessed in another way',
 }
 

@@ -26,18 +26,20 @@ const editor = new Workbench({
 })
 
 async function picture(name: string): Promise<void> {
-    await editor.page.mouse.move(400, 500)
-    await sleep(500)
+    await editor.page.mouse.move(200, 18)
+    await sleep(3_000) // what is done ahead of the next key is over, and nothing turns
     await editor.page.screenshot({ path: path.join(ROOT, 'docs/editors', name) })
 }
 
 try {
-    editor.server.real(realModel('auto') ?? realModel() ?? '')
+    const name = realModel('auto') === undefined ? 'wheels:smollm2' : 'auto' // by its name, for that is shown
+    editor.server.real(name)
     await editor.open()
     await editor.page.setViewportSize({ width: 1000, height: 560 })
     await editor.untilStatus('Ready to load the model')
     await editor.openFile('words.py')
     await editor.page.keyboard.press('Control+B')
+    await editor.page.mouse.move(200, 18) // over a suggestion, or below the text, it opens the editor's toolbar
     await editor.type('c')
     await editor.untilGhost()
     await editor.untilStatus('Ready.')
@@ -54,7 +56,9 @@ try {
     await editor.command('fastcoder: Show How the Last Suggestion Was Made')
     await editor.webview('pre.code')
     await editor.command('View: Toggle Maximize Editor Group')
+    await editor.page.setViewportSize({ width: 1000, height: 480 })
     await picture('vscode-trace.png')
+    await editor.page.setViewportSize({ width: 1000, height: 1100 })
     await editor.page.keyboard.press('Control+W')
     await editor.command('fastcoder: Show Statistics')
     await editor.webview('figure svg')

@@ -41,7 +41,7 @@ export class ServerProgram {
         fs.mkdirSync(path.dirname(this.program), { recursive: true })
     }
 
-    /** Make it the real server with a real model. */
+    /** Make it the real server with a real model, by its folder or its name. */
     real(model: string): this {
         return this.write(['-m', 'fastcoder_lsp.cli.main'], ['--model', model, '--log-file', this.log, '--log-level', 'info'])
     }

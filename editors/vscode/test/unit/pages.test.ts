@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 
 import { History } from '../../src/shared/history.ts'
@@ -56,7 +57,15 @@ void test('a trace is read, and its tokens are counted by where they came from',
     assert.deepEqual(countGroups(trace), [['model', 2], ['prompt', 1]])
     assert.deepEqual(trace.steps.map((step) => [step.drafted, step.accepted]), [[2, 1], [0, 0]])
     assert.equal(groupOf('a guesser of tomorrow'), 'other')
+    assert.deepEqual(namesOfAuto().filter((name) => groupOf(name) === 'other'), ['trained']) // by default there is none
 })
+
+/** The sources of the default drafter, as the server names them. */
+function namesOfAuto(): string[] {
+    const code = readFileSync(new URL('../../../../fastcoder_lsp/draft/evidence.py', import.meta.url), 'utf8')
+    const names = /^SOURCES: Final = \(([^)]*)\)/m.exec(code)?.[1] ?? ''
+    return [...names.matchAll(/"([^"]+)"/g)].map((match) => match[1] ?? '')
+}
 
 void test('the history keeps the latest, and begins anew with the server', () => {
     const history = new History()
