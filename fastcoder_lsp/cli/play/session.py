@@ -19,7 +19,7 @@ from fastcoder_lsp.completion.status import Status
 OUTDATED_CODES = frozenset({-32800, -32801, -32802})
 """Request cancelled, content modified, server cancelled: errors that tell the user nothing."""
 
-PAUSES_S = (0.25, 0.75, 2.0, 4.0)
+PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
 """When nothing could be shown in time, it is asked for again after these pauses, as long as nobody types."""
 
 
