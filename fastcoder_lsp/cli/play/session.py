@@ -158,12 +158,12 @@ class Session:
         return text[:cursor] + word + text[cursor:], cursor + len(word)
 
     async def _ask(self, *, invoked: bool) -> None:
-        """Ask, and where the budget was over before anything could be shown, ask again: it is made meanwhile."""
+        """Ask; where a budget while typing was over before anything could be shown, ask again: it is made meanwhile."""
         started, before = time.perf_counter(), self.work
         loading = self.status.state in ("starting", "loading")
         try:
             answer = await self._ask_once(started, before, invoked=invoked)
-            for pause in PAUSES_S:
+            for pause in () if invoked else PAUSES_S:
                 if answer is None or answer.shown:
                     break
                 await asyncio.sleep(pause)
