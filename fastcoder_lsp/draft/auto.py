@@ -16,8 +16,8 @@ import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, StepCosts, Verified
 from fastcoder_lsp.draft import kept_counts
-from fastcoder_lsp.draft.auto_branches import TAIL, Frozen, Said, new_branches
-from fastcoder_lsp.draft.auto_growth import grow, new_grown
+from fastcoder_lsp.draft.auto_branches import TAIL, Frozen, Said
+from fastcoder_lsp.draft.auto_growth import grow, new_grown, new_scratch
 from fastcoder_lsp.draft.auto_sources import ContinuationSource, Found, OutdatedSource, StoreSource
 from fastcoder_lsp.draft.auto_width import draft_costs
 from fastcoder_lsp.draft.calibration import Calibration, Counts, Priors, shipped_priors
@@ -120,7 +120,8 @@ class AutoDrafter:
         self._documents = PerDocument(lambda: _Document(TokenChain(asked.history)))
         self._document = self._documents.fetch("")
         self._text, self._prompt_length = TokenChain(), 0
-        self._found, self._branches, self._grown = Found(), new_branches(), new_grown(0)
+        self._found = Found()
+        self._scratch, self._grown = new_scratch(0, self._found.capacity), new_grown(0)
         self._frozen, self._drafted, self._changed = _no_frozen(), 0, False
         self._silence = TokenChain(), RowTable(8)
 
@@ -148,9 +149,9 @@ class AutoDrafter:
         for source in self.sources:
             source.find(context, self._found)
         if len(self._grown.token_N) != nodes:
-            self._grown = new_grown(nodes)
+            self._scratch, self._grown = new_scratch(nodes, self._found.capacity), new_grown(nodes)
         tail = np.array(context.tokens[: -TAIL - 1 : -1], np.int32)
-        _, best = grow(tail, self.said(), draft_costs(self._costs, nodes), self._branches, self._grown)
+        _, best = grow(tail, self.said(), draft_costs(self._costs, nodes), self._scratch, self._grown)
         self._drafted = int(best)
         grown = self._grown
         names = tuple(SOURCES[source] for source in grown.source_N[:best].tolist())

@@ -33,8 +33,8 @@ TAIL = 16
 """Longest match that is told from shorter ones."""
 _BRANCHES = 64
 _PLACES_AT_ROOT, _PLACES_BELOW = 96, 24
-_BASE = 1.6
-"""Each token by which a match is longer makes its continuation weigh so much more among its source's hits."""
+_WEIGHTS = np.array([1.6**match for match in range(TAIL + 1)], np.float32)
+"""Of a hit among its source's hits, by the length of its match."""
 
 
 class Weights(NamedTuple):
@@ -85,7 +85,8 @@ class Branches(NamedTuple):
 
     Each has a token and the list of continuations that agree with it (the first; -1: none). `weight_BS`, `match_BS`:
     of its hits, by source; `cell_BS`: what each source says of it (-1: nothing). `likely_B`: its probability, given
-    its parent. `source_B`: who makes it most probable.
+    its parent. `source_B`: who makes it most probable. Of each source, whatever the child: `total_S3`, weight, longest
+    match, and number of its hits; `absent_S`, the cell of who has something to say, but of other children.
     """
 
     token_B: npt.NDArray[np.int32]
@@ -95,6 +96,8 @@ class Branches(NamedTuple):
     cell_BS: npt.NDArray[np.int32]
     likely_B: npt.NDArray[np.float64]
     source_B: npt.NDArray[np.int32]
+    total_S3: npt.NDArray[np.float32]
+    absent_S: npt.NDArray[np.int32]
 
 
 def new_branches() -> Branches:
@@ -107,10 +110,12 @@ def new_branches() -> Branches:
         np.zeros((_BRANCHES, S), np.int32),
         np.zeros(_BRANCHES, np.float64),
         np.zeros(_BRANCHES, np.int32),
+        np.zeros((S, 3), np.float32),
+        np.zeros(S, np.int32),
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _branch(branches: Any, count: Any, token: Any) -> Any:
     """The child with `token`, a new one at `count` if there is none; -1 where there is no room."""
     for b in range(count):
@@ -125,7 +130,7 @@ def _branch(branches: Any, count: Any, token: Any) -> Any:
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _from_text(chains: Any, source: Any, context: Any, places: Any, branches: Any, count: Any, total: Any) -> Any:
     """All places with the context's last token, latest first: what followed, weighed by how much more agrees.
 
@@ -144,7 +149,7 @@ def _from_text(chains: Any, source: Any, context: Any, places: Any, branches: An
             b = _branch(branches, count, flat[place + 1])
             if b >= 0:
                 count = max(count, b + 1)
-                weight = np.float32(_BASE**match)
+                weight = _WEIGHTS[match]
                 branches.weight_BS[b, source] += weight
                 branches.match_BS[b, source] = max(branches.match_BS[b, source], match)
                 total[source, 0] += weight
@@ -154,7 +159,7 @@ def _from_text(chains: Any, source: Any, context: Any, places: Any, branches: An
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _from_rows(asked: Any, following: Any, head: Any, depth: Any, branches: Any, count: Any, total: Any) -> Any:
     """The continuations that agree with the path so far; each goes over to the child that it names."""
     k = head
@@ -165,7 +170,7 @@ def _from_rows(asked: Any, following: Any, head: Any, depth: Any, branches: Any,
         if b >= 0:
             count = max(count, b + 1)
             source, match = asked.source_K[k], min(asked.match_K[k] + depth, TAIL)
-            weight = np.float32(_BASE ** asked.match_K[k])
+            weight = _WEIGHTS[asked.match_K[k]]
             branches.weight_BS[b, source] += weight
             branches.match_BS[b, source] = max(branches.match_BS[b, source], match)
             total[source, 0] += weight
@@ -177,7 +182,7 @@ def _from_rows(asked: Any, following: Any, head: Any, depth: Any, branches: Any,
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _from_table(rows: Any, source: Any, key: Any, branches: Any, count: Any) -> Any:
     """The model's own candidates after a token or two. Returns the count and the cell of who is not among them."""
     slot = find(rows.keys_M, key)
@@ -194,7 +199,7 @@ def _from_table(rows: Any, source: Any, key: Any, branches: Any, count: Any) -> 
     return count, np.int32(ABSENT + min(rows.sure_MR[slot, 0], 9))
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _from_frozen(frozen: Any, token: Any, branches: Any, count: Any) -> Any:
     """The corpus' commonest followers: the rank among distinct first tokens is what is told."""
     place = np.searchsorted(frozen.keys_L, np.int64(token))
@@ -212,7 +217,7 @@ def _from_frozen(frozen: Any, token: Any, branches: Any, count: Any) -> Any:
     return count, np.int32(ABSENT)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branches: Any) -> Any:
     """Ask all sources what follows a node, and how probable each of it is, given the node.
 
@@ -227,8 +232,9 @@ def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branc
     Returns:
         The number of children.
     """
-    total = np.zeros((S, 3), np.float32)
-    absent_S = np.full(S, -1, np.int32)
+    total, absent_S = branches.total_S3, branches.absent_S
+    total[:] = 0
+    absent_S[:] = -1
     places = _PLACES_AT_ROOT if depth == 0 else _PLACES_BELOW
     count = _from_text(said.text, TEXT, context, places, branches, 0, total)
     count = _from_text(said.past, PAST, context, places, branches, count, total)
@@ -244,7 +250,7 @@ def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branc
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _add_up(weights: Any, branches: Any, count: Any, total: Any, absent_S: Any) -> None:
     """From what the sources said to probabilities; children of one node exclude each other, so they are at most 1."""
     whole = 0.0

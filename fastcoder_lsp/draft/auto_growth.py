@@ -13,7 +13,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.draft.auto_branches import TAIL, S, expand
+from fastcoder_lsp.draft.auto_branches import TAIL, Branches, S, expand, new_branches
+from fastcoder_lsp.index.memory import borrowed
 
 DEEPEST = 32
 _FRONTIER = 2048
@@ -43,7 +44,7 @@ def new_grown(nodes: int) -> Grown:
     return Grown(token_N, parent_N, np.zeros(nodes), np.full((nodes, S), -1, np.int32), source_N, match_N)
 
 
-class _Frontier(NamedTuple):
+class Frontier(NamedTuple):
     """Nodes that may be taken next, and a heap over those that still wait, the likeliest first."""
 
     token_F: npt.NDArray[np.int32]
@@ -51,28 +52,53 @@ class _Frontier(NamedTuple):
     rows_F: npt.NDArray[np.int32]
     source_F: npt.NDArray[np.int32]
     match_F: npt.NDArray[np.int32]
+    heap_F: npt.NDArray[np.int32]
     cell_FS: npt.NDArray[np.int32]
     likely_F: npt.NDArray[np.float64]
-    heap_F: npt.NDArray[np.int32]
+
+
+class Scratch(NamedTuple):
+    """What growing writes to and nobody reads after: children, frontier, and the parts of one path.
+
+    `following_K`: for each of the root's continuations, the next one in the list that it is in. `depth_N`: of each
+    node. `context`: the path to a node and the text before it, backwards.
+    """
+
+    branches: Branches
+    frontier: Frontier
+    following_K: npt.NDArray[np.int32]
+    depth_N: npt.NDArray[np.int32]
+    context: npt.NDArray[np.int32]
+
+
+def new_scratch(nodes: int, continuations: int) -> Scratch:
+    """Scratch memory for trees of so many nodes, over at most so many continuations of the root."""
+    token_F, parent_F, rows_F, source_F, match_F, heap_F = (np.zeros(_FRONTIER, np.int32) for _ in range(6))
+    cell_FS, likely_F = np.zeros((_FRONTIER, S), np.int32), np.zeros(_FRONTIER)
+    frontier = Frontier(token_F, parent_F, rows_F, source_F, match_F, heap_F, cell_FS, likely_F)
+    following_K, depth_N, context = (np.zeros(size, np.int32) for size in (continuations, nodes, TAIL))
+    return Scratch(new_branches(), frontier, following_K, depth_N, context)
 
 
 @numba.njit(cache=True, nogil=True)
-def grow(tail: Any, said: Any, ms_N: Any, branches: Any, grown: Any) -> Any:
+def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
     """Take the likeliest nodes until no more pay, or fit.
 
     Args:
         tail: the text's last tokens, backwards.
         said: `auto_branches.Said`.
         ms_N: milliseconds of a step with so many drafts, from 0; empty: take as many as fit.
-        branches: scratch, `auto_branches.Branches`.
+        scratch: `Scratch`, of no fewer nodes and continuations.
         grown: out: `Grown`.
 
     Returns:
         How many nodes were taken, and how many of them make the fastest step.
     """
+    tail, said, ms_N, scratch, grown = borrowed((tail, said, ms_N, scratch, grown))
+    branches, frontier, following, depth_N, context = scratch
     N, K = len(grown.token_N), len(said.asked.source_K)
-    following, depth_N = np.arange(-1, K, dtype=np.int32), np.zeros(N + 1, np.int32)
-    frontier, context = _new_frontier(), np.empty(TAIL, np.int32)
+    for k in range(K):
+        following[k] = k - 1
     used, waiting, taken, best = 0, 0, 0, 0
     node, head, likely, depth = np.int64(-1), np.int32(K - 1), 1.0, np.int32(0)
     expected, fastest = 1.0, 1.0 / ms_N[0] if len(ms_N) > 0 else 0.0
@@ -105,21 +131,7 @@ def grow(tail: Any, said: Any, ms_N: Any, branches: Any, grown: Any) -> Any:
     return taken, best
 
 
-@numba.njit(cache=True, nogil=True)
-def _new_frontier() -> Any:
-    return _Frontier(
-        np.empty(_FRONTIER, np.int32),
-        np.empty(_FRONTIER, np.int32),
-        np.empty(_FRONTIER, np.int32),
-        np.empty(_FRONTIER, np.int32),
-        np.empty(_FRONTIER, np.int32),
-        np.empty((_FRONTIER, S), np.int32),
-        np.empty(_FRONTIER, np.float64),
-        np.empty(_FRONTIER, np.int32),
-    )
-
-
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _path(tail: Any, grown: Any, node: Any, context: Any) -> Any:
     """The path to `node` and the text before it, backwards; returns how many tokens that is."""
     length = 0
@@ -132,7 +144,7 @@ def _path(tail: Any, grown: Any, node: Any, context: Any) -> Any:
     return length + kept
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _wait(frontier: Any, used: Any, waiting: Any, branches: Any, b: Any, node: Any, likely: Any) -> None:
     """Put child `b` of `node`, whose path is `likely`, on the frontier."""
     source = branches.source_B[b]
@@ -144,7 +156,7 @@ def _wait(frontier: Any, used: Any, waiting: Any, branches: Any, b: Any, node: A
     _push(frontier.heap_F, waiting, frontier.likely_F, used)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _no_more_pays(expected: Any, likely: Any, fastest: Any, ms_N: Any, taken: Any) -> Any:
     """Whether no wider tree can be faster, even if all its other nodes were as likely as the last one."""
     for drafts in range(taken + 1, len(ms_N)):
@@ -153,7 +165,7 @@ def _no_more_pays(expected: Any, likely: Any, fastest: Any, ms_N: Any, taken: An
     return len(ms_N) > 0
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _push(heap: Any, size: Any, likely_F: Any, entry: Any) -> None:
     """A binary heap, the likeliest entry first, of equals the earliest."""
     place = size
@@ -166,7 +178,7 @@ def _push(heap: Any, size: Any, likely_F: Any, entry: Any) -> None:
         place = above
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _pop(heap: Any, size: Any, likely_F: Any) -> Any:
     first = heap[0]
     entry, place, size = heap[size - 1], 0, size - 1

@@ -25,7 +25,7 @@ class Found:
     """Continuations found for one draft, each with its source and the length of its match."""
 
     def __init__(self, capacity: int = 128, depth: int = 16) -> None:
-        self.depth = depth
+        self.capacity, self.depth = capacity, depth
         self._all = Continuations(
             np.full((capacity, depth), GAP, np.int32), np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
         )

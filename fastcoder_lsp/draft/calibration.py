@@ -17,6 +17,7 @@ import numpy.typing as npt
 from fastcoder_lsp.draft.auto_branches import Weights
 from fastcoder_lsp.draft.auto_growth import Grown
 from fastcoder_lsp.draft.evidence import ABSENT, CELLS, SOURCES
+from fastcoder_lsp.index.memory import borrowed
 
 PRIORS = "auto_priors.json"
 """Beside this file; `fastcoder-lsp bench priors` makes it, docs/drafters.md says from what."""
@@ -129,14 +130,14 @@ def log_odds(rate: Floats) -> Floats:
     return odds
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def correction(tried: Any, right: Any, hoped: Any, strength: Any) -> Any:
     """Log odds to be added where of `tried` guesses `right` came true, and `hoped` were expected to."""
     wrong, feared = max(tried - right, 0.0), max(tried - hoped, 0.0)
     return np.log((right + strength) / (hoped + strength)) - np.log((wrong + strength) / (feared + strength))
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def word_worth(weights: Any, source: Any, cell: Any) -> Any:
     """How much a cell's log odds count in the sum; a source that counts for next to nothing is not learnt up to it."""
     worth = weights.absent_S[source] if cell >= ABSENT else weights.present_S[source]
@@ -157,6 +158,8 @@ def _judge(
     memory: Any,
 ) -> Any:
     """Along the path that was said, every child of its nodes is known to be right or wrong; of others nothing is."""
+    lent = borrowed((grown, emitted, tried_SC, right_SC, hoped_SC, prior_SC, weights))
+    grown, emitted, tried_SC, right_SC, hoped_SC, prior_SC, weights = lent
     above, right = -1, 0
     for token in emitted:
         following = -1

@@ -9,6 +9,8 @@ from typing import Any
 import numba
 import numpy as np
 
+from fastcoder_lsp.index.memory import borrowed
+
 GAP = -1
 """No token: separates texts in a flat array, and fills up continuations that end early."""
 
@@ -27,6 +29,7 @@ def match_suffix(text_N: Any, context: Any, n_max: Any, n_min: Any, ends_K: Any)
     Returns:
         The match's length (0: none), and how many continuations were written.
     """
+    text_N, context, ends_K = borrowed((text_N, context, ends_K))
     longest, found = 0, 0
     limit = min(n_max, len(context))
     if limit < 1:
@@ -51,6 +54,7 @@ def match_suffix(text_N: Any, context: Any, n_max: Any, n_min: Any, ends_K: Any)
 @numba.njit(cache=True, nogil=True)
 def continuations(text_N: Any, ends_K: Any, rows_KD: Any) -> None:
     """What follows each place: up to D tokens, `GAP` after a text's end."""
+    text_N, ends_K, rows_KD = borrowed((text_N, ends_K, rows_KD))
     for k in range(len(ends_K)):
         ended = False
         for d in range(rows_KD.shape[1]):

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import Verified
+from fastcoder_lsp.index.memory import borrowed
 
 RANKS = 8
 """Candidates that are kept of a row."""
@@ -72,13 +73,13 @@ class RowTable:
         )
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def key_of(before: Any, token: Any) -> Any:
     """The key of two tokens, or of one where `before` is -1."""
     return ((np.int64(before) + 1) << 32) | np.int64(token)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def find(keys_M: Any, key: Any) -> Any:
     """The slot of `key`, or the empty one where it would be."""
     mask = len(keys_M) - 1
@@ -93,6 +94,8 @@ def find(keys_M: Any, key: Any) -> Any:
 def _learn(
     rows: Any, tokens_N: Any, parents_N: Any, before: Any, paired: Any, path: Any, ids_NK: Any, logits_NK: Any
 ) -> None:
+    lent = borrowed((rows, tokens_N, parents_N, path, ids_NK, logits_NK))
+    rows, tokens_N, parents_N, path, ids_NK, logits_NK = lent
     for place in range(len(tokens_N) + len(path)):
         node = place if place < len(tokens_N) else path[place - len(tokens_N)]
         above = np.int64(-1)
@@ -102,7 +105,7 @@ def _learn(
             _put(rows, key_of(above, tokens_N[node]), ids_NK[node], logits_NK[node])
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _put(rows: Any, key: Any, ids_K: Any, logits_K: Any) -> None:
     slot = find(rows.keys_M, key)
     if rows.keys_M[slot] == -1:
@@ -121,7 +124,7 @@ def _put(rows: Any, key: Any, ids_K: Any, logits_K: Any) -> None:
             rows.sure_MR[slot, k] = _sureness(np.exp(logits_K[k] - logits_K[0]) / total)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(forceinline=True)
 def _sureness(share: Any) -> Any:
     for kind in range(SURENESS - 1):
         if share >= _EDGES[kind]:

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 
 from fastcoder_lsp.index.liveness import live_before, nth_live
-from fastcoder_lsp.index.memory import int32_array, int64_array, uint64_array
+from fastcoder_lsp.index.memory import borrowed, int32_array, int64_array, uint64_array
 
 ROW = ("tokens", "size", "order", "entries", "bits", "before", "words", "recent")
 """Columns of a row: addresses of tokens_N, order_M, bits and running counts (0 where all live), their lengths, and 1
@@ -42,6 +42,8 @@ def search(
         continuations_BHD: out: what follows each sampled hit, -1 past the end of the file.
         hits_BH2: out: row and place of each sampled hit.
     """
+    rows_P8, contexts_BL, lengths_B = borrowed((rows_P8, contexts_BL, lengths_B))
+    found_B2, taken_B, continuations_BHD, hits_BH2 = borrowed((found_B2, taken_B, continuations_BHD, hits_BH2))
     P, D = len(rows_P8), continuations_BHD.shape[2]
     near_P, length_P = np.empty(P, np.int64), np.empty(P, np.int64)
     low_P, count_P = np.empty(P, np.int64), np.empty(P, np.int64)
