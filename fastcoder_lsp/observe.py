@@ -12,11 +12,15 @@ SPANS = ("queue", "prompt", "prefill", "draft", "verify", "post", "total")
 
 
 class Spans:
-    """The spans of one request, summed where a span is entered more than once."""
+    """The spans of one request, summed where a span is entered more than once.
 
-    def __init__(self) -> None:
+    Args:
+        waited_ms: how long ago the request came in.
+    """
+
+    def __init__(self, waited_ms: float = 0.0) -> None:
         self._ms = dict.fromkeys(SPANS, 0.0)
-        self._opened = time.perf_counter()
+        self._opened = time.perf_counter() - waited_ms / 1e3
 
     @contextmanager
     def measure(self, span: str) -> Iterator[None]:
@@ -32,11 +36,11 @@ class Spans:
         self._ms[span] += ms
 
     def elapsed_ms(self) -> float:
-        """Milliseconds since this object was made."""
+        """Milliseconds since the request came in."""
         return (time.perf_counter() - self._opened) * 1e3
 
     def close(self) -> dict[str, float]:
-        """All spans in milliseconds, `total` since this object was made."""
+        """All spans in milliseconds, `total` since the request came in."""
         return self._ms | {"total": self.elapsed_ms()}
 
 

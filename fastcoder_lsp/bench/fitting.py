@@ -1,8 +1,9 @@
 """Learns what `auto` believes at first, from what the model said, and how well that carries over.
 
-Replays `auto` over recordings with the model's rows (`rows`), collects what every source said of every token that
-might have followed, and whether it did, and fits: the share of right guesses of each cell by counting, and how the
-sources' log odds add up by logistic regression. Held out by repository: learnt on all but one, replayed on that one.
+Replays `auto` over recordings with the model's rows (`rows`), with cold caches and with warm ones, collects what every
+source said of every token that might have followed, and which of them did, and fits the multinomial logit of
+`auto_branches.Weights` by its likelihood, tempered towards what was believed at the start. Held out by repository:
+learnt on all but one, replayed on that one.
 """
 
 import argparse
@@ -11,21 +12,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from fastcoder_lsp.bench.parts import BenchParts, load_parts
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.bench.rows import ReplayedStep, RowRecorder, RowTrace, replay_rows
 from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters
 from fastcoder_lsp.draft.auto_branches import TAIL, expand, new_branches
-from fastcoder_lsp.draft.calibration import Priors, log_odds
+from fastcoder_lsp.draft.calibration import Priors
 from fastcoder_lsp.draft.evidence import (
-    ABSENT,
     CELLS,
     FROZEN,
     LENGTHS,
     OUTDATED,
     PAIRS,
-    PAST,
     RECYCLED,
     SOURCES,
     TEXT,
@@ -41,7 +41,9 @@ _AHEAD = 8
 """Tokens along what was said that each step is learnt from."""
 _ROUNDS = 2
 """The second learns where the first one's drafts leave off, as in use."""
-_STRENGTH, _RIDGE, _NEWTON_STEPS = 8.0, 1.0, 12
+_RIDGE = 3.0
+"""What a cell's log odds cost the likelihood for each square of their distance from the start."""
+_STEPS = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +65,7 @@ def run(arguments: argparse.Namespace) -> int:
         recorder.close()
     examples, priors = list[Example](), starting_priors()
     for _ in range(_ROUNDS):
-        examples = [found for trace in recorded for found in collect(parts, trace, priors)]
+        examples = list(collect(parts, recorded, priors))
         priors = fit(examples)
     if arguments.out:
         arguments.out.write_text(priors.to_json(), encoding="utf-8")
@@ -115,16 +117,27 @@ def mat(
         for trace in traces:
             if trace.task.repo == repo:
                 place[:] = [trace]
-                steps += sum(1 for _ in replay_rows(drafter, trace, nodes))
+                steps += sum(1 for _ in replay_rows(drafter, trace, nodes, trace.task.id))
                 tokens += len(trace.tokens)
+                drafter.forget(trace.task.id)
     return tokens / steps
 
 
-def collect(parts: BenchParts, trace: RowTrace, priors: Priors) -> Iterator[Example]:
-    """What was said of all tokens that might have followed, at each node along what did follow."""
-    drafter = _drafter(parts, [trace], priors, learns=False)
-    for step in replay_rows(drafter, trace, _LEARNT_AT):
-        yield from _along(drafter, trace, step)
+def collect(parts: BenchParts, traces: Sequence[RowTrace], priors: Priors) -> Iterator[Example]:
+    """What was said of all tokens that might have followed, at each node along what did follow.
+
+    Each task twice: with caches that hold nothing, and with what the earlier tasks of its file left.
+    """
+    place: list[RowTrace] = []
+    for warm in (False, True):
+        drafter = _drafter(parts, place, priors, learns=False)
+        for trace in sorted(traces, key=lambda trace: (trace.task.repo, trace.task.path, trace.task.start)):
+            place[:] = [trace]
+            document = f"{trace.task.repo}/{trace.task.path}" if warm else trace.task.id
+            for step in replay_rows(drafter, trace, _LEARNT_AT, document):
+                yield from _along(drafter, trace, step)
+            if not warm:
+                drafter.forget(document)
 
 
 def _drafter(
@@ -154,7 +167,7 @@ def _along(drafter: AutoDrafter, trace: RowTrace, step: ReplayedStep) -> Iterato
 
 def starting_priors() -> Priors:
     """Before anything was learnt: longer matches and larger shares are better, first ranks are best."""
-    rate_SC = np.full((len(SOURCES), CELLS), 0.02, np.float32)
+    rate_SC = np.full((len(SOURCES), CELLS), 0.5, np.float32)
     by_length = (0.3, 0.5, 0.65, 0.75, 0.8, 0.85, 0.9, 0.95)
     by_share = (0.03, 0.1, 0.25, 0.5, 0.85)
     by_rank = (0.52, 0.15, 0.08, 0.05, 0.04, 0.03, 0.02, 0.02)
@@ -164,35 +177,39 @@ def starting_priors() -> Priors:
         sure = np.linspace(1.3, 0.58, 10)
         rate_SC[[RECYCLED, PAIRS], rank * 10 : rank * 10 + 10] = np.minimum(rate * sure, 0.97)
         rate_SC[FROZEN, rank] = 0.3 * rate
-    weights = np.full(len(SOURCES), 0.4, np.float32)
-    return Priors(rate_SC, weights, np.zeros_like(weights), -0.5)
+    # Several sources say the same most of the time, so each one's word counts for less than it would alone.
+    return Priors((0.4 * np.log(rate_SC / (1 - rate_SC))).astype(np.float32), -0.5)
 
 
 def fit(examples: Sequence[Example]) -> Priors:
-    """Rates by counting on top of the starting ones; then how log odds add up, by logistic regression (Newton's steps).
+    """The likeliest log odds, where to stray from the starting ones costs `_RIDGE` (L-BFGS on a convex loss).
 
-    What cold tasks tell nothing of (history, outdated suggestions, trained sources) is believed like the running text.
+    What no task tells anything of (outdated suggestions, trained sources) is believed like the running text.
     """
     told = [example for example in examples if len(example.cell_BS)]
-    cell_XS = np.concatenate([example.cell_BS for example in told])
-    right_X = np.concatenate([example.right_B for example in told]).astype(np.float64)
-    rate_SC = starting_priors().rate_SC.copy()
-    for source in range(len(SOURCES)):
-        named = cell_XS[:, source] >= 0
-        tried = np.bincount(cell_XS[named, source], minlength=CELLS)
-        right = np.bincount(cell_XS[named, source], weights=right_X[named], minlength=CELLS)
-        rate_SC[source] = (rate_SC[source] * _STRENGTH + right) / (_STRENGTH + tried)
-    logits_SC = log_odds(rate_SC)
-    odds_XS = np.where(cell_XS >= 0, logits_SC[np.arange(len(SOURCES)), np.maximum(cell_XS, 0)], 0.0)
-    absent_XS = cell_XS >= ABSENT
-    features = np.hstack([np.where(absent_XS, 0, odds_XS), np.where(absent_XS, odds_XS, 0), np.ones((len(odds_XS), 1))])
-    weights = np.full(features.shape[1], 0.4)
-    for _ in range(_NEWTON_STEPS):
-        likely = 1 / (1 + np.exp(-features @ weights))
-        slope = features.T @ (likely - right_X) + _RIDGE * weights
-        bend = (features * (likely * (1 - likely))[:, None]).T @ features + _RIDGE * np.eye(len(weights))
-        weights -= np.linalg.solve(bend, slope)
-    present_S, absent_S = weights[: len(SOURCES)].copy(), weights[len(SOURCES) : -1].copy()
-    for source in (PAST, OUTDATED, TRAINED):
-        rate_SC[source], present_S[source], absent_S[source] = rate_SC[TEXT], present_S[TEXT], absent_S[TEXT]
-    return Priors(rate_SC, present_S.astype(np.float32), absent_S.astype(np.float32), float(weights[-1]))
+    start = starting_priors()
+    # One more cell a source: it says nothing at all.
+    begin_SC = torch.from_numpy(np.pad(start.logits_SC, ((0, 0), (0, 1))).astype(np.float64))
+    table_SC, bias = begin_SC.clone().requires_grad_(), torch.tensor(start.bias, dtype=torch.float64)
+    bias.requires_grad_()
+    cell_XS = torch.from_numpy(np.concatenate([example.cell_BS for example in told]).astype(np.int64))
+    cell_XS = torch.where(cell_XS < 0, CELLS, cell_XS) + torch.arange(len(SOURCES)) * (CELLS + 1)
+    right_X = torch.from_numpy(np.concatenate([example.right_B for example in told]))
+    node_X = torch.repeat_interleave(torch.tensor([len(example.cell_BS) for example in told]))
+    optimiser = torch.optim.LBFGS([table_SC, bias], max_iter=_STEPS, line_search_fn="strong_wolfe")
+
+    def loss() -> torch.Tensor:
+        optimiser.zero_grad()
+        logit_X = table_SC.ravel()[cell_XS].sum(1) + bias
+        whole_N = torch.ones(len(told), dtype=torch.float64).index_add(0, node_X, logit_X.exp())
+        surprise = whole_N.log().sum() - logit_X[right_X].sum()
+        total = surprise + _RIDGE / 2 * (table_SC - begin_SC).square().sum()
+        total.backward()  # type: ignore[no-untyped-call]
+        return total
+
+    optimiser.step(loss)  # type: ignore[no-untyped-call]
+    found_SC = table_SC.detach().numpy()
+    silence_S1 = found_SC[:, -1:]
+    logits_SC = (found_SC[:, :-1] - silence_S1).astype(np.float32)
+    logits_SC[[OUTDATED, TRAINED]] = logits_SC[TEXT]
+    return Priors(logits_SC, bias.item() + float(silence_S1.sum()))

@@ -20,6 +20,7 @@ from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.completion.task import Clock
 from fastcoder_lsp.completion.worker import Worker
 from fastcoder_lsp.core import Completion, CompletionRequest
+from fastcoder_lsp.observe import Spans
 
 
 def _milliseconds() -> float:
@@ -58,17 +59,21 @@ class CompletionService:
             self._thread.start()
         self._host.tell(Status("starting") if enabled else Status("off"))
 
-    def submit(self, request: CompletionRequest, policy: Policy | None = None) -> "Future[Completion]":
+    def submit(
+        self, request: CompletionRequest, policy: Policy | None = None, waited_ms: float = 0.0
+    ) -> "Future[Completion]":
         """Ask for a completion; every earlier request that is still open is answered empty at once ("superseded").
 
         Cancelling the future ends the work for it within a step; what was begun may serve the next request. Requests
         for the same place share one answer. Without a policy the answer is whole, however long it takes.
+
+        `waited_ms`: for how long the client has waited already; its budget counts from there.
         """
         future: Future[Completion] = Future()
         desk, place = self._desk, place_of(request)
         with desk.changed:
-            desk.asked_ms = desk.clock()
-            job = Job(request, place, policy or Policy(), desk.asked_ms, [future])
+            desk.asked_ms = desk.clock() - waited_ms
+            job = Job(request, place, policy or Policy(), desk.asked_ms, [future], Spans(waited_ms))
             desk.tally.count("requests")
             future.add_done_callback(self._count_cancelled)
             if desk.closing or not self._enabled:

@@ -35,17 +35,17 @@ _BRANCHES = 64
 _PLACES_AT_ROOT, _PLACES_BELOW = 96, 24
 _WEIGHTS = np.array([1.6**match for match in range(TAIL + 1)], np.float32)
 """Of a hit among its source's hits, by the length of its match."""
+_SUREST = 30.0
+"""Log odds that are never exceeded, so that nothing overflows."""
 
 
 class Weights(NamedTuple):
-    """How evidence becomes a probability: log odds by source and cell, and what each source's word counts.
+    """How evidence becomes a probability: a multinomial logit over the children of a node and "none of them".
 
-    logit p = bias + Σ present_S · logits_SC[s, cell] + Σ absent_S · logits_SC[s, absent cell]
+    p of a child = exp(z) / (1 + Σ exp(z) of all children), where z = bias + Σ logits_SC[s, what source s says of it].
     """
 
     logits_SC: npt.NDArray[np.float32]
-    present_S: npt.NDArray[np.float32]
-    absent_S: npt.NDArray[np.float32]
     bias: float
 
 
@@ -252,8 +252,8 @@ def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branc
 
 @numba.njit(forceinline=True)
 def _add_up(weights: Any, branches: Any, count: Any, total: Any, absent_S: Any) -> None:
-    """From what the sources said to probabilities; children of one node exclude each other, so they are at most 1."""
-    whole = 0.0
+    """From what the sources said to probabilities; children of one node exclude each other, and none may follow."""
+    whole = 1.0
     for b in range(count):
         logit, surest = weights.bias, -np.inf
         for s in range(S):
@@ -262,13 +262,13 @@ def _add_up(weights: Any, branches: Any, count: Any, total: Any, absent_S: Any) 
                 branches.cell_BS[b, s] = hits_cell(branches.match_BS[b, s], share, np.int64(total[s, 2]))
             cell = branches.cell_BS[b, s]
             if cell >= 0:
-                logit += weights.present_S[s] * weights.logits_SC[s, cell]
                 if weights.logits_SC[s, cell] > surest:
                     surest, branches.source_B[b] = weights.logits_SC[s, cell], s
             elif absent_S[s] >= 0:
-                branches.cell_BS[b, s] = absent_S[s]
-                logit += weights.absent_S[s] * weights.logits_SC[s, absent_S[s]]
-        branches.likely_B[b] = 1.0 / (1.0 + np.exp(-logit))
+                cell = branches.cell_BS[b, s] = absent_S[s]
+            if cell >= 0:
+                logit += weights.logits_SC[s, cell]
+        branches.likely_B[b] = np.exp(min(logit, _SUREST))
         whole += branches.likely_B[b]
     for b in range(count):
-        branches.likely_B[b] /= max(1.0, whole)
+        branches.likely_B[b] /= whole

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.draft.auto_branches import Weights
 from fastcoder_lsp.draft.auto_growth import Grown
-from fastcoder_lsp.draft.evidence import ABSENT, CELLS, SOURCES
+from fastcoder_lsp.draft.evidence import CELLS, SOURCES
 from fastcoder_lsp.index.memory import borrowed
 
 PRIORS = "auto_priors.json"
@@ -26,27 +26,14 @@ Floats = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Priors:
-    """What is believed before anything is counted.
+    """What is believed before anything is counted: `auto_branches.Weights` to begin with."""
 
-    `rate_SC`: share of right guesses, by source and cell. `present_S`, `absent_S`, `bias`: how log odds add up
-    (`auto_branches.Weights`).
-    """
-
-    rate_SC: Floats
-    present_S: Floats
-    absent_S: Floats
+    logits_SC: Floats
     bias: float
 
     def to_json(self) -> str:
         """A text that people can read and compare: one line a source."""
-        rows = {
-            name: {
-                "present": round(float(present), 3),
-                "absent": round(float(absent), 3),
-                "rates": [round(float(rate), 4) for rate in rates],
-            }
-            for name, present, absent, rates in zip(SOURCES, self.present_S, self.absent_S, self.rate_SC, strict=True)
-        }
+        rows = {name: np.round(row, 3).tolist() for name, row in zip(SOURCES, self.logits_SC.tolist(), strict=True)}
         lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
         return f'{{\n "bias": {round(self.bias, 3)},\n{lines}\n}}\n'
 
@@ -54,12 +41,7 @@ class Priors:
     def from_json(cls, text: str) -> "Priors":
         """The inverse of `to_json`."""
         rows = json.loads(text)
-        return cls(
-            np.array([rows[name]["rates"] for name in SOURCES], np.float32),
-            np.array([rows[name]["present"] for name in SOURCES], np.float32),
-            np.array([rows[name]["absent"] for name in SOURCES], np.float32),
-            float(rows["bias"]),
-        )
+        return cls(np.array([rows[name] for name in SOURCES], np.float32), float(rows["bias"]))
 
 
 def shipped_priors() -> Priors:
@@ -105,16 +87,15 @@ class Calibration:
         self, priors: Priors, counts: Counts | None = None, strength: float = 10.0, memory: float = 1000.0
     ) -> None:
         self.counts = counts or Counts.none()
-        self._prior_SC, self._strength, self._memory = log_odds(priors.rate_SC), strength, memory
-        self.weights = Weights(self._prior_SC.copy(), priors.present_S, priors.absent_S, priors.bias)
+        self._prior_SC, self._strength, self._memory = priors.logits_SC, strength, memory
+        self.weights = Weights(priors.logits_SC.copy(), priors.bias)
         for source, cell in np.argwhere(self.counts.tried_SC > 0).tolist():
-            gained = correction(
+            self.weights.logits_SC[source, cell] += correction(
                 self.counts.tried_SC[source, cell],
                 self.counts.right_SC[source, cell],
                 self.counts.hoped_SC[source, cell],
                 strength,
             )
-            self.weights.logits_SC[source, cell] += gained / word_worth(self.weights, source, cell)
 
     def judge(self, grown: Grown, nodes: int, emitted: Sequence[int]) -> int:
         """Count the first `nodes` of a tree as right or wrong, as far as `emitted` tells; how many were right."""
@@ -123,25 +104,11 @@ class Calibration:
         return int(_judge(grown, nodes, said, *arrays, self.weights, self._strength, self._memory))
 
 
-def log_odds(rate: Floats) -> Floats:
-    """log(p / (1 - p)), kept finite."""
-    kept = np.clip(rate, 1e-4, 1 - 1e-4)
-    odds: Floats = np.log(kept / (1 - kept)).astype(np.float32)
-    return odds
-
-
 @numba.njit(forceinline=True)
 def correction(tried: Any, right: Any, hoped: Any, strength: Any) -> Any:
     """Log odds to be added where of `tried` guesses `right` came true, and `hoped` were expected to."""
     wrong, feared = max(tried - right, 0.0), max(tried - hoped, 0.0)
     return np.log((right + strength) / (hoped + strength)) - np.log((wrong + strength) / (feared + strength))
-
-
-@numba.njit(forceinline=True)
-def word_worth(weights: Any, source: Any, cell: Any) -> Any:
-    """How much a cell's log odds count in the sum; a source that counts for next to nothing is not learnt up to it."""
-    worth = weights.absent_S[source] if cell >= ABSENT else weights.present_S[source]
-    return max(worth, 0.1)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -178,12 +145,11 @@ def _judge(
                 fade = min(1.0, memory / (tried_SC[s, cell] + 1.0))
                 tried_SC[s, cell] = (tried_SC[s, cell] + 1.0) * fade
                 right_SC[s, cell] = (right_SC[s, cell] + (1.0 if agrees else 0.0)) * fade
-                worth = word_worth(weights, s, cell)
-                learnt = worth * (weights.logits_SC[s, cell] - prior_SC[s, cell])
+                learnt = weights.logits_SC[s, cell] - prior_SC[s, cell]
                 hope = 1.0 / (1.0 + (1.0 - likely) / likely * np.exp(learnt))
                 hoped_SC[s, cell] = (hoped_SC[s, cell] + hope) * fade
                 gained = correction(tried_SC[s, cell], right_SC[s, cell], hoped_SC[s, cell], strength)
-                weights.logits_SC[s, cell] = prior_SC[s, cell] + gained / worth
+                weights.logits_SC[s, cell] = prior_SC[s, cell] + gained
         if following < 0:
             break
         above = following

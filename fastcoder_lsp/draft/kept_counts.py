@@ -15,8 +15,8 @@ from fastcoder_lsp.draft.calibration import Counts
 from fastcoder_lsp.draft.evidence import CELLS, SOURCES
 from fastcoder_lsp.index.files import private_folder, replace_file
 
-VERSION = 1
-"""Of the form on disk and of the cells' meaning; 1: the first."""
+VERSION = 2
+"""Of the form on disk and of what counts are compared with; 2: the priors of a multinomial logit."""
 
 
 def load(path: Path) -> Counts:

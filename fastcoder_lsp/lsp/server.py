@@ -21,6 +21,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 
 from fastcoder_lsp import __version__
+from fastcoder_lsp.lsp.arrival import arrived, now_ms
 from fastcoder_lsp.lsp.capabilities import server_capabilities
 from fastcoder_lsp.lsp.client import initialization_options, read_client, read_folders
 from fastcoder_lsp.lsp.configuration import Configuration
@@ -69,7 +70,7 @@ class _Server(LanguageServer):
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._stopped: asyncio.Future[None] = self._loop.create_future()
-        self._bodies: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._bodies: asyncio.Queue[tuple[bytes, float] | None] = asyncio.Queue()
         self._session: Session | None = None
         self._following: asyncio.Task[None] | None = None
         self._code = 1
@@ -106,7 +107,7 @@ class _Server(LanguageServer):
         with contextlib.suppress(RuntimeError):  # the loop is closed: the server has ended
             try:
                 for body in read_bodies(stdin):
-                    self._loop.call_soon_threadsafe(self._bodies.put_nowait, body)
+                    self._loop.call_soon_threadsafe(self._bodies.put_nowait, (body, now_ms()))
             except (OSError, ValueError) as error:
                 logger.info("reading ended: %s", type(error).__name__)
             self._loop.call_soon_threadsafe(self._bodies.put_nowait, None)
@@ -114,7 +115,9 @@ class _Server(LanguageServer):
 
     async def _receive(self) -> None:
         """One message after the other, each with the first step of what it starts."""
-        while (body := await self._bodies.get()) is not None:
+        while (came := await self._bodies.get()) is not None:
+            body, moment_ms = came
+            arrived(moment_ms)
             try:
                 self.protocol.receive(body)
             except Exception:  # the boundary: a bug of ours must cost one message, not the session

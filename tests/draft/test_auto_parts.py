@@ -84,9 +84,7 @@ def test_corrections_point_to_what_happened(tried: float, right: float, hoped: f
 @pytest.mark.parametrize("truth", [0.1, 0.5, 0.9])
 def test_calibration_finds_the_rate(truth: float) -> None:
     """Guesses that come true with some probability are believed about so much in the end, whatever the prior was."""
-    cells = np.full((len(SOURCES), CELLS), 0.5, np.float32)
-    ones = np.ones(len(SOURCES), np.float32)
-    calibration = Calibration(Priors(cells, ones, ones, 0.0), strength=5.0)
+    calibration = Calibration(Priors(np.zeros((len(SOURCES), CELLS), np.float32), 0.0), strength=5.0)
     chance = np.random.default_rng(1)
     likely = 0.0
     for _ in range(1500):
@@ -124,13 +122,13 @@ def one_node(likely: float) -> Grown:
     return grown
 
 
-def test_shipped_priors_are_probabilities() -> None:
-    """They cover every source and cell, and survive being written and read."""
+def test_shipped_priors_cover_everything() -> None:
+    """Every source and cell has log odds that are no certainty, and they survive being written and read."""
     priors = shipped_priors()
-    assert priors.rate_SC.shape == (len(SOURCES), CELLS)
-    assert ((priors.rate_SC > 0) & (priors.rate_SC < 1)).all()
+    assert priors.logits_SC.shape == (len(SOURCES), CELLS)
+    assert (np.abs(priors.logits_SC) < 20).all()
     again = Priors.from_json(priors.to_json())
-    np.testing.assert_allclose(again.rate_SC, priors.rate_SC, atol=1e-4)
+    np.testing.assert_allclose(again.logits_SC, priors.logits_SC, atol=1e-3)
     assert again.bias == pytest.approx(priors.bias, abs=1e-3)
 
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 from lsprotocol import types
 
 from fastcoder_lsp.core import Completion, CompletionRequest
+from fastcoder_lsp.lsp.arrival import waited_ms
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.requests.ask import Suggestion, log_spans, policy, question, suggestions
 from fastcoder_lsp.lsp.session import Session
@@ -35,7 +36,7 @@ async def completion(session: Session, params: types.CompletionParams) -> types.
     )
     if request is None:
         return _menu([])
-    future = session.service.submit(request, replace(policy(session, request), alternatives=1))
+    future = session.service.submit(request, replace(policy(session, request), alternatives=1), waited_ms())
     if future.done():
         return _shown(session, request, future.result())
     return await _awaited(session, request, asyncio.wrap_future(future), settings.popup_budget_ms / 1e3)

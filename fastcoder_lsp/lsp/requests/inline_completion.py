@@ -5,6 +5,7 @@ import asyncio
 from lsprotocol import types
 
 from fastcoder_lsp.core import Completion, CompletionRequest
+from fastcoder_lsp.lsp.arrival import waited_ms
 from fastcoder_lsp.lsp.requests.answered import tell_answered
 from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, suggestions
 from fastcoder_lsp.lsp.session import Session
@@ -23,7 +24,7 @@ async def inline_completion(session: Session, params: types.InlineCompletionPara
     )
     if request is None:
         return types.InlineCompletionList([])
-    future = session.service.submit(request, policy(session, request))
+    future = session.service.submit(request, policy(session, request), waited_ms())
     return _shown(session, request, future.result() if future.done() else await asyncio.wrap_future(future))
 
 
