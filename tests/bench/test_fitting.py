@@ -13,8 +13,8 @@ def likely(priors: Priors, cell_BS: np.ndarray) -> np.ndarray:
         np.exp(priors.bias + sum(float(priors.logits_SC[s, cell]) for s, cell in enumerate(cells) if cell >= 0))
         for cells in cell_BS.tolist()
     ]
-    whole_B: np.ndarray = np.array([*odds, 1.0])
-    return whole_B / whole_B.sum()
+    likely_B = np.array([*odds, 1.0]) / (1 + sum(odds))
+    return np.asarray(likely_B / likely_B.sum())
 
 
 def examples(truth: Priors, count: int) -> list[Example]:
