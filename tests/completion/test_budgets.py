@@ -45,6 +45,18 @@ def test_who_waited_for_the_model_gets_the_time_of_who_asked_by_a_key() -> None:
     assert simulation.clock.ms <= asked_ms + HURRIED.automatic_ms
 
 
+@pytest.mark.parametrize("waited_ms", [0, 150, 300, 480])
+def test_a_budget_counts_from_the_arrival(waited_ms: float) -> None:
+    """What a request waited before anybody looked at it is not given to it once more."""
+    simulation = Simulation(MODEL, HURRIED)
+    simulation.answer("x = 0\n")  # the model is loaded
+    asked_ms = simulation.clock.ms
+    future = simulation.service.submit(simulation.request(START), HURRIED, waited_ms)
+    simulation.work(until=future.done)
+    assert future.result(0).finish == "budget"
+    assert simulation.clock.ms <= asked_ms + HURRIED.automatic_ms - waited_ms
+
+
 @pytest.mark.parametrize("budget_ms", range(40, 900, 30))
 def test_a_budgeted_answer_is_in_time_and_a_beginning_of_the_plain_one(budget_ms: int) -> None:
     """Whatever the budget: no piece of work is begun that it cannot hold."""
