@@ -14,7 +14,7 @@ _LINE_STEPS = 16
 _LINE_PREFILL = 256
 """Tokens of a prompt that are new after a change of place in the same file."""
 ANSWER_MS = 12.0
-"""Kept back of every budget: for the text after the model, and the way to the client."""
+"""Kept back of every budget, beside what it takes to find a beginning worth showing: for the way to the client."""
 CHUNK_MS = 60.0
 """One stretch of a prefill takes no longer, so that a newer request need not wait."""
 _EFFICIENT = 2.5
@@ -57,7 +57,7 @@ class Pace:
 
     def __init__(self, costs: StepCosts) -> None:
         self._costs = costs
-        self._steps, self._prefills = _Ratio(), _Ratio()
+        self._steps, self._prefills, self._beginnings_ms = _Expected(1.0), _Expected(1.0), _Expected(0.0)
 
     def step_ms(self, rows: int) -> float:
         """What a step of so many rows will take, hardly ever more."""
@@ -66,6 +66,10 @@ class Pace:
     def prefill_ms(self, tokens: int) -> float:
         """What so many tokens of a prompt will take in one stretch, hardly ever more."""
         return self._prefills.wary() * self._plain_prefill_ms(tokens)
+
+    def answer_ms(self) -> float:
+        """What is to be kept back of a budget for the answer itself."""
+        return ANSWER_MS + self._beginnings_ms.wary()
 
     def rows_within(self, ms: float, at_most: int) -> int:
         """The widest step that `ms` holds, 0 where it holds none."""
@@ -84,25 +88,29 @@ class Pace:
         """A stretch of a prefill took so long."""
         self._prefills.learn(took_ms / self._plain_prefill_ms(tokens))
 
+    def begun(self, took_ms: float) -> None:
+        """To find a beginning worth showing took so long."""
+        self._beginnings_ms.learn(took_ms)
+
     def _plain_prefill_ms(self, tokens: int) -> float:
         """A pass reads all weights, and works on every token; a step of as many rows does more."""
         costs = self._costs
         return min(costs.step_ms(tokens), costs.step_ms(1) + tokens * costs.prefill_ms)
 
 
-class _Ratio:
-    """Real time over reckoned time: a moving mean, and the moving mean of the distance to it."""
+class _Expected:
+    """A value that comes again and again: its moving mean from `start` on, and the moving mean of the distance to it."""
 
-    def __init__(self) -> None:
-        self._mean, self._deviation = 1.0, 0.0
+    def __init__(self, start: float) -> None:
+        self._mean, self._deviation = start, 0.0
 
     def wary(self) -> float:
         """What is exceeded only now and then."""
         return self._mean + _WARY * self._deviation
 
-    def learn(self, ratio: float) -> None:
+    def learn(self, value: float) -> None:
         """One more observation."""
-        distance = ratio - self._mean
+        distance = value - self._mean
         self._mean += _LEARNING * distance
         self._deviation += _LEARNING * (abs(distance) - self._deviation)
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from fastcoder_lsp.completion.ahead import Leisure
 from fastcoder_lsp.completion.alternatives import Alternatives
-from fastcoder_lsp.completion.budget import ANSWER_MS, Budgets
+from fastcoder_lsp.completion.budget import Budgets
 from fastcoder_lsp.completion.composer import Composer
 from fastcoder_lsp.completion.desk import Desk, Job
 from fastcoder_lsp.completion.host import Host, LoadRuntime
@@ -143,12 +143,13 @@ class Worker:
 
     def _work_on(self, job: Job) -> None:
         """One piece of work for the question, or its answer."""
-        composer, task, budgets = self.composer, self.composer.task, self.budgets
+        composer, task, budgets, pace = self.composer, self.composer.task, self.budgets, self._host.pace
         assert task is not None, "a question that was taken has a task"
         assert budgets is not None
+        assert pace is not None
         now, ready = self._clock(), self._host.ready_since
         patient = job.request.invoked or job.asked_ms < ready  # who waited for the model waits for its answer, too
-        budget = (budgets.invoked_ms if patient else budgets.automatic_ms) - ANSWER_MS
+        budget = (budgets.invoked_ms if patient else budgets.automatic_ms) - pace.answer_ms()
         room = max(job.asked_ms, ready) + budget - now
         if task.finished:
             if not task.agrees(job.place):  # post-processing took another way than the user
@@ -190,8 +191,11 @@ class Worker:
 
     def _answer_with_beginning(self, job: Job, task: Task) -> bool:
         """Answer with what can be shown of an unfinished text; False where that is nothing."""
+        begun_ms = self._clock()
         with job.spans.measure("post"):
             beginning = task.useful()
+        if self._host.pace is not None:
+            self._host.pace.begun(self._clock() - begun_ms)
         if beginning.rest(job.place.before, job.place.after) is None:
             return False
         with self._desk.changed:

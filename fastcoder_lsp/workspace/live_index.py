@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 FEW = 32
 """Changed files that are taken one by one; more at once are a matter for the second thread."""
+BURST = 4096
+"""After so many changed files everything is looked at: a system's queue may have overflowed, which loses changes."""
 _TICK_S = 1.0
 _RETRY_S = 30.0
 _RESCAN_S = 60.0
@@ -86,6 +88,7 @@ class LiveIndex:
         self._inbox: SimpleQueue[_Told | threading.Event] = SimpleQueue()
         self._ready = threading.Condition()
         self._many: dict[Path, None] = {}
+        self._told = 0  # changed files, since so many of them made all be looked at
         self._rescan, self._stopping, self._looking, self._blind = True, False, False, False
         self._wanted: dict[Path, Settings] | None = dict(folders)
         self._stores: dict[Path, Store] = {}
@@ -195,9 +198,11 @@ class LiveIndex:
         paths = dict.fromkeys(path for one in told for path in one.paths)
         folders = dict.fromkeys(folder for one in told for folder in one.folders)
         many = len(paths) > FEW
+        self._told += len(paths)
         if many or any(path.name in IGNORE_FILES for path in paths):
             with self._ready:
-                self._rescan |= any(path.name in IGNORE_FILES for path in paths)
+                if self._told > BURST or any(path.name in IGNORE_FILES for path in paths):
+                    self._rescan, self._told = True, 0
                 self._many.update(paths if many else ())
                 self._ready.notify_all()
         if not many:

@@ -18,7 +18,7 @@ from fastcoder_lsp.config import resolve
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, Snapshot
-from fastcoder_lsp.workspace.live_index import LiveIndex
+from fastcoder_lsp.workspace.live_index import BURST, LiveIndex
 from tests.index import history
 from tests.index.toy_encoder import ToyEncoder
 
@@ -316,6 +316,15 @@ def test_a_change_while_nobody_watched_is_found_at_the_start(root: Path, open_in
     again = open_index(root)
     assert held(again) == expected(root, {"a.py": "a = 1\n", "b.py": "b = 22\n", "d.py": "d = 1\n"})
     assert next(store.record(str(root / "a.py")) for store in again.stores()) == kept
+
+
+def test_what_a_full_queue_lost_is_found(root: Path, open_index: Open) -> None:
+    """A burst that may have overflowed the system's queue: what nobody was told of is looked for."""
+    live = open_index(root)
+    files = {"lost.py": "nobody(told)\n"}
+    write(root, files)
+    live.files_changed([root / f"gone{number}.py" for number in range(BURST + 1)])
+    until(lambda: held(live) == expected(root, files))
 
 
 def test_no_thread_is_left(root: Path, open_index: Open) -> None:
