@@ -154,7 +154,7 @@ class AutoDrafter:
         _, best = grow(tail, self.said(), draft_costs(self._costs, nodes), self._scratch, self._grown)
         self._drafted = int(best)
         grown = self._grown
-        names = tuple(SOURCES[source] for source in grown.source_N[:best].tolist())
+        names = tuple(map(SOURCES.__getitem__, grown.source_N[:best].tolist()))
         draft = Draft(
             tuple(grown.token_N[:best].tolist()),
             tuple(grown.parent_N[:best].tolist()),

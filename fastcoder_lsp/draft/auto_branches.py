@@ -86,7 +86,8 @@ class Branches(NamedTuple):
     Each has a token and the list of continuations that agree with it (the first; -1: none). `weight_BS`, `match_BS`:
     of its hits, by source; `cell_BS`: what each source says of it (-1: nothing). `likely_B`: its probability, given
     its parent. `source_B`: who makes it most probable. Of each source, whatever the child: `total_S3`, weight, longest
-    match, and number of its hits; `absent_S`, the cell of who has something to say, but of other children.
+    match, and number of its hits; `absent_S`, the cell of who has something to say, but of other children; `speaking_S`,
+    the sources that have something to say.
     """
 
     token_B: npt.NDArray[np.int32]
@@ -98,6 +99,7 @@ class Branches(NamedTuple):
     source_B: npt.NDArray[np.int32]
     total_S3: npt.NDArray[np.float32]
     absent_S: npt.NDArray[np.int32]
+    speaking_S: npt.NDArray[np.int32]
 
 
 def new_branches() -> Branches:
@@ -111,6 +113,7 @@ def new_branches() -> Branches:
         np.zeros(_BRANCHES, np.float64),
         np.zeros(_BRANCHES, np.int32),
         np.zeros((S, 3), np.float32),
+        np.zeros(S, np.int32),
         np.zeros(S, np.int32),
     )
 
@@ -253,21 +256,26 @@ def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branc
 @numba.njit(forceinline=True)
 def _add_up(weights: Any, branches: Any, count: Any, total: Any, absent_S: Any) -> None:
     """From what the sources said to probabilities; children of one node exclude each other, and none may follow."""
+    # A source without a cell for those that it does not name has said nothing here.
+    speaking = 0
+    for s in range(S):
+        if absent_S[s] >= 0:
+            branches.speaking_S[speaking] = s
+            speaking += 1
     whole = 1.0
     for b in range(count):
         logit, surest = weights.bias, -np.inf
-        for s in range(S):
+        for place in range(speaking):
+            s = branches.speaking_S[place]
             if branches.match_BS[b, s] > 0:
                 share = branches.weight_BS[b, s] / total[s, 0]
                 branches.cell_BS[b, s] = hits_cell(branches.match_BS[b, s], share, np.int64(total[s, 2]))
             cell = branches.cell_BS[b, s]
-            if cell >= 0:
-                if weights.logits_SC[s, cell] > surest:
-                    surest, branches.source_B[b] = weights.logits_SC[s, cell], s
-            elif absent_S[s] >= 0:
+            if cell < 0:
                 cell = branches.cell_BS[b, s] = absent_S[s]
-            if cell >= 0:
-                logit += weights.logits_SC[s, cell]
+            elif weights.logits_SC[s, cell] > surest:
+                surest, branches.source_B[b] = weights.logits_SC[s, cell], s
+            logit += weights.logits_SC[s, cell]
         branches.likely_B[b] = np.exp(min(logit, _SUREST))
         whole += branches.likely_B[b]
     for b in range(count):

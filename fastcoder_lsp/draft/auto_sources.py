@@ -154,6 +154,8 @@ class OutdatedSource(_Stateless):
 
     def find(self, context: DraftContext, found: Found) -> None:
         """See `ContinuationSource`."""
+        if not context.outdated:
+            return
         output = np.array(context.tokens[context.prompt_length :], np.int32)
         for expected in context.outdated:
             text = np.array(expected, np.int32)
