@@ -99,7 +99,7 @@ class Pace:
 
 
 class _Expected:
-    """A value that comes again and again: its moving mean from `start` on, and the moving mean of the distance to it."""
+    """A value that comes again: its moving mean from `start` on, and the moving mean of the distance to it."""
 
     def __init__(self, start: float) -> None:
         self._mean, self._deviation = start, 0.0

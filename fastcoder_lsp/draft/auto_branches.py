@@ -86,8 +86,8 @@ class Branches(NamedTuple):
     Each has a token and the list of continuations that agree with it (the first; -1: none). `weight_BS`, `match_BS`:
     of its hits, by source; `cell_BS`: what each source says of it (-1: nothing). `likely_B`: its probability, given
     its parent. `source_B`: who makes it most probable. Of each source, whatever the child: `total_S3`, weight, longest
-    match, and number of its hits; `absent_S`, the cell of who has something to say, but of other children; `speaking_S`,
-    the sources that have something to say.
+    match, and number of its hits; `absent_S`, the cell of who has something to say, but of other children;
+    `speaking_S`, the sources that have something to say.
     """
 
     token_B: npt.NDArray[np.int32]
