@@ -21,6 +21,9 @@ from fastcoder_lsp.draft.sdsat import ADAPTIVE, SdsatDrafter
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.model.tuned import read_record
 
+_BELIEVED, _FADE = 5.0, 0.98
+"""Tokens that adaptive rows are believed to have brought, and to have been hoped to bring; old ones fade a step."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trained:
@@ -106,6 +109,7 @@ class SdsatSource(_Source):
     def __init__(self, drafter: SdsatDrafter) -> None:
         self._drafter = drafter
         self.top_k = drafter.top_k
+        self._hoped = self._gained = _BELIEVED
 
     def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
         """See `ContinuationSource`."""
@@ -124,12 +128,16 @@ class SdsatSource(_Source):
                 padded[0, : len(row)] = row
                 found.add(padded, TRAINED, 1)
 
-    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:  # noqa: ARG002 as above
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:
         """See `ContinuationSource`."""
+        self._gained += accepted.count(TRAINED)
         self._drafter.observe(tree, verified)
 
     def extended(self, draft: Draft, likely: Sequence[float], nodes: int, costs: StepCosts | None) -> Draft:
         """`draft` with adaptive tokens below it, as many as are worth their rows.
+
+        A guess that comes true is no gain where other sources say the same. So what rows brought is counted by the
+        tokens that were accepted on this source's word, and rows are worth the share of it that came of late.
 
         Args:
             draft: the tree that `auto` grew.
@@ -141,9 +149,10 @@ class SdsatSource(_Source):
         stops = [1.0, *likely]
         for parent, chance in zip(draft.parents, likely, strict=True):
             stops[parent + 1] -= chance
+        came = self._gained / self._hoped
         offers = sorted(
             (
-                (max(stop, 0.0) * drafter.calibration.survival(place), -place, node - 1)
+                (came * max(stop, 0.0) * drafter.calibration.survival(place), -place, node - 1)
                 for node, stop in enumerate(stops)
                 for place in range(drafter.k)
             ),
@@ -154,10 +163,12 @@ class SdsatSource(_Source):
         for worth, place, below in offers:
             if len(tokens) >= nodes or worth < self._least(len(tokens), costs):
                 break
+            self._hoped += worth / came
             parents.append(ends[below])
             ends[below] = len(tokens)
             tokens.append(drafter.adaptive_id(-place))
             sources.append(ADAPTIVE)
+        self._hoped, self._gained = (_FADE * value + (1 - _FADE) * _BELIEVED for value in (self._hoped, self._gained))
         matches = (*draft.matches, *(0 for _ in range(len(tokens) - len(draft.tokens))))
         return Draft(tuple(tokens), tuple(parents), tuple(sources), matches)
 
