@@ -6,6 +6,7 @@ types, no I/O. A token id is an `int`; an offset counts characters (Unicode code
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import lt
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -75,11 +76,12 @@ class DraftTree:
 
     def check(self) -> None:
         """Raises AssertionError where a rule of the class docstring is broken."""
-        assert 1 <= self.pending <= len(self.tokens) == len(self.parents)
-        assert all(self.parents[i] == i - 1 for i in range(self.pending))
-        assert all(self.pending - 1 <= self.parents[i] < i for i in range(self.pending, len(self)))
-        edges = list(zip(self.parents, self.tokens, strict=True))
-        assert len(set(edges)) == len(edges)
+        pending, parents, nodes = self.pending, self.parents, len(self.parents)
+        assert 1 <= pending <= len(self.tokens) == nodes
+        assert parents[:pending] == tuple(range(-1, pending - 1))
+        assert min(parents[pending:], default=pending) >= pending - 1
+        assert all(map(lt, parents, range(nodes)))
+        assert len(set(zip(parents, self.tokens, strict=True))) == nodes
 
 
 @dataclass(frozen=True, slots=True)

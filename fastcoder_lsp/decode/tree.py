@@ -4,6 +4,8 @@ Owns no policy: it drops what cannot be verified (unknown ids, broken parents, t
 healing forbids) and keeps the order of the rest.
 """
 
+from operator import lt
+
 from fastcoder_lsp.core import Draft, DraftTree, Tokens
 from fastcoder_lsp.decode.healing import Healing
 
@@ -19,6 +21,8 @@ def build_tree(pending: Tokens, draft: Draft, *, room: int, vocabulary: int, hea
         vocabulary: ids from 0 up to this one exist.
         healing: what the text before the cursor still demands of the first tokens.
     """
+    if not healing.remaining and _is_sound(draft, room, vocabulary):
+        return _joined(pending, draft)
     root = len(pending) - 1
     tokens, parents = list(pending), list(range(-1, root))
     sources, matches = [""] * len(pending), [0] * len(pending)
@@ -42,3 +46,29 @@ def build_tree(pending: Tokens, draft: Draft, *, room: int, vocabulary: int, hea
         sources.append(draft.sources[guess] if guess < len(draft.sources) else "unnamed")
         matches.append(draft.matches[guess] if guess < len(draft.matches) else 0)
     return DraftTree(tuple(tokens), tuple(parents), len(pending), tuple(sources), tuple(matches))
+
+
+def _is_sound(draft: Draft, room: int, vocabulary: int) -> bool:
+    """Whether every guess may stay as it is: what good drafters say, and a quarter of the time to find out."""
+    tokens, parents = draft.tokens, draft.parents
+    return (
+        len(tokens) == len(parents) == len(draft.sources) == len(draft.matches)
+        and 0 < len(tokens) <= room
+        and min(tokens) >= 0
+        and max(tokens) < vocabulary
+        and min(parents) >= -1
+        and all(map(lt, parents, range(len(parents))))
+        and len(set(zip(parents, tokens, strict=True))) == len(tokens)
+    )
+
+
+def _joined(pending: Tokens, draft: Draft) -> DraftTree:
+    """All of `draft` below the pending chain."""
+    first = len(pending)
+    return DraftTree(
+        tokens=(*pending, *draft.tokens),
+        parents=(*range(-1, first - 1), *(parent + first for parent in draft.parents)),
+        pending=first,
+        sources=(*[""] * first, *draft.sources),
+        matches=(*[0] * first, *draft.matches),
+    )

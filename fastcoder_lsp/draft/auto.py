@@ -16,7 +16,7 @@ import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, StepCosts, Verified
 from fastcoder_lsp.draft import kept_counts
-from fastcoder_lsp.draft.auto_branches import TAIL, Frozen, Said
+from fastcoder_lsp.draft.auto_branches import TAIL, Said
 from fastcoder_lsp.draft.auto_growth import grow, new_grown, new_scratch
 from fastcoder_lsp.draft.auto_sources import ContinuationSource, Found, OutdatedSource, StoreSource
 from fastcoder_lsp.draft.auto_width import draft_costs
@@ -25,13 +25,14 @@ from fastcoder_lsp.draft.chain import TokenChain
 from fastcoder_lsp.draft.documents import PerDocument
 from fastcoder_lsp.draft.evidence import CORPUS, FROZEN, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
 from fastcoder_lsp.draft.frozen_table import TableShape
-from fastcoder_lsp.draft.row_table import RANKS, RowTable
-from fastcoder_lsp.draft.store import Pin, Pinned
+from fastcoder_lsp.draft.row_table import RANKS, RowTable, learn
+from fastcoder_lsp.draft.store import Pin
 from fastcoder_lsp.draft.trained import SdsatSource
 from fastcoder_lsp.errors import UsageError
 
 _TOKEN_MS = 20.0
 """What a token takes where nobody timed the engine."""
+_NO_FROZEN = np.zeros((0, 1), np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ class AutoDrafter:
         self._text, self._prompt_length = TokenChain(), 0
         self._found = Found()
         self._scratch, self._grown = new_scratch(0, self._found.capacity), new_grown(0)
-        self._frozen, self._drafted, self._changed = _no_frozen(), 0, False
+        self._frozen_VR, self._drafted, self._changed = _NO_FROZEN, 0, False
         self._silence = TokenChain(), RowTable(8)
 
     def begin(self, context: DraftContext) -> None:
@@ -132,7 +133,8 @@ class AutoDrafter:
             self._document.past.extend([*output.tolist(), -1])
         self._document = self._documents.fetch(context.document)
         stores = self._pin(context.document)
-        self._frozen = self._frozen_of(stores)
+        table = stores.frozen(TableShape()) if self._uses[FROZEN] else None
+        self._frozen_VR = _NO_FROZEN if table is None else table.commonest_VR
         self._text.clear()
         self._text.extend(context.tokens)
         self._prompt_length = len(context.tokens)
@@ -169,9 +171,7 @@ class AutoDrafter:
         """Learn: rows from the model's best ids, probabilities from what was accepted."""
         if verified.top_ids_NK is not None and verified.top_logits_NK is not None:
             before = int(self._text.tokens[-tree.pending - 1]) if len(self._text) > tree.pending else -1
-            tokens, parents = np.array(tree.tokens, np.int64), np.array(tree.parents, np.int64)
-            for table, pairs in ((self._document.recycled, False), (self._document.pairs, True)):
-                table.learn(tokens, parents, before if pairs else None, verified)
+            learn(self._document.recycled, self._document.pairs, tree, before, verified)
         if self._parameters.learns and self._drafted:
             self.calibration.judge(self._grown, self._drafted, verified.emitted)
             self._changed = True
@@ -209,14 +209,6 @@ class AutoDrafter:
             self._found.continuations,
             (document.recycled if uses[RECYCLED] else no_rows).rows,
             (document.pairs if uses[PAIRS] else no_rows).rows,
-            self._frozen,
+            self._frozen_VR,
             self.calibration.weights,
         )
-
-    def _frozen_of(self, stores: Pinned) -> Frozen:
-        table = stores.frozen(TableShape()) if self._uses[FROZEN] else None
-        return _no_frozen() if table is None else Frozen(*table.arrays)
-
-
-def _no_frozen() -> Frozen:
-    return Frozen(np.zeros(0, np.int64), np.zeros(1, np.int64), np.zeros((0, 1), np.int32))

@@ -57,18 +57,11 @@ class Continuations(NamedTuple):
     match_K: npt.NDArray[np.int32]
 
 
-class Frozen(NamedTuple):
-    """Cacheback's frozen table: ascending leaders (one token), where their followers begin, the followers."""
-
-    keys_L: npt.NDArray[np.int64]
-    starts_L: npt.NDArray[np.int64]
-    followers_FT: npt.NDArray[np.int32]
-
-
 class Said(NamedTuple):
     """All that can be asked, and what each word is worth.
 
-    Running text, what was said in the document before, continuations of the root, rows by one token and by two.
+    Running text, what was said in the document before, continuations of the root, rows by one token and by two, and
+    the corpus' commonest next tokens (`FrozenTable.commonest_VR`).
     """
 
     text: Chains
@@ -76,7 +69,7 @@ class Said(NamedTuple):
     asked: Continuations
     recycled: Rows
     pairs: Rows
-    frozen: Frozen
+    frozen_VR: npt.NDArray[np.int32]
     weights: Weights
 
 
@@ -203,20 +196,17 @@ def _from_table(rows: Any, source: Any, key: Any, branches: Any, count: Any) -> 
 
 
 @numba.njit(forceinline=True)
-def _from_frozen(frozen: Any, token: Any, branches: Any, count: Any) -> Any:
-    """The corpus' commonest followers: the rank among distinct first tokens is what is told."""
-    place = np.searchsorted(frozen.keys_L, np.int64(token))
-    if place >= len(frozen.keys_L) or frozen.keys_L[place] != token:
+def _from_frozen(frozen_VR: Any, token: Any, branches: Any, count: Any) -> Any:
+    """The corpus' commonest next tokens: the rank is what is told."""
+    if not 0 <= token < len(frozen_VR) or frozen_VR[token, 0] < 0:
         return count, np.int32(-1)
-    rank = 0
-    for row in range(frozen.starts_L[place], min(frozen.starts_L[place] + 24, frozen.starts_L[place + 1])):
-        b = _branch(branches, count, frozen.followers_FT[row, 0])
-        if b >= 0 and branches.cell_BS[b, FROZEN] < 0:
+    for rank in range(frozen_VR.shape[1]):
+        if frozen_VR[token, rank] < 0:
+            break
+        b = _branch(branches, count, frozen_VR[token, rank])
+        if b >= 0:
             count = max(count, b + 1)
             branches.cell_BS[b, FROZEN] = rank
-            rank += 1
-            if rank == 8:
-                break
     return count, np.int32(ABSENT)
 
 
@@ -245,7 +235,7 @@ def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branc
     count, absent_S[RECYCLED] = _from_table(said.recycled, RECYCLED, key_of(-1, context[0]), branches, count)
     if len(context) > 1:
         count, absent_S[PAIRS] = _from_table(said.pairs, PAIRS, key_of(context[1], context[0]), branches, count)
-    count, absent_S[FROZEN] = _from_frozen(said.frozen, context[0], branches, count)
+    count, absent_S[FROZEN] = _from_frozen(said.frozen_VR, context[0], branches, count)
     for s in range(S):
         if total[s, 2] > 0:
             absent_S[s] = ABSENT + length_bucket(np.int64(total[s, 1]))

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.draft.auto_branches import TAIL, Branches, S, expand, new_branches
+from fastcoder_lsp.index.entry import FixedTypes
 from fastcoder_lsp.index.memory import borrowed
 
 DEEPEST = 32
@@ -80,6 +81,7 @@ def new_scratch(nodes: int, continuations: int) -> Scratch:
     return Scratch(new_branches(), frontier, following_K, depth_N, context)
 
 
+@FixedTypes
 @numba.njit(cache=True, nogil=True)
 def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
     """Take the likeliest nodes until no more pay, or fit.

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from fastcoder_lsp.draft.auto_branches import Weights
 from fastcoder_lsp.draft.auto_growth import Grown
 from fastcoder_lsp.draft.evidence import CELLS, SOURCES
+from fastcoder_lsp.index.entry import FixedTypes
 from fastcoder_lsp.index.memory import borrowed
 
 PRIORS = "auto_priors.json"
@@ -87,8 +88,9 @@ class Calibration:
         self, priors: Priors, counts: Counts | None = None, strength: float = 10.0, memory: float = 1000.0
     ) -> None:
         self.counts = counts or Counts.none()
-        self._prior_SC, self._strength, self._memory = priors.logits_SC, strength, memory
-        self.weights = Weights(priors.logits_SC.copy(), priors.bias)
+        self._prior_SC = np.array(priors.logits_SC, np.float32, order="C")
+        self._strength, self._memory = strength, memory
+        self.weights = Weights(self._prior_SC.copy(), priors.bias)
         for source, cell in np.argwhere(self.counts.tried_SC > 0).tolist():
             self.weights.logits_SC[source, cell] += correction(
                 self.counts.tried_SC[source, cell],
@@ -111,6 +113,7 @@ def correction(tried: Any, right: Any, hoped: Any, strength: Any) -> Any:
     return np.log((right + strength) / (hoped + strength)) - np.log((wrong + strength) / (feared + strength))
 
 
+@FixedTypes
 @numba.njit(cache=True, nogil=True)
 def _judge(
     grown: Any,

@@ -7,9 +7,12 @@ insertions"). The paper builds it from 1 % of OpenWebText; here it is built from
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 from zipfile import BadZipFile
 
+import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +21,8 @@ from fastcoder_lsp.draft.kernels import GAP
 VERSION = 1
 """Of the form on disk; 1: the first."""
 _BITS = 62
+_RANKS, _LOOKED_AT = 8, 24
+"""Next tokens that `commonest_VR` holds of a token, and followers that it looks at to find them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +62,18 @@ class FrozenTable:
     def __len__(self) -> int:
         return len(self._keys_L)
 
-    @property
-    def arrays(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """Packed leaders (single tokens are their own), where the followers of each begin, and all followers."""
-        return self._keys_L, self._starts_L, self._followers_FT
+    @cached_property
+    def commonest_VR(self) -> npt.NDArray[np.int32]:  # noqa: N802 array names carry their shapes
+        """The tokens that commonly come next after each token, commonest first, `GAP` after their ends: [V, R].
+
+        Of a table of single tokens; V ends with the last that leads. One row is one line of the processor's cache:
+        compiled code asks for the rows of all nodes of a tree.
+        """
+        assert self._leader_length == 1, "rows are found by one token"
+        tokens = int(self._keys_L[-1]) + 1 if len(self._keys_L) else 0
+        commonest_VR = np.full((tokens, _RANKS), GAP, np.int32)
+        _commonest(self._keys_L, self._starts_L, self._followers_FT, commonest_VR)
+        return commonest_VR
 
     def query(self, leader: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
         """The followers of `leader`, commonest first."""
@@ -168,3 +181,15 @@ def _pack(grams_NW: npt.NDArray[np.int32], bits: int) -> npt.NDArray[np.int64]:
     for column in range(grams_NW.shape[1]):
         packed = packed << bits | grams_NW[:, column]
     return packed
+
+
+@numba.njit(cache=True, nogil=True)
+def _commonest(keys_L: Any, starts_L: Any, followers_FT: Any, commonest_VR: Any) -> None:
+    """The first tokens of each leader's followers, each once."""
+    for place in range(len(keys_L)):
+        row, rank = commonest_VR[keys_L[place]], 0
+        for follower in range(starts_L[place], min(starts_L[place] + _LOOKED_AT, starts_L[place + 1])):
+            token = followers_FT[follower, 0]
+            if rank < len(row) and not (row[:rank] == token).any():
+                row[rank] = token
+                rank += 1

@@ -23,7 +23,7 @@ def load(path: Path) -> Counts:
     """The counts at `path`; none where there is no such file, or one that cannot be believed."""
     try:
         with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-            version, every_3SC = int(stored["version"]), stored["counts"].astype(np.float32)
+            version, every_3SC = int(stored["version"]), stored["counts"].astype(np.float32, order="C")
     except (OSError, ValueError, TypeError, KeyError, EOFError, BadZipFile):
         return Counts.none()
     if version != VERSION or every_3SC.shape != (3, len(SOURCES), CELLS) or not np.isfinite(every_3SC).all():

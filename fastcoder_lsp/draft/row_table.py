@@ -12,7 +12,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import Verified
+from fastcoder_lsp.core import DraftTree, Verified
+from fastcoder_lsp.index.entry import FixedTypes
 from fastcoder_lsp.index.memory import borrowed
 
 RANKS = 8
@@ -46,31 +47,29 @@ class RowTable:
             np.zeros(1, np.int64),
         )
 
-    def learn(
-        self, tokens_N: npt.NDArray[np.int64], parents_N: npt.NDArray[np.int64], before: int | None, verified: Verified
-    ) -> None:
-        """Put the rows of a verified tree in, each in the place of an older one with its key.
 
-        Of several with one key the last counts; the accepted ones come last, for they stand in the true text.
+def learn(by_token: RowTable, by_pair: RowTable, tree: DraftTree, before: int, verified: Verified) -> None:
+    """Put the rows of a verified tree into both tables, each in the place of an older one with its key.
 
-        Args:
-            tokens_N: the tree's.
-            parents_N: the tree's.
-            before: the token before the tree (-1: none), for rows by two tokens; None: rows by one token.
-            verified: with the best ids and logits of every row.
-        """
-        path = np.array(verified.path, np.int64)
-        paired = before is not None
-        _learn(
-            self.rows,
-            tokens_N,
-            parents_N,
-            -1 if before is None else before,
-            paired,
-            path,
-            verified.top_ids_NK,
-            verified.top_logits_NK,
-        )
+    Of several with one key the last counts; the accepted ones come last, for they stand in the true text.
+
+    Args:
+        by_token: rows by one token.
+        by_pair: rows by two.
+        tree: what was verified.
+        before: the token before the tree (-1: none).
+        verified: with the best ids and logits of every row.
+    """
+    _learn(
+        by_token.rows,
+        by_pair.rows,
+        np.array(tree.tokens, np.int64),
+        np.array(tree.parents, np.int64),
+        before,
+        np.array(verified.path, np.int64),
+        np.ascontiguousarray(verified.top_ids_NK, np.int64),
+        np.ascontiguousarray(verified.top_logits_NK, np.float32),
+    )
 
 
 @numba.njit(forceinline=True)
@@ -90,23 +89,37 @@ def find(keys_M: Any, key: Any) -> Any:
     return slot
 
 
+@FixedTypes
 @numba.njit(cache=True, nogil=True)
 def _learn(
-    rows: Any, tokens_N: Any, parents_N: Any, before: Any, paired: Any, path: Any, ids_NK: Any, logits_NK: Any
+    by_token: Any, by_pair: Any, tokens_N: Any, parents_N: Any, before: Any, path: Any, ids_NK: Any, logits_NK: Any
 ) -> None:
-    lent = borrowed((rows, tokens_N, parents_N, path, ids_NK, logits_NK))
-    rows, tokens_N, parents_N, path, ids_NK, logits_NK = lent
+    lent = borrowed((by_token, by_pair, tokens_N, parents_N, path, ids_NK, logits_NK))
+    by_token, by_pair, tokens_N, parents_N, path, ids_NK, logits_NK = lent
+    sure_R = np.empty(by_token.ids_MR.shape[1], np.int8)
     for place in range(len(tokens_N) + len(path)):
         node = place if place < len(tokens_N) else path[place - len(tokens_N)]
-        above = np.int64(-1)
-        if paired:
-            above = np.int64(before) if parents_N[node] < 0 else tokens_N[parents_N[node]]
-        if ids_NK[node, 0] >= 0 and tokens_N[node] >= 0 and above >= -1:
-            _put(rows, key_of(above, tokens_N[node]), ids_NK[node], logits_NK[node])
+        if ids_NK[node, 0] < 0 or tokens_N[node] < 0:
+            continue
+        _rate(logits_NK[node], sure_R)
+        _put(by_token, key_of(-1, tokens_N[node]), ids_NK[node], sure_R)
+        above = np.int64(before) if parents_N[node] < 0 else tokens_N[parents_N[node]]
+        if above >= -1:
+            _put(by_pair, key_of(above, tokens_N[node]), ids_NK[node], sure_R)
 
 
 @numba.njit(forceinline=True)
-def _put(rows: Any, key: Any, ids_K: Any, logits_K: Any) -> None:
+def _rate(logits_K: Any, sure_R: Any) -> None:
+    """How sure the model was of its best candidates."""
+    total = 0.0
+    for k in range(len(logits_K)):
+        total += np.exp(logits_K[k] - logits_K[0])
+    for k in range(min(len(sure_R), len(logits_K))):
+        sure_R[k] = _sureness(np.exp(logits_K[k] - logits_K[0]) / total)
+
+
+@numba.njit(forceinline=True)
+def _put(rows: Any, key: Any, ids_K: Any, sure_R: Any) -> None:
     slot = find(rows.keys_M, key)
     if rows.keys_M[slot] == -1:
         if 4 * rows.filled[0] >= 3 * len(rows.keys_M):
@@ -115,13 +128,9 @@ def _put(rows: Any, key: Any, ids_K: Any, logits_K: Any) -> None:
             slot = find(rows.keys_M, key)
         rows.keys_M[slot] = key
         rows.filled[0] += 1
-    total = 0.0
-    for k in range(len(ids_K)):
-        total += np.exp(logits_K[k] - logits_K[0])
     for k in range(rows.ids_MR.shape[1]):
         rows.ids_MR[slot, k] = ids_K[k] if k < len(ids_K) else -1
-        if k < len(ids_K):
-            rows.sure_MR[slot, k] = _sureness(np.exp(logits_K[k] - logits_K[0]) / total)
+        rows.sure_MR[slot, k] = sure_R[k]
 
 
 @numba.njit(forceinline=True)

@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import Decoded, DecodeRequest, Decoding, decode
+from fastcoder_lsp.decode.tree import build_tree
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.observe import Spans
 from tests.decode.toy_engine import ToyEngine
@@ -77,7 +79,13 @@ class Scripted:
 def draft_strategy() -> st.SearchStrategy[Draft]:
     """Any rubbish: unknown ids, parents that do not exist or come later, twins, cycles, far too many nodes."""
     nodes = st.lists(st.tuples(st.integers(-2, 7), st.integers(-3, 40)), max_size=40)
-    return nodes.map(lambda pairs: Draft(tuple(t for t, _ in pairs), tuple(p for _, p in pairs)))
+    return st.builds(draft_of, nodes, named=st.booleans())
+
+
+def draft_of(pairs: list[tuple[int, int]], *, named: bool) -> Draft:
+    """Tokens and parents as a draft, which says where its guesses are from or does not."""
+    tokens, parents = tuple(token for token, _ in pairs), tuple(parent for _, parent in pairs)
+    return Draft(tokens, parents, ("x",) * len(pairs), tuple(range(len(pairs)))) if named else Draft(tokens, parents)
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.lists(draft_strategy(), max_size=24))
@@ -86,6 +94,21 @@ def test_any_draft_leaves_the_output_alone(prompt: list[int], drafts: list[Draft
     asked = request(tuple(prompt))
     drafted, expected = decode(ToyEngine(), Scripted(drafts), asked, lambda: False), plain(asked)
     assert (drafted.tokens, drafted.text, drafted.finish) == (expected.tokens, expected.text, expected.finish)
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=4), st.lists(st.integers(0, 999), min_size=1, max_size=20))
+def test_a_sound_draft_is_taken_whole(pending: list[int], seeds: list[int]) -> None:
+    """What needs no repair becomes the same tree as if it were gone through guess by guess."""
+    pairs = {(seed % 50, seed % (place + 1) - 1): None for place, seed in enumerate(seeds)}
+    draft = draft_of(list(pairs), named=True)
+    if not all(parent < place for place, parent in enumerate(draft.parents)):
+        return
+    beside = Draft((*draft.tokens, 50), (*draft.parents, -1), (*draft.sources, "x"), (*draft.matches, 0))
+    free = Healing(b"", lambda _token: b"", allow)
+    whole, repaired = (build_tree(pending, d, room=30, vocabulary=50, healing=free) for d in (draft, beside))
+    assert whole == repaired
+    assert whole.tokens == (*pending, *draft.tokens)
+    whole.check()
 
 
 @given(st.sampled_from([b"a", b"ab", b"aba", b"\n", b"abab", b"b\n"]), st.lists(draft_strategy(), max_size=6))

@@ -8,6 +8,7 @@ import pytest
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, StepCosts, Verified
 from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft import auto, calibration, row_table
 from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters
 from fastcoder_lsp.draft.auto_sources import DrafterSource
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
@@ -16,6 +17,7 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.draft.store import Pinned, nothing
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.index.entry import FixedTypes
 from tests.draft.adversaries import ADVERSARIES, Adversary, adversary
 from tests.draft.small_store import pinned
 from tests.draft.test_exactness import request
@@ -195,3 +197,32 @@ def test_another_drafter_can_be_a_source() -> None:
     draft = first(drafter, 1, 2, 3, 4, 1, 2)
     assert draft.tokens[:2] == (3, 4)
     assert set(draft.sources) == {"trained"}
+
+
+def test_compiled_code_always_gets_the_same_types(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing looks at the types after the first call: whatever is drafted from, and kept, they must not change."""
+    seen: dict[str, set[object]] = {}
+
+    def watch(module: object, name: str) -> None:
+        real: FixedTypes = getattr(module, name)
+
+        def call(*arguments: object) -> object:
+            seen.setdefault(name, set()).add(real.types(*arguments))
+            return real(*arguments)
+
+        monkeypatch.setattr(module, name, call)
+
+    watch(auto, "grow")
+    watch(calibration, "_judge")
+    watch(row_table, "_learn")
+    corpus = np.array([3, 5, 7, 3, 5, 8, -1], np.int32)
+    full = replace(pinned([[1, 2, 7, 7]], [[5, 6, 8, 8]]), frozen=lambda shape: build(corpus, shape))
+    table = tmp_path / "table.npz"
+    build(corpus, TableShape()).save(table, "t")
+    loaded = replace(full, frozen=lambda _: FrozenTable.load(table, "t"))
+    for stores, costs, length in ((Pinned(), None, 3), (full, CHEAP, 40), (loaded, DEAR, 1000)):
+        drafter = AutoDrafter(lambda _, s=stores: s, costs=costs, kept=tmp_path / "counts")  # type: ignore[misc]
+        decode(RepetitiveEngine(context=4000), drafter, request((1, 2, 5) * length, 60), lambda: False)
+        drafter.keep()
+    assert set(seen) == {"grow", "_judge", "_learn"}
+    assert [len(types) for types in seen.values()] == [1, 1, 1]

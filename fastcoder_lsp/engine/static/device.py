@@ -135,8 +135,15 @@ class CudaDevice:
         torch.cuda.current_stream(self.place).wait_stream(self._side)
         torch.cuda.synchronize(self.place)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self._pool, stream=self._side, capture_error_mode="thread_local"):
-            work()
+        outside = torch.cuda.current_stream(self.place)
+        try:
+            with torch.cuda.graph(graph, pool=self._pool, stream=self._side, capture_error_mode="thread_local"):
+                work()
+        except Exception:
+            # A capture that fails leaves its stream current, and its pool marked as being recorded to.
+            torch.cuda.set_stream(outside)
+            self._pool = torch.cuda.graph_pool_handle()
+            raise
         replay: Work = graph.replay
         return replay
 

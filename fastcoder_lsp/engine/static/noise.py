@@ -4,6 +4,8 @@ Owns the arithmetic: SplitMix64 in wrapping int64, whose logical shifts are arit
 masked off. A draw is a function of (seed, position, id) alone, so a row in a tree draws what plain decoding draws.
 """
 
+from functools import lru_cache
+
 import numpy as np
 import torch
 
@@ -13,8 +15,9 @@ GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
 """2^64 over the golden ratio, as a wrapped int64."""
 
 
+@lru_cache(maxsize=64)
 def start_of(seed: int) -> int:
-    """Where the stream of a seed starts, as a wrapped int64."""
+    """Where the stream of a seed starts, as a wrapped int64; every step asks, and most for the same."""
     return int(np.uint64(seed_start(seed)).astype(np.int64))
 
 
