@@ -22,6 +22,9 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.static.engine import StaticEngine
 from fastcoder_lsp.observe import Spans
 
+STORED = 1_000_000
+"""Tokens of the stores that are searched: a repository of middling size."""
+
 
 class Prompter:
     """A drafter that knows the text: chains of what comes next, wrong at seeded places, with wrong branches beside."""
@@ -56,24 +59,21 @@ class Prompter:
 
 @dataclass(frozen=True, slots=True)
 class Decode:
-    """Tokens, and milliseconds of every step, drafting included."""
+    """Tokens; and of every step, milliseconds, drafting included, and rows."""
 
     tokens: tuple[int, ...]
     step_ms: tuple[float, ...]
+    rows: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Medians over the steps of one decode: all of a step, what of it the device works, and the rest."""
+    """Medians over the steps of one decode: rows, milliseconds, and microseconds that the device waits for the host."""
 
     drafter: str
+    rows: float
     step_ms: float
-    device_ms: float
-
-    @property
-    def us(self) -> float:
-        """Microseconds that the device waits for the host."""
-        return (self.step_ms - self.device_ms) * 1e3
+    us: float
 
 
 def decode(
@@ -90,43 +90,60 @@ def decode(
         sampler=sampler,
         nodes=nodes,
     )
-    decoding = Decoding(engine, GuardedDrafter(drafter), request, Spans())
+    rows = list[int]()
+    decoding = Decoding(
+        engine, GuardedDrafter(drafter), request, Spans(), on_step=lambda tree, _verified: rows.append(len(tree))
+    )
     assert decoding.prefill(lambda: False)
     taken, going = [], True
     while going:
         started = time.perf_counter()
         going = decoding.step()
         taken.append((time.perf_counter() - started) * 1e3)
-    return Decode(decoding.result().tokens, tuple(taken))
+    return Decode(decoding.result().tokens, tuple(taken), tuple(rows))
 
 
 def host_gap(bench: Bench, model: Named, kernels: str) -> list[Gap]:
-    """The gap without drafts, with ready-made ones, and with the product's own drafter where it can run."""
+    """The gap without drafts, with ready-made ones, and with the product's own drafters where they can run."""
     engine = bench.engine(model, kernels)
     prompt, count, nodes = bench_prompt(model, bench.lengths[0]), 32 if bench.smoke else 128, 16
     truth = decode(engine, NoDrafter(), prompt, count, nodes).tokens
     drafters: list[Drafter] = [NoDrafter(), Prompter(truth, model.shape.vocabulary)]
     try:
-        from fastcoder_lsp.draft.suffix import SuffixDrafter  # noqa: PLC0415 needs numba
-
-        drafters.append(SuffixDrafter())
+        drafters += _own_drafters(model)
     except ImportError as why:
-        bench.skip("host gap with the suffix drafter", str(why))
+        bench.skip("host gap with the product's own drafters", str(why))
     found = []
     for drafter in drafters:
         decode(engine, drafter, prompt, count, nodes)
         done = decode(engine, drafter, prompt, count, nodes)
-        tree = DraftTree((prompt[-1], *range(nodes - 1)), (-1, *[0] * (nodes - 1)))
-        if isinstance(drafter, NoDrafter):
-            tree = DraftTree.chain(prompt[-1:])
-        found.append(Gap(drafter.name, statistics.median(done.step_ms), _device_ms(bench, engine, prompt, tree)))
+        device_ms = {rows: _device_ms(bench, engine, prompt, rows, drafter.top_k) for rows in set(done.rows)}
+        waited = [ms - device_ms[rows] for ms, rows in zip(done.step_ms, done.rows, strict=True)]
+        step_ms, us = statistics.median(done.step_ms), statistics.median(waited) * 1e3
+        found.append(Gap(drafter.name, statistics.median(done.rows), step_ms, us))
     say(f"{model.name}: host gap " + ", ".join(f"{gap.drafter} {gap.us:.0f} µs" for gap in found))
     engine.close()
     bench.tidy()
     return found
 
 
+def _own_drafters(model: Named) -> list[Drafter]:
+    """Those that the product takes, over stores of tokens that mean nothing: they are searched at every step."""
+    from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 needs numba
+    from fastcoder_lsp.draft.store import Pinned  # noqa: PLC0415
+    from fastcoder_lsp.index.part import Document, FileRecord, build_part  # noqa: PLC0415
+    from fastcoder_lsp.index.searcher import LivePart, Searcher, Snapshot  # noqa: PLC0415
+
+    tokens_N = np.random.default_rng(0).integers(0, model.shape.vocabulary, STORED, dtype=np.int32)
+    part = build_part([Document(FileRecord("tokens", ""), tokens_N)])
+    store = Searcher([Snapshot((LivePart(part, frozenset(), None, recent=False),), 1)])
+    parts = DrafterParts(pin=lambda _document: Pinned(store, store, (1,)))
+    return [make(name, parts) for name in ("suffix", "fastcoder", "auto:skips=false")]
+
+
 @torch.inference_mode()
-def _device_ms(bench: Bench, engine: StaticEngine, prompt: Sequence[int], tree: DraftTree) -> float:
+def _device_ms(bench: Bench, engine: StaticEngine, prompt: Sequence[int], rows: int, top_k: int) -> float:
+    """Milliseconds of a step of so many rows, one after the other without the host between."""
     engine.prefill(prompt[:-1], lambda: False)
-    return bench.ms(prepared(engine, tree))
+    tree = DraftTree((prompt[-1], *range(rows - 1)), (-1, *[0] * (rows - 1)))
+    return bench.ms(prepared(engine, tree, top_k))

@@ -16,8 +16,6 @@ from fastcoder_lsp.bench.gpu.machine import Bench, say
 from fastcoder_lsp.bench.gpu.shapes import Named
 from fastcoder_lsp.core import GREEDY, DraftTree
 from fastcoder_lsp.engine.static.engine import StaticEngine
-from fastcoder_lsp.engine.static.programs import Program
-from fastcoder_lsp.engine.static.verifier import Ask
 
 MOST_DISAGREEMENT = 0.05
 """Beyond it kernels are wrong, not rounded: bf16 through all layers stays well below."""
@@ -108,14 +106,13 @@ def fill(engine: StaticEngine, tokens: Sequence[int]) -> None:
     assert done.done
 
 
-def prepared(engine: StaticEngine, tree: DraftTree) -> Callable[[], None]:
+def prepared(engine: StaticEngine, tree: DraftTree, top_k: int = 0) -> Callable[[], None]:
     """What launches the step of `tree` on what is cached, without what the host has to do around it.
 
     A step may run again and again on the same inputs, for it leaves the same behind.
     """
     programs, cached = engine.static.programs, len(engine.cached())
-    width = programs.plan.step_width(len(tree))
-    program = Program(width, programs.plan.bucket(cached, width), Ask())
+    program = engine.program(len(tree), top_k=top_k)
     programs.send(tree.tokens, tree.parents, cached=cached, pending=1, room=len(tree), sampler=GREEDY)
     return lambda: programs.graphs.run(program)
 

@@ -56,21 +56,28 @@ class StaticEngine(TreeEngine):
         """Begin the step that `collect` ends; arguments as of `core.Engine.step`."""
         assert self._launched is None, "a step is under way"
         room = self._check_step(tree)
-        programs, plan, cached = self.static.programs, self.static.programs.plan, len(self._cached)
+        programs, cached = self.static.programs, len(self._cached)
         known = [token if 0 <= token < self._info.vocabulary else -1 for token in tree.tokens]
         programs.send(known, tree.parents, cached=cached, pending=tree.pending, room=room, sampler=sampler)
         if allowed:
             programs.bind(allowed, len(tree))
-        width = plan.step_width(len(tree))
+        program = self.program(len(tree), sampler, bound=bool(allowed), top_k=top_k)
+        programs.launch(program)
+        assert program.ask is not None, "a step asks for tokens"
+        self._launched = _Launched(tree, min(top_k, self._info.vocabulary), program.ask.top_k)
+
+    def program(self, nodes: int, sampler: Sampler = GREEDY, *, bound: bool = False, top_k: int = 0) -> Program:
+        """What runs a tree of `nodes` over what is cached now; `bound`: not all ids may follow all of its rows."""
+        plan = self.static.programs.plan
+        width = plan.step_width(nodes)
         held = 0 if not top_k else max(TOP_K, 1 << (top_k - 1).bit_length())
         ask = Ask(
             sampled=sampler.temperature > 0,
             nucleus=sampler.temperature > 0 and (sampler.top_k > 0 or sampler.top_p < 1.0),
-            bound=bool(allowed),
+            bound=bound,
             top_k=min(held, self._info.vocabulary),
         )
-        programs.launch(Program(width, plan.bucket(cached, width), ask))
-        self._launched = _Launched(tree, min(top_k, self._info.vocabulary), ask.top_k)
+        return Program(width, plan.bucket(len(self._cached), width), ask)
 
     def collect(self) -> Verified:
         """Wait for the step that was launched, and take its outcome."""
