@@ -7,6 +7,7 @@ tree ends where one more row would cost more than it gains, at none at all where
 Owns the order of these parts and what is kept of each document; none of the arithmetic.
 """
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, StepCosts, Verified
 from fastcoder_lsp.draft import kept_counts
 from fastcoder_lsp.draft.auto_branches import TAIL, Said
-from fastcoder_lsp.draft.auto_growth import grow, new_grown, new_scratch
+from fastcoder_lsp.draft.auto_growth import Grown, grow, new_grown, new_scratch
 from fastcoder_lsp.draft.auto_sources import ContinuationSource, Found, OutdatedSource, StoreSource
 from fastcoder_lsp.draft.auto_width import draft_costs
 from fastcoder_lsp.draft.calibration import Calibration, Counts, Priors, shipped_priors
@@ -72,8 +73,17 @@ class _Document:
     pairs: RowTable = field(default_factory=RowTable)
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A draft of whose step nobody told yet: the text's length before it, its tree, and how much of it was drafted."""
+
+    start: int
+    grown: Grown
+    drafted: int
+
+
 class AutoDrafter:
-    """See the module's docstring.
+    """See the module's docstring. `late`: it may be told of a step after the next draft.
 
     Args:
         pin: gives the stores D_r and D_c, and Cacheback's frozen table.
@@ -117,13 +127,19 @@ class AutoDrafter:
         ]
         self.sources = [source for source in self.sources if source.name not in silent]
         rows = {"recycling", "recycling-pairs"} - silent
+        # A model's own last guesses are what a trained source drafts from, so it must know them.
+        self.late = not more and adaptive is None
         self.top_k = max([RANKS if rows else 0, *(source.top_k for source in self.sources)])
         self._documents = PerDocument(lambda: _Document(TokenChain(asked.history)))
         self._document = self._documents.fetch("")
         self._text, self._prompt_length = TokenChain(), 0
         self._found = Found()
-        self._scratch, self._grown = new_scratch(0, self._found.capacity), new_grown(0)
-        self._frozen_VR, self._drafted, self._changed = _NO_FROZEN, 0, False
+        self._scratch = new_scratch(0, self._found.capacity)
+        self._grown, self._spare = new_grown(0), new_grown(0)
+        self._steps: deque[_Step] = deque(maxlen=2)
+        self._told = 0
+        """Tokens of the text that steps were told of."""
+        self._frozen_VR, self._changed = _NO_FROZEN, False
         self._silence = TokenChain(), RowTable(8)
 
     def begin(self, context: DraftContext) -> None:
@@ -137,25 +153,29 @@ class AutoDrafter:
         self._frozen_VR = _NO_FROZEN if table is None else table.commonest_VR
         self._text.clear()
         self._text.extend(context.tokens)
-        self._prompt_length = len(context.tokens)
+        self._prompt_length = self._told = len(context.tokens)
+        self._steps.clear()
         for source in self.sources:
             source.begin(context, stores)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """Ask the sources, and grow the tree."""
         self._text.extend(context.tokens[len(self._text) :])
-        self._drafted = 0
         if nodes < 1:
             return NO_DRAFT
         self._found.clear()
         for source in self.sources:
             source.find(context, self._found)
+        if len(self._scratch.depth_N) < nodes:
+            self._scratch = new_scratch(nodes, self._found.capacity)
+        # The last tree is judged when its step is told of, which may be later.
+        self._grown, self._spare = self._spare, self._grown
         if len(self._grown.token_N) != nodes:
-            self._scratch, self._grown = new_scratch(nodes, self._found.capacity), new_grown(nodes)
+            self._grown = new_grown(nodes)
         tail = np.array(context.tokens[: -TAIL - 1 : -1], np.int32)
         _, best = grow(tail, self.said(), draft_costs(self._costs, nodes), self._scratch, self._grown)
-        self._drafted = int(best)
         grown = self._grown
+        self._steps.append(_Step(len(context.tokens), grown, int(best)))
         names = tuple(map(SOURCES.__getitem__, grown.source_N[:best].tolist()))
         draft = Draft(
             tuple(grown.token_N[:best].tolist()),
@@ -169,17 +189,21 @@ class AutoDrafter:
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
         """Learn: rows from the model's best ids, probabilities from what was accepted."""
-        if verified.top_ids_NK is not None and verified.top_logits_NK is not None:
-            before = int(self._text.tokens[-tree.pending - 1]) if len(self._text) > tree.pending else -1
-            learn(self._document.recycled, self._document.pairs, tree, before, verified)
-        if self._parameters.learns and self._drafted:
-            self.calibration.judge(self._grown, self._drafted, verified.emitted)
-            self._changed = True
+        start = self._told
+        self._told += len(verified.emitted)
         # They come with the next context, too, but for the last ones: after those there is none.
-        self._text.extend(verified.emitted)
+        self._text.extend(verified.emitted[len(self._text) - start :])
+        if verified.top_ids_NK is not None and verified.top_logits_NK is not None:
+            before = int(self._text.tokens[start - tree.pending - 1]) if start > tree.pending else -1
+            learn(self._document.recycled, self._document.pairs, tree, before, verified)
+        while self._steps and self._steps[0].start <= start:
+            step = self._steps.popleft()
+            if self._parameters.learns and step.drafted and step.start == start:
+                self.calibration.judge(step.grown, step.drafted, verified.emitted)
+                self._changed = True
         accepted = [SOURCES.index(tree.sources[node]) for node in verified.path if tree.sources[node] in SOURCES]
         for source in self.sources:
-            source.observe(tree, verified, accepted)
+            source.observe(tree, verified, accepted, start)
 
     def forget(self, document: str) -> None:
         """See `core.Drafter`."""

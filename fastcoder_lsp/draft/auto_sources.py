@@ -6,6 +6,7 @@ class, and where its word is to be trusted differently, a name in `evidence`. Wh
 """
 
 import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -17,8 +18,8 @@ from fastcoder_lsp.draft.auto_branches import TAIL, Continuations
 from fastcoder_lsp.draft.evidence import OUTDATED, REPOSITORY, TRAINED
 from fastcoder_lsp.draft.kernels import GAP, match_suffix
 from fastcoder_lsp.draft.retrieval import RetrievalRule
-from fastcoder_lsp.draft.store import Pinned, search
-from fastcoder_lsp.index.searcher import Searcher
+from fastcoder_lsp.draft.store import Pinned
+from fastcoder_lsp.index.searcher import Buffers, Searcher
 
 
 class Found:
@@ -35,15 +36,24 @@ class Found:
         """Begin another draft."""
         self._filled = 0
 
+    def free(self, rows: int) -> npt.NDArray[np.int32]:
+        """The next free rows, so many at most, to be written to; then `take`."""
+        return self._all.rows_KD[self._filled : self._filled + rows]
+
+    def take(self, rows: int, source: int, match: int) -> None:
+        """So many of the free rows are continuations, `GAP` after their ends."""
+        start, end = self._filled, self._filled + rows
+        self._all.source_K[start:end] = source
+        self._all.match_K[start:end] = min(match, TAIL)
+        self._filled = end
+
     def add(self, rows_KD: npt.NDArray[np.int32], source: int, match: int) -> None:
         """Take in continuations, `GAP` after their ends; what does not fit is left out."""
-        start = self._filled
-        end = min(start + len(rows_KD), len(self._all.source_K))
+        free_KD = self.free(len(rows_KD))
         columns = min(rows_KD.shape[1], self.depth)
-        self._all.rows_KD[start:end, :columns] = rows_KD[: end - start, :columns]
-        self._all.rows_KD[start:end, columns:] = GAP
-        self._all.source_K[start:end], self._all.match_K[start:end] = source, min(match, TAIL)
-        self._filled = end
+        free_KD[:, :columns] = rows_KD[: len(free_KD), :columns]
+        free_KD[:, columns:] = GAP
+        self.take(len(free_KD), source, match)
 
     @property
     def continuations(self) -> Continuations:
@@ -65,8 +75,8 @@ class ContinuationSource(Protocol):
         """Add continuations of `context.tokens` to `found`."""
         ...
 
-    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:
-        """What became of the tree; `accepted`: the sources of the accepted nodes."""
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:
+        """What became of the tree; `accepted`: the sources of the accepted nodes; `start`: the text's length then."""
         ...
 
     def forget(self, document: str) -> None:
@@ -86,7 +96,7 @@ class _Stateless:
     def begin(self, context: DraftContext, stores: Pinned) -> None:
         """See `ContinuationSource`."""
 
-    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:
         """See `ContinuationSource`."""
 
     def forget(self, document: str) -> None:
@@ -112,32 +122,42 @@ class StoreSource(_Stateless):
         self._source, self._hits, self._skips, self._token_ms = source, hits, skips, token_ms
         self._store: Searcher | None = None
         self._search_ms = 0.02
-        self._asked = -1
+        self._buffers = Buffers(hits)
+        self._asked: deque[tuple[int, int]] = deque(maxlen=2)
+        """Lengths of the text that was searched for, and its last token; nobody told yet what came of it."""
 
     def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
         """See `ContinuationSource`."""
         self._store = stores.repository if self._source == REPOSITORY else stores.corpus
         self.rule.pinned(stores.generation)
-        self._asked = -1
+        self._asked.clear()
 
     def find(self, context: DraftContext, found: Found) -> None:
         """See `ContinuationSource`."""
-        last, self._asked = context.tokens[-1], -1
+        last = context.tokens[-1]
         if self._store is None or (self._skips and not self.rule.worth(last, self._search_ms, self._token_ms)):
             return
         started = time.perf_counter()
-        hits = search(self._store, context.tokens[-TAIL:], TAIL, self._hits, found.depth)
+        backwards_L = np.array(context.tokens[: -TAIL - 1 : -1], np.int32)
+        match, rows = self._store.fill(backwards_L, found.free(self._hits), self._buffers)
         self._search_ms += 0.05 * (min((time.perf_counter() - started) * 1e3, 1.0) - self._search_ms)
-        if hits is None:
+        if not match or not rows:
             self.rule.nothing(last)
             return
-        self._asked = last
-        found.add(hits.continuations_HD, self._source, hits.length)
+        self._asked.append((len(context.tokens), last))
+        found.take(rows, self._source, match)
 
-    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:  # noqa: ARG002 as above
-        """See `ContinuationSource`."""
-        if self._asked >= 0:
-            self.rule.gave(self._asked, accepted.count(self._source))
+    def observe(  # noqa: D102 see `ContinuationSource`
+        self,
+        tree: DraftTree,  # noqa: ARG002 as above
+        verified: Verified,  # noqa: ARG002
+        accepted: Sequence[int],
+        start: int,
+    ) -> None:
+        while self._asked and self._asked[0][0] <= start:
+            length, last = self._asked.popleft()
+            if length == start:
+                self.rule.gave(last, accepted.count(self._source))
 
 
 class OutdatedSource(_Stateless):
@@ -206,7 +226,7 @@ class DrafterSource:
             row = np.array(path[::-1][: found.depth], np.int32)
             found.add(row[None], TRAINED, draft.matches[leaf] if draft.matches else 1)
 
-    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:  # noqa: ARG002 as above
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
         """See `ContinuationSource`."""
         self._drafter.observe(tree, verified)
 

@@ -86,7 +86,7 @@ class JacobiSource(_Source):
             self._state.append(self._random.choice(prompt))
         found.add(np.array([self._state[: found.depth]], np.int32), TRAINED, 1)
 
-    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:  # noqa: ARG002 as above
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
         """See `ContinuationSource`: the row of the state's i-th token says what its next token becomes."""
         assert verified.top_ids_NK is not None
         below, node = tree.children(), tree.pending - 1
@@ -128,7 +128,7 @@ class SdsatSource(_Source):
                 padded[0, : len(row)] = row
                 found.add(padded, TRAINED, 1)
 
-    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int]) -> None:
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
         """See `ContinuationSource`."""
         self._gained += accepted.count(TRAINED)
         self._drafter.observe(tree, verified)

@@ -66,6 +66,14 @@ class Hits:
     places_H: Tokens32
 
 
+class Buffers:
+    """Where the kernel leaves what it tells beside continuations; for who searches at every step of a decode."""
+
+    def __init__(self, max_hits: int) -> None:
+        self.length_1, self.found_12 = np.zeros(1, np.int64), np.zeros((1, 2), np.int64)
+        self.taken_1, self.hits_1H2 = np.zeros(1, np.int64), np.zeros((1, max_hits, 2), np.int32)
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A place in a file: its key in the store, and how many of the file's tokens stand before it."""
@@ -114,6 +122,28 @@ class Searcher:
             depth: D, tokens of each continuation.
         """
         return self.search_many([context], n_max, max_hits, depth)[0]
+
+    def fill(self, backwards_L: Tokens32, rows_HD: Tokens32, buffers: Buffers) -> tuple[int, int]:
+        """`search` without new memory: the longest match, and how many of `rows_HD` were filled with what follows it.
+
+        Args:
+            backwards_L: the context, its last token first; all of it may match.
+            rows_HD: out: the first rows are continuations.
+            buffers: made for no fewer hits.
+        """
+        assert 0 < len(backwards_L) <= LONGEST
+        buffers.length_1[0] = len(backwards_L)
+        search_kernel.search(
+            self._rows_P8,
+            backwards_L[None],
+            buffers.length_1,
+            self._avoid,
+            buffers.found_12,
+            buffers.taken_1,
+            rows_HD[None],
+            buffers.hits_1H2[:, : len(rows_HD)],
+        )
+        return int(buffers.found_12[0, 0]), int(buffers.taken_1[0])
 
     def search_many(self, contexts: Sequence[Sequence[int]], n_max: int, max_hits: int, depth: int) -> list[Hits]:
         """`search` of each context, in one call."""
