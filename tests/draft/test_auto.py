@@ -10,7 +10,8 @@ from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, StepCos
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft import auto, calibration, row_table
 from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters
-from fastcoder_lsp.draft.auto_sources import DrafterSource
+from fastcoder_lsp.draft.auto_sources import DrafterSource, StoreSource
+from fastcoder_lsp.draft.evidence import SOURCES
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.lookup import LookupDrafter
 from fastcoder_lsp.draft.none import NoDrafter
@@ -226,3 +227,42 @@ def test_compiled_code_always_gets_the_same_types(tmp_path: Path, monkeypatch: p
         drafter.keep()
     assert set(seen) == {"grow", "_judge", "_learn"}
     assert [len(types) for types in seen.values()] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_what_is_told_late_is_learnt_all_the_same(late: bool) -> None:
+    """A step is judged by the draft that was made for it, whenever that is told, and however many drafts came since."""
+    stores = pinned([[1, 2, 7, 8, 9, 3]], [[5, 6, 8, 8]])
+    drafter = AutoDrafter(lambda _: stores, replace(FIXED, skips=False))
+    assert drafter.late
+    text, steps = [4, 1, 2], [(7, 8, 5), (6, 8), (3,)]
+    drafter.begin(context(*text))
+    untold: list[tuple[Draft, int, tuple[int, ...]]] = []
+    for emitted in steps:
+        draft = drafter.propose(context(*text, prompt=3), 8)
+        untold.append((draft, text[-1], emitted))
+        while len(untold) > late:
+            asked, root, said = untold.pop(0)
+            say(drafter, asked, root, *said)
+        text += emitted
+    for asked, root, said in untold:
+        say(drafter, asked, root, *said)
+    counts = drafter.calibration.counts
+    assert counts.right_SC[SOURCES.index("repository")].sum() == 2  # 7, 8
+    assert counts.right_SC[SOURCES.index("corpus")].sum() == 2  # 6, 8
+    assert drafter._text.tokens.tolist() == text
+    rules = [source.rule for source in drafter.sources if isinstance(source, StoreSource)]
+    assert [rule._gained.sum() for rule in rules] == [2, 1]
+
+
+def test_a_step_without_a_draft_is_judged_by_none() -> None:
+    """Where a step had no room for drafts, nobody asked for any; the one before and the one after are judged right."""
+    drafter = AutoDrafter(lambda _: pinned([[1, 2, 7, 8, 9]]), replace(FIXED, skips=False))
+    drafter.begin(context(1, 2))
+    drafted = drafter.propose(context(1, 2), 8)
+    say(drafter, drafted, 2, 7, 1)
+    tried = drafter.calibration.counts.tried_SC.sum()
+    drafter.observe(DraftTree.chain((1,)), Verified((), (2,)))
+    assert drafter.calibration.counts.tried_SC.sum() == tried
+    say(drafter, drafter.propose(context(1, 2, 7, 1, 2, prompt=2), 8), 2, 7, 8, 9)
+    assert drafter.calibration.counts.right_SC[SOURCES.index("repository")].sum() == 4

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from fastcoder_lsp.index.part import Document, FileRecord
-from fastcoder_lsp.index.searcher import Avoid, Searcher
+from fastcoder_lsp.index.searcher import Avoid, Buffers, Searcher
 from fastcoder_lsp.index.store import Store
 from tests.index import naive
 
@@ -163,6 +163,12 @@ def check(searcher: Searcher, files: dict[str, list[int]], context: list[int], n
     assert (few.length, few.count, len(sample)) == (length, count, min(3, count))
     assert len({(place.key, place.token) for place in sample}) == len(sample)
     assert {(place.key, place.token) for place in sample} <= expected
+    if end := context[-n_max:][::-1]:
+        rows_HD, buffers = np.full((3, 2), 77, np.int32), Buffers(3)
+        for _ in range(2):  # what an earlier search left does no harm
+            filled = searcher.fill(np.array(end, np.int32), rows_HD, buffers)
+            assert filled == (length, len(few.continuations_HD))
+            assert rows_HD[: filled[1]].tolist() == few.continuations_HD.tolist()
 
 
 Machine.TestCase.settings = settings(
