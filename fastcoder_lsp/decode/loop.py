@@ -96,8 +96,8 @@ class Decoding:
     _accepted: Counter[str] = field(default_factory=Counter)
     _prefilled: int = 0
     _finish: str = ""
-    _overlaps: bool = False
-    """The drafter is told of a step while the device works on the next one."""
+    _launching: LaunchingEngine | None = None
+    """The engine, where the drafter is told of a step while the device works on the next one."""
     _unobserved: tuple[DraftTree, Verified] | None = None
 
     def prefill(self, should_stop: ShouldStop, at_most: int | None = None) -> bool:
@@ -118,7 +118,8 @@ class Decoding:
             return False
         self._prefilled += pending
         self._pending = list(prompt[-pending:])
-        self._overlaps = isinstance(self.engine, LaunchingEngine) and getattr(self.drafter, "late", False)
+        if getattr(self.drafter, "late", False) and isinstance(self.engine, LaunchingEngine):
+            self._launching = self.engine
         self.drafter.begin(self._context())
         return True
 
@@ -167,7 +168,7 @@ class Decoding:
         self._steps += 1
         self._pending = [verified.emitted[-1]]
         self._take(tree, verified)
-        if self.finish or not self._overlaps:
+        if self._finish or self._launching is None:
             with self.spans.measure("draft"):
                 self._observe()
         if self.on_step is not None:
@@ -176,14 +177,13 @@ class Decoding:
 
     def _verify(self, tree: DraftTree, allowed: Mapping[int, npt.NDArray[np.int64]]) -> Verified:
         """The engine's step; a drafter that may be told late extends what it keeps while the device works."""
-        engine, sampler, top_k = self.engine, self.request.sampler, self.drafter.top_k
-        if not self._overlaps:
-            verified = engine.step(tree, sampler, allowed, top_k)
+        sampler, top_k = self.request.sampler, self.drafter.top_k
+        if self._launching is None:
+            verified = self.engine.step(tree, sampler, allowed, top_k)
         else:
-            assert isinstance(engine, LaunchingEngine)
-            engine.launch(tree, sampler, allowed, top_k)
+            self._launching.launch(tree, sampler, allowed, top_k)
             self._observe()
-            verified = engine.collect()
+            verified = self._launching.collect()
         self._unobserved = (tree, verified)
         return verified
 
