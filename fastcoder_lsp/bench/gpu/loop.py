@@ -59,9 +59,10 @@ class Prompter:
 
 @dataclass(frozen=True, slots=True)
 class Decode:
-    """Tokens; and of every step, milliseconds, drafting included, and rows."""
+    """Tokens; milliseconds of the prefill; and of every step, milliseconds, drafting included, and rows."""
 
     tokens: tuple[int, ...]
+    prefill_ms: float
     step_ms: tuple[float, ...]
     rows: tuple[int, ...]
 
@@ -91,16 +92,18 @@ def decode(
         nodes=nodes,
     )
     rows = list[int]()
+    began = time.perf_counter()
     decoding = Decoding(
         engine, GuardedDrafter(drafter), request, Spans(), on_step=lambda tree, _verified: rows.append(len(tree))
     )
     assert decoding.prefill(lambda: False)
+    prefill_ms = (time.perf_counter() - began) * 1e3
     taken, going = [], True
     while going:
         started = time.perf_counter()
         going = decoding.step()
         taken.append((time.perf_counter() - started) * 1e3)
-    return Decode(decoding.result().tokens, tuple(taken), tuple(rows))
+    return Decode(decoding.result().tokens, prefill_ms, tuple(taken), tuple(rows))
 
 
 def host_gap(bench: Bench, model: Named, kernels: str) -> list[Gap]:

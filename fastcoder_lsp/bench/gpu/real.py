@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {
     "exactness": ("exactness", "--limit", "20", "--tokens", "64", "--drafters", "suffix,auto"),
     "exactness, strict": ("exactness", "--strict", "--limit", "20", "--tokens", "64", "--drafters", "suffix,auto"),
     "infilling": ("quality", "--limit", "100", "--suites", "start,boundary"),
+    "ghost text": ("keystroke", "--drafters", "auto", "--speed", "5", "--limit", "3"),
 }
 LEAST_SECONDS = 40.0
 CHECKOUT = Path(__file__).parents[3]

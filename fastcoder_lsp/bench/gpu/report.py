@@ -64,6 +64,9 @@ def print_short(found: Mapping[str, Any]) -> None:
         lines.append(f"{model} [{of_model['kernels']}]: " + "; ".join(_steps(of_model["steps"])))
     for model, gaps in found.get("gaps", {}).items():
         lines.append(f"{model}: host gap " + ", ".join(f"{gap['drafter']} {gap['us']:.0f} µs" for gap in gaps or ()))
+    for model, ghosts in found.get("ghost_text", {}).items():
+        told = ", ".join(f"{each['p50_ms']:.1f} ms ({each['drafter']}, {each['steps']:.1f} steps)" for each in ghosts)
+        lines.append(f"{model}: time to ghost text, one line, SIMULATED ACCEPTANCE: {told}")
     for outcome in found.get("exactness") or ():
         widest = max(outcome["gaps"], default=0.0)
         lines.append(

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import torch
 
-from fastcoder_lsp.bench.gpu import acceptance, ceilings, exact, loop, peers, products, real, simulate, steps
+from fastcoder_lsp.bench.gpu import acceptance, ceilings, exact, ghost, loop, peers, products, real, simulate, steps
 from fastcoder_lsp.bench.gpu.acceptance import Dataset
 from fastcoder_lsp.bench.gpu.ceilings import Ceilings
 from fastcoder_lsp.bench.gpu.machine import Bench, facts, say
@@ -146,10 +146,12 @@ class _Run:
         return steps.measure(bench, model, quicker)
 
     def _detail(self, model: Named, kernels: str) -> None:
-        """What only some models get: the host's gap, and rounded weights."""
+        """What only some models get: the host's gap, the time to ghost text, and rounded weights."""
         bench, report = self._bench, self._report
         gaps = self._part(f"host gap of {model.name}", lambda: loop.host_gap(bench, model, kernels))
-        report.add("gaps", [asdict(gap) | {"us": gap.us} for gap in gaps or ()], model.name)
+        report.add("gaps", [asdict(gap) for gap in gaps or ()], model.name)
+        ghosts = self._part(f"time to ghost text of {model.name}", lambda: ghost.measure(bench, model, kernels))
+        report.add("ghost_text", [asdict(each) for each in ghosts or ()], model.name)
         report.add("products", self._part("rounded products", lambda: products.measure(bench, model)), model.name)
         sizes = [(1, bench.lengths[1]), (16, bench.lengths[1])]
         for precision in ("int8", "int4"):
