@@ -168,7 +168,7 @@ class Decoding:
         self._steps += 1
         self._pending = [verified.emitted[-1]]
         self._take(tree, verified)
-        if self._finish or self._launching is None:
+        if self.finish or self._launching is None:
             with self.spans.measure("draft"):
                 self._observe()
         if self.on_step is not None:
