@@ -110,7 +110,7 @@ def _against_int8(shape: Shape) -> str | None:
 
     if not fits(shape):
         return "the model's sizes are not multiples of 16"
-    if exact_kind() is None:
+    if exact_kind(shape) is None:
         return "this CPU's integer products are not exact"
     return None
 
@@ -148,7 +148,7 @@ def _build_int8(job: Job, shape: Shape) -> Backend:
     from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
 
     _require_memory(shape.weight_count + 4 * shape.slot_numbers * job.capacity)
-    dot = exact_kind()
+    dot = exact_kind(shape)
     assert dot is not None, "chosen without a kind of product"
     arrays = load_arrays(job.folder, shape, dot, job.digest, job.cache, job.progress)
     threads = job.options.threads or default_threads()

@@ -14,7 +14,7 @@ VOCABULARY = 211
 _SIZES = {
     "vocab_size": VOCABULARY,
     "hidden_size": 64,
-    "intermediate_size": 96,
+    "intermediate_size": 128,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "max_position_embeddings": 512,

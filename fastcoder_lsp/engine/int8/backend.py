@@ -24,10 +24,12 @@ from fastcoder_lsp.engine.int8.packing import Array, embedding_kind, layout, pac
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import STRIDE
 from fastcoder_lsp.engine.int8.team import Team
-from fastcoder_lsp.engine.int8.tiles import BLOCK, PANEL
+from fastcoder_lsp.engine.int8.tiles import BLOCK
 from fastcoder_lsp.engine.weights import open_weights
 
 CHUNK = 128
+LOGIT_ROWS = 8
+"""Memory for logits grows by so many rows."""
 FORMAT = 1
 """Of the packed file; another number makes old ones unread. 1: rows by blocks of columns, embeddings in 16 bits."""
 
@@ -54,7 +56,7 @@ class Int8Backend:
             _floats(shape.layers, shape.kv_heads, blocks, shape.head_dim, BLOCK),
             _floats(shape.layers, shape.kv_heads, blocks * BLOCK, shape.head_dim),
         )
-        self._work = _work(shape, self._packed, blocks * BLOCK, threads)
+        self._work = _work(shape, self._packed, blocks * BLOCK, threads, kind.panel)
         self._team = Team(threads)
         self._forward = make_forward(kind, shape.group, shape.head_dim)
         name = f"forward-{kind.name}-{shape.group}-{shape.head_dim}"
@@ -99,7 +101,7 @@ class Int8Backend:
         """The work memory, its counters at zero, with so many rows of logits."""
         if logits > len(self._work.logits_RV):
             columns = len(self._packed.head.scales_LN[0])
-            self._work = self._work._replace(logits_RV=_floats(-(-logits // PANEL) * PANEL, columns))
+            self._work = self._work._replace(logits_RV=_floats(-(-logits // LOGIT_ROWS) * LOGIT_ROWS, columns))
         self._work.counters.fill(0)
         return self._work
 
@@ -154,7 +156,7 @@ def _packed(shape: Shape, arrays: dict[str, Array], capacity: int) -> Packed:
     )
 
 
-def _work(shape: Shape, packed: Packed, columns: int, threads: int) -> Work:
+def _work(shape: Shape, packed: Packed, columns: int, threads: int, panel: int) -> Work:
     rows = CHUNK
     inner, heads = shape.inner, shape.heads * shape.head_dim
     wide = max(packed.qkv.scales_LN.shape[1], packed.gate_up.scales_LN.shape[1])
@@ -167,8 +169,9 @@ def _work(shape: Shape, packed: Packed, columns: int, threads: int) -> Work:
         query_MQ=_floats(rows, heads),
         mixed_MQ=_floats(rows, heads),
         scores_TGC=_floats(threads, shape.group, columns + LANES),
-        logits_RV=_floats(PANEL, packed.head.scales_LN.shape[1]),
+        logits_RV=_floats(LOGIT_ROWS, packed.head.scales_LN.shape[1]),
         counters=np.zeros((shape.layers + 1) * PHASES * 2 * STRIDE, dtype=np.int64),
+        panel=panel,
     )
 
 

@@ -4,8 +4,12 @@ Owns the kinds of instructions and which one this CPU has; all of them give the 
 plus 128, so 1…255; `w` is −127…127; sums are exact in 32 bits for rows of up to 66,000 values.
 """
 
+import ctypes
+import platform
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from llvmlite import binding, ir
 
@@ -21,7 +25,8 @@ class DotKind:
     `lanes`: sums in one register. `vectors`: groups of 16 columns that one tile works on, `rows`: its rows at most; so
     that sums and operands fill the registers and no more. `emit(builder, sums, w, x)`: sums + four products a lane; w
     holds four bytes of a column in each lane, x the four bytes of a row. `partial`: sums of a column that stand side by
-    side until the end.
+    side until the end. `panel`: rows whose bytes lie together, [K/4][panel][4], so that one pointer walks through all
+    of them. `step`: bytes of a row that are taken at once; what is longer has a number of them. `tiled`: by `amx`.
     """
 
     name: str
@@ -30,6 +35,9 @@ class DotKind:
     rows: int
     emit: Emit
     partial: int = 1
+    panel: int = 8
+    step: int = 4
+    tiled: bool = False
 
 
 def _vnni(lanes: int) -> Emit:
@@ -80,7 +88,8 @@ VNNI_512 = DotKind("vnni-512", 16, 3, 8, _vnni(16))
 VNNI_256 = DotKind("vnni-256", 8, 1, 4, _vnni(8))
 AVX2 = DotKind("avx2", 8, 1, 2, _words, partial=2)
 PLAIN = DotKind("plain", 16, 1, 4, _plain)
-KINDS = (VNNI_512, VNNI_256, AVX2, PLAIN)
+AMX = DotKind("amx", 16, 3, 32, VNNI_512.emit, panel=1, step=64, tiled=True)
+KINDS = (AMX, VNNI_512, VNNI_256, AVX2, PLAIN)
 
 
 def kinds_here() -> tuple[DotKind, ...]:
@@ -88,6 +97,15 @@ def kinds_here() -> tuple[DotKind, ...]:
     features = binding.get_host_cpu_features()
     wide = features.get("avx512vnni", False)
     narrow = features.get("avxvnni", False) or (wide and features.get("avx512vl", False))
-    return tuple(
-        kind for kind, here in zip(KINDS, (wide, narrow, features.get("avx2", False), True), strict=True) if here
-    )
+    tiles = wide and features.get("amx-int8", False) and features.get("amx-tile", False) and tiles_granted()
+    here = (tiles, wide, narrow, features.get("avx2", False), True)
+    return tuple(kind for kind, can in zip(KINDS, here, strict=True) if can)
+
+
+@cache
+def tiles_granted() -> bool:
+    """Ask Linux for the registers of AMX, which it gives to those who ask, for the life of the process."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    arch_prctl, request_permission, tile_data = 158, 0x1023, 18
+    return int(ctypes.CDLL(None).syscall(arch_prctl, request_permission, tile_data)) == 0

@@ -1,7 +1,7 @@
 """What the kernels read and write, as plain tuples of arrays; owns no code.
 
 Legend: M rows, L layers, E width, K key/value heads, G query heads of each, C slots of the KV cache, D head dimension,
-P panels of 8 rows, B blocks of columns.
+P panels of rows, B blocks of columns.
 """
 
 from typing import NamedTuple
@@ -38,7 +38,10 @@ class Packed(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Memory of a pass: the rows' state `x_ME`, bytes and scales of the rows at hand, and what products put out."""
+    """Memory of a pass: the rows' state `x_ME`, bytes and scales of the rows at hand, and what products put out.
+
+    `panel`: `DotKind.panel` of the bytes.
+    """
 
     x_ME: Floats
     bytes_PK: npt.NDArray[np.uint8]
@@ -49,6 +52,7 @@ class Work(NamedTuple):
     scores_TGC: Floats
     logits_RV: Floats
     counters: npt.NDArray[np.int64]
+    panel: int
 
 
 class Cache(NamedTuple):

@@ -24,7 +24,7 @@ from fastcoder_lsp.engine.int8.simd import (
     v_sum,
 )
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
-from fastcoder_lsp.engine.int8.tiles import PANEL, store_bytes
+from fastcoder_lsp.engine.int8.tiles import store_bytes
 
 
 @njit(error_model="numpy")
@@ -83,9 +83,10 @@ def _quantise_row(work: Work, slot: int, values: Floats, size: int) -> None:
     highest = v_peak(peak)
     work.scales_M[slot] = highest * np.float32(1 / 127)
     inverse = np.float32(127) / highest
-    panel = work.bytes_PK.ctypes.data + (slot // PANEL) * size * PANEL + (slot % PANEL) * 4
+    panel = work.panel
+    first = work.bytes_PK.ctypes.data + (slot // panel) * size * panel + (slot % panel) * 4
     for at in range(0, size, LANES):
-        store_bytes(panel + at * PANEL, v_load(values.ctypes.data + 4 * at), inverse)
+        store_bytes(first + at * panel, v_load(values.ctypes.data + 4 * at), inverse, 4 * panel)
 
 
 @njit(error_model="numpy")

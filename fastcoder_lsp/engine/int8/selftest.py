@@ -7,20 +7,22 @@ from typing import Any
 
 import numpy as np
 
+from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here
 from fastcoder_lsp.engine.int8.kernel_cache import compiled
 from fastcoder_lsp.engine.int8.packed_file import aligned
-from fastcoder_lsp.engine.int8.packing import Array
+from fastcoder_lsp.engine.int8.packing import Array, matrices
+from fastcoder_lsp.engine.int8.product import make_block
 from fastcoder_lsp.engine.int8.simd import LANES
-from fastcoder_lsp.engine.int8.tiles import PANEL, product_tile
 
 GROUPS = 1216
 """Fours of bytes in a row of the test: as long as the longest of the 0.5B model."""
 
 
-def exact_kind() -> DotKind | None:
-    """The fastest kind of byte product that gives the right integers here."""
-    return next((kind for kind in kinds_here() if is_exact(kind)), None)
+def exact_kind(shape: Shape) -> DotKind | None:
+    """The fastest kind of byte product that can run a model and gives the right integers here."""
+    sizes = [matrix.columns for matrix in matrices(shape)]
+    return next((kind for kind in kinds_here() if not any(size % kind.step for size in sizes) and is_exact(kind)), None)
 
 
 def is_exact(kind: DotKind) -> bool:
@@ -29,23 +31,26 @@ def is_exact(kind: DotKind) -> bool:
     bytes_MK = np.full((kind.rows, GROUPS * 4), 255, dtype=np.uint8)
     weights_NK = np.full((columns, GROUPS * 4), 127, dtype=np.int8)
     bytes_MK[1::2, ::3], weights_NK[1::3], weights_NK[2::3, ::2] = 1, -127, -127
-    panel = np.zeros((GROUPS, PANEL, 4), dtype=np.uint8)
-    panel[:, : kind.rows] = bytes_MK.reshape(kind.rows, GROUPS, 4).transpose(1, 0, 2)
+    panels = aligned((-(-kind.rows // kind.panel), GROUPS, kind.panel, 4), np.uint8)
+    for row in range(kind.rows):
+        panels[row // kind.panel, :, row % kind.panel] = bytes_MK[row].reshape(GROUPS, 4)
     block = aligned((GROUPS, columns, 4), np.int8)
     block[:] = weights_NK.reshape(columns, GROUPS, 4).transpose(1, 0, 2)
     out_MN = np.zeros((kind.rows, columns), dtype=np.float32)
-    zeros_N, ones = np.zeros(columns, dtype=np.int32), np.ones(max(columns, PANEL), dtype=np.float32)
-    _make_trial(kind)(panel, block, zeros_N, ones, ones, zeros_N.view(np.float32), out_MN)
+    zeros_N, ones = np.zeros(columns, dtype=np.int32), np.ones(max(columns, kind.rows), dtype=np.float32)
+    _make_trial(kind)(panels, block, zeros_N, ones, ones, zeros_N.view(np.float32), out_MN)
     expected_MN = bytes_MK.astype(np.int64) @ weights_NK.T.astype(np.int64)
     return bool((out_MN == expected_MN.astype(np.float32)).all())
 
 
 def _make_trial(kind: DotKind) -> Any:
-    tile = product_tile(kind, kind.rows, add=False)
+    tag = kind.name.replace("-", "_")
+    begin, multiply_block, end = make_block(kind, f"{tag}_trial", add=False)
 
-    @compiled(kind.name.replace("-", "_"))
+    @compiled(tag)
     def trial(x: Array, w: Array, sums: Array, scales: Array, row_scales: Array, biases: Array, out: Array) -> None:
-        tile(
+        begin()
+        multiply_block(
             x.ctypes.data,
             w.ctypes.data,
             w.shape[0],
@@ -55,6 +60,8 @@ def _make_trial(kind: DotKind) -> Any:
             row_scales.ctypes.data,
             out.ctypes.data,
             out.strides[0],
+            len(out),
         )
+        end()
 
     return trial

@@ -27,8 +27,6 @@ from fastcoder_lsp.engine.int8.simd import (
     store_at,
 )
 
-PANEL = 8
-"""Rows whose bytes lie together: [K/4][8][4], so that one pointer walks through all of them."""
 BLOCK = 32
 """Columns whose keys lie together: [D][32], so that one score of 32 columns reads memory straight on."""
 AHEAD = 4096
@@ -79,16 +77,17 @@ def _constant(kind: ir.Type, value: float = 0) -> ir.Value:
     return ir.Constant(kind, [value] * kind.count) if isinstance(kind, ir.VectorType) else ir.Constant(kind, value)
 
 
-def _offset(builder: ir.IRBuilder, address: ir.Value, index: ir.Value, size: int) -> ir.Value:
+def offset(builder: ir.IRBuilder, address: ir.Value, index: ir.Value, size: int) -> ir.Value:
+    """The address of element `index` of an array whose elements take `size` bytes."""
     return builder.add(address, builder.mul(index, ir.Constant(I64, size)))
 
 
 def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
     """`rows` rows times `kind.vectors`·16 columns.
 
-    The intrinsic's arguments: address of the rows' bytes in their panel; of the columns' weights [K/4][vectors][16][4];
-    K/4; of the columns' sums·128 (int32), scales and biases (floats); of the rows' scales; of the output, and bytes
-    between two of its rows. Output: (Σ x·w) · column scale · row scale + bias, onto what is there where `add`.
+    The intrinsic's arguments: address of the rows' bytes in their panel [K/4][kind.panel][4]; of the columns' weights
+    [K/4][vectors][16][4]; K/4; of the columns' sums·128 (int32), scales and biases (floats); of the rows' scales; of
+    the output, and bytes between two of its rows. Output: see `put_row`.
     """
     parts = LANES // kind.lanes
     register = ir.VectorType(I32, kind.lanes * kind.partial)
@@ -98,10 +97,10 @@ def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
         x, w, groups, sums, scales, biases, row_scales, out, stride = arguments
         count = rows * kind.vectors * parts
         loop = Loop(builder, ir.Constant(I64, 0), groups, [_constant(register)] * count)
-        x_here = _offset(builder, x, loop.index, 4 * PANEL)
-        w_here = _offset(builder, w, loop.index, 64 * kind.vectors)
+        x_here = offset(builder, x, loop.index, 4 * kind.panel)
+        w_here = offset(builder, w, loop.index, 64 * kind.vectors)
         for vector in range(kind.vectors):
-            _prefetch(builder, w_here, 64 * vector + AHEAD)
+            prefetch(builder, w_here, 64 * vector + AHEAD)
         weights = [
             load_at(builder, w_here, columns_of_register, 4 * kind.lanes * part, align=4 * kind.lanes)
             for part in range(kind.vectors * parts)
@@ -111,25 +110,41 @@ def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
             x_row = load_at(builder, x_here, I32, 4 * row)
             new += [kind.emit(builder, next(carried), weight, x_row) for weight in weights]
         done = iter(loop.close(new))
-        sides = ((sums, VECTOR_I32), (scales, VECTOR), (biases, VECTOR))
-        columns = [
-            [load_at(builder, side, what, 64 * vector) for side, what in sides] for vector in range(kind.vectors)
-        ]
+        columns = columns_at(builder, kind, sums, scales, biases)
         for row in range(rows):
-            row_scale = broadcast(builder, load_at(builder, row_scales, F32, 4 * row))
+            totals = [
+                _join(builder, [_fold(builder, next(done), kind) for _ in range(parts)]) for _ in range(kind.vectors)
+            ]
             target = builder.add(out, builder.mul(stride, ir.Constant(I64, row)))
-            for vector, (column_sums, column_scales, column_biases) in enumerate(columns):
-                total = _join(builder, [_fold(builder, next(done), kind) for _ in range(parts)])
-                value = builder.sitofp(builder.sub(total, column_sums), VECTOR)
-                value = builder.fmul(builder.fmul(value, column_scales), row_scale)
-                value = builder.fadd(value, column_biases)
-                if add:
-                    value = builder.fadd(load_at(builder, target, VECTOR, 64 * vector), value)
-                store_at(builder, value, target, 64 * vector)
+            put_row(builder, totals, columns, load_at(builder, row_scales, F32, 4 * row), target, add=add)
         return context.get_dummy_value()
 
     signature = nt.void(*[nt.intp] * 9)
     return intrinsic(lambda _typing, _x, _w, _k, _sums, _scales, _biases, _rows, _out, _stride: (signature, generate))
+
+
+Columns = list[list[ir.Value]]
+"""Of each vector of columns: sums·128, scales, biases."""
+
+
+def columns_at(builder: ir.IRBuilder, kind: DotKind, sums: ir.Value, scales: ir.Value, biases: ir.Value) -> Columns:
+    """What a product needs of its columns, at these addresses."""
+    sides = ((sums, VECTOR_I32), (scales, VECTOR), (biases, VECTOR))
+    return [[load_at(builder, side, what, 64 * vector) for side, what in sides] for vector in range(kind.vectors)]
+
+
+def put_row(
+    builder: ir.IRBuilder, totals: list[ir.Value], columns: Columns, scale: ir.Value, target: ir.Value, *, add: bool
+) -> None:
+    """Write one row of a product: (Σ x·w) · column scale · row scale + bias, onto what is there where `add`."""
+    row_scale = broadcast(builder, scale)
+    for vector, (total, (column_sums, column_scales, column_biases)) in enumerate(zip(totals, columns, strict=True)):
+        value = builder.sitofp(builder.sub(total, column_sums), VECTOR)
+        value = builder.fmul(builder.fmul(value, column_scales), row_scale)
+        value = builder.fadd(value, column_biases)
+        if add:
+            value = builder.fadd(load_at(builder, target, VECTOR, 64 * vector), value)
+        store_at(builder, value, target, 64 * vector)
 
 
 def score_tile(heads: int, dim: int) -> Any:
@@ -146,11 +161,11 @@ def score_tile(heads: int, dim: int) -> Any:
             some = range(first, min(first + most, heads))
             start, stop = ir.Constant(I64, 0), ir.Constant(I64, dim)
             loop = Loop(builder, start, stop, [_constant(VECTOR)] * (len(some) * vectors))
-            keys_here = _offset(builder, keys, loop.index, 4 * BLOCK)
+            keys_here = offset(builder, keys, loop.index, 4 * BLOCK)
             loaded = [load_at(builder, keys_here, VECTOR, 64 * vector, align=64) for vector in range(vectors)]
             carried, new = iter(loop.carried), []
             for head in some:
-                query = load_at(builder, _offset(builder, queries, loop.index, 4), F32, 4 * dim * head)
+                query = load_at(builder, offset(builder, queries, loop.index, 4), F32, 4 * dim * head)
                 spread = broadcast(builder, query)
                 new += [call(builder, "fma", spread, key, next(carried)) for key in loaded]
             done = iter(loop.close(new))
@@ -182,14 +197,14 @@ def mix_tile(heads: int, dim: int) -> Any:
                 some = range(first, min(first + most, heads))
                 places = [4 * (head * dim + base + LANES * vector) for head in some for vector in range(vectors)]
                 loop = Loop(builder, start, stop, [load_at(builder, out, VECTOR, place) for place in places])
-                values_here = _offset(builder, values, loop.index, 4 * dim)
+                values_here = offset(builder, values, loop.index, 4 * dim)
                 loaded = [
                     load_at(builder, values_here, VECTOR, 4 * (base + LANES * v), align=64) for v in range(vectors)
                 ]
                 carried, new = iter(loop.carried), []
                 for head in some:
                     row = builder.add(weights, builder.mul(stride, ir.Constant(I64, head)))
-                    spread = broadcast(builder, load_at(builder, _offset(builder, row, loop.index, 4), F32))
+                    spread = broadcast(builder, load_at(builder, offset(builder, row, loop.index, 4), F32))
                     new += [call(builder, "fma", spread, value, next(carried)) for value in loaded]
                 for place, value in zip(places, loop.close(new), strict=True):
                     store_at(builder, value, out, place)
@@ -199,20 +214,20 @@ def mix_tile(heads: int, dim: int) -> Any:
 
 
 @intrinsic
-def store_bytes(_typing: Any, _address: Any, _value: Any, _inverse: Any) -> Any:
-    """Round 16 floats times `inverse` to whole numbers, add 128, and store them as bytes in a row of a panel."""
+def store_bytes(_typing: Any, _address: Any, _value: Any, _inverse: Any, _apart: Any) -> Any:
+    """Round 16 floats times `inverse` to whole numbers, add 128, and store them as bytes, four by four, `apart`."""
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
-        address, value, inverse = arguments
+        address, value, inverse, apart = arguments
         rounded = call(builder, "rint", builder.fmul(value, broadcast(builder, inverse)))
         whole = builder.add(builder.fptosi(rounded, VECTOR_I32), ir.Constant(VECTOR_I32, [128] * LANES))
         packed = builder.bitcast(builder.trunc(whole, ir.VectorType(I8, LANES)), ir.VectorType(I32, LANES // 4))
         for group in range(LANES // 4):
             four = builder.extract_element(packed, ir.Constant(I32, group))
-            store_at(builder, four, address, 4 * PANEL * group)
+            store_at(builder, four, offset(builder, address, apart, group))
         return context.get_dummy_value()
 
-    return nt.void(nt.intp, Vector, nt.float32), generate
+    return nt.void(nt.intp, Vector, nt.float32, nt.intp), generate
 
 
 def _fold(builder: ir.IRBuilder, sums: ir.Value, kind: DotKind) -> ir.Value:
@@ -239,7 +254,7 @@ def _join(builder: ir.IRBuilder, parts: list[ir.Value]) -> ir.Value:
     return builder.shuffle_vector(low, high, lanes)
 
 
-def _prefetch(builder: ir.IRBuilder, address: ir.Value, offset: int) -> None:
+def prefetch(builder: ir.IRBuilder, address: ir.Value, offset: int) -> None:
     """Ask for a cache line that is needed soon; an address beyond the array does no harm."""
     name, kind = "llvm.prefetch.p0", ir.PointerType(I8)
     function = builder.module.globals.get(name)
