@@ -9,7 +9,6 @@ from typing import Any
 
 import numba.core.types as nt
 from llvmlite import ir
-from numba.core import cgutils
 
 from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.simd import F32, I8, I64, VECTOR_I32, intrinsic, load_at, pointer
@@ -43,7 +42,7 @@ def begin_tiles(_typing: Any) -> Any:
         sizes[0], sizes[16:32:2], sizes[48:56] = 1, bytes([64] * _TILES), bytes([SIDE] * _TILES)
         known = builder.module.globals.get("full_tiles")
         if known is None:
-            known = cgutils.add_global_variable(builder.module, kind, "full_tiles")
+            known = ir.GlobalVariable(builder.module, kind, "full_tiles")
             known.initializer, known.linkage, known.global_constant, known.align = (
                 ir.Constant(kind, sizes),
                 "internal",
