@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from fastcoder_lsp.bench import repoeval
 from fastcoder_lsp.bench.gpu import acceptance
 from fastcoder_lsp.bench.gpu.acceptance import Dataset, Step, Task
+from fastcoder_lsp.bench.gpu.host import gaps_us
 from fastcoder_lsp.bench.gpu.simulate import simulate
 from fastcoder_lsp.bench.gpu.steps import StepTimes
+from fastcoder_lsp.bench.traces import Trace
+from fastcoder_lsp.draft.registry import DrafterParts, make
+from fastcoder_lsp.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[2]
 ABSENT = """
@@ -78,3 +83,13 @@ def test_simulated_steps_cost_what_was_measured() -> None:
     assert drafted.ms_per_token == pytest.approx((each[0] + wide) / 6)
     assert drafted.mat == 3.0
     assert drafted.over_plain == pytest.approx(plain.ms_per_token / drafted.ms_per_token)
+
+
+@pytest.mark.parametrize("name", ["none", "fastcoder", "auto"])
+def test_the_host_is_timed_over_a_recording(name: str, llama_folder: Path) -> None:
+    """The graph engine's host path says what was recorded, in fewer steps where drafts are right; each gap is told."""
+    said = (300, 301, 302) * 12
+    trace = Trace(repoeval.Task("t", "r", "p", 0, 0), (5, 300, 301, 302), said)
+    gaps = gaps_us(make(name, DrafterParts()), trace, Tokenizer.load(llama_folder), 16)
+    assert all(us > 0 for us in gaps)
+    assert len(gaps) == len(said) - 1 if name == "none" else len(gaps) < len(said) // 2

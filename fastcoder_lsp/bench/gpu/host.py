@@ -1,0 +1,173 @@
+"""The host's share of a step, without a device: `python -m fastcoder_lsp.bench.gpu.host`, where the model's files are.
+
+The graph engine's whole host path over the traces of `bench draft`: inputs are written, programs chosen, outcomes read,
+drafts made and judged. Only what a GPU would do is left out: the recording says what comes of a step. Owns stand-ins.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.bench.draft import drafter_names, record
+from fastcoder_lsp.bench.gpu.record import GPU_COSTS
+from fastcoder_lsp.bench.parts import load_parts
+from fastcoder_lsp.bench.replay import accept
+from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.bench.traces import Trace
+from fastcoder_lsp.core import GREEDY, Drafter, DraftTree, EngineInfo, Sampler, Verified
+from fastcoder_lsp.decode.guard import GuardedDrafter
+from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
+from fastcoder_lsp.draft.registry import make
+from fastcoder_lsp.engine.static.backend import StaticBackend
+from fastcoder_lsp.engine.static.device import CpuDevice
+from fastcoder_lsp.engine.static.engine import StaticEngine
+from fastcoder_lsp.engine.static.plan import MAX_NODES, plan
+from fastcoder_lsp.engine.static.programs import TOP_K, Program
+from fastcoder_lsp.engine.static.step_io import StepInput
+from fastcoder_lsp.observe import Spans, percentile
+from fastcoder_lsp.tokenizer import Tokenizer
+
+CONTEXT = 4096
+
+
+class RecordedPrograms:
+    """Stands in for `Programs`: what a step gives is what was recorded; best ids are made up.
+
+    `launched`, `done`: when the last step was handed to the device, and when its outcome was there, in nanoseconds.
+    """
+
+    def __init__(self, trace: Trace, vocabulary: int) -> None:
+        self.plan = plan(CONTEXT)
+        self.tree = DraftTree.chain((0,))
+        self.launched = self.done = 0
+        self._input = StepInput(CpuDevice(), self.plan.rows)
+        self._trace, self._said = trace, 0
+        self._verified = Verified((), ())
+        chance = np.random.default_rng(0)
+        self._ids_NK = np.sort(chance.integers(0, vocabulary, (MAX_NODES, TOP_K)))
+        self._logits_NK = -np.sort(-chance.normal(size=(MAX_NODES, TOP_K)).astype(np.float32))
+
+    def send(
+        self, tokens: Sequence[int], parents: Sequence[int], *, cached: int, pending: int, room: int, sampler: Sampler
+    ) -> None:
+        """See `Programs`."""
+        self._input.write(tokens, parents, cached=cached, pending=pending, room=room, sampler=sampler)
+
+    def launch(self, program: Program) -> None:  # noqa: ARG002 see `Programs`
+        """See `Programs`: from here on a device would work."""
+        self.launched = time.perf_counter_ns()
+
+    def wait(self) -> None:
+        """See `Programs`: what a device would have done."""
+        self._verified = accept(self.tree, self._trace.tokens[self._said :])
+        self._said += len(self._verified.emitted)
+        self.done = time.perf_counter_ns()
+
+    def outcome(self, pending: int) -> tuple[tuple[int, ...], tuple[int, ...]]:  # noqa: ARG002 as above
+        """See `Programs`."""
+        return self._verified.path, self._verified.emitted
+
+    def top_rows(
+        self,
+        nodes: int,
+        held: int,  # noqa: ARG002 as above
+        count: int,
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """See `Programs`."""
+        return self._ids_NK[:nodes, :count].copy(), self._logits_NK[:nodes, :count].copy()
+
+
+class RecordedBackend:
+    """Stands in for `StaticBackend`: a KV cache that holds whatever it is told to."""
+
+    capacity, chunk = 2 * CONTEXT, 512
+
+    def __init__(self, programs: RecordedPrograms) -> None:
+        self.programs = programs
+
+    def recall(self, held: Sequence[int], wanted: Sequence[int]) -> int:  # noqa: ARG002 see `StaticBackend`
+        """See `StaticBackend`: nothing is kept."""
+        return 0
+
+    def forward(self, rows: object) -> None:
+        """See `Backend.forward`."""
+
+
+class RecordedEngine(StaticEngine):
+    """The graph engine over a recording; the stand-in is told of the tree, which a device would hold."""
+
+    def __init__(self, programs: RecordedPrograms, vocabulary: int) -> None:
+        info = EngineInfo("recorded", "", "", "none", vocabulary, CONTEXT, MAX_NODES)
+        super().__init__(cast("StaticBackend", RecordedBackend(programs)), info)
+        self._recorded = programs
+
+    def launch(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> None:
+        """See `StaticEngine`."""
+        self._recorded.tree = tree
+        super().launch(tree, sampler, allowed, top_k)
+
+
+def gaps_us(drafter: Drafter, trace: Trace, tokenizer: Tokenizer, nodes: int) -> list[float]:
+    """Microseconds from each step's outcome to the next one's launch."""
+    programs = RecordedPrograms(trace, tokenizer.vocabulary)
+    engine = RecordedEngine(programs, tokenizer.vocabulary)
+    request = DecodeRequest(
+        prompt=trace.prompt,
+        max_tokens=len(trace.tokens),
+        end_ids=frozenset(),
+        piece=tokenizer.piece,
+        allow=tokenizer.starting_with,
+        cut=lambda _text: None,
+        document=trace.task.id,
+        nodes=nodes,
+    )
+    decoding = Decoding(engine, GuardedDrafter(drafter), request, Spans())
+    decoding.prefill(lambda: False)
+    found, going = list[float](), decoding.step()
+    while going:
+        done = programs.done
+        going = decoding.step()
+        found.append((programs.launched - done) / 1e3)
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--limit", type=int, default=12, help="tasks, evenly spread; default: 12")
+    parser.add_argument("--nodes", type=int, default=16, help="rows of a step at most; default: 16")
+    parser.add_argument("--drafters", default="none,suffix,fastcoder,auto", help="default: none,suffix,fastcoder,auto")
+    arguments = parser.parse_args()
+    arguments.model, arguments.tasks, arguments.strict, arguments.engine = "auto", None, False, "cpu-int8"
+    parts = load_parts(arguments)
+    traces = record(parts, "product")
+    rows = []
+    for name in drafter_names(arguments.drafters):
+        found = list[float]()
+        for _ in range(2):  # what the first turn compiles is not what a step takes
+            found.clear()
+            for trace in traces:
+                drafter = make(name, replace(parts.drafter_parts(trace.task), costs=GPU_COSTS))
+                found += gaps_us(drafter, trace, parts.tokenizer, arguments.nodes)
+        rows.append((name, statistics.median(found), percentile(found, 0.99), len(found)))
+    print_table(
+        f"{len(traces)} tasks, {arguments.nodes} nodes: the host between two steps",
+        ("drafter", "p50 µs", "p99 µs", "steps"),
+        rows,
+    )
+
+
+if __name__ == "__main__":
+    main()
