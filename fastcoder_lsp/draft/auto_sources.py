@@ -141,19 +141,14 @@ class StoreSource(_Stateless):
         backwards_L = np.array(context.tokens[: -TAIL - 1 : -1], np.int32)
         match, rows = self._store.fill(backwards_L, found.free(self._hits), self._buffers)
         self._search_ms += 0.05 * (min((time.perf_counter() - started) * 1e3, 1.0) - self._search_ms)
-        if not match or not rows:
+        if match:
+            self._asked.append((len(context.tokens), last))
+            found.take(rows, self._source, match)
+        else:
             self.rule.nothing(last)
-            return
-        self._asked.append((len(context.tokens), last))
-        found.take(rows, self._source, match)
 
-    def observe(  # noqa: D102 see `ContinuationSource`
-        self,
-        tree: DraftTree,  # noqa: ARG002 as above
-        verified: Verified,  # noqa: ARG002
-        accepted: Sequence[int],
-        start: int,
-    ) -> None:
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
+        """See `ContinuationSource`."""
         while self._asked and self._asked[0][0] <= start:
             length, last = self._asked.popleft()
             if length == start:
