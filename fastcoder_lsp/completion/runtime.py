@@ -27,7 +27,9 @@ PROMPT_TOKENS = 1400
 CONTEXT_TOKENS = 400
 """For code of other files, where it is wanted; on top of the longest prompt."""
 CPU_NODES = 8
-"""Rows of one verification on a CPU: eight cost a quarter more than one, sixteen three quarters."""
+"""Rows of one verification on a CPU at least: by AVX-512 VNNI eight cost a quarter more than one, by AMX sixteen do."""
+DEARER = 1.35
+"""Wider steps may cost so many times what one of a single row does, for drafters that do not weigh costs."""
 GPU_NODES = 64
 """On a GPU, where a step of this width costs hardly more than one row: the published setting; and wherever the drafter
 chooses the width by what it costs."""
@@ -148,10 +150,16 @@ def load_runtime(settings: Settings, progress: Progress, around: Surroundings = 
         ),
         drafter=drafter,
         allow=lambda remaining: allowed(tokenizer, remaining),
-        limits=Limits(settings.completion_max_tokens, CPU_NODES if on_cpu and not chooses else GPU_NODES),
+        limits=Limits(settings.completion_max_tokens, cpu_nodes(costs) if on_cpu and not chooses else GPU_NODES),
         costs=costs,
         keep=drafter.keep if isinstance(drafter, AutoDrafter) else _nothing_to_keep,
     )
+
+
+def cpu_nodes(costs: StepCosts) -> int:
+    """Rows of every step on this CPU, for drafters that fill what they get."""
+    cheap = (width for width, ms in zip(costs.widths, costs.ms, strict=True) if ms <= DEARER * costs.ms[0])
+    return max(CPU_NODES, *cheap)
 
 
 def _name(workspace: str, digest: str) -> str:

@@ -12,7 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.completion.costs import PROBES, WIDTHS, measure, rising, step_costs
-from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
+from fastcoder_lsp.completion.runtime import cpu_nodes
+from fastcoder_lsp.core import (
+    GREEDY,
+    DraftTree,
+    EngineInfo,
+    Prefilled,
+    Sampler,
+    ShouldStop,
+    StepCosts,
+    Tokens,
+    Verified,
+)
 
 CURVE = {1: 20.0, 2: 19.0, 4: 22.0, 8: 30.0}
 
@@ -140,3 +151,11 @@ def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
     """A file stands where the folder should be: the costs are there all the same."""
     (tmp_path / "costs").write_text("in the way")
     assert step_costs(Clocked(), "model", tmp_path, lambda *_: None).widths == (1, 2, 4, 8)
+
+
+@pytest.mark.parametrize(
+    ("ms", "nodes"), [((20.0, 25.0, 35.0, 80.0), 8), ((20.0, 21.0, 25.0, 40.0), 16), ((20.0, 40.0, 80.0, 160.0), 8)]
+)
+def test_drafters_that_fill_their_rows_get_those_that_are_cheap(ms: tuple[float, ...], nodes: int) -> None:
+    """A third dearer than one row is cheap; eight rows are given in any case."""
+    assert cpu_nodes(StepCosts((1, 8, 16, 64), ms, 1.0)) == nodes
