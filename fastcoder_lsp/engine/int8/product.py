@@ -63,6 +63,7 @@ def _nothing() -> None:
 
 
 def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
+    single = product_tile(kind, 1, add=add)  # a row alone waits for memory only, and vectors ask for it more evenly
     one, two = tiled_product(kind, 1, add=add), tiled_product(kind, 2, add=add)
 
     @compiled(tag)
@@ -78,6 +79,9 @@ def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
         stride: int,
         count: int,
     ) -> None:
+        if count == 1:
+            single(x, w, groups, sums, scales, biases, row_scales, out, stride)
+            return
         for row in range(0, count, 2 * SIDE):
             here, row_scale, target, left = x + row * groups * 4, row_scales + row * 4, out + row * stride, count - row
             if left <= SIDE:
