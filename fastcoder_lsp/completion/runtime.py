@@ -27,9 +27,9 @@ PROMPT_TOKENS = 1400
 CONTEXT_TOKENS = 400
 """For code of other files, where it is wanted; on top of the longest prompt."""
 CPU_NODES = 8
-"""Rows of one verification on a CPU at least: by AVX-512 VNNI eight cost a quarter more than one, by AMX sixteen do."""
-DEARER = 1.35
-"""Wider steps may cost so many times what one of a single row does, for drafters that do not weigh costs."""
+"""Rows of one verification on a CPU at least: by AVX-512 VNNI eight cost a quarter more than one."""
+DEARER = 1.4
+"""Wider steps may cost so many times what one of a single row does, for drafters that do not weigh costs: by AMX sixteen."""
 GPU_NODES = 64
 """On a GPU, where a step of this width costs hardly more than one row: the published setting; and wherever the drafter
 chooses the width by what it costs."""

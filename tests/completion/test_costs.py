@@ -157,5 +157,5 @@ def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path: Path) -> None:
     ("ms", "nodes"), [((20.0, 25.0, 35.0, 80.0), 8), ((20.0, 21.0, 25.0, 40.0), 16), ((20.0, 40.0, 80.0, 160.0), 8)]
 )
 def test_drafters_that_fill_their_rows_get_those_that_are_cheap(ms: tuple[float, ...], nodes: int) -> None:
-    """A third dearer than one row is cheap; eight rows are given in any case."""
+    """Two fifths dearer than one row is cheap; eight rows are given in any case."""
     assert cpu_nodes(StepCosts((1, 8, 16, 64), ms, 1.0)) == nodes
