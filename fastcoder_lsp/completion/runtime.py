@@ -29,7 +29,7 @@ CONTEXT_TOKENS = 400
 CPU_NODES = 8
 """Rows of one verification on a CPU at least: by AVX-512 VNNI eight cost a quarter more than one."""
 DEARER = 1.4
-"""Wider steps may cost so many times what one of a single row does, for drafters that do not weigh costs: by AMX sixteen."""
+"""Of a single row's time: what wider steps may take for drafters that do not weigh costs; by AMX sixteen rows do."""
 GPU_NODES = 64
 """On a GPU, where a step of this width costs hardly more than one row: the published setting; and wherever the drafter
 chooses the width by what it costs."""
