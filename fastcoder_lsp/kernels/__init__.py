@@ -1,0 +1,23 @@
+"""Compiled functions: how numba compiles ours, and where their machine code is kept.
+
+Owns the decorators (`kernel`, `inner` and their like), the files of machine code and the trust in them. Knows nothing
+of what the functions compute.
+"""
+
+from fastcoder_lsp.kernels.cache import KernelCache
+from fastcoder_lsp.kernels.decorators import NONE, inlined, inner, inner_with_arrays, kernel, kernel_with_arrays, unkept
+from fastcoder_lsp.kernels.folder import private_place
+from fastcoder_lsp.kernels.progress import compiling
+
+__all__ = [
+    "NONE",
+    "KernelCache",
+    "compiling",
+    "inlined",
+    "inner",
+    "inner_with_arrays",
+    "kernel",
+    "kernel_with_arrays",
+    "private_place",
+    "unkept",
+]

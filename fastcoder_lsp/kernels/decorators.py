@@ -1,0 +1,77 @@
+"""What numba is told about every function of ours.
+
+Most of the compiling would go into what ours never need: counting references to arrays (they are lent for a call, and
+the callers keep them), entrances for Python and C beside the one that is used, checks for divisors of zero. Counting
+would cost at every call, too: atomically, for every array that a variable or a tuple holds. Nothing of it changes a
+result; floating-point sums stay in their order.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+
+from fastcoder_lsp.config import kernels_folder
+from fastcoder_lsp.kernels.cache import KernelCache
+
+NONE = np.int64(0)
+"""A zero of a type: numba takes a plain one for a constant, and compiles what it is given to once more."""
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """A function that compiled code alone calls. It makes no arrays."""
+    return _closed(_njit(no_cpython_wrapper=True, **_options(counts=False))(function))
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """As `inner`, and always part of its callers: for what is small, or takes much."""
+    return _closed(_njit(no_cpython_wrapper=True, forceinline=True, **_options(counts=False))(function))
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """A function that Python calls, without the interpreter's lock. It makes no arrays, and returns none.
+
+    Machine code is kept in the folder that the configuration names. An entry is never called by compiled code: that
+    would compile it once more with its caller.
+    """
+    return _kept(unkept(function), function)
+
+
+def kernel_with_arrays(function: Callable[..., Any]) -> Any:
+    """As `kernel`, for one that makes arrays of its own: it takes several times as long to compile."""
+    return _kept(_njit(nogil=True, **_options(counts=True))(function), function)
+
+
+def inner_with_arrays(function: Callable[..., Any]) -> Any:
+    """As `inner`, for one that makes arrays of its own, or is called by one that does."""
+    return _closed(_njit(no_cpython_wrapper=True, **_options(counts=True))(function))
+
+
+def unkept(function: Callable[..., Any]) -> Any:
+    """As `kernel`; who makes it says by `KernelCache.attach` where its machine code is kept."""
+    return _njit(nogil=True, **_options(counts=False))(function)
+
+
+_njit: Any = numba.njit
+"""Its types don't know all of its options."""
+
+
+def _options(*, counts: bool) -> dict[str, Any]:
+    return {"error_model": "numpy", "_nrt": counts, "no_cfunc_wrapper": True}
+
+
+def _closed(dispatcher: Any) -> Any:
+    """See that a call from Python is an error: there is no entrance, and numba would jump to nowhere."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise TypeError(f"{dispatcher.__name__} is for compiled code alone")
+
+    dispatcher._compile_for_args = refuse  # noqa: SLF001 what numba calls where it knows no code for the types,
+    dispatcher._insert = lambda *_, **__: None  # noqa: SLF001 and it is to know none
+    return dispatcher
+
+
+def _kept(dispatcher: Any, function: Callable[..., Any]) -> Any:
+    KernelCache.attach(dispatcher, kernels_folder, f"{function.__module__.rpartition('.')[2]}.{function.__qualname__}")
+    return dispatcher
