@@ -1,6 +1,6 @@
 """Pure text: what the model said becomes what is shown, or nothing."""
 
-from fastcoder_lsp.postprocess.finish import finish, whole_lines
-from fastcoder_lsp.postprocess.overwrite import replaces
+from fastcoder_lsp.postprocess.finish import finish, finish_at, whole_lines
+from fastcoder_lsp.postprocess.overwrite import replaces, written_over
 
-__all__ = ["finish", "replaces", "whole_lines"]
+__all__ = ["finish", "finish_at", "replaces", "whole_lines", "written_over"]

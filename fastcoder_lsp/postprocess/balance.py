@@ -1,81 +1,144 @@
-"""Brackets and quotes: a suggestion closes what it opens, and nothing that is closed below already."""
+"""Brackets and quotes: a suggestion closes what it opens, and nothing that is closed below already.
 
+Owns when that is certain. A closer goes only where the brackets of the whole document count one too many, or where the
+closer that is there already stands below at the same depth; where the document is longer than what is read of it, or
+does not balance by itself, the text is left as it is.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastcoder_lsp.postprocess.overwrite import replaces
-from fastcoder_lsp.postprocess.place import NEAR, Place
-from fastcoder_lsp.syntax import CLOSER_OF, MARKUP, indent, scan, signs
+from fastcoder_lsp.postprocess.overwrite import written_over
+from fastcoder_lsp.postprocess.place import Closer, Place, wanted
+from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, SCRIPT, Lexed, Quote, indent, lexis_of, width
+
+Stack = list[tuple[int, str]]
+Columns = Callable[[int], int]
+"""The indentation of the line in which an offset stands."""
 
 
 def balance(text: str, place: Place) -> str:
     """`text` cut before a closer too many, and closed where it leaves something open that nothing below closes."""
-    if place.language in MARKUP or not text.strip():
+    if place.language not in KNOWN or not text.strip():
         return text
-    state = _State.of(text, place)
-    if state.surplus is not None:
-        return text[: state.surplus]
-    return text + state.missing
+    lexed = place.lexed_with(text)
+    if (
+        _goes_on(lexed, place)
+        or lexed.in_template
+        or place.head.in_template
+        or (lexed.quote and not _ends_here(lexed.quote, place))
+    ):
+        return text
+    walk = _Walk.over(lexed, place)
+    if walk.impossible is not None:
+        return text[: walk.impossible]
+    below, whole = _below(text, place), place.near_before + text
+
+    def columns(at: int) -> int:
+        return width(indent(whole[whole.rfind("\n", 0, at) + 1 : at + 1]))
+
+    if (surplus := _surplus(walk, below, columns, place)) is not None:
+        return text[:surplus]
+    return text + _closed(whole, _missing(walk, below, columns, place), lexed.quote)
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """`surplus`: offset of the first closer that has nothing to close, or None; `missing`: what would close all."""
+class _Walk:
+    """The brackets of a suggestion, in turn.
 
-    surplus: int | None
-    missing: str
+    `open`: what is open in the end; `own`: how many of these the suggestion opened. `closes`: (offset, what was open
+    before it) of closers that close what was open at the cursor. `impossible`: the offset of one that closes nothing.
+    """
+
+    open: Stack
+    own: int
+    closes: list[tuple[int, Stack]]
+    impossible: int | None = None
 
     @classmethod
-    def of(cls, text: str, place: Place) -> "_State":
-        before = place.near_before
-        after = place.after[replaces(text, place.before, place.after, place.language) :]
-        closing = [sign for _, sign in scan(after[:NEAR], place.language).closers]
-        outer = list(scan(before, place.language).openers)
-        cut_short = len(before) < len(place.before) or len(after) > NEAR
-        found, quote = signs(before + text, place.language)
-        own: list[tuple[int, str]] = []
-        for at, sign in found:
-            if at < len(before):
+    def over(cls, lexed: Lexed, place: Place) -> "_Walk":
+        start, stack = len(place.near_before), list(place.head.openers)
+        closes: list[tuple[int, Stack]] = []
+        outer = len(stack)
+        for at, sign in lexed.signs:
+            if at < start:
                 continue
             if sign in CLOSER_OF:
-                own.append((at, sign))
-            elif own:
-                if CLOSER_OF[own[-1][1]] != sign:
-                    return cls(at - len(before), "")
-                own.pop()
-            elif outer:
-                if CLOSER_OF[outer[-1][1]] != sign or not _free([sign for _, sign in outer], closing, cut_short):
-                    return cls(at - len(before), "")
-                outer.pop()
-            elif not cut_short:
-                return cls(at - len(before), "")
-        free = _free([sign for _, sign in (*outer, *own)], closing, cut_short)
-        return cls(None, _closed(before + text, own[max(0, len(own) - free) :], _quote(quote, place)))
+                stack.append((at, sign))
+            elif stack and CLOSER_OF[stack[-1][1]] == sign:
+                if len(stack) <= outer:
+                    closes.append((at - start, list(stack)))
+                    outer -= 1
+                stack.pop()
+            elif place.whole_before or len(stack) > outer:
+                return cls(stack, 0, closes, at - start)
+            else:
+                return cls(stack, 0, [])
+        return cls(stack, len(stack) - outer, closes)
 
 
-def _free(openers: list[str], closing: list[str], cut_short: bool) -> int:
-    """How many of `openers`, the innermost ones, the closers that follow the cursor leave open."""
-    wanted = [CLOSER_OF[sign] for sign in reversed(openers)]
-    missing = len(wanted) - len(closing)
-    if not cut_short and missing >= 0 and wanted[missing:] == closing:
-        return missing
-    for count in range(len(wanted) + 1):
-        shared = min(len(wanted) - count, len(closing))
-        if wanted[count : count + shared] == closing[:shared] and (shared or not closing):
-            return count
-    return len(wanted)
+def _below(text: str, place: Place) -> list[Closer]:
+    """The closers that follow the suggestion."""
+    over = written_over(text, place)
+    kept = [sign for sign in place.closing[over:] if sign in CLOSER_OF.values()]
+    return [Closer(sign, 0, None) for sign in kept] + place.closers_below
 
 
-def _quote(quote: str, place: Place) -> str:
-    """The quote that is missing if any: that of a string that ends nowhere else."""
-    if not quote:
-        return ""
-    opened = scan(place.near_before, place.language).quote == quote
-    if quote in (place.right if len(quote) == 1 and quote != "`" else place.after):
-        return ""
-    return "" if opened and (len(quote) > 1 or quote == "`") else quote
+def _surplus(walk: _Walk, below: list[Closer], columns: Columns, place: Place) -> int | None:
+    """The offset of the first closer that is certainly one too many."""
+    signs = [closer.sign for closer in below]
+    if place.whole_before and place.whole_after:
+        still_open = wanted(walk.open)
+        if still_open == signs or (
+            len(still_open) > len(signs) and still_open[len(still_open) - len(signs) :] == signs
+        ):
+            return None
+        for at, stack in reversed(walk.closes):
+            if wanted(stack) == signs:
+                return at
+    if not below or below[0].column is None or (walk.own and CLOSER_OF[walk.open[-1][1]] == below[0].sign):
+        return None
+    if _closed_by(walk.open, below[0], columns):
+        return None
+    found = [at for at, stack in walk.closes if _closed_by(stack, below[0], columns)]
+    return found[-1] if found and place.goes_deeper_until(below[0]) else None
 
 
-def _closed(text: str, openers: list[tuple[int, str]], quote: str) -> str:
+def _missing(walk: _Walk, below: list[Closer], columns: Columns, place: Place) -> Stack:
+    """What the suggestion opened and nothing below closes, innermost last."""
+    signs, still_open = [closer.sign for closer in below], wanted(walk.open)
+    missing = len(still_open) - len(signs)
+    if not (place.whole_before and place.whole_after and missing >= 0 and still_open[missing:] == signs):
+        missing = next((count for count in range(walk.own + 1) if _is_closed(walk.open, count, below, columns)), 0)
+    count = min(missing, walk.own)
+    return walk.open[len(walk.open) - count :]
+
+
+def _is_closed(stack: Stack, count: int, below: list[Closer], columns: Columns) -> bool:
+    """Whether the nearest closer below closes what is left when the `count` innermost of `stack` are closed."""
+    return bool(below) and _closed_by(stack[: len(stack) - count], below[0], columns)
+
+
+def _closed_by(stack: Stack, closer: Closer, columns: Columns) -> bool:
+    """Whether `closer` is at the depth of the innermost bracket of `stack`, and of its kind."""
+    if not stack or CLOSER_OF[stack[-1][1]] != closer.sign:
+        return False
+    return closer.column is not None and columns(stack[-1][0]) == closer.column
+
+
+def _goes_on(lexed: Lexed, place: Place) -> bool:
+    """Whether what follows the suggestion stands in a comment."""
+    return bool(lexed.comment) and (lexed.comment != "\n" or bool(place.right.strip()))
+
+
+def _ends_here(quote: str, place: Place) -> bool:
+    """Whether the string that is open after the suggestion has to end with its line, and nothing else ends it."""
+    if place.right.strip() or place.head.quote or (quote == "'" and place.language in SCRIPT):
+        return False
+    return lexis_of(place.language).quotes.get(quote) is Quote.LINE
+
+
+def _closed(text: str, openers: Stack, quote: str) -> str:
     """What closes `openers` at the end of `text`: on its last line, or each on a line of its own as it was opened."""
     added, last = quote, -1
     for at, sign in reversed(openers):

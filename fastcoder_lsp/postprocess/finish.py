@@ -10,13 +10,14 @@ from collections.abc import Callable
 from fastcoder_lsp.postprocess.balance import balance
 from fastcoder_lsp.postprocess.indentation import indentation
 from fastcoder_lsp.postprocess.overlap import overlap
+from fastcoder_lsp.postprocess.overwrite import written_over
 from fastcoder_lsp.postprocess.place import Place
 from fastcoder_lsp.postprocess.rubbish import control_text, repetition, rubbish
 
 Rule = Callable[[str, Place], str]
 _RULES: tuple[Rule, ...] = (control_text, repetition, indentation, overlap, balance)
 _ROUNDS = 8
-_TRAILING = re.compile(r"[^\S\n]+(?=\n)")
+_TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]++(?=\n)")
 
 
 def finish(raw: str, before: str, after: str, language: str) -> str:
@@ -31,7 +32,11 @@ def finish(raw: str, before: str, after: str, language: str) -> str:
         after: the document from the cursor.
         language: the document's LSP language id.
     """
-    place = Place(before, after, language)
+    return finish_at(raw, Place(before, after, language))
+
+
+def finish_at(raw: str, place: Place) -> str:
+    """See `finish`."""
     text = raw.replace("\r\n", "\n").replace("\r", "\n")
     for _ in range(_ROUNDS):
         finished = _once(text, place)
@@ -60,7 +65,11 @@ def _once(text: str, place: Place) -> str:
 
 
 def _without_trailing_blanks(text: str, place: Place) -> str:
-    """No blanks at the ends of lines; one stays before text that stands right of the cursor."""
+    """No blanks at the ends of lines; one stays before text right of the cursor, and so does that text's new line."""
     stripped = _TRAILING.sub("", text).rstrip()
-    parted = text[len(stripped) :].startswith(" ") and not place.closing and place.right[:1].strip()
+    tail = text[len(text.rstrip()) :]
+    _, newline, blanks = tail.rpartition("\n")
+    if newline and stripped and place.right.strip() and not written_over(text, place):
+        return f"{stripped}\n{blanks}"
+    parted = tail.startswith(" ") and place.right[:1].strip() and place.closing[:1] in {"", "}", '"', "'", "`"}
     return stripped + " " if stripped and parted else stripped

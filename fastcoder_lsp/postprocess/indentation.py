@@ -1,11 +1,13 @@
 """Indentation of a suggestion: the document's own blanks, at a depth that the code above allows."""
 
-import re
+from collections.abc import Callable
 
 from fastcoder_lsp import syntax
-from fastcoder_lsp.postprocess.place import Place
-from fastcoder_lsp.syntax import indent, width
+from fastcoder_lsp.postprocess.place import NEAR, Place
+from fastcoder_lsp.syntax import KNOWN, indent, lex, width
 
+_DEEPEST_STEP = 8
+"""Columns by which a block is indented at most."""
 _SAMPLE = 400
 """Lines looked at to learn a document's habit."""
 
@@ -35,61 +37,96 @@ def _on_empty_line(text: str, place: Place) -> str:
         return leading + _in_style(body, place)
     first, newline, rest = body.partition("\n")
     here = width(place.left)
+    if _doubled(first, here, place):
+        return first.lstrip(" \t") + newline + _in_style(rest, place)
     column = width(place.left + indent(first))
-    wanted = column if column in _allowed(place, here) else here
-    if wanted != column:
-        rest = "\n".join(_moved(line, wanted - column) for line in rest.split("\n"))
-    extra = _blanks(wanted, place)[len(place.left) :] if wanted > here else ""
-    return extra + first.lstrip(" \t") + newline + _in_style(rest, place)
+    if _free(first, column, here, place):
+        return first + newline + _in_style(rest, place)
+    rest = "\n".join(_moved(line, here - column) for line in rest.split("\n"))
+    return first.lstrip(" \t") + newline + _in_style(rest, place)
 
 
-def _allowed(place: Place, here: int) -> set[int]:
+def _doubled(first: str, here: int, place: Place) -> bool:
+    """Whether the line `first` says the blanks left of the cursor once more, as if it began the line."""
+    if not place.left or indent(first) != place.left:
+        return False
+    return here > width(indent(place.above)) or not (
+        _continues(place.above) or syntax.opens_block(place.above, place.language)
+    )
+
+
+def _free(first: str, column: int, here: int, place: Place) -> bool:
+    """Whether the line `first` may begin at `column`, or nobody can say where it has to."""
+    word = first.lstrip(" \t")[:1]
+    if column == here or not (word.isalnum() or word in "_@\"'") or place.language not in KNOWN:
+        return True
+    if place.head.quote or place.head.comment or any(sign in "([`" for _, sign in place.head.stack):
+        return True
+    if place.language != "python" and not (place.left and column > here):
+        return True
+    return column in _allowed(place, column, here) or (place.language == "python" and bool(place.head.stack))
+
+
+def _allowed(place: Place, column: int, here: int) -> set[int]:
     """Columns at which a statement may begin under the code above: of each block that is open, and one deeper."""
-    allowed = {here}
-    lines = [line for line in place.near_before.split("\n")[:-1] if line.strip()][-_SAMPLE:]
-    if not lines:
-        return allowed
-    above = lines[-1]
-    limit = width(indent(above))
-    allowed.add(limit)
-    if here <= limit and (syntax.opens_block(above, place.language) or _continues(above)):
-        allowed |= {limit + unit for unit in (_unit(place), 2 * _unit(place), 2, 4)}
-        if (bracket := re.search(r"[(\[{](?=[^()\[\]{}]*$)", above)) is not None:
-            allowed.add(width(indent(above)) + bracket.end() - len(indent(above)))
+    lines = [line for line in place.near_before.split("\n")[:-1] if line.strip()]
+    if not lines or _continues(lines[-1]):
+        return {column}
+    limit = min(width(indent(lines[-1])), place.statement_above())
+    if column > limit and here <= limit and syntax.opens_block(lines[-1], place.language):
+        return {column}
+    allowed = {here, width(indent(lines[-1])), limit}
     for line in reversed(lines):
         columns = width(indent(line))
         if columns < limit:
             limit = columns
             allowed.add(columns)
-    return allowed
+    return allowed if place.whole_before or column >= limit else {column}
 
 
 def _continues(line: str) -> bool:
     """Whether a statement goes on below `line`, at whatever depth its author likes."""
-    return line.rstrip().endswith((",", "\\", "+", "-", "*", "/", "=", "|", "&", ".", "?", ":", "(", "[", "{", ">"))
+    return line.rstrip().endswith((",", "\\", "+", "-", "*", "/", "=", "|", "&", ".", "?", "(", "[", ">"))
 
 
 def _in_style(text: str, place: Place) -> str:
-    """`text`, of which every line begins a line of the document, with the document's blanks before its lines."""
-    if not text:
-        return text
-    tabs = _tabs(place)
-    if tabs is None:
-        return text
+    """`text`, of which every line begins a line of the document, with the document's blanks before its lines.
+
+    Only where the document near the cursor knows one kind of blanks, and the text only the other.
+    """
     lines = text.split("\n")
-    if tabs:
+    inner = {line[0] for line in lines if line[:1] in (" ", "\t") and line.strip() and line.strip()[0] != "*"}
+    near = {line[:2] for line in _indented(place) if line[:1] in (" ", "\t") and line.strip()[0] != "*"}
+    if not near or len(inner) != 1 or place.head.quote or place.head.comment or _aligned(lines):
+        return text
+    tabs = [blanks[0] == "\t" for blanks in near]
+    if inner == {" "} and all(tabs) and not _aligned(_indented(place)):
         unit = _own_unit(lines, width(indent(place.left)) // 4)
-        return "\n".join(_with_tabs(line, unit) for line in lines)
-    return "\n".join(_with_spaces(line, _unit(place)) for line in lines)
+        return _outside_strings(text, place, lambda line: _with_tabs(line, unit))
+    if inner == {"\t"} and not any(tabs):
+        return _outside_strings(text, place, lambda line: _with_spaces(line, _unit(place)))
+    return text
+
+
+def _aligned(lines: list[str]) -> bool:
+    """Whether tabs and spaces stand together before some line."""
+    return any("\t" in indent(line) and " " in indent(line) for line in lines)
+
+
+def _outside_strings(text: str, place: Place, restyled: Callable[[str], str]) -> str:
+    """`text` with its lines restyled that do not begin in a string or a comment of several lines."""
+    spans = lex(text, place.language).spans
+    kept, start = [], 0
+    for line in text.split("\n"):
+        inside = any(begin < start < end for begin, end in spans)
+        kept.append(line if inside else restyled(line))
+        start += len(line) + 1
+    return "\n".join(kept)
 
 
 def _with_tabs(line: str, unit: int) -> str:
     blanks = indent(line)
-    if " " not in blanks:
-        return line
-    tabs = blanks.count("\t")
-    spaces = len(blanks) - tabs
-    return "\t" * (tabs + spaces // unit) + " " * (spaces % unit) + line[len(blanks) :]
+    return "\t" * (len(blanks) // unit) + " " * (len(blanks) % unit) + line[len(blanks) :]
 
 
 def _with_spaces(line: str, unit: int) -> str:
@@ -111,23 +148,6 @@ def _moved(line: str, columns: int) -> str:
     return blanks[: max(0, len(blanks) + columns)] + line[len(blanks) :] if "\t" not in blanks else line
 
 
-def _blanks(columns: int, place: Place) -> str:
-    """Indentation up to `columns`, beginning with what stands left of the cursor."""
-    missing = columns - width(place.left)
-    if _tabs(place):
-        return place.left + "\t" * (missing // 4) + " " * (missing % 4)
-    return place.left + " " * missing
-
-
-def _tabs(place: Place) -> bool | None:
-    """Whether the document is indented with tabs; None for one without indentation."""
-    tabs = spaces = 0
-    for line in _indented(place):
-        tabs += line.startswith("\t")
-        spaces += line.startswith("  ")
-    return None if tabs == spaces else tabs > spaces
-
-
 def _unit(place: Place) -> int:
     """The document's step of indentation in columns."""
     steps: dict[int, int] = {}
@@ -142,6 +162,12 @@ def _unit(place: Place) -> int:
 
 
 def _indented(place: Place) -> list[str]:
-    """Lines of the document near the cursor, the empty ones left out."""
-    lines = [*place.near_before.split("\n")[-_SAMPLE:], *place.below[:_SAMPLE]]
-    return [line for line in lines if line.strip()]
+    """Lines of the document near the cursor; not the empty ones, nor those that go on far right of the line above."""
+    kept, last = [], 0
+    for line in [*place.near_before[-NEAR:].split("\n")[-_SAMPLE:], *place.below[:_SAMPLE]]:
+        if line.strip():
+            columns = width(indent(line))
+            if columns <= last + _DEEPEST_STEP:
+                kept.append(line)
+                last = columns
+    return kept

@@ -1,10 +1,17 @@
 """What a suggestion repeats of the text that follows the cursor."""
 
-from fastcoder_lsp.postprocess.overwrite import fits
+from fastcoder_lsp.postprocess.overwrite import written_over
 from fastcoder_lsp.postprocess.place import Place
+from fastcoder_lsp.syntax import KNOWN
 
 _SURE = 4
-"""A repetition of so many characters at the start of the rest of the line is no chance."""
+"""A repetition of so many characters, the whole rest of the line, is no chance."""
+_OPERATORS = "*/-=+<>&|#~!."
+"""Signs that mean something else beside each other."""
+_TRIVIAL = 2
+"""A line of so many signs may well stand twice."""
+_SURE_PART = 12
+"""The same for the beginning of the rest of the line."""
 
 
 def overlap(text: str, place: Place) -> str:
@@ -16,21 +23,40 @@ def _rest_of_line(text: str, place: Place) -> str:
     right = place.right.rstrip()
     if not right.strip():
         return text
-    tail = text.rstrip()
     if place.closing:
-        closing = place.closing.strip()
-        doubled = tail.endswith(closing) and not fits(place.near_before + tail, closing, place.language)
-        return tail[: -len(closing)] if doubled else text
-    if "\n" in text:
-        text = tail = text.partition("\n")[0].rstrip()
+        return _closers(text, place)
+    return _words(text, right)
+
+
+def _closers(text: str, place: Place) -> str:
+    """`text` without closers at its end that the editor typed already, where they stand behind other text."""
+    closing, tail = place.closing.strip(), text.rstrip()
+    if not tail.endswith(closing) or not tail.rpartition("\n")[2][: -len(closing)].strip():
+        return text if tail != closing else ""
+    shorter = tail[: -len(closing)]
+    doubled = written_over(text, place) == len(place.closing) or not closing.strip(";,")
+    return shorter if doubled and not written_over(shorter, place) else text
+
+
+def _words(text: str, right: str) -> str:
+    """`text` without what its end shares with the text right of the cursor."""
+    tail = text.rstrip()
     for length in range(min(len(right), len(tail)), 0, -1):
         shared = right[:length]
-        if not tail.endswith(shared):
+        if not tail.endswith(shared) or _within_sign(tail[: len(tail) - length], shared):
             continue
         whole = length == len(right) and (length >= _SURE or not shared.strip().isalnum() or tail == shared)
-        if whole or (length >= _SURE and _at_word_ends(tail, right, length)):
+        if whole or (length >= _SURE_PART and any(map(str.isalnum, shared)) and _at_word_ends(tail, right, length)):
             return tail[:-length]
     return text
+
+
+def _within_sign(head: str, shared: str) -> bool:
+    """Whether what is shared begins in the middle of a row of signs, as in `/**` or a ruler of dashes."""
+    sign = shared[0]
+    if sign in _OPERATORS:
+        return len(shared) == 1 or (bool(head) and head[-1] in _OPERATORS)
+    return not sign.isalnum() and head.endswith(sign)
 
 
 def _at_word_ends(tail: str, right: str, length: int) -> bool:
@@ -48,7 +74,8 @@ def _wordy(char: str) -> bool:
 def _lines_below(text: str, place: Place) -> str:
     """`text` up to where its lines go on as the lines below the cursor do.
 
-    Of closers alone that is the balance's business: `}` may be wanted though another one follows.
+    Up to the end of the one or of the other: code repeats itself, and lines that are like those below for a while are
+    no reason to drop others. Closers alone are the balance's business: `}` may be wanted though another one follows.
     """
     if place.right.strip() and not place.closing:
         return text
@@ -62,7 +89,14 @@ def _lines_below(text: str, place: Place) -> str:
         run = 0
         while run < min(len(said) - at, len(below)) and whole[said[at + run]] == below[run]:
             run += 1
-        to_the_end = at + run == len(said)
-        if run > 1 or (run and to_the_end and lines[index].strip(")]};, \t")):
+        ends = at + run == len(said) or (run > 1 and run == len(below))
+        if ends and _telling([lines[each] for each in said[at : at + run]], place, alone=not at):
             return "\n".join(lines[:index])
     return text
+
+
+def _telling(lines: list[str], place: Place, *, alone: bool) -> bool:
+    """Whether lines that stand below say so much that they would not be said twice; `alone`: there are no others."""
+    if place.language not in KNOWN or any(map(str.isalnum, "".join(lines))):
+        return True
+    return not alone and len(lines[-1].strip().strip("()[]{},;")) > _TRIVIAL

@@ -1,54 +1,150 @@
-"""The text around a cursor, cut the ways that post-processing looks at it."""
+"""The text around a cursor, cut the ways that post-processing looks at it, and read once.
+
+Owns how far is looked: however long a file or a line is, what is read of it is bounded.
+"""
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
+
+from fastcoder_lsp.syntax import CLOSER_OF, Lexed, indent, lex, width
 
 NEAR = 8000
-"""Characters before and after the cursor that are looked at for brackets; a function and its class, as a rule."""
-_UNINDENTED = re.compile(r"\n(?=\w)")
+"""Characters before and after the cursor whose lines are looked at."""
+FAR = 32_000
+"""Characters before and after the cursor that are read for brackets, about 5 ms each."""
+_CLOSING = re.compile(r"""[ \t]*("{3}|'{3}|["'`])?[)\]}>;, \t]*""")
+_MOST_CLOSERS = 200
+_UNINDENTED = re.compile(r"\n(?=[\w@#/])")
 _LINE_END = re.compile(r"\n")
-CLOSERS = ")]}>\"'`;,"
+_CODE_LINE = re.compile(
+    r"^[ \t]*(?:def|class|return|import|from|if|for|while|elif|else|try|except|self|with|raise|assert|const|let|var|"
+    r"function|export|func|type|package|pub|fn|impl|use|struct|enum|await|async|switch|case|throw|new)\b",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
+class Closer:
+    """A bracket below the cursor that nothing below it opens; `column`: where it begins its line, else None."""
+
+    sign: str
+    at: int
+    column: int | None
+
+
 class Place:
-    """A cursor between `before` and `after` in a document of `language`."""
+    """A cursor between `before` and `after` in a document of `language`.
 
-    before: str
-    after: str
-    language: str
+    Attributes:
+        left: the cursor's line up to the cursor.
+        right: the cursor's line from the cursor.
+        closing: what stands right of the cursor if it is nothing but closers and blanks, as editors put it there.
+        below: the lines under the cursor's that are near.
+        near_before: what is read before the cursor, whole lines where there are some.
+        whole_before: whether that is all; `whole_after`: whether all that follows is read.
+    """
 
-    @property
-    def left(self) -> str:
-        """The cursor's line up to the cursor."""
-        return self.before.rpartition("\n")[2]
+    def __init__(self, before: str, after: str, language: str) -> None:
+        self.language = language
+        self.left = before[before.rfind("\n") + 1 :]
+        end = after.find("\n")
+        self.right = after if end < 0 else after[:end]
+        self.closing = self._closing()
+        self.below = [] if end < 0 else _whole_lines(after[end + 1 : end + 1 + NEAR], len(after) - end - 1 <= NEAR)
+        self.near_before, self.whole_before = _near_before(before, language)
+        self.whole_after = len(after) <= FAR
+        self.near_after = after[:FAR]
 
-    @property
-    def right(self) -> str:
-        """The cursor's line from the cursor."""
-        return self.after.partition("\n")[0]
+    def _closing(self) -> str:
+        right = self.right.rstrip()
+        found = _CLOSING.fullmatch(right[:_MOST_CLOSERS])
+        if found is None or len(right) > _MOST_CLOSERS:
+            return ""
+        return "" if found[1] and self.left.count(found[1]) % 2 == 0 else right
 
-    @property
-    def near_before(self) -> str:
-        """Whole lines before the cursor, from an unindented one on where there is one."""
-        if len(self.before) <= NEAR:
-            return self.before
-        near = self.before[-NEAR:]
-        start = _UNINDENTED.search(near) or _LINE_END.search(near)
-        return near[start.end() :] if start else near
+    @cached_property
+    def head(self) -> Lexed:
+        """What is open at the cursor."""
+        return lex(self.near_before, self.language)
 
-    @property
+    def lexed_with(self, text: str) -> Lexed:
+        """What is open after `text` at the cursor; offsets are those of `near_before + text`."""
+        return lex(self.near_before + text, self.language, self.head.last_line)
+
+    @cached_property
+    def closers_below(self) -> list[Closer]:
+        """What follows behind `closing`, and closes brackets that are open at the cursor; the nearest first."""
+        rest = self.near_after[len(self.closing) :]
+        return [Closer(sign, at, _column(rest, at)) for at, sign in lex(rest, self.language).closers]
+
+    def goes_deeper_until(self, closer: Closer) -> bool:
+        """Whether all lines between the cursor and `closer` are indented further than it is."""
+        lines = self.near_after[len(self.closing) :][: closer.at].split("\n")[1:-1]
+        return all(
+            width(indent(line)) > (closer.column or 0) for line in lines if line.strip() and not line.startswith("#")
+        )
+
+    @cached_property
     def above(self) -> str:
         """The nearest line above the cursor's that has text, or ""."""
-        return next((line for line in reversed(self.before[-NEAR:].split("\n")[:-1]) if line.strip()), "")
+        return next((line for line in reversed(self.near_before[-NEAR:].split("\n")[:-1]) if line.strip()), "")
 
-    @property
-    def below(self) -> list[str]:
-        """The lines under the cursor's."""
-        return self.after[:NEAR].split("\n")[1:]
+    def statement_above(self) -> int:
+        """The indentation of the line in which the statement begins that ends above the cursor's line."""
+        near, pairs, stack = self.near_before, {}, []
+        for at, sign in self.head.signs:
+            if sign in CLOSER_OF:
+                stack.append(at)
+            elif stack:
+                pairs[at] = stack.pop()
+        start = len(near[: len(near) - len(self.left)].rstrip())
+        while True:
+            line = near.rfind("\n", 0, start) + 1
+            openers = [opener for closer, opener in pairs.items() if line <= closer < start and opener < line]
+            crossing = [begin for begin, end in self.head.spans if begin < line < end <= start]
+            if not openers and not crossing:
+                return width(indent(near[line:start]))
+            start = min(openers + crossing) + 1
 
-    @property
-    def closing(self) -> str:
-        """What stands right of the cursor, if it is nothing but closers and blanks, as editors put it there."""
-        right = self.right.rstrip()
-        return right if right and not right.strip(CLOSERS + " \t") else ""
+
+def wanted(stack: list[tuple[int, str]], quote: str = "") -> list[str]:
+    """What closes all that is open, innermost first."""
+    return [*([quote] if quote else []), *(CLOSER_OF.get(sign, sign) for _, sign in reversed(stack))]
+
+
+def _column(text: str, at: int) -> int | None:
+    start = text.rfind("\n", 0, at) + 1
+    return width(text[start:at]) if start and not text[start:at].strip() else None
+
+
+def _whole_lines(text: str, complete: bool) -> list[str]:
+    lines = text.split("\n")
+    return lines if complete or len(lines) == 1 else lines[:-1]
+
+
+def _near_before(before: str, language: str) -> tuple[str, bool]:
+    """What is read before the cursor: all, or whole lines from an unindented one on that stands in no string."""
+    if len(before) <= FAR:
+        return before, True
+    near = before[-FAR:]
+    start = _UNINDENTED.search(near, 0, FAR // 2) or _LINE_END.search(near)
+    if start is None:
+        return near[-NEAR:], False
+    near = near[start.end() :]
+    opened, closed = near.find("/*"), near.find("*/")
+    if closed >= 0 and not 0 <= opened < closed:
+        near = near[closed + 2 :]
+    return _not_in_string(near, language), False
+
+
+def _not_in_string(near: str, language: str) -> str:
+    """`near` from where it is code: where what looks like code stands in its strings, it began inside of one."""
+    strings = [
+        (begin, end) for begin, end in lex(near, language).spans if near[begin] in "\"'`" and "\n" in near[begin:end]
+    ]
+    inside = sum(len(_CODE_LINE.findall(near, begin, end)) for begin, end in strings)
+    if not strings or 2 * inside <= len(_CODE_LINE.findall(near)):
+        return near
+    begin = strings[0][0]
+    return near[begin + (3 if near[begin : begin + 3] == near[begin] * 3 else 1) :]

@@ -4,15 +4,19 @@ import re
 
 from fastcoder_lsp.postprocess.place import Place
 
-_CONTROL = re.compile(r"<\|[a-z_]+\|>|<(?:fim|file)[_-][a-z]+>|<｜[^｜\n]*｜>|▁<(?:PRE|SUF|MID|EOT)>|\x00|\ufffd")
+_CONTROL = re.compile(
+    r"<\|[a-z_]+\|>|<(?:fim_(?:prefix|middle|suffix|pad)|file_sep)>|<｜[^｜\n]*｜>|▁<(?:PRE|SUF|MID|EOT)>|\x00|\ufffd"
+)
 _SHORTEST_LOOP = 3
 """So many equal runs of lines in a row are a loop."""
+_ROUNDS, _LONGEST_ROUND = 8, 40
+"""So many equal pieces in a row at the end of a line are a loop; the longest piece looked for."""
 
 
 def control_text(text: str, place: Place) -> str:
     """`text` up to a control token that the model spelt out, where the document itself does not speak of such."""
     for match in _CONTROL.finditer(text):
-        if match[0] not in place.near_before and match[0] not in place.after:
+        if match[0] not in place.near_before and match[0] not in place.near_after:
             return text[: match.start()]
     return text
 
@@ -31,12 +35,19 @@ def repetition(text: str, place: Place) -> str:
 
 
 def _within_line(text: str) -> str:
-    """`text` without a loop inside its last line: eight or more rounds of two or more characters."""
-    head, newline, line = text.rpartition("\n")
-    if match := re.search(r"(.{2,40}?)\1{7,}.{0,40}$", line):
-        unit = match[1]
-        if len(set(unit.strip())) > 1:
-            return head + newline + line[: match.start()] + unit
+    """`text` without a loop in which its last line ends: eight or more rounds of two or more characters."""
+    start = text.rfind("\n") + 1
+    for length in range(2, min(_LONGEST_ROUND, (len(text) - start) // _ROUNDS) + 1):
+        unit = text[-length:]
+        rounds = 1
+        while text.endswith(unit, start, len(text) - rounds * length):
+            rounds += 1
+        if rounds >= _ROUNDS and len(set(unit.strip())) > 1:
+            # The loop may have been left in the middle of a round, so where a round begins is where the first one does.
+            first = len(text) - rounds * length
+            while first > start and text[first - 1] == text[first - 1 + length]:
+                first -= 1
+            return text[: first + length]
     return text
 
 
@@ -49,18 +60,9 @@ def rubbish(text: str, place: Place) -> bool:
     if right and said == right:
         return True
     below = next((line.strip() for line in place.below if line.strip()), "")
-    if not place.left.strip() and said in {below, place.above.strip()} and not _structural(said):
-        return True
-    return not any(char.isalnum() or char in "_\"'`" for char in said) and not _closes_something(said, place)
+    return not place.left.strip() and said in {below, place.above.strip()} and not _structural(said)
 
 
 def _structural(line: str) -> bool:
-    """Whether a line may well stand twice in a row: closers, `end`."""
-    return not line.strip(")]};,") or line in {"end", "fi", "done"}
-
-
-def _closes_something(said: str, place: Place) -> bool:
-    """Signs alone are worth showing where they end something: closers, or a mark after text on the line."""
-    if not said.strip(")]}>;,"):
-        return not place.closing
-    return bool(place.left.strip()) and len(said) <= 12 and "\n" not in said
+    """Whether a line may well stand twice in a row: signs alone, `end`."""
+    return not any(map(str.isalnum, line)) or line in {"end", "fi", "done", "esac", "endif"}

@@ -19,7 +19,7 @@ class Anchor:
 
     `text[start:at]` was `prefix`, and the text right of the cursor began with `suffix` (after the closers that an
     editor may have put there, which are never shown). `length`: of the text last seen. `whole`: `suffix` went to the
-    end of the text.
+    end of the text. `sources`: the files whose code is in `context_tokens`.
     """
 
     start: int
@@ -31,6 +31,7 @@ class Anchor:
     prefix_tokens: tuple[int, ...]
     suffix_tokens: tuple[int, ...]
     context_tokens: tuple[int, ...]
+    sources: frozenset[str]
 
 
 def holds(anchor: Anchor, text: str, offset: int) -> int | None:

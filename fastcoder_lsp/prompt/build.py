@@ -59,6 +59,8 @@ class PromptBuilder:
         self._context.observe(snapshot)
         text, offset = _whole(snapshot, offset)
         anchor = self._anchors.get(snapshot.uri)
+        if anchor is not None and not self._may_show(anchor):
+            anchor = None
         shift = anchors.holds(anchor, text, offset) if anchor else None
         if anchor is not None and shift is not None and self._typed_fits(text[anchor.at + shift : offset]):
             anchor = replace(anchor, start=anchor.start + shift, at=anchor.at + shift, length=len(text))
@@ -70,7 +72,8 @@ class PromptBuilder:
     def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
         """The user pauses: anchor here, so that the next keystrokes find everything computed. Returns the prompt."""
         text, offset = _whole(snapshot, offset)
-        anchor = self._anchored(snapshot, text, offset, self._anchors.get(snapshot.uri))
+        last = self._anchors.get(snapshot.uri)
+        anchor = self._anchored(snapshot, text, offset, last if last is not None and self._may_show(last) else None)
         self._remember(snapshot.uri, anchor)
         return self._prompt(anchor, text, offset)
 
@@ -107,18 +110,10 @@ class PromptBuilder:
         start = self._kept_start(last, text, at)
         if start is None:
             start = prefix_start(tokenizer, text[:at], int(options.prefix_tokens * options.refill_share))
-        kept = last is not None and start == last.start
-        if not kept or last is None:
-            told = context_tokens(
-                tokenizer,
-                self.template,
-                self._context.find(replace(snapshot, text=text), offset) if options.context_tokens else (),
-                path=snapshot.path or snapshot.uri,
-                language=snapshot.language,
-                budget=options.context_tokens,
-            )
+        if last is not None and start == last.start:
+            told, sources = last.context_tokens, last.sources
         else:
-            told = last.context_tokens
+            told, sources = self._told(replace(snapshot, text=text), offset)
         begin = offset + anchors.closers(text[offset:])
         end = begin + suffix_end(tokenizer, text[begin:], options.suffix_tokens)
         return Anchor(
@@ -131,7 +126,26 @@ class PromptBuilder:
             prefix_tokens=tuple(tokenizer.encode(self.template.lead + text[start:at])),
             suffix_tokens=tuple(tokenizer.encode(text[begin:end])),
             context_tokens=told,
+            sources=sources,
         )
+
+    def _told(self, snapshot: Snapshot, offset: int) -> tuple[tuple[int, ...], frozenset[str]]:
+        """The tokens of other files' code, and which files those are."""
+        budget = self.options.context_tokens
+        snippets = self._context.find(snapshot, offset) if budget else ()
+        told = context_tokens(
+            self._tokenizer,
+            self.template,
+            snippets,
+            path=snapshot.path or snapshot.uri,
+            language=snapshot.language,
+            budget=budget,
+        )
+        return told, frozenset(snippet.source for snippet in snippets if snippet.source)
+
+    def _may_show(self, anchor: Anchor) -> bool:
+        """Whether what an anchor shows of other files may be shown still: rules hold at the moment of use."""
+        return not anchor.sources or self._context.may_show(anchor.sources)
 
     def _kept_start(self, last: Anchor | None, text: str, at: int) -> int | None:
         """The last window's start, if a prefix from there is neither too long nor much shorter than it could be."""

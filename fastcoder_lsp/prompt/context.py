@@ -4,7 +4,7 @@ Owns their form and their budget; which snippets are worth it is decided by `pro
 `bench quality`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,11 +18,15 @@ _DASHES = frozenset({"lua", "sql", "haskell", "elm", "ada"})
 
 @dataclass(frozen=True, slots=True)
 class ContextSnippet:
-    """A piece of another file: `path` as the user knows it, whole lines of text, and how much it promises."""
+    """A piece of another file: `path` as the user knows it, whole lines of text, and how much it promises.
+
+    `source`: the file's absolute path, by which it is asked later whether it may still be shown.
+    """
 
     path: str
     text: str
     score: float = 0.0
+    source: str = ""
 
 
 class Context(Protocol):
@@ -36,6 +40,10 @@ class Context(Protocol):
         """Snippets for the cursor at `offset`, best first; may read the disk."""
         ...
 
+    def may_show(self, sources: Collection[str]) -> bool:
+        """Whether code of all these files, which a prompt shows, may be shown at this moment."""
+        ...
+
 
 class NoContext:
     """There are no other files."""
@@ -46,6 +54,10 @@ class NoContext:
     def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:  # noqa: ARG002 the interface
         """See `Context`."""
         return ()
+
+    def may_show(self, sources: Collection[str]) -> bool:
+        """See `Context`."""
+        return not sources
 
 
 NO_CONTEXT = NoContext()

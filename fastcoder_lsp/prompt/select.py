@@ -5,23 +5,22 @@ lately, which the caller hands in. Owns no reading of files and no budget.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import PurePosixPath
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt.context import ContextSnippet
+from fastcoder_lsp.prompt.imports import imports_of, tails
 
 NEAR_LINES = 30
 """Lines before the cursor, and half as many after it, that say what is being written."""
 CHUNK_LINES = 16
 MOST_CHUNKS = 2
 MOST_DEFINITIONS = 4
+MOST_SOUGHT = 40
+"""Imported names that are looked for in their files, at most."""
 LEAST_SIMILARITY = 0.15
 _NAME = re.compile(r"[A-Za-z_]\w{2,}")
-_PYTHON_IMPORT = re.compile(
-    r"^\s*from\s+(\.*[\w.]*)\s+import\s+(\([^)]*\)|[^\n#]+)|^\s*import\s+([\w.]+)", re.MULTILINE
-)
-_SCRIPT_IMPORT = re.compile(r"""^\s*import\s+(?:type\s+)?([^;'"]+?)\s+from\s+['"]([^'"]+)['"]""", re.MULTILINE)
 _COMMON = frozenset(
     _NAME.findall(
         "def class return self import from for while with not and the None True False else elif try except raise "
@@ -29,8 +28,8 @@ _COMMON = frozenset(
     )
 )
 _HEAD = (
-    r"^([ \t]*)(?:export\s+)?(?:default\s+)?(?:abstract\s+|async\s+)*"
-    r"(?:class|def|function|interface|type|enum|const)\s+"
+    r"^([ \t]*+)(?:export[ \t]++)?+(?:default[ \t]++)?+(?:(?:abstract|async)[ \t]++)*+"
+    r"(?:class|def|function|interface|type|enum|const)[ \t]++"
 )
 
 
@@ -60,22 +59,14 @@ def imported(snapshot: Snapshot, near: str, files: Mapping[str, str]) -> list[Co
     """Definitions that `snapshot` imports from `files` and names in `near`: their heads, without bodies."""
     used = set(_NAME.findall(near))
     snippets: list[ContextSnippet] = []
-    for path, names in _imports(snapshot, files):
-        for name in names:
-            text = definition(files[path], name) if name in used else ""
-            if text:
-                snippets.append(ContextSnippet(path, text, 1.0 - 0.01 * len(snippets)))
-    return snippets[:MOST_DEFINITIONS]
-
-
-def imported_files(snapshot: Snapshot) -> list[tuple[str, ...]]:
-    """What each import of `snapshot` may stand for: paths to try, from the workspace folder or a folder of modules."""
-    parts = snapshot.path or ""
-    if snapshot.language == "python":
-        modules = (match[1] or match[3] or "" for match in _PYTHON_IMPORT.finditer(snapshot.text))
-        return [tails for module in modules if (tails := _python_tails(module, parts))]
-    modules = (match[2] for match in _SCRIPT_IMPORT.finditer(snapshot.text))
-    return [tails for module in modules if (tails := _script_tails(module, parts))]
+    wanted = ((path, name) for path, names in _importing(snapshot, files) for name in names if name in used)
+    for path, name in islice(wanted, MOST_SOUGHT):
+        text = definition(files[path], name)
+        if text:
+            snippets.append(ContextSnippet(path, text, 1.0 - 0.01 * len(snippets)))
+        if len(snippets) == MOST_DEFINITIONS:
+            break
+    return snippets
 
 
 def similar(near: str, files: Mapping[str, str]) -> list[ContextSnippet]:
@@ -97,7 +88,7 @@ def definition(text: str, name: str) -> str:
     match = re.search(rf"{_HEAD}{re.escape(name)}\b", text, re.MULTILINE)
     if match is None:
         return ""
-    lines = text[match.start() :].split("\n")
+    lines = text[match.start() : match.start() + 100_000].split("\n", 60)
     indent = len(match[1])
     head = [lines[0]]
     for line in lines[1:60]:
@@ -112,57 +103,15 @@ def definition(text: str, name: str) -> str:
     return "\n".join(head[:14])
 
 
-def _imports(snapshot: Snapshot, files: Mapping[str, str]) -> Iterable[tuple[str, list[str]]]:
+def _importing(snapshot: Snapshot, files: Mapping[str, str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     """(path in `files`, imported names) of each import that `files` can answer."""
-    if snapshot.language == "python":
-        for match in _PYTHON_IMPORT.finditer(snapshot.text):
-            module, names = match[1] or match[3] or "", match[2] or ""
-            path = _python_module(module, snapshot.path or "", files)
-            if path:
-                yield path, _NAME.findall(names)
-        return
-    for match in _SCRIPT_IMPORT.finditer(snapshot.text):
-        path = _script_module(match[2], snapshot.path or "", files)
-        if path:
-            yield path, _NAME.findall(match[1])
-
-
-def _python_module(module: str, importer: str, files: Mapping[str, str]) -> str | None:
-    ends = _python_tails(module, importer)
-    below = tuple("/" + end for end in ends)
-    return next((path for path in files if path in ends or path.endswith(below)), None)
-
-
-def _python_tails(module: str, importer: str) -> tuple[str, ...]:
-    """The ends of paths that a module may have; `importer`: the path of the file that names it."""
-    parts = [part for part in module.split(".") if part]
-    if module.startswith("."):
-        up = len(module) - len(module.lstrip("."))
-        folder = PurePosixPath(importer)
-        for _ in range(up):
-            folder = folder.parent
-        parts = [*folder.parts, *parts]
-    tail = "/".join(parts)
-    return (f"{tail}.py", f"{tail}/__init__.py") if tail else ()
-
-
-def _script_module(module: str, importer: str, files: Mapping[str, str]) -> str | None:
-    return next((path for path in _script_tails(module, importer) if path in files), None)
-
-
-def _script_tails(module: str, importer: str) -> tuple[str, ...]:
-    """The paths that a relative import may mean; a package's name means none."""
-    if not module.startswith("."):
-        return ()
-    parts: list[str] = []
-    for part in (*PurePosixPath(importer).parent.parts, *module.split("/")):
-        if part == "..":
-            parts = parts[:-1]
-        elif part != ".":
-            parts.append(part)
-    base = "/".join(parts)
-    ends = ("", ".ts", ".tsx", ".js", ".jsx", ".mjs", "/index.ts", "/index.js")
-    return tuple(base + end for end in ends)
+    for one in imports_of(snapshot):
+        ends = tails(one.module, snapshot.path or "", snapshot.language)
+        # A Python module is named from a folder of modules, wherever that is.
+        below = tuple(f"/{end}" for end in ends) if snapshot.language == "python" else ()
+        path = next((path for path in files if path in ends or (below and path.endswith(below))), None)
+        if path is not None:
+            yield path, one.names
 
 
 def _near(text: str, offset: int) -> str:

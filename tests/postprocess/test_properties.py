@@ -44,7 +44,7 @@ def test_form(raw: str, before: str, after: str, language: str) -> None:
     assert "\r" not in shown
     right = after.partition("\n")[0]
     assert all(line == line.rstrip() for line in shown.split("\n")[:-1])
-    assert shown == shown.rstrip() or (shown.endswith(" ") and right.strip())
+    assert shown == shown.rstrip() or (shown[-1] in " \t\n" and right.strip())
     assert not shown or shown.strip()
     over = replaces(shown, before, after, language)
     assert 0 <= over <= len(right)

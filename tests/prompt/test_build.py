@@ -1,6 +1,7 @@
 """Prompts: each family's form, the truth about the document, and stability while a person types."""
 
 import random
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pytest
@@ -35,13 +36,17 @@ class Given:
 
     snippets: tuple[ContextSnippet, ...]
     asked: int = 0
+    forbidden: frozenset[str] = frozenset()
 
     def observe(self, snapshot: Snapshot) -> None:
         """Nothing to learn."""
 
     def find(self, snapshot: Snapshot, offset: int) -> tuple[ContextSnippet, ...]:
         self.asked += 1
-        return self.snippets
+        return tuple(snippet for snippet in self.snippets if snippet.source not in self.forbidden)
+
+    def may_show(self, sources: Collection[str]) -> bool:
+        return self.forbidden.isdisjoint(sources)
 
 
 @dataclass(frozen=True)
@@ -293,6 +298,21 @@ def test_context_stays_while_typing() -> None:
     second = build(builder, f"x = 1\ny ={CURSOR}\n")
     assert second.tokens[: len(first.tokens)] == first.tokens
     assert given.asked == 1, "the disk is not looked at for a keystroke"
+
+
+def test_what_may_no_longer_be_shown_is_in_no_prompt_any_more() -> None:
+    """Rules may change between two keystrokes, or in a pause: the snippets of a window are asked for at each."""
+    secret = ContextSnippet("a.py", "def forbidden_one(): ...", 2.0, "/w/a.py")
+    given = Given((secret, ContextSnippet("b.py", "def allowed_one(): ...", 1.0, "/w/b.py")))
+    for settles in (False, True):
+        given.forbidden = frozenset()
+        builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300), given)
+        assert "forbidden_one" in QWEN.decode(build(builder, f"x = 1\ny{CURSOR}\n").tokens)
+        given.forbidden = frozenset({"/w/a.py"})
+        text = "x = 1\ny =\n"
+        after = (builder.settle if settles else builder.build)(Snapshot("u", "main.py", "python", 1, text), 9)
+        assert "forbidden_one" not in QWEN.decode(after.tokens)
+        assert "allowed_one" in QWEN.decode(after.tokens)
 
 
 def test_random_typing_over_a_file_is_cheap() -> None:

@@ -1,0 +1,42 @@
+"""Rough lexical facts about code in any language: brackets, strings, indentation, what opens a block.
+
+Pure functions of text, never a parser: `lexis` says what strings and comments look like, `lexer` walks over a text,
+`brackets` and `blocks` say what follows from that. Owns no policy.
+"""
+
+from fastcoder_lsp.syntax.blocks import (
+    closes_block,
+    code_only,
+    continues_block,
+    indent,
+    is_comment,
+    open_tags,
+    opens_block,
+    width,
+)
+from fastcoder_lsp.syntax.brackets import Brackets, scan, signs
+from fastcoder_lsp.syntax.lexer import CLOSER_OF, Lexed, Start, lex
+from fastcoder_lsp.syntax.lexis import KNOWN, MARKUP, SCRIPT, Quote, lexis_of
+
+__all__ = [
+    "CLOSER_OF",
+    "KNOWN",
+    "MARKUP",
+    "SCRIPT",
+    "Brackets",
+    "Lexed",
+    "Quote",
+    "Start",
+    "closes_block",
+    "code_only",
+    "continues_block",
+    "indent",
+    "is_comment",
+    "lex",
+    "lexis_of",
+    "open_tags",
+    "opens_block",
+    "scan",
+    "signs",
+    "width",
+]

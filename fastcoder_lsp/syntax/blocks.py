@@ -1,0 +1,93 @@
+"""Rough facts about lines of code in any language: their indentation, what opens a block and what ends it.
+
+Pure functions of text, made from regular expressions: good enough to decide where a suggestion ends, never a parser.
+Owns no policy.
+"""
+
+import re
+
+from fastcoder_lsp.syntax.lexer import lex
+from fastcoder_lsp.syntax.lexis import MARKUP
+
+_COLON_BLOCKS = frozenset({"python", "yaml", "nim", "gdscript", "starlark"})
+_END_BLOCKS = frozenset({"ruby", "lua", "shellscript", "elixir", "julia", "pascal", "vb", "fish", "crystal"})
+
+_OPENING_TAG = re.compile(r"<([A-Za-z][\w:.-]*)(?:\s[^<>]*)?(?<!/)>\s*$")
+_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]*)(?:\s[^<>]*)?(?<!/)>")
+_VOID_TAGS = frozenset({"br", "hr", "img", "input", "link", "meta", "area", "base", "col", "embed", "source", "wbr"})
+_END_OPENER = re.compile(
+    r"^\s*(?:def|class|module|function|local function|if|unless|while|until|for|case|begin|defmodule|struct|let)\b"
+    r"|\b(?:do|then|else|begin|repeat|function\s*\([^)]*\))(?:\s*\|[^|]*\|)?\s*$"
+)
+_CLOSING_WORD = re.compile(r"^\s*(?:end\b|fi\b|done\b|esac\b|until\b|</|[)\]}])")
+_CONTINUING_WORD = re.compile(r"^\s*(?:elif|else|elsif|elseif|except|finally|rescue|ensure|catch|case|when)\b")
+_CASE_LABEL = re.compile(r"^\s*(?:case\b.*|default\s*|public|private|protected):$")
+
+
+def code_only(line: str, language: str) -> str:
+    """`line` without its comments, and with empty strings; no trailing blanks."""
+    kept, at = [], 0
+    for begin, end in lex(line, language).spans:
+        if begin < at:
+            continue
+        quote = line[begin] if line[begin] in "\"'`" else ""
+        kept += [line[at:begin], quote * 2]
+        at = end
+    return ("".join(kept) + line[at:]).rstrip()
+
+
+def is_comment(line: str, language: str) -> bool:
+    """Whether `line` holds a comment, an attribute or a decorator and nothing else: what belongs to the next line."""
+    code = code_only(line, language).strip()
+    return bool(line.strip()) and (not code or code.startswith(("@", "#[")) or code.strip("\"'") == "")
+
+
+def opens_block(line: str, language: str) -> bool:
+    """Whether the code below `line` belongs inside of what it begins."""
+    code = code_only(line, language)
+    if not code.strip():
+        return False
+    if code.endswith(("{", "(", "[")):
+        return True
+    if language in _COLON_BLOCKS:
+        return code.endswith(":")
+    if language in MARKUP:
+        tag = _OPENING_TAG.search(code)
+        return bool(tag) and tag is not None and tag[1].lower() not in _VOID_TAGS
+    if language in _END_BLOCKS:
+        return bool(_END_OPENER.search(code)) and not re.search(r"\bend\s*$", code)
+    return code.endswith(("=>", "->")) or bool(_CASE_LABEL.match(code))
+
+
+def closes_block(line: str) -> bool:
+    """Whether `line` begins with what ends a block: a closing bracket or tag, or `end`."""
+    return bool(_CLOSING_WORD.match(line))
+
+
+def continues_block(line: str) -> bool:
+    """Whether `line` begins a further branch of the block above, as `else` and `except` do."""
+    return bool(_CONTINUING_WORD.match(line))
+
+
+def open_tags(text: str) -> list[str]:
+    """The names of the tags that a text of markup opens and does not close."""
+    names: list[str] = []
+    for closing, name in _TAG.findall(text):
+        if closing and name in names:
+            del names[len(names) - 1 - names[::-1].index(name) :]
+        elif not closing and name.lower() not in _VOID_TAGS:
+            names.append(name)
+    return names
+
+
+def indent(line: str) -> str:
+    """The blanks that `line` begins with."""
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def width(blanks: str) -> int:
+    """The columns that `blanks` fill, a tab going to the next multiple of four."""
+    column = 0
+    for blank in blanks:
+        column = column + 1 if blank == " " else column // 4 * 4 + 4
+    return column

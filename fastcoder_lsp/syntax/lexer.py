@@ -1,0 +1,286 @@
+"""Reading code as far as its brackets: what is a string, what is a comment, which bracket closes which.
+
+Owns the walk over a text, once and from left to right, in time linear in it. It can be taken up where an earlier walk
+came to the last line, so that a few characters more cost only themselves. A quote that its line does not end is no
+quote, in languages where a string can't go on: one apostrophe does not turn all that follows inside out.
+"""
+
+import re
+from dataclasses import dataclass, field
+
+from fastcoder_lsp.syntax.lexis import Quote, lexis_of
+
+CLOSER_OF = {"(": ")", "[": "]", "{": "}"}
+"""Opening bracket → the one that closes it."""
+
+_TEMPLATE = "`"
+_BRACKETS = frozenset("()[]{}")
+_TEMPLATE_SIGN = re.compile(r"\\.|`|\$\{", re.DOTALL)
+_CHAR = re.compile(r"'(?:\\[^\n][^\n'\\]{0,9}|[^'\\\n]{1,4})'")
+_BODY = {
+    ('"', Quote.LINE): re.compile(r'[^"\\\n]*+(?:\\.[^"\\\n]*+)*+', re.DOTALL),
+    ("'", Quote.LINE): re.compile(r"[^'\\\n]*+(?:\\.[^'\\\n]*+)*+", re.DOTALL),
+    ('"', Quote.LINES): re.compile(r'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL),
+    ("'", Quote.LINES): re.compile(r"[^'\\]*+(?:\\.[^'\\]*+)*+", re.DOTALL),
+    ('"""', Quote.LINES): re.compile(r'(?:[^"\\]++|\\.|"(?!""))*+', re.DOTALL),
+    ("'''", Quote.LINES): re.compile(r"(?:[^'\\]++|\\.|'(?!''))*+", re.DOTALL),
+}
+"""What stands between a quote and the end of its string."""
+_REGEX = re.compile(r"(?:[^/\\\[\n]|\\[^\n]|\[(?:[^\]\\\n]|\\[^\n])*+\])++")
+_REGEX_AFTER = frozenset("(,=:[!&|?{;+-*%^~")
+_REGEX_AFTER_WORD = re.compile(
+    r"\b(?:return|typeof|case|in|of|delete|void|throw|do|else|yield|await|when|if|unless|and|or)$"
+)
+_FAR = 80
+"""Characters before a slash in which the sign or word is sought that tells what it is."""
+_HEREDOC = re.compile(r"<<([~-]?[\"']?)(\w+)")
+_BRANCH = re.compile(r"^[ \t]*#[ \t]*(if|el|endif)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a walk may be taken up: the offset, what is open there, and what was open where each `#if` began."""
+
+    at: int = 0
+    stack: tuple[tuple[int, str], ...] = ()
+    branches: tuple[tuple[tuple[int, str], ...], ...] = ()
+
+
+@dataclass(slots=True)
+class Lexed:
+    """What a text holds, from where the walk began.
+
+    Attributes:
+        signs: (offset, sign) of brackets outside strings and comments.
+        closers: those that nothing opened.
+        stack: (offset, sign) of what is left open, outermost first, a backtick for a template.
+        spans: (begin, end) of strings and comments.
+        quote: what ends the string in which the text ends, or "".
+        comment: what ends the comment in which it ends, or "".
+        last_line: where the walk may be taken up: at the beginning of the text's last line, or before what crosses it.
+    """
+
+    signs: list[tuple[int, str]] = field(default_factory=list)
+    closers: list[tuple[int, str]] = field(default_factory=list)
+    stack: list[tuple[int, str]] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    quote: str = ""
+    comment: str = ""
+    last_line: Start = field(default_factory=Start)
+
+    @property
+    def openers(self) -> tuple[tuple[int, str], ...]:
+        """The brackets that are left open, outermost first."""
+        return tuple(entry for entry in self.stack if entry[1] != _TEMPLATE)
+
+    @property
+    def in_template(self) -> bool:
+        """Whether it ends inside a template, or in code inside of one."""
+        return any(sign == _TEMPLATE for _, sign in self.stack)
+
+
+def lex(text: str, language: str, start: Start | None = None) -> Lexed:
+    """Walk over `text` from `start`, its beginning as a rule."""
+    return _Walk(text, language, start or Start()).walk()
+
+
+class _Walk:
+    """One walk. `_dead`: up to where a quote was found to begin nothing, for it ends nowhere on its line."""
+
+    def __init__(self, text: str, language: str, start: Start) -> None:
+        self._text, self._lexis, self._begin = text, lexis_of(language), start.at
+        self._last = max(text.rfind("\n") + 1, start.at)
+        self._branches = [list(branch) for branch in start.branches]
+        self._dead: dict[str, int] = {}
+        self._heredoc: tuple[int, int] | None = None
+        self._saved: Start | None = None
+        self._lexed = Lexed(stack=list(start.stack))
+
+    def walk(self) -> Lexed:
+        """All of it."""
+        text, lexed, find = self._text, self._lexed, self._lexis.start
+        at = self._begin
+        while True:
+            inside = bool(lexed.stack) and lexed.stack[-1][1] == _TEMPLATE
+            found = (_TEMPLATE_SIGN if inside else find).search(text, at)
+            begin = found.start() if found else len(text)
+            if self._heredoc and begin > self._heredoc[0]:
+                at = self._skip(*self._heredoc)
+                self._heredoc = None
+                continue
+            if found is None:
+                break
+            if self._saved is None and begin >= self._last:
+                self._saved = self._start(self._last)
+            at = self._in_template(found) if inside else self._next(found)
+            if self._saved is None and (at > self._last or self._last <= at == len(text)):
+                self._saved = self._start(begin)
+        lexed.quote = lexed.quote or (_TEMPLATE if inside else "")
+        lexed.last_line = self._saved or self._start(self._last)
+        return lexed
+
+    def _start(self, at: int) -> Start:
+        return Start(at, tuple(self._lexed.stack), tuple(map(tuple, self._branches)))
+
+    def _skip(self, begin: int, end: int) -> int:
+        """The lines of a heredoc."""
+        if self._saved is None and (end > self._last or end == len(self._text)):
+            self._saved = self._start(min(begin, self._last))
+        return self._string(begin, end)
+
+    def _next(self, found: re.Match[str]) -> int:
+        """What was found outside strings and comments; where the walk goes on."""
+        sign, begin, lexis = found[0], found.start(), self._lexis
+        if sign in _BRACKETS:
+            return self._bracket(begin, sign)
+        if (quote := lexis.quotes.get(sign)) is not None:
+            return self._quoted(begin, sign, quote)
+        if sign in lexis.line:
+            if lexis.spaced and begin and self._text[begin - 1] not in " \t\n":
+                return found.end()
+            end = self._text.find("\n", begin)
+            return self._comment(begin, end, "\n")
+        if sign in lexis.block:
+            return self._block_comment(begin, sign)
+        return self._rare(found)
+
+    def _rare(self, found: re.Match[str]) -> int:
+        """The same, of what few languages have."""
+        sign, begin = found[0], found.start()
+        if sign == "/":
+            return self._slash(begin)
+        for pattern, end_of in self._lexis.special:
+            if special := pattern.match(self._text, begin):
+                closer = special.expand(end_of)
+                at = self._text.find(closer, special.end())
+                if sign.startswith("--"):
+                    return self._comment(begin, at, closer)
+                return self._string(begin, at + len(closer)) if at >= 0 else self._open(begin, closer)
+        if sign.startswith("<<"):
+            return self._here(found)
+        return found.end() if sign.startswith("\\") else self._branch(found)
+
+    def _bracket(self, at: int, sign: str) -> int:
+        lexed = self._lexed
+        lexed.signs.append((at, sign))
+        if sign in CLOSER_OF:
+            lexed.stack.append((at, sign))
+        elif lexed.stack and CLOSER_OF.get(lexed.stack[-1][1]) == sign:
+            lexed.stack.pop()
+        else:
+            lexed.closers.append((at, sign))
+        return at + 1
+
+    def _block_comment(self, begin: int, sign: str) -> int:
+        closer, after = self._lexis.block[sign], begin + len(sign)
+        end = self._text.find(closer, after)
+        if self._lexis.nested and self._text.find(sign, after, max(end, 0)) >= 0:
+            depth = 0
+            for found in re.finditer(f"{re.escape(sign)}|{re.escape(closer)}", self._text[begin:]):
+                depth += 1 if found[0] == sign else -1
+                if not depth:
+                    return self._comment(begin, begin + found.start(), closer)
+            return self._comment(begin, -1, closer)
+        return self._comment(begin, end, closer)
+
+    def _comment(self, begin: int, end: int, closer: str) -> int:
+        """A comment whose `closer` is at `end`, or nowhere: -1. The end of a line is not part of it."""
+        if end < 0:
+            self._lexed.comment = closer
+            return self._string(begin, len(self._text))
+        return self._string(begin, end + (len(closer) if closer != "\n" else 0))
+
+    def _string(self, begin: int, end: int) -> int:
+        self._lexed.spans.append((begin, end))
+        return end
+
+    def _open(self, begin: int, quote: str) -> int:
+        """A string that the text does not end."""
+        self._lexed.quote = quote
+        return self._string(begin, len(self._text))
+
+    def _quoted(self, begin: int, sign: str, quote: Quote) -> int:
+        text, inner = self._text, begin + len(sign)
+        if quote is Quote.CHAR:
+            char = _CHAR.match(text, begin)
+            return self._string(begin, char.end()) if char else inner
+        if quote is Quote.TEMPLATE:
+            self._lexed.stack.append((begin, sign))
+            return inner
+        if quote is Quote.RAW:
+            end = text.find(sign, inner)
+            return self._string(begin, end + len(sign)) if end >= 0 else self._open(begin, sign)
+        if begin < self._dead.get(sign, 0):
+            return inner
+        body = _BODY[sign, quote].match(text, inner)
+        assert body is not None, "it may be empty"
+        if text.startswith(sign, body.end()):
+            return self._string(begin, body.end() + len(sign))
+        if body.end() >= len(text) - (quote is Quote.LINES):
+            return self._open(begin, sign)
+        self._dead[sign] = body.end()
+        return inner
+
+    def _slash(self, begin: int) -> int:
+        """A regular expression, or a division."""
+        text = self._text
+        head = text[max(0, begin - _FAR) : begin].rstrip()
+        if begin < self._dead.get("/", 0) or not (
+            not head or head[-1] in _REGEX_AFTER or _REGEX_AFTER_WORD.search(head)
+        ):
+            return begin + 1
+        body = _REGEX.match(text, begin + 1)
+        if body and text.startswith("/", body.end()):
+            return self._string(begin, body.end() + 1)
+        if text.find("\n", begin) < 0:
+            return self._open(begin, "/")
+        self._dead["/"] = body.end() if body else begin
+        return begin + 1
+
+    def _here(self, found: re.Match[str]) -> int:
+        """The beginning of a heredoc, whose lines begin under this one; else an operator."""
+        here = _HEREDOC.match(self._text, found.start())
+        line_end = self._text.find("\n", found.end())
+        if here is None or line_end < 0 or self._heredoc:
+            return found.end()
+        end = re.compile(rf"^[ \t]*{here[2]}\b", re.MULTILINE).search(self._text, line_end + 1)
+        if end is not None:
+            self._heredoc = line_end, end.end()
+        elif here[1]:
+            self._lexed.quote = here[2]
+            self._heredoc = line_end, len(self._text)
+        return found.end()
+
+    def _branch(self, found: re.Match[str]) -> int:
+        """`#if`, `#else` or `#endif`: every branch begins with what was open at the first one."""
+        word = found[0].lstrip(" \t#")
+        if word.startswith("if"):
+            self._branches.append(list(self._lexed.stack))
+        elif word.startswith("endif"):
+            if self._branches:
+                self._branches.pop()
+        elif self._branches:
+            self._lexed.stack[:] = self._branches[-1]
+        else:
+            return self._beyond_branches(found.end())
+        return found.end()
+
+    def _beyond_branches(self, at: int) -> int:
+        """Behind the `#endif` of a branch in which the walk began: the other branches are another text."""
+        depth = 1
+        for branch in _BRANCH.finditer(self._text, at):
+            depth += {"if": 1, "endif": -1}.get(branch[1], 0)
+            if not depth:
+                return branch.end()
+        return len(self._text)
+
+    def _in_template(self, found: re.Match[str]) -> int:
+        """A sign that matters inside a template."""
+        stack, begin = self._lexed.stack, found.start()
+        if found[0] == _TEMPLATE:
+            opened, _ = stack.pop()
+            self._lexed.spans.append((opened, begin + 1))
+        elif found[0] == "${":
+            stack.append((begin + 1, "{"))
+            self._lexed.signs.append((begin + 1, "{"))
+        return found.end()
