@@ -5,7 +5,8 @@ the front hands the layers in.
 """
 
 from fastcoder_lsp.config.folders import cache_folder
+from fastcoder_lsp.config.kernels import kernels_folder
 from fastcoder_lsp.config.resolve import Layer, Problem, resolve
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
 
-__all__ = ["Layer", "Problem", "Scope", "Settings", "Spec", "cache_folder", "resolve", "specs"]
+__all__ = ["Layer", "Problem", "Scope", "Settings", "Spec", "cache_folder", "kernels_folder", "resolve", "specs"]

@@ -21,6 +21,9 @@ Names may be dotted (`"popup.enabled": true`) or nested (`{"popup": {"enabled": 
 key `fastcoder` they are found too. A value that is unknown or wrong is reported once, and the next weaker one holds.
 Lists of scope *narrow* are joined over all places.
 
+Paths in settings are whole ones, or begin with `~`: the server does not stay in the folder that the editor starts it
+in, where a repository could have put things. Paths on a command line may be relative.
+
 ## What a repository may set
 
 A repository that you open is not trusted, and an editor may read settings from it. So each setting has a scope:

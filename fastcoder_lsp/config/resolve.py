@@ -1,14 +1,22 @@
 """From layers of loose values to frozen `Settings` and a list of what was wrong with them.
 
-A wrong or unknown value never stops anything: it is reported and the layer below (at last the default) holds.
+A wrong or unknown value never stops anything: it is reported and the layer below (at last the default) holds. A
+repository may have written the values, so what is looked at and what is said of it is bounded.
 """
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NoReturn
 
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
+
+MAX_PROBLEMS: Final = 20
+"""Of one layer, told one by one."""
+MAX_ENTRIES: Final = 1_000
+"""Of a list, and characters of each."""
+_MAX_DEPTH: Final = 8
+_MAX_NAME: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,30 +53,48 @@ def resolve(layers: Sequence[Layer]) -> tuple[Settings, tuple[Problem, ...]]:
     chosen: dict[str, Any] = {spec.attribute: spec.default for spec in table.values()}
     problems: list[Problem] = []
     for layer in layers:
+        refused = 0
         for name, value in _flat(layer.values, table):
             spec = table.get(name)
             if value is None and (spec is not None or not name):
                 continue
-            if spec is None:
-                problems.append(Problem(layer.origin, name, f"there is no such setting{_nearest(name, table)}"))
-                continue
             try:
-                parsed = _parse(value, spec)
-                if not layer.trusted:
-                    parsed = _restricted(parsed, chosen[spec.attribute], spec)
+                _take(chosen, spec or _unknown(name, table, hint=refused < MAX_PROBLEMS), value, trusted=layer.trusted)
             except _RefusedError as error:
-                problems.append(Problem(layer.origin, name, str(error)))
-                continue
-            chosen[spec.attribute] = _added(chosen[spec.attribute], parsed) if _adds_up(spec) else parsed
+                refused += 1
+                if refused <= MAX_PROBLEMS:
+                    problems.append(Problem(layer.origin, shown(name), str(error)))
+        if refused > MAX_PROBLEMS:
+            problems.append(Problem(layer.origin, "settings", f"{refused - MAX_PROBLEMS} more were not taken"))
     return Settings(**chosen), tuple(problems)
 
 
-def _flat(values: Mapping[str, Any], table: Mapping[str, Spec], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """(dotted name, value) of nested tables; a table is entered only where it is no value itself."""
+def _take(chosen: dict[str, Any], spec: Spec, value: object, *, trusted: bool) -> None:
+    """Put a value into `chosen`; raises `_RefusedError` where it is none, or may not be set from there."""
+    parsed = _parse(value, spec)
+    if not trusted:
+        parsed = _restricted(parsed, chosen[spec.attribute], spec)
+    chosen[spec.attribute] = _added(chosen[spec.attribute], parsed) if _adds_up(spec) else parsed
+
+
+def _unknown(name: str, table: Mapping[str, Spec], *, hint: bool) -> NoReturn:
+    raise _RefusedError("there is no such setting" + (_nearest(name, table) if hint else ""))
+
+
+def shown(text: str, most: int = _MAX_NAME) -> str:
+    """A text that a repository wrote, to be shown within a line: short, and nothing in it but letters."""
+    clean = "".join(letter if letter.isprintable() else "·" for letter in text[: most + 1])
+    return clean if len(text) <= most else clean[: most - 1] + "…"
+
+
+def _flat(
+    values: Mapping[str, Any], table: Mapping[str, Spec], prefix: str = "", depth: int = 0
+) -> Iterator[tuple[str, Any]]:
+    """(dotted name, value) of nested tables; a table is entered only where it is no value itself, nor too deep."""
     for key, value in values.items():
         name = f"{prefix}{key}"
-        if isinstance(value, Mapping) and name not in table:
-            yield from _flat(value, table, f"{name}.")
+        if isinstance(value, Mapping) and name not in table and depth < _MAX_DEPTH:
+            yield from _flat(value, table, f"{name}.", depth + 1)
         else:
             yield name, value
 
@@ -84,6 +110,8 @@ def _parse(value: object, spec: Spec) -> object:
     if spec.kind is tuple:
         if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
             raise _RefusedError(f"must be a list of texts, not {_shown(value)}")
+        if len(value) > MAX_ENTRIES or any(len(entry) > MAX_ENTRIES for entry in value):
+            raise _RefusedError(f"must have at most {MAX_ENTRIES:,} entries of at most {MAX_ENTRIES:,} characters")
         return tuple(value)
     if not isinstance(value, str):
         raise _RefusedError(f"must be a text, not {_shown(value)}")
@@ -99,7 +127,7 @@ def _parse_number(value: object, spec: Spec) -> int:
     assert isinstance(value, int | float)
     number = int(value)
     if (spec.low is not None and number < spec.low) or (spec.high is not None and number > spec.high):
-        raise _RefusedError(f"must be between {spec.low} and {spec.high}, not {number}")
+        raise _RefusedError(f"must be between {spec.low} and {spec.high}, not {_shown(number)}")
     return number
 
 
@@ -124,15 +152,19 @@ def _adds_up(spec: Spec) -> bool:
 
 
 def _added(current: Any, more: Any) -> object:
-    return (*current, *(entry for entry in more if entry not in current))
+    return tuple(dict.fromkeys((*current, *more)))
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else text[:39] + "…"
+    try:
+        return shown(repr(value), 40)
+    except (ValueError, RecursionError):  # a number of thousands of digits; lists in lists in lists
+        return f"a huge {type(value).__name__}"
 
 
 def _nearest(name: str, table: Mapping[str, Spec]) -> str:
     """A hint at the name that was perhaps meant."""
+    if len(name) > _MAX_NAME:
+        return ""
     near = difflib.get_close_matches(name, table, n=1, cutoff=0.6)
     return f"; did you mean {near[0]}?" if near else ""

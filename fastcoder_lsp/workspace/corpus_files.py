@@ -1,20 +1,25 @@
 """Texts for corpora: folders, archives, the standard library, a workspace's installed dependencies.
 
 Owns which of their files are worth having: code, of moderate size, no tests, no secrets. Nothing is unpacked to the
-disk; an archive's members are read up to the same caps as files.
+disk; an archive's members (`archives`) are read up to the same caps as files. What is installed in a workspace is read
+unasked, so it is bounded, read as regular files only, and never through a link that leads out of the workspace.
 """
 
 import os
 import re
+import stat
 import sysconfig
-import tarfile
-import zipfile
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path, PurePosixPath
 
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.workspace.archives import ARCHIVES, members
 from fastcoder_lsp.workspace.languages import is_known, language_of
+from fastcoder_lsp.workspace.regular import read_real
+from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.secrets import is_secret
+from fastcoder_lsp.workspace.walk import list_folder, walk
 
 MAX_FILE_BYTES = 1_000_000
 MAX_LINE = 5_000
@@ -23,7 +28,10 @@ DEPENDENCY_BYTES = 40_000_000
 _NO_CODE = frozenset(("plaintext", "json", "jsonc", "markdown", "diff", "xml", "html", "latex", "restructuredtext"))
 _SKIPPED = re.compile(r"(tests?|testing|idle_test|__pycache__|pydoc_data|\..*)")
 _INSTALLED = frozenset(("site-packages", "dist-packages", "node_modules"))
-_ARCHIVES = (".zip", ".whl", ".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2")
+_MOST_ENTRIES = 300_000
+"""Of a workspace's installed packages: what is listed to find out how large they are."""
+_MOST_VERSIONS = 8
+"""Pythons of one virtual environment."""
 Texts = Iterator[tuple[str, str]]
 """Key and text of each file."""
 
@@ -37,10 +45,10 @@ def texts_of(paths: Iterable[Path]) -> Texts:
     for path in paths:
         if path.is_dir():
             yield from _read(_walk(path))
-        elif path.name.endswith(_ARCHIVES):
+        elif path.is_file() and path.name.endswith(ARCHIVES):
             yield from _archive(path)
         elif path.is_file():
-            yield from _read([path])
+            yield from _read([path.resolve()])
         else:
             raise UsageError(f"{path} does not exist", "Name folders, code files, .zip, .whl or .tar archives.")
 
@@ -52,8 +60,15 @@ def standard_library() -> Texts:
 
 def dependencies(roots: Sequence[Path], cap: int = DEPENDENCY_BYTES) -> Texts:
     """The code of what is installed in some workspace folders, smaller packages first, until `cap` bytes."""
-    packages = [package for root in roots for folder in installed(root) for package in _packages(folder)]
-    sized = sorted((sum(path.stat().st_size for path in files), files) for files in map(_listed, packages))
+    room = _MOST_ENTRIES
+    sized: list[tuple[int, list[Path]]] = []
+    for package in (package for root in roots for folder in installed(root) for package in _packages(folder)):
+        if room <= 0:
+            break
+        files = _listed(package, room)
+        room -= 1 + len(files)
+        sized.append((sum(map(_size, files)), files))
+    sized.sort()
     left = cap
     for size, files in sized:
         if size > left:
@@ -65,35 +80,63 @@ def dependencies(roots: Sequence[Path], cap: int = DEPENDENCY_BYTES) -> Texts:
 def installed(root: Path) -> list[Path]:
     """The folders of a workspace folder that packages are installed in."""
     found = [root / "node_modules"]
-    for environment in (".venv", "venv"):
-        found += sorted((root / environment).glob("lib*/python*/site-packages"))
-        found += sorted((root / environment).glob("Lib/site-packages"))
-    return [folder for folder in found if folder.is_dir() and not folder.is_symlink()]
+    for environment in (root / ".venv", root / "venv"):
+        places = (environment / "lib", environment / "lib64")
+        listed = (place / name for place in places for name, is_folder in list_folder(place) if is_folder)
+        pythons = (folder for folder in listed if folder.name.startswith("python"))
+        found += [python / "site-packages" for python in islice(pythons, _MOST_VERSIONS)]
+        found.append(environment / "Lib" / "site-packages")
+    top = resolved(root)
+    # A link would lead to what another folder has installed, or to somebody's home folder.
+    return [folder for folder in found if resolved(folder) == top / folder.relative_to(root) and _may_list(folder)]
 
 
-def _packages(folder: Path) -> Iterator[Path]:
-    """Each installed package: a folder or a single file; links lead elsewhere and are left out."""
-    for entry in sorted(folder.iterdir()):
-        if entry.is_symlink() or entry.name.endswith((".dist-info", ".egg-info")) or entry.name.startswith("."):
+def modified_ns(path: Path) -> int:
+    """When a file or folder was changed; -1 if it can't be told."""
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return -1
+
+
+def _may_list(folder: Path) -> bool:
+    return folder.is_dir() and not folder.is_symlink() and os.access(folder, os.R_OK | os.X_OK)
+
+
+def _packages(folder: Path, *, scoped: bool = False) -> Iterator[Path]:
+    """Each installed package, of a scope (`@name`) too: a folder or a file; links lead elsewhere and are left out."""
+    for name, _ in list_folder(folder):
+        entry = folder / name
+        if name.endswith((".dist-info", ".egg-info")) or name.startswith("."):
             continue
-        if entry.name.startswith("@"):
-            yield from _packages(entry)
+        if name.startswith("@") and not scoped:
+            yield from _packages(entry, scoped=True)
         else:
             yield entry
 
 
-def _listed(package: Path) -> list[Path]:
-    return list(_walk(package)) if package.is_dir() else [package] if _wanted(package) else []
+def _listed(package: Path, most: int) -> list[Path]:
+    return list(islice(_walk(package), most)) if package.is_dir() else [package] if _is_code(package) else []
 
 
 def _walk(folder: Path, without: frozenset[str] = frozenset()) -> Iterator[Path]:
-    """The files worth having below a folder; no link is followed."""
-    for base, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not _SKIPPED.fullmatch(name) and name not in without)
-        for name in sorted(names):
-            path = Path(base) / name
-            if _wanted(path) and not path.is_symlink() and path.stat().st_size <= MAX_FILE_BYTES:
-                yield path
+    """The files worth having below a folder."""
+    files = walk(folder, lambda path: not _SKIPPED.fullmatch(path.name) and path.name not in without)
+    return (path for path in files if _is_code(path))
+
+
+def _is_code(path: Path) -> bool:
+    """Whether it is a regular file worth having."""
+    return _wanted(path) and 0 <= _size(path) <= MAX_FILE_BYTES
+
+
+def _size(path: Path) -> int:
+    """Bytes of a regular file; -1 of anything else, and of what can't be looked at."""
+    try:
+        status = path.lstat()
+    except (OSError, ValueError):
+        return -1
+    return status.st_size if stat.S_ISREG(status.st_mode) else -1
 
 
 def _wanted(path: Path | PurePosixPath) -> bool:
@@ -104,7 +147,7 @@ def _wanted(path: Path | PurePosixPath) -> bool:
 def _read(paths: Iterable[Path]) -> Texts:
     for path in paths:
         try:
-            text = _text(path.read_bytes())
+            text = _text(read_real(path, MAX_FILE_BYTES))
         except OSError:
             continue
         if text is not None:
@@ -121,29 +164,10 @@ def _text(content: bytes) -> str | None:
 
 
 def _archive(path: Path) -> Texts:
-    try:
-        for name, content in _zip(path) if path.suffix in (".zip", ".whl") else _tar(path):
-            text = _text(content)
-            if text is not None:
-                yield f"{path}!{name}", text
-    except (tarfile.TarError, zipfile.BadZipFile, OSError, EOFError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", "Is it a whole archive?") from error
-
-
-def _zip(path: Path) -> Iterator[tuple[str, bytes]]:
-    with zipfile.ZipFile(path) as archive:
-        for member in archive.infolist():
-            if not member.is_dir() and member.file_size <= MAX_FILE_BYTES and _member_wanted(member.filename):
-                yield member.filename, archive.read(member)
-
-
-def _tar(path: Path) -> Iterator[tuple[str, bytes]]:
-    with tarfile.open(path) as archive:
-        for member in archive:
-            if member.isfile() and member.size <= MAX_FILE_BYTES and _member_wanted(member.name):
-                opened = archive.extractfile(member)
-                if opened is not None:
-                    yield member.name, opened.read()
+    for name, content in members(path, _member_wanted, MAX_FILE_BYTES):
+        text = _text(content)
+        if text is not None:
+            yield f"{path}!{name}", text
 
 
 def _member_wanted(name: str) -> bool:

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
@@ -26,6 +27,7 @@ from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace import corpus_files
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex, lower_priority
 from fastcoder_lsp.workspace.rules import resolved
+from fastcoder_lsp.workspace.trouble import Trouble, each_once
 from fastcoder_lsp.workspace.uris import path_of
 
 log = logging.getLogger(__name__)
@@ -33,6 +35,7 @@ log = logging.getLogger(__name__)
 STANDARD_LIBRARY = f"python-{sys.version_info.major}.{sys.version_info.minor}"
 _DEPENDENCIES = "installed-"
 _RETRY_S = 10.0
+_MOST_KEYS = 1000
 
 
 def is_common(corpus: str) -> bool:
@@ -61,10 +64,11 @@ class Datastore:
         *,
         live: bool = True,
     ) -> None:
-        self._folders, self._cache, self._report, self._notice = dict(folders), cache, report, notice
+        self._folders, self._cache, self._report, self._notice = dict(folders), cache, report, each_once(notice)
         self._watching = live
         self._lock = threading.Lock()
         self._open_texts: dict[Path, str] = {}
+        self._keys: dict[str, str] = {}
         self._live: LiveIndex | None = None
         self._identity = ""
         self._corpora: tuple[Store, ...] = ()
@@ -86,7 +90,9 @@ class Datastore:
             for path, text in self._open_texts.items():
                 self._live.document_changed(path, text)
             self._live.start()
-            self._builder = threading.Thread(target=self._build, args=(encoder,), name="corpora", daemon=True)
+            folders = self._folders
+            build = partial(self._build, encoder, folders)
+            self._builder = threading.Thread(target=build, name="corpora", daemon=True)
             self._builder.start()
         if old is not None:
             old.stop()
@@ -107,20 +113,24 @@ class Datastore:
 
     def document_changed(self, path: Path, text: str) -> None:
         """An open document's text; line ends are line feeds. Costs microseconds."""
-        self._open_texts[path] = text
-        if self._live is not None:
-            self._live.document_changed(path, text)
+        # Under the lock, so that `start` neither misses a text nor tells an older one after it.
+        with self._lock:
+            self._open_texts[path] = text
+            if self._live is not None:
+                self._live.document_changed(path, text)
 
     def document_closed(self, path: Path) -> None:
         """A document was closed: the disk's text holds again."""
-        self._open_texts.pop(path, None)
-        if self._live is not None:
-            self._live.document_closed(path)
+        with self._lock:
+            self._open_texts.pop(path, None)
+            if self._live is not None:
+                self._live.document_closed(path)
 
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Files on the disk that appeared, changed or went, as a client tells them."""
-        if self._live is not None:
-            self._live.files_changed(paths)
+        live = self._live
+        if live is not None:
+            live.files_changed(paths)
 
     def change(self, folders: Mapping[Path, Settings]) -> None:
         """Other folders, or other settings for them."""
@@ -135,20 +145,31 @@ class Datastore:
         """The present state, for a decode in the document with this URI, whose own text is searched first."""
         live, corpora = self._live, self._corpora
         snapshots = live.pin() if live is not None else ()
-        path = path_of(document)
         common = [store.pin() for store in corpora]
         return Pinned(
-            repository=Searcher(snapshots, str(resolved(path)) if path is not None else "") if snapshots else None,
+            repository=Searcher(snapshots, self._key_of(document)) if snapshots else None,
             corpus=Searcher(common) if common else None,
             generation=tuple(snapshot.generation for snapshot in (*snapshots, *common)),
             frozen=self._frozen,
         )
 
+    def _key_of(self, document: str) -> str:
+        """Under which key the stores have it; remembered, for a slow disk is not to be asked at every decode."""
+        known = self._keys.get(document)
+        if known is None:
+            path = path_of(document)
+            known = str(resolved(path)) if path is not None else ""
+            if len(self._keys) >= _MOST_KEYS:
+                self._keys.clear()
+            self._keys[document] = known
+        return known
+
     def settle(self, timeout_s: float) -> bool:
         """Wait until what was told can be found and the corpora are there; for tests and benchmarks."""
-        if self._builder is not None:
-            self._builder.join(timeout_s)
-        return self._live is not None and self._live.settle(timeout_s)
+        builder, live = self._builder, self._live
+        if builder is not None:
+            builder.join(timeout_s)
+        return live is not None and live.settle(timeout_s)
 
     def _frozen(self, shape: TableShape) -> FrozenTable | None:
         """The corpora's table; the first question for a shape has it made, once the corpora are there."""
@@ -181,41 +202,39 @@ class Datastore:
                 if self._identity == identity:
                     self._tables[shape] = table
 
-    def _build(self, encoder: Encoder) -> None:
-        """Build what is missing, once for all times, and open all corpora of the tokenizer."""
+    def _build(self, encoder: Encoder, folders: Mapping[Path, Settings]) -> None:
+        """Build what is missing, once for all times, and open all corpora of the tokenizer; later, where it fails."""
         lower_priority()
+        trouble = Trouble(self._cache, self._notice)
+        while not self._stopped(encoder):
+            try:
+                self._build_all(encoder, folders)
+                self._count()
+            except (OSError, FastcoderError) as error:
+                trouble.met(error if isinstance(error, OSError) else OSError(str(error)))
+            else:
+                return
+            while not trouble.may_try() and not self._stopped(encoder):
+                self._stopping.wait(1.0)
+
+    def _build_all(self, encoder: Encoder, folders: Mapping[Path, Settings]) -> None:
         corpora = Corpora(self._cache)
-        try:
-            for name, sources, texts in self._wanted():
-                known = {
-                    info.sources for info in corpora.infos() if (info.name, info.identity) == (name, encoder.identity)
-                }
-                wanted = self._watching or is_common(name)
-                while wanted and sources not in known and not self._stopped(encoder):
-                    if corpora.build(name, sources, texts(), encoder, should_stop=lambda: self._stopped(encoder)):
-                        break
-                    # Another process is at it.
-                    self._stopping.wait(_RETRY_S)
-                    known = {info.sources for info in corpora.infos() if info.name == name}
-                self._open(corpora, encoder)
-            self._open(corpora, encoder)
-            self._count()
-        except (OSError, FastcoderError) as error:
-            log.warning("common code could not be indexed: %s", error)
+        self._open(corpora, encoder, folders)
+        for name, sources, texts in _always(folders):
+            wanted = self._watching or is_common(name)
+            missing = wanted and not _is_built(corpora, name, sources, encoder)
+            while missing and not self._stopped(encoder):
+                if corpora.build(name, sources, texts(), encoder, should_stop=lambda: self._stopped(encoder)):
+                    break
+                # Another process is at it.
+                self._stopping.wait(_RETRY_S)
+                missing = not _is_built(corpora, name, sources, encoder)
+            if wanted:
+                self._open(corpora, encoder, folders)
 
-    def _wanted(self) -> Iterator[tuple[str, tuple[str, ...], Callable[[], corpus_files.Texts]]]:
-        """Name, sources and texts of the corpora that are always there."""
-        yield STANDARD_LIBRARY, ("the standard library",), corpus_files.standard_library
-        for root, settings in self._folders.items():
-            installed = corpus_files.installed(root) if settings.index_dependencies else ()
-            if installed:
-                name = _DEPENDENCIES + hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16]
-                stamps = tuple(f"{folder} at {folder.stat().st_mtime_ns}" for folder in installed)
-                yield name, stamps, lambda root=root: corpus_files.dependencies([root])  # type: ignore[misc]
-
-    def _open(self, corpora: Corpora, encoder: Encoder) -> None:
+    def _open(self, corpora: Corpora, encoder: Encoder, folders: Mapping[Path, Settings]) -> None:
         """Open every corpus of the tokenizer; of installed code only this workspace's."""
-        own = {name for name, _, _ in self._wanted()}
+        own = {name for name, _, _ in _always(folders)}
         names = [info.name for info in corpora.infos() if info.identity == encoder.identity]
         wanted = [name for name in names if name in own or is_common(name)]
         stores = {name: corpora.open(name, encoder.identity) for name in wanted}
@@ -226,3 +245,20 @@ class Datastore:
 
     def _stopped(self, encoder: Encoder) -> bool:
         return self._stopping.is_set() or self._identity != encoder.identity
+
+
+def _always(
+    folders: Mapping[Path, Settings],
+) -> Iterator[tuple[str, tuple[str, ...], Callable[[], corpus_files.Texts]]]:
+    """Name, sources and texts of the corpora that are always there."""
+    yield STANDARD_LIBRARY, ("the standard library",), corpus_files.standard_library
+    for root, settings in folders.items():
+        installed = corpus_files.installed(root) if settings.index_dependencies else ()
+        if installed:
+            name = _DEPENDENCIES + hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16]
+            stamps = tuple(f"{folder} at {corpus_files.modified_ns(folder)}" for folder in installed)
+            yield name, stamps, partial(corpus_files.dependencies, [root])
+
+
+def _is_built(corpora: Corpora, name: str, sources: tuple[str, ...], encoder: Encoder) -> bool:
+    return any((i.name, i.identity, i.sources) == (name, encoder.identity, sources) for i in corpora.infos())

@@ -6,10 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.config import Layer, Problem
+from fastcoder_lsp.config.resolve import shown
+from fastcoder_lsp.workspace.regular import read_regular
+from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.uris import path_of
 
 SETTINGS_FILE = "fastcoder.toml"
+_LONGEST_NAME = 1_000
 _MAX_SETTINGS_BYTES = 100_000
+_MAX_DOTS = 2_000
+"""What a dotted name costs to read grows with the square of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +38,14 @@ class Folders:
 
     def change(self, added: Iterable[str], removed: Iterable[str]) -> None:
         """Folders come and go; what is on no disk has nothing to read and is left out."""
+        # Another thread may be looking through the old ones.
+        folders = dict(self._folders)
         for uri in removed:
-            self._folders.pop(uri, None)
+            folders.pop(uri, None)
         for uri in added:
             if (path := path_of(uri)) is not None:
-                self._folders[uri] = Folder(uri, path)
+                folders[uri] = Folder(uri, path)
+        self._folders = folders
 
     def paths(self) -> tuple[Path, ...]:
         """Where they lie."""
@@ -51,16 +60,17 @@ class Folders:
 def read_settings_file(folder: Folder) -> tuple[Layer | None, Problem | None]:
     """The layer of a folder's `fastcoder.toml`, never trusted; neither where there is no such file."""
     path = folder.path / SETTINGS_FILE
-    origin = str(path)
+    origin = shown(str(path), _LONGEST_NAME)
     try:
-        with path.open("rb") as file:
-            content = file.read(_MAX_SETTINGS_BYTES + 1)
-        if len(content) > _MAX_SETTINGS_BYTES:
+        content = read_regular(path, _MAX_SETTINGS_BYTES + 1, inside=resolved(folder.path))
+        if len(content) > _MAX_SETTINGS_BYTES or content.count(b".") > _MAX_DOTS:
             return None, Problem(origin, "file", "too large to be read")
         return Layer(origin, tomllib.loads(content.decode("utf-8-sig")), trusted=False), None
     except (FileNotFoundError, NotADirectoryError):
         return None, None
     except OSError as error:
         return None, Problem(origin, "file", f"cannot be read: {error.strerror}")
-    except (ValueError, RecursionError) as error:
-        return None, Problem(origin, "file", f"is not TOML: {error}")
+    except RecursionError:
+        return None, Problem(origin, "file", "is nested too deeply")
+    except ValueError as error:
+        return None, Problem(origin, "file", f"is not TOML: {shown(str(error), 200)}")

@@ -1,42 +1,71 @@
 """Ignore files: `.gitignore` on every level, git's own exclude file, and `.fastcoderignore`, by git's rules.
 
-Owns parsing and the order in which the files speak. A pattern that git would not understand is skipped, the rest of
-its file holds. Files are read again when they change.
+Owns which files speak of an entry, and in which order; what they say is worked out by `patterns`. What is known of a
+folder is kept, and holds as long as no ignore file on the way to it has changed, so a change takes effect at once and a
+document's folder is looked up by its files' times alone. A repository writes all of this: what it may cost is bounded.
 """
 
-import re
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import Path
+from typing import Final
 
-from pathspec import GitIgnoreSpec
-from pathspec.patterns.gitignore import GitIgnorePatternError
+from fastcoder_lsp.workspace.patterns import Patterns
+from fastcoder_lsp.workspace.regular import read_regular
 
 IGNORE_FILES = (".gitignore", ".fastcoderignore")
 OWN_IGNORE_FILE = ".fastcoderignore"
-_MAX_BYTES = 1_000_000
+MAX_BYTES: Final = 250_000
+"""What stands further down in an ignore file is not heeded."""
+MAX_LEVELS: Final = 100
+"""Folders below the root whose ignore files are heeded; nobody has more, and a path of 4,096 letters has 2,000."""
+MAX_SIGNS: Final = 400_000
+"""Of all ignore files that speak of one folder together."""
+_KEPT_FOLDERS: Final = 512
+
+_Stamp = tuple[int, int, int] | None
+"""Modification time, size and inode of a file that speaks; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """An ignore file as it was at `stamp` (None: absent)."""
+class _Voice:
+    """A file's patterns, and where their matching stands in some folder."""
 
-    stamp: tuple[int, int] | None
-    spec: GitIgnoreSpec | None
+    patterns: Patterns
+    state: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """What is known of a folder: whether it is ignored itself, and who speaks of what is in it, the innermost first.
+
+    `files`: those that begin to speak here; `stamps`: as they were when they were read.
+    """
+
+    above: "_Folder | None"
+    files: tuple[str, ...]
+    stamps: tuple[_Stamp, ...]
+    by_git: bool
+    by_us: bool
+    git: tuple[_Voice, ...]
+    own: tuple[_Voice, ...]
+    setting: tuple[_Voice, ...]
 
 
 class IgnoreFiles:
     """The ignore files of one folder and everything below it.
 
     Args:
-        root: the workspace folder, absolute.
+        root: the workspace folder, absolute, links followed.
         patterns: patterns from the settings, relative to `root`; they can't be undone by any file.
     """
 
-    def __init__(self, root: Path, patterns: tuple[str, ...] = ()) -> None:
+    def __init__(self, root: Path, patterns: Sequence[str] = ()) -> None:
         self._root = root
-        self._patterns = _spec(patterns)
+        self._setting = Patterns(patterns)
         self._top = _repository(root) or root
-        self._read: dict[Path, _Read] = {}
+        self._folders: dict[Path, _Folder] = {}
 
     def ignores(self, path: Path, *, is_folder: bool, own_only: bool = False) -> bool:
         """Whether `path` (below the root), or a folder that it lies in, is ignored.
@@ -46,77 +75,95 @@ class IgnoreFiles:
             is_folder: what `path` is.
             own_only: heed the settings and `.fastcoderignore` only, not what git ignores.
         """
-        parts = path.relative_to(self._root).parts
-        folders = [self._root.joinpath(*parts[:count]) for count in range(1, len(parts))]
-        return any(self.ignores_entry(folder, is_folder=True, own_only=own_only) for folder in folders) or (
-            bool(parts) and self.ignores_entry(path, is_folder=is_folder, own_only=own_only)
+        if path == self._root:
+            return False
+        folder = self._folder(path.parent)
+        by_git, by_us = _said(folder, path.name, is_folder=is_folder)
+        return by_us or (by_git and not own_only)
+
+    def _folder(self, path: Path) -> _Folder:
+        """What is known of a folder, worked out from the top down where an ignore file has changed."""
+        known: _Folder | None = None
+        if len(self._folders) > _KEPT_FOLDERS:
+            self._folders = {}  # not one by one: several threads ask
+        for level in (*reversed(path.parents), path)[len(self._top.parts) - 1 :]:
+            kept = self._folders.get(level)
+            files = self._files(level) if kept is None else kept.files
+            stamps = tuple(map(_stamp, files))
+            if kept is None or kept.above is not known or kept.stamps != stamps:
+                kept = self._look(level, known, files, stamps)
+                self._folders[level] = kept
+            known = kept
+        assert known is not None
+        return known
+
+    def _look(self, folder: Path, above: _Folder | None, files: tuple[str, ...], stamps: tuple[_Stamp, ...]) -> _Folder:
+        below_root = self._root in folder.parents
+        by_git, by_us = _said(above, folder.name, is_folder=True) if above and below_root else (False, False)
+        git, own, setting = (
+            (_within(voices, folder.name) for voices in (above.git, above.own, above.setting))
+            if above
+            else ((), (), ())
         )
+        if folder == self._root and self._setting:
+            setting = (_Voice(self._setting, self._setting.start),)
+        for file, stamp in zip(files, stamps, strict=True):
+            room = MAX_SIGNS - sum(len(voice.patterns) for voice in (*git, *own))
+            patterns = self._read(Path(file)) if stamp is not None else None
+            if patterns is None or len(patterns) > room:
+                continue
+            if file.endswith(OWN_IGNORE_FILE):
+                own = (_Voice(patterns, patterns.start), *own)
+            else:
+                git = (_Voice(patterns, patterns.start), *git)
+        return _Folder(above, files, stamps, by_git, by_us, git, own, setting)
 
-    def ignores_entry(self, path: Path, *, is_folder: bool, own_only: bool = False) -> bool:
-        """Whether `path` itself is ignored, its folders being known not to be: what a walk from the root asks."""
-        if self._patterns is not None and _says(self._patterns, path, self._root, is_folder=is_folder):
-            return True
-        names = (OWN_IGNORE_FILE,) if own_only else IGNORE_FILES
-        return any(self._decide(name, path, is_folder=is_folder) for name in names)
+    def _files(self, folder: Path) -> tuple[str, ...]:
+        """The files that begin to speak in `folder`, the weakest first."""
+        if len(folder.parts) - len(self._root.parts) >= MAX_LEVELS:
+            return ()
+        exclude = (".git/info/exclude",) if folder == self._top else ()
+        own = (OWN_IGNORE_FILE,) if folder.is_relative_to(self._root) else ()
+        return tuple(str(folder / name) for name in (*exclude, ".gitignore", *own))
 
-    def _decide(self, name: str, path: Path, *, is_folder: bool) -> bool:
-        """What the files called `name` say of `path`: the innermost that speaks of it decides."""
-        top = self._top if name == ".gitignore" else self._root
-        folder = path.parent
-        while True:
-            spec = self._spec_of(folder / name)
-            said = None if spec is None else _says(spec, path, folder, is_folder=is_folder)
-            if said is not None:
-                return said
-            if folder in (top, folder.parent):
-                break
-            folder = folder.parent
-        exclude = self._spec_of(top / ".git" / "info" / "exclude") if name == ".gitignore" else None
-        return bool(exclude and _says(exclude, path, top, is_folder=is_folder))
-
-    def _spec_of(self, file: Path) -> GitIgnoreSpec | None:
-        known = self._read.get(file)
+    def _read(self, file: Path) -> Patterns | None:
+        """The patterns of a file; None where it holds none, or is no file of the repository."""
         try:
-            status = file.stat()
+            content = read_regular(file, MAX_BYTES, inside=self._top)
         except OSError:
-            stamp = None
-        else:
-            stamp = (status.st_mtime_ns, status.st_size)
-        if known is None or known.stamp != stamp:
-            known = _Read(stamp, None if stamp is None else _parse(file))
-            self._read[file] = known
-        return known.spec
+            return None
+        patterns = Patterns(content.decode("utf-8-sig", "surrogateescape").split("\n"))
+        return patterns or None
 
 
-def _says(spec: GitIgnoreSpec, path: Path, base: Path, *, is_folder: bool) -> bool | None:
-    """True: ignored; False: expressly not; None: not spoken of."""
-    relative = PurePath(path).relative_to(base).as_posix()
-    return spec.check_file(f"{relative}/" if is_folder else relative).include
+def _said(folder: _Folder, name: str, *, is_folder: bool) -> tuple[bool, bool]:
+    """Whether git's files, and whether ours or the settings, ignore an entry of `folder`."""
+    by_git = folder.by_git or _decided(folder.git, name, is_folder=is_folder)
+    by_us = folder.by_us or _decided(folder.own, name, is_folder=is_folder)
+    return by_git, by_us or _decided(folder.setting, name, is_folder=is_folder)
 
 
-def _parse(file: Path) -> GitIgnoreSpec | None:
+def _decided(voices: Iterable[_Voice], name: str, *, is_folder: bool) -> bool:
+    """The innermost file that speaks of the entry decides."""
+    said = (voice.patterns.look(voice.state, name, is_folder=is_folder).ignored for voice in voices)
+    return next((ignored for ignored in said if ignored is not None), False)
+
+
+def _within(voices: Iterable[_Voice], name: str) -> tuple[_Voice, ...]:
+    """The same voices in the folder `name`."""
+    return tuple(
+        _Voice(voice.patterns, voice.patterns.look(voice.state, name, is_folder=True).below) for voice in voices
+    )
+
+
+def _stamp(file: str) -> _Stamp:
     try:
-        with file.open("rb") as stream:
-            text = stream.read(_MAX_BYTES).decode("utf-8-sig", "replace")
-    except OSError:
+        status = os.stat(file)  # noqa: PTH116 a few for every key
+    except (OSError, ValueError):
         return None
-    return _spec(tuple(text.split("\n")))
-
-
-def _spec(lines: tuple[str, ...]) -> GitIgnoreSpec | None:
-    """The patterns that can be read; None where there is none."""
-    good = []
-    for line in lines:
-        pattern = line.rstrip("\r")
-        try:
-            GitIgnoreSpec.from_lines([pattern])
-        except (GitIgnorePatternError, re.error):
-            continue
-        if pattern and not pattern.startswith("#"):
-            good.append(pattern)
-    return GitIgnoreSpec.from_lines(good) if good else None
+    return (status.st_mtime_ns, status.st_size, status.st_ino)
 
 
 def _repository(folder: Path) -> Path | None:
     """The git work tree that `folder` belongs to: its ignore files above `folder` hold inside it."""
-    return next((above for above in (folder, *folder.parents) if (above / ".git").exists()), None)
+    return next((above for above in (folder, *folder.parents) if os.path.lexists(above / ".git")), None)

@@ -5,6 +5,7 @@ is called: a path that is not there, or may not be read, is removed.
 """
 
 import logging
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +23,12 @@ _CLOCK_NS = 100_000_000
 """File systems' clocks tick in steps of up to 10 ms, some network ones' of more."""
 BATCH_CHARACTERS = 4_000_000
 """Text that is tokenised and sorted at once, about 1,200,000 tokens: it bounds memory."""
+_MOST_KNOWN = 100_000
 _ABSENT = frozenset((Reason.UNREADABLE, Reason.NOT_A_FILE))
 Progress = Callable[[int, int], None]
 """Told how many of how many files are done."""
+_Stamp = tuple[int, int, int]
+"""What the file system says of a file that changes with its text: modified_ns, size, changed_ns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +49,15 @@ class Intake:
 
     def __init__(self, folders: Mapping[Path, Settings], stores: Mapping[Path, Store]) -> None:
         self._folders, self._stores = folders, stores
-        self._rules = {root: ReadingRules(tuple(folders), settings) for root, settings in folders.items()}
+        # The innermost folder that holds a file is the first one whose prefix it has.
+        self._roots = sorted(((str(root).rstrip(os.sep) + os.sep, root) for root in stores), key=lambda r: -len(r[0]))
+        self._rules = self._new_rules()
+        self._same: dict[str, _Stamp] = {}  # files whose text is the stored one though they were touched since
 
     def files(self) -> Iterator[Path]:
         """Every file that may be read, folder by folder; those that git tracks first."""
+        # What the rules remember of ignore files would grow with every folder that ever was.
+        self._rules = self._new_rules()
         for root, settings in self._folders.items():
             for path in ReadingRules((root,), settings).files():
                 if self._root_of(str(resolved(path))) == root:
@@ -56,40 +65,37 @@ class Intake:
 
     def overlay(self, path: Path, text: str, encoder: ChunkedEncoder) -> None:
         """The unsaved text of an open document; a file that does not exist yet may be one."""
-        key = str(resolved(path))
+        key, named = str(resolved(path)), str(path)
         root = self._root_of(key)
+        for other, store in self._stores.items():
+            if other != root:
+                store.drop_overlay(key)
+            if named != key:  # it has become a link
+                store.drop_overlay(named)
         if root is None:
             return
-        store, rules = self._stores[root], self._rules[root]
-        reason = rules.may_read(path)
-        size = len(text.encode("utf-8", "surrogatepass"))
-        longest = max(map(len, text.split("\n")))
-        if (reason is None or reason in _ABSENT) and not rules.size_reason(size, longest):
-            store.overlay(Document(FileRecord(key, text_digest(text)), encoder.encode(text)))
-        else:
+        store = self._stores[root]
+        if not self._may_overlay(path, text, root):
             store.drop_overlay(key)
+        elif store.unsaved_digest(key) != (digest := text_digest(text)):
+            store.overlay(Document(FileRecord(key, digest), encoder.encode(text)))
 
     def drop_overlay(self, path: Path) -> None:
         """A document was closed."""
-        key = str(resolved(path))
         for store in self._stores.values():
-            store.drop_overlay(key)
+            for key in {str(resolved(path)), str(path)}:
+                store.drop_overlay(key)
 
     def take_few(self, paths: Iterable[Path], encoder: ChunkedEncoder) -> None:
         """A few files that changed: they can be found as soon as they are read."""
         changed: dict[Store, list[Document]] = {}
         gone: dict[Store, list[str]] = {}
         for path in paths:
-            key = str(resolved(path))
-            root = self._root_of(key)
-            if root is None:
-                continue
-            store = self._stores[root]
-            found = self._read(path, root, store.record(key))
-            if found is None:
-                gone.setdefault(store, []).append(key)
-            elif isinstance(found, _Text) and not store.keep_unsaved(found.record):
-                changed.setdefault(store, []).append(Document(found.record, encoder.encode(found.text)))
+            for store, key, found in self._look_at(path):
+                if found is None:
+                    gone.setdefault(store, []).append(key)
+                elif isinstance(found, _Text) and not store.keep_unsaved(found.record):
+                    changed.setdefault(store, []).append(Document(found.record, encoder.encode(found.text)))
         for store, documents in changed.items():
             store.save(documents)
         for store, keys in gone.items():
@@ -98,7 +104,9 @@ class Intake:
     def take_many(
         self, paths: Sequence[Path], encoder: ChunkedEncoder, progress: Progress, should_stop: Callable[[], bool]
     ) -> Iterator[Path]:
-        """Files that may have changed, in batches, straight into segments; stores that others write are left to them.
+        """Files that may have changed, in batches, straight into segments.
+
+        Stores that others write are left to them; of what changed there the old text is no longer found.
 
         Args:
             paths: files that may be read, as `ReadingRules.files` gives them.
@@ -109,39 +117,47 @@ class Intake:
         Yields:
             Paths that something happened to while they were read: they are to be looked at again.
         """
-        known = {root: store.records() for root, store in self._stores.items()}
         batch: dict[Store, list[_Text]] = {}
         gone: dict[Store, list[str]] = {}
         held = 0
-        for done, path in enumerate(paths):
-            if should_stop():
-                return
-            key = str(resolved(path))
-            root = self._root_of(key)
-            if root is None or not self._stores[root].writable:
-                continue
-            store = self._stores[root]
-            found = self._read(path, root, known[root].get(key), checked=True)
-            if found is None:
-                gone.setdefault(store, []).append(key)
-            elif isinstance(found, _Text):
-                batch.setdefault(store, []).append(found)
-                held += len(found.text)
-            if held >= BATCH_CHARACTERS:
-                yield from self._store(batch, encoder)
-                batch, held = {}, 0
-                progress(done, len(paths))
-        yield from self._store(batch, encoder)
-        for store, keys in gone.items():
-            store.remove(keys)
-        progress(len(paths), len(paths))
+        try:
+            self._begin_reading()
+            for done, path in enumerate(paths):
+                if should_stop():
+                    return
+                for store, key, found in self._look_at(path, checked=True):
+                    if found is None or (isinstance(found, _Text) and not store.writable):
+                        gone.setdefault(store, []).append(key)
+                    elif isinstance(found, _Text):
+                        batch.setdefault(store, []).append(found)
+                        held += len(found.text)
+                if held >= BATCH_CHARACTERS:
+                    yield from self._store(batch, encoder)
+                    batch, held = {}, 0
+                    self._begin_reading()
+                    progress(done, len(paths))
+            yield from self._store(batch, encoder)
+            progress(len(paths), len(paths))
+        finally:
+            for store in self._stores.values():
+                store.end_reading()
+            for store, keys in gone.items():
+                store.remove(keys)
 
-    def remove_below(self, folders: Iterable[Path]) -> None:
-        """Folders of which something is gone: forget the files below them that are no longer there."""
-        tops = [resolved(folder) for folder in folders]
-        for root, store in self._stores.items():
-            below = [key for key in store.records() if any(Path(key).is_relative_to(top) for top in tops)]
-            store.remove([key for key in below if self._rules[root].may_read(Path(key)) is not None])
+    def below(self, folders: Iterable[Path]) -> list[Path]:
+        """Folders that appeared or went: forgets what was below those that are gone; the files below the others.
+
+        Costs what is below them, and not what is stored.
+        """
+        doubtful: list[Path] = []
+        for top in _outermost(folders):
+            for store in self._stores.values():
+                keys = store.below(top)
+                if keys and not os.path.lexists(top):
+                    store.remove(keys)
+                else:
+                    doubtful += map(Path, keys)
+        return doubtful
 
     def remove_others(self, paths: Iterable[Path]) -> None:
         """Forget every file that is none of these."""
@@ -149,37 +165,86 @@ class Intake:
         for root, store in self._stores.items():
             # A file that appeared meanwhile may be stored already, and none of `paths`.
             others = [key for key in store.records() if key not in keys or self._root_of(key) != root]
-            store.remove([key for key in others if self._misplaced(key, root)])
+            store.remove([key for key in others if not os.path.lexists(key) or self._misplaced(key, root)])
+
+    def _new_rules(self) -> dict[Path, ReadingRules]:
+        """The rules of each folder; of one that can't be looked at there are none, and nothing in it is read."""
+        rules = {}
+        for root, settings in self._folders.items():
+            try:
+                rules[root] = ReadingRules(tuple(self._folders), settings)
+            except OSError as error:
+                log.warning("%s cannot be read: %s", root, error)
+        return rules
+
+    def _may_read(self, path: Path, root: Path) -> bool:
+        rules = self._rules.get(root)
+        return rules is not None and rules.may_read(path) is None
+
+    def _may_overlay(self, path: Path, text: str, root: Path) -> bool:
+        rules = self._rules.get(root)
+        if rules is None:
+            return False
+        reason = rules.may_read(path)
+        size = len(text.encode("utf-8", "surrogatepass"))
+        longest = max(map(len, text.split("\n")))
+        return (reason is None or reason in _ABSENT) and rules.size_reason(size, longest) is None
+
+    def _begin_reading(self) -> None:
+        for store in self._stores.values():
+            store.begin_reading()
 
     def _misplaced(self, key: str, root: Path) -> bool:
-        return self._root_of(key) != root or self._rules[root].may_read(Path(key)) is not None
+        return self._root_of(key) != root or not self._may_read(Path(key), root)
 
     def _root_of(self, key: str) -> Path | None:
         """The innermost folder that holds a file."""
-        holding = [root for root in self._stores if Path(key).is_relative_to(root)]
-        return max(holding, key=lambda root: len(root.parts), default=None)
+        return next((root for prefix, root in self._roots if key.startswith(prefix)), None)
 
-    def _read(
-        self, path: Path, root: Path, known: FileRecord | None, *, checked: bool = False
-    ) -> "_Text | FileRecord | None":
+    def _look_at(
+        self, path: Path, *, checked: bool = False
+    ) -> Iterator[tuple[Store, str, "_Text | FileRecord | None"]]:
+        """What is to be done about a path: store, key, and what `_read` says; nothing where it lies in no folder."""
+        key, named = str(resolved(path)), str(path)
+        if key != named and (old := self._root_of(named)) is not None and self._stores[old].record(named) is not None:
+            # It leads elsewhere now: what was stored under this name is gone.
+            yield self._stores[old], named, None
+        root = self._root_of(key)
+        if root is not None:
+            store = self._stores[root]
+            yield store, key, self._read(path, root, store.record(key), checked=checked)
+
+    def _read(self, path: Path, root: Path, known: FileRecord | None, *, checked: bool) -> "_Text | FileRecord | None":
         """A file's text; `known` itself if it has not changed; None if it is not there or may not be read."""
         real = resolved(path)
+        key = str(real)
         try:
             status = real.stat()
         except OSError:
+            self._same.pop(key, None)
             return None
-        if known is not None and (known.modified_ns, known.size) == (status.st_mtime_ns, status.st_size):
-            return known if checked or self._rules[root].may_read(path) is None else None
-        text = self._rules[root].read_text(path)
+        stamp = _stamp(status)
+        if known is not None and stamp in ((known.modified_ns, known.size, known.changed_ns), self._same.get(key)):
+            return known if checked or self._may_read(path, root) else None
+        rules = self._rules.get(root)
+        text = Reason.UNREADABLE if rules is None else rules.read_text(path)
         if isinstance(text, Reason):
             return None
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         digest = text_digest(text)
+        # A file that was written just now may be written again without its stamp telling: look again next time.
+        settled = time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _CLOCK_NS
         if known is not None and known.digest == digest:
+            if settled:
+                self._keep_same(key, stamp)
             return known
-        # A file that was written just now may be written again without its time and size telling: look again next time.
-        size = status.st_size if time.time_ns() - status.st_mtime_ns > _CLOCK_NS else -1
-        return _Text(FileRecord(str(real), digest, status.st_mtime_ns, size), text)
+        modified_ns, size, changed_ns = stamp
+        return _Text(FileRecord(key, digest, modified_ns, size if settled else -1, changed_ns), text)
+
+    def _keep_same(self, key: str, stamp: _Stamp) -> None:
+        if len(self._same) >= _MOST_KNOWN:
+            self._same.clear()
+        self._same[key] = stamp
 
     @staticmethod
     def _store(batch: Mapping[Store, Sequence[_Text]], encoder: ChunkedEncoder) -> Iterator[Path]:
@@ -190,9 +255,23 @@ class Intake:
             yield from (Path(found.record.key) for found in texts if not _unchanged(found.record))
 
 
+def _stamp(status: os.stat_result) -> _Stamp:
+    return status.st_mtime_ns, status.st_size, status.st_ctime_ns
+
+
 def _unchanged(record: FileRecord) -> bool:
     try:
-        status = Path(record.key).stat()
+        modified_ns, size, changed_ns = _stamp(Path(record.key).stat())
     except OSError:
         return False
-    return record.modified_ns == status.st_mtime_ns and record.size in (status.st_size, -1)
+    return (record.modified_ns, record.changed_ns) == (modified_ns, changed_ns) and record.size in (size, -1)
+
+
+def _outermost(folders: Iterable[Path]) -> list[str]:
+    """Folders, by their real names and by those that a link may have taken; none that lies in another one."""
+    names = {str(name) for folder in folders for name in (resolved(folder), resolved(folder.parent) / folder.name)}
+    found: list[str] = []
+    for name in sorted(names, key=lambda name: name.rstrip(os.sep) + os.sep):
+        if not found or not name.startswith(found[-1].rstrip(os.sep) + os.sep):
+            found.append(name)
+    return found

@@ -4,6 +4,7 @@ Owns that rule: the nearest folder above that is under version control or holds 
 or a whole disk, which an index must not be made of by accident.
 """
 
+import os
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,6 @@ def workspace_of(path: Path, home: Path) -> Path | None:
     for folder in path.absolute().parents:
         if folder in (home, *home.parents):
             return None
-        if any((folder / mark).exists() for mark in _MARKS):
+        if any(os.path.lexists(folder / mark) for mark in _MARKS):
             return folder
     return None

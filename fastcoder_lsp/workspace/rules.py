@@ -4,18 +4,19 @@ Owns the rules and their order; opens a file only to hand out its text (`read_te
 folders is ever read; open documents are the editor's own text and follow the fewer rules of `may_complete`.
 """
 
-import os
 import stat
 from collections.abc import Iterator, Sequence
 from enum import Enum
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.ignore import IgnoreFiles
 from fastcoder_lsp.workspace.languages import language_of
+from fastcoder_lsp.workspace.regular import NotRegularError, read_regular
 from fastcoder_lsp.workspace.secrets import is_secret, is_secret_language
-from fastcoder_lsp.workspace.tracked import tracked_files
+from fastcoder_lsp.workspace.walk import walk
 
 _TOOL_FOLDERS: Final = frozenset(
     (
@@ -73,9 +74,14 @@ class ReadingRules:
         reason = self.may_read(path)
         if reason is not None:
             return reason
+        real = resolved(path)
+        root = self._root_of(real)
+        if root is None:  # it was replaced by a link since
+            return Reason.OUTSIDE
         try:
-            with resolved(path).open("rb") as file:
-                content = file.read(self._settings.read_max_file_bytes + 1)
+            content = read_regular(real, self._settings.read_max_file_bytes + 1, inside=root)
+        except NotRegularError:
+            return Reason.NOT_A_FILE
         except OSError:
             return Reason.UNREADABLE
         if b"\0" in content[:_BINARY_PROBE]:
@@ -108,34 +114,18 @@ class ReadingRules:
         return Reason.IGNORED if root is not None and self._ignored(root, real, path, own_only=True) else None
 
     def files(self) -> Iterator[Path]:
-        """Every file that may be read, root by root: those that git tracks first. At most `read.max_files` a root.
+        """Every file that may be read, root by root, the upper folders first. At most `read.max_files` a root.
 
         A link is left out: what it leads to is given under its own name, where it may be read at all.
         """
         for root in self._ignore:
-            given: set[Path] = set()
-            for path in self._candidates(root):
-                if len(given) >= self._settings.read_max_files:
-                    break
-                if path not in given and not path.is_symlink() and self.may_read(path) is None:
-                    given.add(path)
-                    yield path
-
-    def _candidates(self, root: Path) -> Iterator[Path]:
-        yield from tracked_files(root)
-        yield from self._walk(root)
+            allowed = (path for path in self._walk(root) if self.may_read(path) is None)
+            yield from islice(allowed, self._settings.read_max_files)
 
     def _walk(self, root: Path) -> Iterator[Path]:
-        """All files below `root` whose folders are not ignored; links to folders are not followed."""
+        """The regular files below `root` whose folders are not ignored."""
         ignore = self._ignore[root]
-        for folder, folders, names in os.walk(root):
-            base = Path(folder)
-            folders[:] = sorted(
-                name
-                for name in folders
-                if name not in _TOOL_FOLDERS and not ignore.ignores_entry(base / name, is_folder=True)
-            )
-            yield from (base / name for name in sorted(names))
+        return walk(root, lambda path: path.name not in _TOOL_FOLDERS and not ignore.ignores(path, is_folder=True))
 
     def _root_of(self, real: Path) -> Path | None:
         """The innermost root that holds a resolved path."""
@@ -156,8 +146,8 @@ class ReadingRules:
         if language in exclude or (include and language not in include):
             return Reason.LANGUAGE
         try:
-            status = real.stat()
-        except OSError:
+            status = real.lstat()
+        except (OSError, ValueError):
             return Reason.UNREADABLE
         if not stat.S_ISREG(status.st_mode):
             return Reason.NOT_A_FILE
@@ -168,5 +158,5 @@ def resolved(path: Path) -> Path:
     """`path` with all symlinks followed, as far as it exists; a loop of links is left as it is."""
     try:
         return path.resolve()
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, ValueError):
         return path.absolute()

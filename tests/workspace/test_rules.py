@@ -1,7 +1,7 @@
 """What may be read, in real folders with real links."""
 
 import os
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -194,13 +194,66 @@ def test_caps_and_kinds(root: Path) -> None:
     assert only.may_complete(None, "typescript") is Reason.LANGUAGE
 
 
-def test_tracked_files_come_first_and_the_cap_holds(root: Path) -> None:
-    """With `read.max_files` reached it is git's files that were read. A repository's own programs are not run."""
-    for name in ("a.py", "b.py", "c.py", "z_tracked.py"):
+def test_upper_folders_come_first_and_the_cap_holds(root: Path) -> None:
+    """With `read.max_files` reached it is the files nearest to the root that were read. No program of git's is run."""
+    for name in ("b/deep/c.py", "a/b.py", "z.py"):
         write(root, name)
     trap = root / "ran"
-    for command in (("init", "-q"), ("add", "z_tracked.py"), ("config", "core.fsmonitor", f"touch {trap}")):
-        subprocess.run(["git", "-C", str(root), *command], check=True)
-    found = list(rules(root, read_max_files=2).files())
-    assert [path.name for path in found] == ["z_tracked.py", "a.py"]
+    write(root, ".git/config", f"[core]\nrepositoryformatversion = 0\nfsmonitor = touch {trap}\n")
+    for limit, names in ((1, ["z.py"]), (2, ["z.py", "b.py"]), (9, ["z.py", "b.py", "c.py"])):
+        assert [path.name for path in rules(root, read_max_files=limit).files()] == names
     assert not trap.exists()
+
+
+def test_a_tree_that_is_a_trap_is_listed_in_part(root: Path) -> None:
+    """Links in circles and pipes are passed over; what lies deeper than anybody's code is left out."""
+    deep = root
+    for _ in range(300):
+        deep /= "d"
+        deep.mkdir()
+        (deep / "up").symlink_to(root)
+        os.mkfifo(deep / "pipe.py")
+    write(deep, "bottom.py")
+    write(root, "d/d/near.py")
+    assert given(rules(root), root) == {"d/d/near.py"}
+
+
+def test_what_a_folder_above_says_is_known_anew_when_its_file_changes(root: Path) -> None:
+    """Verdicts are kept as long as every ignore file on the way is the same, whatever the order of questions."""
+    path = write(root, "a/b/c.py")
+    of = rules(root)
+    assert of.may_complete(path, "python") is None
+    upper = write(root, "a/.fastcoderignore", "c.py\n")
+    assert of.may_complete(path, "python") is Reason.IGNORED
+    inner = write(root, "a/b/.fastcoderignore", "!c.py\n")
+    assert of.may_complete(path, "python") is None
+    upper.write_text("b/\n")
+    assert of.may_complete(path, "python") is Reason.IGNORED
+    upper.unlink()
+    assert of.may_complete(path, "python") is None
+    inner.unlink()
+    assert of.may_complete(path, "python") is None
+
+
+def test_an_ignore_file_that_is_none_is_passed_over(root: Path, tmp_path: Path) -> None:
+    """A pipe, a device, a folder, a link that leads out: nothing waits for them, and nothing is ignored by them."""
+    outside = write(tmp_path, "patterns", "*.py\n")
+    path = write(root, "sub/a.py")
+    own, of = root / ".fastcoderignore", rules(root)
+    traps: tuple[Callable[[], None], ...] = (
+        lambda: os.mkfifo(own),
+        lambda: own.symlink_to("/dev/zero"),
+        lambda: own.symlink_to("/proc/self/fd/0"),
+        lambda: own.symlink_to(outside),
+        lambda: own.symlink_to(own),
+    )
+    for make in traps:
+        make()
+        assert of.may_complete(path, "python") is None
+        own.unlink()
+    own.mkdir()
+    assert of.may_complete(path, "python") is None
+    own.rmdir()
+    write(root, "sub/patterns", "*.py\n")
+    own.symlink_to("sub/patterns")
+    assert of.may_complete(path, "python") is Reason.IGNORED

@@ -1,0 +1,127 @@
+"""What the live index was told and has not taken in yet: the last text of each document, the set of changed files.
+
+Owns that it stays small however long nobody takes anything out: a document has one text, and of more files than `MOST`
+no list is kept, but that everything is to be looked at. Whoever puts something in waits for nobody.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+MOST = 4096
+"""Changed files (or folders) that are kept by name. A system's own queue may overflow at that, which loses changes."""
+LONGEST_REST_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What happened: documents and their texts (None: closed), files and folders; `lost`: more than is listed."""
+
+    documents: dict[Path, str | None]
+    paths: tuple[Path, ...]
+    folders: tuple[Path, ...]
+    lost: bool
+    waiting: tuple[threading.Event, ...]
+
+
+class Inbox:
+    """See the module's docstring. For any number of threads that tell, and one that takes."""
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self._open: dict[Path, str] = {}
+        self._documents: dict[Path, None] = {}
+        self._paths: dict[Path, None] = {}
+        self._folders: dict[Path, None] = {}
+        self._lost = self._woken = False
+        self._waiting: list[threading.Event] = []
+        self._rests_until = 0.0
+
+    def document(self, path: Path, text: str | None) -> None:
+        """The text of an open document, or None: it was closed."""
+        if not _may_exist(path):
+            return
+        with self._news:
+            if text is None:
+                self._open.pop(path, None)
+                self._paths[path] = None
+            else:
+                self._open[path] = text
+            self._documents[path] = None
+            self._tell()
+
+    def all_documents(self) -> None:
+        """Other rules hold: all open documents are to be looked at again."""
+        with self._news:
+            self._documents.update(dict.fromkeys(self._open))
+            self._tell()
+
+    def changed(self, paths: Iterable[Path], folders: Iterable[Path] = ()) -> None:
+        """Files and folders that something happened to; of more than can be kept no more than that is asked for."""
+        with self._news:
+            for put, names in ((self._paths, paths), (self._folders, folders)):
+                for name in filter(_may_exist, names):
+                    put[name] = None
+                    if len(put) > MOST:
+                        put.clear()
+                        self._lost = True
+                        break
+            self._tell()
+
+    def wait_for_empty(self, seen: threading.Event) -> None:
+        """Set `seen` once what is in it now was taken in, and what that brought too."""
+        with self._news:
+            self._waiting.append(seen)
+            self._tell()
+
+    def wake(self) -> None:
+        """Have `take` return, though nothing happened."""
+        with self._news:
+            self._woken = True
+            self._tell()
+
+    def rest(self, seconds: float) -> None:
+        """For a while, at most `LONGEST_REST_S`, give out documents only."""
+        with self._news:
+            self._rests_until = time.monotonic() + min(seconds, LONGEST_REST_S)
+
+    def take(self) -> Told:
+        """All that was told since the last time and is due; waits until there is something."""
+        with self._news:
+            while not (self._woken or self._documents or (self._rested() and self._has_more())):
+                self._news.wait(None if self._rested() else self._rests_until - time.monotonic())
+            self._woken = False
+            documents = {path: self._open.get(path) for path in self._documents}
+            self._documents.clear()
+            if not self._rested():
+                return Told(documents, (), (), lost=False, waiting=())
+            told = Told(documents, tuple(self._paths), tuple(self._folders), self._lost, tuple(self._waiting))
+            for held in (self._paths, self._folders, self._waiting):
+                held.clear()
+            self._lost = False
+            return told
+
+    def empty(self) -> bool:
+        """Whether nothing was told since the last time."""
+        with self._news:
+            return not (self._documents or self._paths or self._folders or self._lost)
+
+    def _rested(self) -> bool:
+        return time.monotonic() >= self._rests_until
+
+    def _has_more(self) -> bool:
+        return bool(self._paths or self._folders or self._lost or self._waiting)
+
+    def _tell(self) -> None:
+        self._news.notify()
+
+
+def _may_exist(path: Path) -> bool:
+    """Whether a file system could know such a name: a client may say anything."""
+    try:
+        return b"\0" not in os.fsencode(path)
+    except UnicodeError:
+        return False

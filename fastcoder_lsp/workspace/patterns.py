@@ -1,0 +1,243 @@
+"""The syntax of git's ignore files: lines become rules, and rules say of an entry whether it is ignored.
+
+Owns git's grammar (its `wildmatch`, corners and all) and the bounds on what a file of patterns may cost, for a
+repository writes both the patterns and the names that they are matched with. Knows no files.
+"""
+
+import string
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from fastcoder_lsp.workspace.automaton import Automaton, LetterSet, Pattern
+
+MAX_SIGNS: Final = 65_536
+"""Of all patterns of a file together: what goes beyond is left out. It bounds the work for a letter."""
+MAX_SETS: Final = 500
+"""Bracket expressions of a file, and ranges in them: each is looked at once for each new letter."""
+IGNORES_CASE: Final = sys.platform in ("darwin", "win32")
+"""Where names that differ in case only are the same, as git takes it (`core.ignorecase`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the patterns say of an entry, and the state with which those below it begin."""
+
+    ignored: bool | None
+    below: int
+
+
+class Patterns:
+    """The patterns of one file, or of a setting.
+
+    Args:
+        lines: as they stand in the file; what cannot be read, matches nothing, or is too much is left out.
+        ignores_case: whether names that differ in case only are the same.
+    """
+
+    def __init__(self, lines: Iterable[str], *, ignores_case: bool = IGNORES_CASE) -> None:
+        self._ignores_case = ignores_case
+        self._taken_back: list[bool] = []
+        of_names: list[tuple[int, bool, Pattern]] = []
+        of_paths: list[tuple[int, bool, Pattern]] = []
+        for rule in _rules(line.lower() if ignores_case else line for line in lines):
+            of = of_names if rule.by_name else of_paths
+            of.append((len(self._taken_back), rule.only_folders, rule.pattern))
+            self._taken_back.append(rule.takes_back)
+        self._of_names, self._of_paths = Automaton(of_names), Automaton(of_paths)
+        self.start = self._of_paths.start
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return bool(self._taken_back)
+
+    def __len__(self) -> int:
+        """Bits of a state: what a letter costs."""
+        return len(self._of_names) + len(self._of_paths)
+
+    def look(self, state: int, name: str, *, is_folder: bool) -> Verdict:
+        """What is said of the entry called `name` in the folder that `state` belongs to.
+
+        Args:
+            state: `start` for the folder that the patterns are relative to, else the verdict's on the folder above.
+            name: one part of a path.
+            is_folder: what it names.
+        """
+        name = name.lower() if self._ignores_case else name
+        names, paths = self._of_names, self._of_paths
+        here = paths.step(state, name)
+        by_name = names.rule(names.step(names.start, name), is_folder=is_folder)
+        rule = max(by_name, paths.rule(here, is_folder=is_folder))
+        return Verdict(None if rule < 0 else not self._taken_back[rule], paths.step(here, "/") if is_folder else 0)
+
+
+class _NeverError(Exception):
+    """A pattern that nothing can match."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """A line: `by_name`: it is about an entry's name alone, else about its path."""
+
+    pattern: Pattern
+    takes_back: bool
+    only_folders: bool
+    by_name: bool
+
+
+def _rules(lines: Iterable[str]) -> Iterator[_Rule]:
+    """The lines that can match anything, as long as there is room."""
+    signs = sets = 0
+    for line in lines:
+        try:
+            rule = _rule(line)
+        except _NeverError:
+            continue
+        signs += len(rule.pattern.signs) + 1
+        sets += sum(len(sign) for sign in rule.pattern.signs if isinstance(sign, LetterSet))
+        if signs > MAX_SIGNS or sets > MAX_SETS:
+            return
+        yield rule
+
+
+def _rule(line: str) -> _Rule:
+    if len(line) > MAX_SIGNS or line.startswith("#"):
+        raise _NeverError
+    text = _without_end(line.removesuffix("\r"))
+    takes_back = text.startswith("!")
+    text = text[takes_back:]
+    only_folders = text.endswith("/")
+    text = text[: len(text) - only_folders]
+    by_name = "/" not in text
+    text = text.removeprefix("/")
+    if not text:
+        raise _NeverError
+    return _Rule(_Reader(text, by_name=by_name).read(), takes_back, only_folders, by_name)
+
+
+def _without_end(line: str) -> str:
+    """A line without the spaces at its end; one that a backslash stands before stays."""
+    end, at = 0, 0
+    while at < len(line):
+        escapes = line[at] == "\\"
+        at += 1 + escapes
+        if escapes or line[at - 1] != " ":
+            end = at
+    return line[:end]
+
+
+class _Reader:
+    """Reads one pattern; raises `_NeverError` where nothing can match it."""
+
+    def __init__(self, text: str, *, by_name: bool) -> None:
+        self._text, self._by_name = text, by_name
+        # Git compares what stands before the first special sign by itself, and then sees the rest as a pattern.
+        self._special = next((at for at, letter in enumerate(text) if letter in "*?[\\"), len(text))
+        self._at = 0
+        self._read = Pattern()
+
+    def read(self) -> Pattern:
+        """The pattern."""
+        while self._at < len(self._text):
+            letter = self._text[self._at]
+            if letter == "*":
+                self._star()
+                continue
+            self._at += 1
+            if letter == "?":
+                self._read.signs.append(None)
+            elif letter == "[":
+                self._read.signs.append(self._set())
+            else:
+                self._read.signs.append(self._escaped() if letter == "\\" else letter)
+        return self._read
+
+    def _escaped(self) -> str:
+        """The letter behind a backslash."""
+        letter = self._next()
+        self._at += 1
+        return letter
+
+    def _next(self) -> str:
+        if self._at >= len(self._text):
+            raise _NeverError
+        return self._text[self._at]
+
+    def _star(self) -> None:
+        text, begin, read = self._text, self._at, self._read
+        while text[self._at : self._at + 1] == "*":
+            self._at += 1
+        rest, place = text[self._at : self._at + 2], len(read.signs)
+        bounded = begin in (0, self._special) or text[begin - 1] == "/"
+        if self._by_name or self._at - begin == 1 or not bounded or not (rest[:1] in ("", "/") or rest == "\\/"):
+            read.stars.append(place)
+        elif rest[:1] == "/" and place - 1 in read.skips:  # `**/**/` is `**/`
+            self._at += 1
+        else:
+            read.globstars.append(place)
+            if rest[:1] == "/":
+                read.skips.append(place)
+                read.signs.append("/")
+                self._at += 1
+
+    def _set(self) -> LetterSet:
+        """A bracket expression, its opening bracket being read."""
+        negated = self._next() in "!^"
+        self._at += negated
+        letters: set[str] = set()
+        ranges: list[tuple[str, str]] = []
+        classes: list[Callable[[str], bool]] = []
+        before, first = "", True
+        while first or self._next() != "]":
+            first = False
+            letter = self._next()
+            self._at += 1
+            after = self._text[self._at : self._at + 1]
+            if letter == "\\":
+                before = self._escaped()
+                letters.add(before)
+            elif letter == "-" and before and after not in ("", "]"):
+                self._at += 1
+                ranges.append((before, self._escaped() if after == "\\" else after))
+                before = ""
+            elif letter == "[" and after == ":" and (test := self._class()) is not None:
+                classes.append(test)
+                before = ""
+            else:
+                before = letter
+                letters.add(letter)
+        self._at += 1
+        return LetterSet(negated, frozenset(letters), tuple(ranges), tuple(classes))
+
+    def _class(self) -> Callable[[str], bool] | None:
+        """A `[:name:]`, its first bracket being read; None where it is none after all."""
+        end = self._text.find("]", self._at + 1)
+        if end < 0:
+            raise _NeverError
+        name = self._text[self._at + 1 : end]
+        if not name.endswith(":"):
+            return None
+        if name[:-1] not in _CLASSES:
+            raise _NeverError
+        self._at = end + 1
+        return _CLASSES[name[:-1]]
+
+
+_CLASSES: Final[Mapping[str, Callable[[str], bool]]] = {
+    name: frozenset(letters).__contains__
+    for name, letters in {
+        "alnum": string.ascii_letters + string.digits,
+        "alpha": string.ascii_letters,
+        "blank": " \t",
+        "cntrl": "".join(map(chr, (*range(32), 127))),
+        "digit": string.digits,
+        "graph": "".join(map(chr, range(33, 127))),
+        "lower": string.ascii_lowercase,
+        "print": "".join(map(chr, range(32, 127))),
+        "punct": string.punctuation,
+        "space": " \t\n\v\f\r",
+        "upper": string.ascii_uppercase,
+        "xdigit": string.hexdigits,
+    }.items()
+}

@@ -1,0 +1,105 @@
+"""The commands, started in a hostile repository and about it, with a real model: each does what it should, and ends."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.config import cache_folder
+from tests.security import hostile
+
+pytestmark = pytest.mark.model
+
+ROOT = Path(__file__).parents[2]
+COMMAND = (sys.executable, "-P", "-m", "fastcoder_lsp.cli.main")
+WAIT_S = 250.0
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Path]:
+    """A folder with a repository that has everything, and a cache with the machine's models and compiled code."""
+    folder = Path(tempfile.mkdtemp(prefix="fastcoder-hostile-"))
+    (folder / "repository").mkdir()
+    (folder / "cache").mkdir()
+    (folder / "models_only").mkdir()
+    hostile.repository(folder / "repository", folder / "canary", *hostile.ALL, hostile.installed)
+    for kept in cache_folder().glob("*"):
+        if kept.name not in ("play", "index", "learnt"):
+            (folder / "cache" / kept.name).symlink_to(kept)
+    (folder / "models_only/models").symlink_to(cache_folder() / "models")
+    yield folder
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+
+
+def run(place: Path, *arguments: str, cache: str = "cache") -> subprocess.CompletedProcess[str]:
+    """Run a command where the repository is, as a person in its folder does; nothing of it may have run."""
+    # PATH names the folder itself, too, and an environment of the user's may name it for Python.
+    environment = {
+        **os.environ,
+        "FASTCODER_CACHE": str(place / cache),
+        "PYTHONPATH": str(ROOT),
+        "PATH": os.pathsep.join((".", "", "bin", os.environ["PATH"])),
+    }
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=place / "repository",
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=WAIT_S,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert not (place / "canary").exists(), (place / "canary").read_text()
+    return done
+
+
+def test_complete(place: Path) -> None:
+    """A completion in the repository, whose code is drafted from."""
+    done = run(place, "complete", "main.py:5:9", "--max-tokens", "4")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_play(place: Path) -> None:
+    """The scripted session in a file of it: `play` starts a server of its own."""
+    done = run(place, "play", "main.py")
+    assert done.returncode == 0, done.stderr
+    assert "places got a suggestion" in done.stdout
+
+
+def test_index_build(place: Path) -> None:
+    """What is good is indexed; the rest is passed over. A file's name steers nobody's terminal."""
+    done = run(place, "index", "build")
+    assert done.returncode == 0, done.stderr
+    found = run(place, "index", "search", "def add(first, second)", "--limit", "1000")
+    assert str(place / "repository/main.py") in found.stdout
+    assert "red.py" in found.stdout
+    assert all(line.isprintable() for line in found.stdout.split("\n"))
+
+
+def test_corpus_build(place: Path) -> None:
+    """A corpus of the whole repository, by a relative path."""
+    done = run(place, "corpus", "build", ".", "--name", "hostile", cache="models_only")
+    assert done.returncode == 0, done.stderr
+    assert "hostile: " in done.stdout
+
+
+@pytest.mark.parametrize("file", ["pipe.py", "zero.py", "loop.py", "nowhere.py", "main.py/x.py"])
+def test_what_is_no_file_is_said(place: Path, file: str) -> None:
+    """One clear line for a pipe, a device, a circle of links."""
+    for command in (("complete", f"{file}:1:1"), ("play", file), ("index", "build", file)):
+        root = place / "repository"
+        if file == "pipe.py" and not (root / file).exists():
+            os.mkfifo(root / file)
+        if file == "zero.py" and not (root / file).is_symlink():
+            (root / file).symlink_to("/dev/zero")
+        done = run(place, *command)
+        assert done.returncode == 2, (command, done.stderr)
+        assert 0 < len(done.stderr.strip().split("\n")) <= 2
