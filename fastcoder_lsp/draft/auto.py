@@ -19,13 +19,13 @@ from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, StepCos
 from fastcoder_lsp.draft import kept_counts
 from fastcoder_lsp.draft.auto_branches import TAIL, Said
 from fastcoder_lsp.draft.auto_growth import Grown, grow, new_grown, new_scratch
-from fastcoder_lsp.draft.auto_sources import ContinuationSource, Found, OutdatedSource, StoreSource
+from fastcoder_lsp.draft.auto_sources import ContinuationSource, Found, OutdatedSource, StoreSource, resynchronise
 from fastcoder_lsp.draft.auto_width import draft_costs
 from fastcoder_lsp.draft.calibration import Calibration, Counts, Priors, shipped_priors
 from fastcoder_lsp.draft.chain import TokenChain
 from fastcoder_lsp.draft.documents import PerDocument
 from fastcoder_lsp.draft.evidence import CORPUS, FROZEN, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
-from fastcoder_lsp.draft.frozen_table import TableShape
+from fastcoder_lsp.draft.frozen_table import TableShape, build
 from fastcoder_lsp.draft.row_table import RANKS, RowTable, learn
 from fastcoder_lsp.draft.store import Pin
 from fastcoder_lsp.draft.trained import SdsatSource
@@ -204,6 +204,12 @@ class AutoDrafter:
         accepted = [SOURCES.index(tree.sources[node]) for node in verified.path if tree.sources[node] in SOURCES]
         for source in self.sources:
             source.observe(tree, verified, accepted, start)
+
+    def warm_up(self) -> None:
+        """Run what only some texts lead to, so that it is compiled; nothing is learnt of it."""
+        self.calibration.judge(new_grown(1), 0, (0,))
+        resynchronise(np.array([1, 2], np.int32), np.array([2, 3], np.int32), TAIL)
+        build(np.zeros(0, np.int32), TableShape()).commonest_VR  # noqa: B018 made when it is asked for
 
     def forget(self, document: str) -> None:
         """See `core.Drafter`."""

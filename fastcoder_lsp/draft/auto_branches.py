@@ -9,7 +9,6 @@ Owns no state. Legend: S sources, C cells, B branches (children of one node), K 
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -26,6 +25,7 @@ from fastcoder_lsp.draft.evidence import (
     length_bucket,
 )
 from fastcoder_lsp.draft.row_table import Rows, find, key_of
+from fastcoder_lsp.kernels import NONE, inlined
 
 S = len(SOURCES)
 """Number of sources."""
@@ -35,6 +35,9 @@ _BRANCHES = 64
 _PLACES_AT_ROOT, _PLACES_BELOW = 96, 24
 _WEIGHTS = np.array([1.6**match for match in range(TAIL + 1)], np.float32)
 """Of a hit among its source's hits, by the length of its match."""
+_TEXT, _PAST, _RECYCLED, _PAIRS = map(np.int64, (TEXT, PAST, RECYCLED, PAIRS))
+_NOBODY = np.int32(-1)
+"""As tokens are; see `kernels.NONE`."""
 _SUREST = 30.0
 """Log odds that are never exceeded, so that nothing overflows."""
 
@@ -111,7 +114,7 @@ def new_branches() -> Branches:
     )
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _branch(branches: Any, count: Any, token: Any) -> Any:
     """The child with `token`, a new one at `count` if there is none; -1 where there is no room."""
     for b in range(count):
@@ -126,7 +129,7 @@ def _branch(branches: Any, count: Any, token: Any) -> Any:
     return count
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _from_text(chains: Any, source: Any, context: Any, places: Any, branches: Any, count: Any, total: Any) -> Any:
     """All places with the context's last token, latest first: what followed, weighed by how much more agrees.
 
@@ -155,7 +158,7 @@ def _from_text(chains: Any, source: Any, context: Any, places: Any, branches: An
     return count
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _from_rows(asked: Any, following: Any, head: Any, depth: Any, branches: Any, count: Any, total: Any) -> Any:
     """The continuations that agree with the path so far; each goes over to the child that it names."""
     k = head
@@ -178,7 +181,7 @@ def _from_rows(asked: Any, following: Any, head: Any, depth: Any, branches: Any,
     return count
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _from_table(rows: Any, source: Any, key: Any, branches: Any, count: Any) -> Any:
     """The model's own candidates after a token or two. Returns the count and the cell of who is not among them."""
     slot = find(rows.keys_M, key)
@@ -195,7 +198,7 @@ def _from_table(rows: Any, source: Any, key: Any, branches: Any, count: Any) -> 
     return count, np.int32(ABSENT + min(rows.sure_MR[slot, 0], 9))
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _from_frozen(frozen_VR: Any, token: Any, branches: Any, count: Any) -> Any:
     """The corpus' commonest next tokens: the rank is what is told."""
     if not 0 <= token < len(frozen_VR) or frozen_VR[token, 0] < 0:
@@ -210,7 +213,7 @@ def _from_frozen(frozen_VR: Any, token: Any, branches: Any, count: Any) -> Any:
     return count, np.int32(ABSENT)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branches: Any) -> Any:
     """Ask all sources what follows a node, and how probable each of it is, given the node.
 
@@ -229,12 +232,12 @@ def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branc
     total[:] = 0
     absent_S[:] = -1
     places = _PLACES_AT_ROOT if depth == 0 else _PLACES_BELOW
-    count = _from_text(said.text, TEXT, context, places, branches, 0, total)
-    count = _from_text(said.past, PAST, context, places, branches, count, total)
+    count = _from_text(said.text, _TEXT, context, places, branches, NONE, total)
+    count = _from_text(said.past, _PAST, context, places, branches, count, total)
     count = _from_rows(said.asked, following, head, depth, branches, count, total)
-    count, absent_S[RECYCLED] = _from_table(said.recycled, RECYCLED, key_of(-1, context[0]), branches, count)
+    count, absent_S[RECYCLED] = _from_table(said.recycled, _RECYCLED, key_of(_NOBODY, context[0]), branches, count)
     if len(context) > 1:
-        count, absent_S[PAIRS] = _from_table(said.pairs, PAIRS, key_of(context[1], context[0]), branches, count)
+        count, absent_S[PAIRS] = _from_table(said.pairs, _PAIRS, key_of(context[1], context[0]), branches, count)
     count, absent_S[FROZEN] = _from_frozen(said.frozen_VR, context[0], branches, count)
     for s in range(S):
         if total[s, 2] > 0:
@@ -243,7 +246,7 @@ def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branc
     return count
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _add_up(weights: Any, branches: Any, count: Any, total: Any, absent_S: Any) -> None:
     """From what the sources said to probabilities; children of one node exclude each other, and none may follow."""
     # A source without a cell for those that it does not name has said nothing here.

@@ -9,13 +9,12 @@ Owns no state. Legend: N nodes, F entries of the frontier, S sources.
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.draft.auto_branches import TAIL, Branches, S, expand, new_branches
 from fastcoder_lsp.index.entry import FixedTypes
-from fastcoder_lsp.index.memory import borrowed
+from fastcoder_lsp.kernels import NONE, inlined, kernel
 
 DEEPEST = 32
 _FRONTIER = 2048
@@ -82,7 +81,7 @@ def new_scratch(nodes: int, continuations: int) -> Scratch:
 
 
 @FixedTypes
-@numba.njit(cache=True, nogil=True)
+@kernel
 def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
     """Take the likeliest nodes until no more pay, or fit.
 
@@ -96,12 +95,11 @@ def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
     Returns:
         How many nodes were taken, and how many of them make the fastest step.
     """
-    tail, said, ms_N, scratch, grown = borrowed((tail, said, ms_N, scratch, grown))
     branches, frontier, following, depth_N, context = scratch
     N, K = len(grown.token_N), len(said.asked.source_K)
     for k in range(K):
         following[k] = k - 1
-    used, waiting, taken, best = 0, 0, 0, 0
+    used, waiting, taken, best = NONE, NONE, NONE, NONE
     node, head, likely, depth = np.int64(-1), np.int32(K - 1), 1.0, np.int32(0)
     expected, fastest = 1.0, 1.0 / ms_N[0] if len(ms_N) > 0 else 0.0
     while True:
@@ -117,9 +115,7 @@ def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
         entry = _pop(frontier.heap_F, waiting, frontier.likely_F)
         waiting -= 1
         likely, head, parent = frontier.likely_F[entry], frontier.rows_F[entry], frontier.parent_F[entry]
-        grown.token_N[taken], grown.parent_N[taken], grown.likely_N[taken] = frontier.token_F[entry], parent, likely
-        grown.cell_NS[taken], grown.source_N[taken] = frontier.cell_FS[entry], frontier.source_F[entry]
-        grown.match_N[taken] = frontier.match_F[entry]
+        _take(frontier, entry, grown, taken)
         depth = np.int32(1) if parent < 0 else np.int32(depth_N[parent] + 1)
         depth_N[taken], node = depth, np.int64(taken)
         taken += 1
@@ -133,7 +129,7 @@ def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
     return taken, best
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _path(tail: Any, grown: Any, node: Any, context: Any) -> Any:
     """The path to `node` and the text before it, backwards; returns how many tokens that is."""
     length = 0
@@ -142,11 +138,12 @@ def _path(tail: Any, grown: Any, node: Any, context: Any) -> Any:
         length += 1
         node = np.int64(grown.parent_N[node])
     kept = min(len(context) - length, len(tail))
-    context[length : length + kept] = tail[:kept]
+    for place in range(kept):  # numba compiles more for a slice that is put in a slice than for all the rest
+        context[length + place] = tail[place]
     return length + kept
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _wait(frontier: Any, used: Any, waiting: Any, branches: Any, b: Any, node: Any, likely: Any) -> None:
     """Put child `b` of `node`, whose path is `likely`, on the frontier."""
     source = branches.source_B[b]
@@ -154,11 +151,22 @@ def _wait(frontier: Any, used: Any, waiting: Any, branches: Any, b: Any, node: A
     frontier.rows_F[used], frontier.source_F[used] = branches.rows_B[b], source
     frontier.match_F[used] = branches.match_BS[b, source]
     frontier.likely_F[used] = likely * branches.likely_B[b]
-    frontier.cell_FS[used] = branches.cell_BS[b]
+    for s in range(S):
+        frontier.cell_FS[used, s] = branches.cell_BS[b, s]
     _push(frontier.heap_F, waiting, frontier.likely_F, used)
 
 
-@numba.njit(forceinline=True)
+@inlined
+def _take(frontier: Any, entry: Any, grown: Any, taken: Any) -> None:
+    """Make an entry of the frontier the tree's node `taken`."""
+    grown.token_N[taken], grown.parent_N[taken] = frontier.token_F[entry], frontier.parent_F[entry]
+    grown.source_N[taken], grown.match_N[taken] = frontier.source_F[entry], frontier.match_F[entry]
+    grown.likely_N[taken] = frontier.likely_F[entry]
+    for s in range(S):
+        grown.cell_NS[taken, s] = frontier.cell_FS[entry, s]
+
+
+@inlined
 def _no_more_pays(expected: Any, likely: Any, fastest: Any, ms_N: Any, taken: Any) -> Any:
     """Whether no wider tree can be faster, even if all its other nodes were as likely as the last one."""
     for drafts in range(taken + 1, len(ms_N)):
@@ -167,7 +175,7 @@ def _no_more_pays(expected: Any, likely: Any, fastest: Any, ms_N: Any, taken: An
     return len(ms_N) > 0
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _push(heap: Any, size: Any, likely_F: Any, entry: Any) -> None:
     """A binary heap, the likeliest entry first, of equals the earliest."""
     place = size
@@ -180,7 +188,7 @@ def _push(heap: Any, size: Any, likely_F: Any, entry: Any) -> None:
         place = above
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _pop(heap: Any, size: Any, likely_F: Any) -> Any:
     first = heap[0]
     entry, place, size = heap[size - 1], 0, size - 1

@@ -10,9 +10,10 @@ Owns the arrays and the compiled loops over them; chooses nothing.
 
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from fastcoder_lsp.kernels import inner, inner_with_arrays, kernel, kernel_with_arrays
 
 _LENGTH, _LINK, _COUNT, _EDGES = range(4)
 _TOKEN, _TARGET, _NEXT, _STATE = range(4)
@@ -80,7 +81,7 @@ class SuffixAutomaton:
         return int(count), int(match), float(score)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _clear(states_S4: Any, slots: Any, counters: Any) -> None:
     """Back to the root alone."""
     if counters[_EDGE_COUNT] > 0:
@@ -91,7 +92,7 @@ def _clear(states_S4: Any, slots: Any, counters: Any) -> None:
     states_S4[0, _COUNT], states_S4[0, _EDGES] = 0, -1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _hash(state: Any, token: Any) -> Any:
     mixed = np.uint64(np.int64(state)) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(np.int64(token)) * np.uint64(
         0xC2B2AE3D27D4EB4F
@@ -99,7 +100,7 @@ def _hash(state: Any, token: Any) -> Any:
     return np.int64((mixed ^ (mixed >> np.uint64(31))) & np.uint64(0x7FFFFFFF))
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _find(edges_E4: Any, slots: Any, state: Any, token: Any) -> Any:
     """The edge of `state` with `token`; -1 for none."""
     mask = len(slots) - 1
@@ -112,7 +113,7 @@ def _find(edges_E4: Any, slots: Any, state: Any, token: Any) -> Any:
     return -1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _add_edge(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, state: Any, token: Any, target: Any) -> None:
     edge = np.int32(counters[_EDGE_COUNT])
     counters[_EDGE_COUNT] += 1
@@ -126,7 +127,7 @@ def _add_edge(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, state: A
     slots[slot] = edge
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _new_state(states_S4: Any, counters: Any, length: Any, link: Any, count: Any) -> Any:
     state = np.int32(counters[_STATES])
     counters[_STATES] += 1
@@ -135,7 +136,7 @@ def _new_state(states_S4: Any, counters: Any, length: Any, link: Any, count: Any
     return state
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _extend(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: Any) -> None:
     """Blumer's construction, one token at a time; the new place counts for all its suffixes."""
     for token in tokens_N:
@@ -163,7 +164,7 @@ def _extend(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: 
             state = states_S4[state, _LINK]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _split(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, state: Any, token: Any, target: Any) -> Any:
     """Part the shorter strings of `target` from the longer ones; returns the state of the shorter ones."""
     clone = _new_state(
@@ -183,7 +184,7 @@ def _split(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, state: Any,
     return clone
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _follow(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: Any) -> None:
     """Matching statistics: go on with the token, or shorten the match by a link until one can."""
     state, match = np.int32(counters[_CURSOR]), counters[_MATCH]
@@ -198,7 +199,7 @@ def _follow(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: 
     counters[_CURSOR], counters[_MATCH] = state, match
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel_with_arrays
 def _draft(
     states_S4: Any,
     edges_E4: Any,
@@ -230,7 +231,7 @@ def _draft(
     return best_count, best_match, best_score
 
 
-@numba.njit(cache=True, nogil=True)
+@inner_with_arrays
 def _likeliest(states_S4: Any, edges_E4: Any, root: Any, nodes_3N: Any, least: Any) -> Any:
     """The likeliest continuations of a state's strings, likeliest first; returns their number and likelihoods' sum."""
     room = nodes_3N.shape[1]

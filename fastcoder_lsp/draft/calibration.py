@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -18,7 +17,7 @@ from fastcoder_lsp.draft.auto_branches import Weights
 from fastcoder_lsp.draft.auto_growth import Grown
 from fastcoder_lsp.draft.evidence import CELLS, SOURCES
 from fastcoder_lsp.index.entry import FixedTypes
-from fastcoder_lsp.index.memory import borrowed
+from fastcoder_lsp.kernels import inlined, kernel
 
 PRIORS = "auto_priors.json"
 """Beside this file; `fastcoder-lsp bench priors` makes it, docs/drafters.md says from what."""
@@ -92,12 +91,9 @@ class Calibration:
         self._strength, self._memory = strength, memory
         self.weights = Weights(self._prior_SC.copy(), priors.bias)
         for source, cell in np.argwhere(self.counts.tried_SC > 0).tolist():
-            self.weights.logits_SC[source, cell] += correction(
-                self.counts.tried_SC[source, cell],
-                self.counts.right_SC[source, cell],
-                self.counts.hoped_SC[source, cell],
-                strength,
-            )
+            counted = (self.counts.tried_SC, self.counts.right_SC, self.counts.hoped_SC)
+            tried, right, hoped = (float(count_SC[source, cell]) for count_SC in counted)
+            self.weights.logits_SC[source, cell] += correction(tried, right, hoped, strength)
 
     def judge(self, grown: Grown, nodes: int, emitted: Sequence[int]) -> int:
         """Count the first `nodes` of a tree as right or wrong, as far as `emitted` tells; how many were right."""
@@ -106,15 +102,17 @@ class Calibration:
         return int(_judge(grown, nodes, said, *arrays, self.weights, self._strength, self._memory))
 
 
-@numba.njit(forceinline=True)
 def correction(tried: Any, right: Any, hoped: Any, strength: Any) -> Any:
     """Log odds to be added where of `tried` guesses `right` came true, and `hoped` were expected to."""
     wrong, feared = max(tried - right, 0.0), max(tried - hoped, 0.0)
     return np.log((right + strength) / (hoped + strength)) - np.log((wrong + strength) / (feared + strength))
 
 
+_correction: Any = inlined(correction)
+
+
 @FixedTypes
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _judge(
     grown: Any,
     nodes: Any,
@@ -128,8 +126,6 @@ def _judge(
     memory: Any,
 ) -> Any:
     """Along the path that was said, every child of its nodes is known to be right or wrong; of others nothing is."""
-    lent = borrowed((grown, emitted, tried_SC, right_SC, hoped_SC, prior_SC, weights))
-    grown, emitted, tried_SC, right_SC, hoped_SC, prior_SC, weights = lent
     above, right = -1, 0
     for token in emitted:
         following = -1
@@ -151,7 +147,7 @@ def _judge(
                 learnt = weights.logits_SC[s, cell] - prior_SC[s, cell]
                 hope = 1.0 / (1.0 + (1.0 - likely) / likely * np.exp(learnt))
                 hoped_SC[s, cell] = (hoped_SC[s, cell] + hope) * fade
-                gained = correction(tried_SC[s, cell], right_SC[s, cell], hoped_SC[s, cell], strength)
+                gained = _correction(tried_SC[s, cell], right_SC[s, cell], hoped_SC[s, cell], strength)
                 weights.logits_SC[s, cell] = prior_SC[s, cell] + gained
         if following < 0:
             break

@@ -6,9 +6,10 @@ Owns the arrays; the loops that read them are in `auto_growth`. A negative token
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from fastcoder_lsp.kernels import kernel
 
 HEADS = 4096
 """Chains by the token's lowest bits: a chain holds the places of all tokens that share them."""
@@ -70,7 +71,7 @@ class TokenChain:
         return Chains(self._flat_N, self._before_N, self._heads, self._size)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _link(flat_N: Any, before_N: Any, heads: Any, start: Any, end: Any) -> None:
     for place in range(start, end):
         head = flat_N[place] & (HEADS - 1)

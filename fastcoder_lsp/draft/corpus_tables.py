@@ -4,17 +4,23 @@ Owns where a table lies and what it was made of; the counting is in `frozen_tabl
 """
 
 import hashlib
+import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.kernels import GAP
-from fastcoder_lsp.index.files import private_folder
+from fastcoder_lsp.index.files import delete, private_folder
 from fastcoder_lsp.index.searcher import Snapshot
 from fastcoder_lsp.index.suffix_array import Tokens32
 
+log = logging.getLogger(__name__)
+
+KEPT = 8
+"""Tables on the disk; those that were made first go first."""
 TOKENS_AT_MOST = 16_000_000
 """Counted at once; of more tokens, files evenly spread over all are taken."""
 
@@ -38,8 +44,22 @@ def table_of(corpora: Sequence[Snapshot], cache: Path, identity: str, shape: Tab
     table = FrozenTable.load(path, identity)
     if table is None:
         table = build(_joined(list(files.values())), shape)
-        table.save(path, identity)
+        try:
+            table.save(path, identity)
+        except OSError as error:  # counted again at the next start
+            log.warning("a table of common code could not be kept: %s", error)
+        _forget_old(path)
     return table
+
+
+def _forget_old(newest: Path) -> None:
+    """Delete tables of what corpora once were: each change of them makes a new one."""
+    ages = {}
+    for path in newest.parent.glob("*.npz"):
+        with suppress(OSError):
+            ages[path] = path.stat().st_mtime_ns
+    for path in sorted(ages, key=lambda path: (path == newest, ages[path]))[:-KEPT]:
+        delete(path)
 
 
 def _name(files: dict[str, Tokens32], identity: str, shape: TableShape) -> str:

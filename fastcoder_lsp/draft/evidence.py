@@ -9,7 +9,7 @@ Owns the numbering; the counts are in `calibration`.
 
 from typing import Any, Final
 
-import numba
+from fastcoder_lsp.kernels import inlined
 
 SOURCES: Final = (
     "prompt",
@@ -30,7 +30,7 @@ ABSENT = 120
 CELLS = 136
 
 
-@numba.njit(forceinline=True)
+@inlined
 def length_bucket(match: Any) -> Any:
     """1, 2, 3, 4, 5–6, 7–9, 10–15, 16 and more."""
     if match <= 4:
@@ -42,7 +42,7 @@ def length_bucket(match: Any) -> Any:
     return 6 if match <= 15 else 7
 
 
-@numba.njit(forceinline=True)
+@inlined
 def hits_cell(match: Any, share: Any, hits: Any) -> Any:
     """The cell of a token that hits name: longest match, share of the hits' weight (0…1), number of all hits."""
     if share >= 0.8:

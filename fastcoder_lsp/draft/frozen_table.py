@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.draft.kernels import GAP
+from fastcoder_lsp.index.files import appearing
+from fastcoder_lsp.kernels import inlined, kernel
 
 VERSION = 1
 """Of the form on disk; 1: the first."""
@@ -94,8 +95,7 @@ class FrozenTable:
         """Write the table to `path` (.npz); `identity` names the tokenizer."""
         shape = np.array([VERSION, self._leader_length, self._bits], np.int64)
         name = np.frombuffer(identity.encode(), np.uint8)
-        temporary = path.with_name(path.name + ".new")
-        with temporary.open("wb") as file:
+        with appearing(path) as file:
             np.savez(
                 file,
                 shape=shape,
@@ -104,7 +104,6 @@ class FrozenTable:
                 starts=self._starts_L,
                 followers=self._followers_FT,
             )
-        temporary.replace(path)
 
     @classmethod
     def load(cls, path: Path, identity: str) -> "FrozenTable | None":
@@ -183,13 +182,21 @@ def _pack(grams_NW: npt.NDArray[np.int32], bits: int) -> npt.NDArray[np.int64]:
     return packed
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _commonest(keys_L: Any, starts_L: Any, followers_FT: Any, commonest_VR: Any) -> None:
     """The first tokens of each leader's followers, each once."""
     for place in range(len(keys_L)):
         row, rank = commonest_VR[keys_L[place]], 0
         for follower in range(starts_L[place], min(starts_L[place] + _LOOKED_AT, starts_L[place + 1])):
             token = followers_FT[follower, 0]
-            if rank < len(row) and not (row[:rank] == token).any():
+            if rank < len(row) and not _among(row, rank, token):
                 row[rank] = token
                 rank += 1
+
+
+@inlined
+def _among(row: Any, rank: Any, token: Any) -> Any:
+    for other in range(rank):  # noqa: SIM110 numba compiles no generators in here
+        if row[other] == token:
+            return True
+    return False

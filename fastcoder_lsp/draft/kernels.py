@@ -6,16 +6,15 @@ N tokens of text.
 
 from typing import Any
 
-import numba
 import numpy as np
 
-from fastcoder_lsp.index.memory import borrowed
+from fastcoder_lsp.kernels import inner_with_arrays, kernel, kernel_with_arrays
 
 GAP = -1
 """No token: separates texts in a flat array, and fills up continuations that end early."""
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def match_suffix(text_N: Any, context: Any, n_max: Any, n_min: Any, ends_K: Any) -> Any:
     """The longest suffix of `context`, n_min…n_max tokens, that stands in `text_N` with a token after it.
 
@@ -29,7 +28,6 @@ def match_suffix(text_N: Any, context: Any, n_max: Any, n_min: Any, ends_K: Any)
     Returns:
         The match's length (0: none), and how many continuations were written.
     """
-    text_N, context, ends_K = borrowed((text_N, context, ends_K))
     longest, found = 0, 0
     limit = min(n_max, len(context))
     if limit < 1:
@@ -51,10 +49,9 @@ def match_suffix(text_N: Any, context: Any, n_max: Any, n_min: Any, ends_K: Any)
     return longest, found
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def continuations(text_N: Any, ends_K: Any, rows_KD: Any) -> None:
     """What follows each place: up to D tokens, `GAP` after a text's end."""
-    text_N, ends_K, rows_KD = borrowed((text_N, ends_K, rows_KD))
     for k in range(len(ends_K)):
         ended = False
         for d in range(rows_KD.shape[1]):
@@ -63,7 +60,7 @@ def continuations(text_N: Any, ends_K: Any, rows_KD: Any) -> None:
             rows_KD[k, d] = GAP if ended else text_N[place]
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel_with_arrays
 def grow(rows_KD: Any, weights_K: Any, tokens: Any, parents: Any, rows: Any) -> Any:
     """Merge continuations into a tree (same token, same parent: one node) and take its heaviest nodes.
 
@@ -109,7 +106,7 @@ def grow(rows_KD: Any, weights_K: Any, tokens: Any, parents: Any, rows: Any) -> 
     return _heaviest(token_S, weight_S, row_S, child_S, sibling_S, tokens, parents, rows)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner_with_arrays
 def _heaviest(
     token_S: Any, weight_S: Any, row_S: Any, child_S: Any, sibling_S: Any, tokens: Any, parents: Any, rows: Any
 ) -> Any:

@@ -145,6 +145,8 @@ def warm_up(drafter: Drafter) -> None:
     rows_NK = np.zeros((1, max(drafter.top_k, 1)), np.int64)
     # Nothing was emitted, so nothing is learnt of how good drafts are.
     drafter.observe(DraftTree.chain((2,)), Verified((), (), rows_NK, rows_NK.astype(np.float32)))
+    if isinstance(drafter, AutoDrafter):
+        drafter.warm_up()
 
 
 def change(parameters: Parameters, name: str, changes: Mapping[str, str]) -> Parameters:

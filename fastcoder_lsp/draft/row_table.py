@@ -8,16 +8,17 @@ Owns the tables and their bound; the loops that read them are in `auto_growth`.
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import DraftTree, Verified
 from fastcoder_lsp.index.entry import FixedTypes
-from fastcoder_lsp.index.memory import borrowed
+from fastcoder_lsp.kernels import inlined, kernel
 
 RANKS = 8
 """Candidates that are kept of a row."""
+_NOBODY = np.int64(-1)
+"""As tokens are; see `kernels.NONE`."""
 SURENESS = 10
 """Kinds of sureness of a candidate, 0 the surest."""
 _EDGES = (0.97, 0.9, 0.75, 0.5, 0.3, 0.15, 0.07, 0.03, 0.01)
@@ -69,16 +70,17 @@ def learn(by_token: RowTable, by_pair: RowTable, tree: DraftTree, before: int, v
         np.array(verified.path, np.int64),
         np.ascontiguousarray(verified.top_ids_NK, np.int64),
         np.ascontiguousarray(verified.top_logits_NK, np.float32),
+        np.empty(RANKS, np.int8),
     )
 
 
-@numba.njit(forceinline=True)
+@inlined
 def key_of(before: Any, token: Any) -> Any:
     """The key of two tokens, or of one where `before` is -1."""
     return ((np.int64(before) + 1) << 32) | np.int64(token)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def find(keys_M: Any, key: Any) -> Any:
     """The slot of `key`, or the empty one where it would be."""
     mask = len(keys_M) - 1
@@ -90,25 +92,31 @@ def find(keys_M: Any, key: Any) -> Any:
 
 
 @FixedTypes
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _learn(
-    by_token: Any, by_pair: Any, tokens_N: Any, parents_N: Any, before: Any, path: Any, ids_NK: Any, logits_NK: Any
+    by_token: Any,
+    by_pair: Any,
+    tokens_N: Any,
+    parents_N: Any,
+    before: Any,
+    path: Any,
+    ids_NK: Any,
+    logits_NK: Any,
+    sure_R: Any,
 ) -> None:
-    lent = borrowed((by_token, by_pair, tokens_N, parents_N, path, ids_NK, logits_NK))
-    by_token, by_pair, tokens_N, parents_N, path, ids_NK, logits_NK = lent
-    sure_R = np.empty(by_token.ids_MR.shape[1], np.int8)
+    """See `learn`; `sure_R` is scratch."""
     for place in range(len(tokens_N) + len(path)):
         node = place if place < len(tokens_N) else path[place - len(tokens_N)]
         if ids_NK[node, 0] < 0 or tokens_N[node] < 0:
             continue
         _rate(logits_NK[node], sure_R)
-        _put(by_token, key_of(-1, tokens_N[node]), ids_NK[node], sure_R)
+        _put(by_token, key_of(_NOBODY, tokens_N[node]), ids_NK[node], sure_R)
         above = np.int64(before) if parents_N[node] < 0 else tokens_N[parents_N[node]]
         if above >= -1:
             _put(by_pair, key_of(above, tokens_N[node]), ids_NK[node], sure_R)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _rate(logits_K: Any, sure_R: Any) -> None:
     """How sure the model was of its best candidates."""
     total = 0.0
@@ -118,7 +126,7 @@ def _rate(logits_K: Any, sure_R: Any) -> None:
         sure_R[k] = _sureness(np.exp(logits_K[k] - logits_K[0]) / total)
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _put(rows: Any, key: Any, ids_K: Any, sure_R: Any) -> None:
     slot = find(rows.keys_M, key)
     if rows.keys_M[slot] == -1:
@@ -133,7 +141,7 @@ def _put(rows: Any, key: Any, ids_K: Any, sure_R: Any) -> None:
         rows.sure_MR[slot, k] = sure_R[k]
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _sureness(share: Any) -> Any:
     for kind in range(SURENESS - 1):
         if share >= _EDGES[kind]:

@@ -15,7 +15,8 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.files import private_folder, replace_file
 from fastcoder_lsp.index.part import Document, FileRecord, text_digest
-from fastcoder_lsp.index.store import Store, StoreStatus
+from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.index.store_status import StoreStatus
 
 _INFO = "corpus.json"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
@@ -79,6 +80,9 @@ class Corpora:
 
         Returns:
             What was built; None if stopped, or if another process is building it.
+
+        Raises:
+            OSError: it cannot be written; then nothing of it is left.
         """
         folder = private_folder(self._place(name, encoder.identity))
         store = Store.open(folder, encoder.identity, ", ".join(sources))
@@ -88,10 +92,14 @@ class Corpora:
             (folder / _INFO).unlink(missing_ok=True)
             store.clear()
             status = _fill(store, texts, ChunkedEncoder(encoder), told, should_stop)
-        finally:
-            store.close()
+        except BaseException:
+            # Half a corpus is of no use, and what it takes may be what the disk lacks.
+            store.abandon()
+            raise
         if status is None:
+            store.abandon()
             return None
+        store.close()
         info = CorpusInfo(name, tuple(sources), encoder.identity, status.files, status.tokens, status.bytes)
         replace_file(folder / _INFO, json.dumps(asdict(info)).encode())
         return info

@@ -4,16 +4,12 @@ At every call numba looks at what it is given, to find the code for its types. F
 ten microseconds: more than the work of the functions that a drafter calls at every step.
 """
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
-_STALE = (AttributeError, ImportError, EOFError, pickle.UnpicklingError)
-"""What reading numba's cache raises where it names types of another version of this program."""
-
 
 class FixedTypes:
-    """A decorator above `numba.njit`: the first call's arguments decide which code all calls run.
+    """A decorator above `kernels.kernel`: the first call's arguments decide which code all calls run.
 
     The callers answer for the types: the same tuples, arrays of the same element type, dimensions and layout. Nothing
     looks at them again, so anything else is read as what it is not. Arrays from elsewhere are brought into form first.
@@ -26,19 +22,13 @@ class FixedTypes:
     def __call__(self, *arguments: object) -> Any:
         """Call the function, by place only."""
         if self._code is None:
-            self._code = self._compile(self.types(*arguments))
+            self._code = self._function.compile(self.types(*arguments))
         return self._code(*arguments)
+
+    def kept(self) -> bool:
+        """Whether machine code of it is on the disk."""
+        return bool(self._function._cache.holds())  # noqa: SLF001 a dispatcher has no other place for it
 
     def types(self, *arguments: object) -> tuple[Any, ...]:
         """What numba takes arguments for; for tests, it takes long."""
         return tuple(map(self._function.typeof_pyval, arguments))
-
-    def _compile(self, types: tuple[Any, ...]) -> Callable[..., Any]:
-        code: Callable[..., Any]
-        try:
-            code = self._function.compile(types)
-        except _STALE:
-            # An upgrade replaces our files and leaves numba's beside them; it reads the types before it looks at dates.
-            self._function._cache.flush()  # noqa: SLF001 numba has no other way to empty a cache
-            code = self._function.compile(types)
-        return code

@@ -7,13 +7,15 @@ knows the number of live hits of a range without looking at them.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.kernels import inner, kernel
+
 _FEW = 4
+Numbers = TypeVar("Numbers", npt.NDArray[np.int32], npt.NDArray[np.uint32])
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +50,23 @@ def liveness(
         bits = _all_live(len(order_M)) if old is None else old.bits.copy()
         for file in changed:
             first, end = np.uint32(starts[file]), np.uint32(starts[file + 1])
-            _set_file(order_M.view(np.uint32), bits, first, end, file not in now)
+            _set_file(_read_only(order_M.view(np.uint32)), bits, first, end, file not in now)
     else:
         dead_N = np.zeros(int(starts[-1]), np.bool_)
         for file in now:
             dead_N[starts[file] : starts[file + 1]] = True
         bits = np.empty((len(order_M) + 63) // 64, np.uint64)
-        _fill(order_M, dead_N, bits)
+        _fill(_read_only(order_M), dead_N, bits)
     counts = np.zeros(len(bits) + 1, np.int64)
     _count(bits, counts)
     return Liveness(bits, counts, int(counts[-1]))
+
+
+def _read_only(numbers_N: Numbers) -> Numbers:
+    """What a file maps is read-only, what memory holds is not: one kind of array, so that code is compiled once."""
+    seen_N = numbers_N.view()
+    seen_N.flags.writeable = False
+    return seen_N
 
 
 def _all_live(size: int) -> npt.NDArray[np.uint64]:
@@ -67,7 +76,7 @@ def _all_live(size: int) -> npt.NDArray[np.uint64]:
     return bits
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _set_file(order_M: Any, bits: Any, first: Any, end: Any, live: Any) -> None:
     """Make the entries whose places lie in first…end live or dead. `order_M` is seen as uint32, as the edges are."""
     entries, size = len(order_M), np.uint32(end - first)
@@ -87,7 +96,7 @@ def _set_file(order_M: Any, bits: Any, first: Any, end: Any, live: Any) -> None:
                 bits[word] = bits[word] | mask if live else bits[word] & ~mask
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _fill(order_M: Any, dead_N: Any, bits: Any) -> None:
     for word in range(len(bits)):
         value = np.uint64(0)
@@ -97,13 +106,13 @@ def _fill(order_M: Any, dead_N: Any, bits: Any) -> None:
         bits[word] = value
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _count(bits: Any, counts: Any) -> None:
     for word in range(len(bits)):
         counts[word + 1] = counts[word] + popcount(bits[word])
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def popcount(word: Any) -> Any:
     """The number of set bits of a uint64."""
     word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
@@ -112,7 +121,7 @@ def popcount(word: Any) -> Any:
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def live_before(bits: Any, before: Any, entry: Any) -> Any:
     """The number of live entries before `entry`, which may be one past the last."""
     word = entry >> 6
@@ -122,7 +131,7 @@ def live_before(bits: Any, before: Any, entry: Any) -> Any:
     return before[word] + popcount(bits[word] & mask)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def nth_live(bits: Any, before: Any, n: Any) -> Any:
     """The entry that is the n-th live one, counting from 0; n is below the number of live entries."""
     low, high = 0, len(bits)

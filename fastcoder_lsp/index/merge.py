@@ -10,7 +10,6 @@ exact for contexts of up to `DEPTH` tokens, which bounds `n_max`; copies of whol
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +17,7 @@ from fastcoder_lsp.index.liveness import Liveness
 from fastcoder_lsp.index.memory import int32_array, int64_array, uint64_array
 from fastcoder_lsp.index.part import FileRecord, Part
 from fastcoder_lsp.index.suffix_array import MOST_TOKENS, Tokens32, file_starts, fill
+from fastcoder_lsp.kernels import NONE, inner, kernel
 
 DEPTH = 64
 GROWTH = 3
@@ -125,8 +125,7 @@ def weave(
         at += len(chosen)
     rows_P8 = np.array([_row(*row) for row in zip(parts, live, shifts, strict=True)], np.int64)
     heads_P, keys_P, done = np.zeros(len(parts), np.int64), np.zeros(len(parts), np.uint64), 0
-    for p in range(len(parts)):
-        _settle(rows_P8, p, heads_P, keys_P)
+    _begin(rows_P8, heads_P, keys_P)
     while done < entries:
         if should_stop():
             room.discard()
@@ -141,7 +140,14 @@ def _row(part: Part, live: Liveness | None, shifts: npt.NDArray[np.int64]) -> tu
     return tokens, len(part.tokens_N), order, len(part.order_M), bits, starts, shifts.ctypes.data, len(part.records)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
+def _begin(rows_P8: Any, heads_P: Any, keys_P: Any) -> None:
+    """Settle every part's head where it stands."""
+    for p in range(len(rows_P8)):
+        _settle(rows_P8, p, heads_P, keys_P)
+
+
+@inner
 def _settle(rows_P8: Any, p: Any, heads_P: Any, keys_P: Any) -> None:
     """Move a part's head to its next live entry, and note the two tokens before it as one number."""
     row, head = rows_P8[p], heads_P[p]
@@ -159,11 +165,11 @@ def _settle(rows_P8: Any, p: Any, heads_P: Any, keys_P: Any) -> None:
     keys_P[p] = (last << np.uint64(32)) | before
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def _weave(rows_P8: Any, heads_P: Any, keys_P: Any, order_M: Any, done: Any, until: Any, depth: Any) -> Any:
     """Write the entries done…until of the merged order; heads and keys say where each part stands."""
     while done < until:
-        best = 0
+        best: Any = NONE
         for p in range(1, len(rows_P8)):
             if keys_P[p] < keys_P[best] or (keys_P[p] == keys_P[best] and _below(rows_P8, heads_P, p, best, depth)):
                 best = p
@@ -176,7 +182,7 @@ def _weave(rows_P8: Any, heads_P: Any, keys_P: Any, order_M: Any, done: Any, unt
     return done
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _below(rows_P8: Any, heads_P: Any, p: Any, q: Any, depth: Any) -> Any:
     """Whether the head of part p comes before that of part q, where the two tokens before them are the same."""
     a, b = rows_P8[p], rows_P8[q]
@@ -194,7 +200,7 @@ def _below(rows_P8: Any, heads_P: Any, p: Any, q: Any, depth: Any) -> Any:
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _shift(row: Any, place: Any) -> Any:
     """How far the file at `place` moves."""
     starts = int64_array(row[_STARTS], row[_FILES] + 1)

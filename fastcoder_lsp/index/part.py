@@ -17,13 +17,16 @@ from fastcoder_lsp.index.suffix_array import Tokens32, file_starts, fill, sort_p
 class FileRecord:
     """A file as it was when it was read: its key in the store, and what tells whether it has changed since.
 
-    `modified_ns` and `size` are the file system's; both -1 where the text came from elsewhere.
+    `modified_ns`, `size` and `changed_ns` (when its entry on the disk last changed, which nobody can set) are the file
+    system's; all -1 where the text came from elsewhere. They are compared for being the same, never for order: a file
+    that is restored is older, and a clock may be set back.
     """
 
     key: str
     digest: str
     modified_ns: int = -1
     size: int = -1
+    changed_ns: int = -1
 
 
 @dataclass(frozen=True, slots=True)

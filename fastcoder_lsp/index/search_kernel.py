@@ -6,11 +6,11 @@ Owns nothing but the arithmetic over the arrays of `suffix_array` and `liveness`
 
 from typing import Any
 
-import numba
 import numpy as np
 
 from fastcoder_lsp.index.liveness import live_before, nth_live
-from fastcoder_lsp.index.memory import borrowed, int32_array, int64_array, uint64_array
+from fastcoder_lsp.index.memory import int32_array, int64_array, uint64_array
+from fastcoder_lsp.kernels import NONE, inner, kernel
 
 ROW = ("tokens", "size", "order", "entries", "bits", "before", "words", "recent")
 """Columns of a row: addresses of tokens_N, order_M, bits and running counts (0 where all live), their lengths, and 1
@@ -19,7 +19,7 @@ for a part that holds recent edits, whose hits are taken first."""
 _TOKENS, _SIZE, _ORDER, _ENTRIES, _BITS, _BEFORE, _WORDS, _RECENT = range(8)
 
 
-@numba.njit(cache=True, nogil=True)
+@kernel
 def search(
     rows_P8: Any,
     contexts_BL: Any,
@@ -29,6 +29,7 @@ def search(
     taken_B: Any,
     continuations_BHD: Any,
     hits_BH2: Any,
+    scratch_4P: Any,
 ) -> None:
     """Search every context of a batch.
 
@@ -41,12 +42,10 @@ def search(
         taken_B: out: how many hits were sampled.
         continuations_BHD: out: what follows each sampled hit, -1 past the end of the file.
         hits_BH2: out: row and place of each sampled hit.
+        scratch_4P: four numbers of each part, which nobody reads after.
     """
-    rows_P8, contexts_BL, lengths_B = borrowed((rows_P8, contexts_BL, lengths_B))
-    found_B2, taken_B, continuations_BHD, hits_BH2 = borrowed((found_B2, taken_B, continuations_BHD, hits_BH2))
     P, D = len(rows_P8), continuations_BHD.shape[2]
-    near_P, length_P = np.empty(P, np.int64), np.empty(P, np.int64)
-    low_P, count_P = np.empty(P, np.int64), np.empty(P, np.int64)
+    near_P, length_P, low_P, count_P = scratch_4P[0], scratch_4P[1], scratch_4P[2], scratch_4P[3]
     for b in range(len(contexts_BL)):
         context_L = contexts_BL[b, : lengths_B[b]]
         longest = 0
@@ -75,7 +74,7 @@ def search(
                 continuations_BHD[b, h, d] = token
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _first_at_least(row: Any, context_L: Any) -> Any:
     """The first entry whose context is not below `context_L`; an entry that begins with all of it is not below."""
     tokens_N, order_M = int32_array(row[_TOKENS], row[_SIZE]), int32_array(row[_ORDER], row[_ENTRIES])
@@ -94,7 +93,7 @@ def _first_at_least(row: Any, context_L: Any) -> Any:
     return low
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _common(row: Any, entry: Any, context_L: Any) -> Any:
     """How many tokens before an entry's place equal the context's."""
     tokens_N, order_M = int32_array(row[_TOKENS], row[_SIZE]), int32_array(row[_ORDER], row[_ENTRIES])
@@ -104,7 +103,7 @@ def _common(row: Any, entry: Any, context_L: Any) -> Any:
     return common
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _avoided(row: Any, p: Any, entry: Any, avoid: Any) -> Any:
     if p != avoid[0]:
         return False
@@ -112,7 +111,7 @@ def _avoided(row: Any, p: Any, entry: Any, avoid: Any) -> Any:
     return avoid[1] <= order_M[entry] < avoid[2]
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _rank(row: Any, entry: Any) -> Any:
     """Live entries before `entry`."""
     if row[_BITS] == 0:
@@ -120,7 +119,7 @@ def _rank(row: Any, entry: Any) -> Any:
     return live_before(uint64_array(row[_BITS], row[_WORDS]), int64_array(row[_BEFORE], row[_WORDS] + 1), entry)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _entry(row: Any, rank: Any) -> Any:
     """The live entry with `rank` live ones before it."""
     if row[_BITS] == 0:
@@ -128,7 +127,7 @@ def _entry(row: Any, rank: Any) -> Any:
     return nth_live(uint64_array(row[_BITS], row[_WORDS]), int64_array(row[_BEFORE], row[_WORDS] + 1), rank)
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _longest(rows_P8: Any, p: Any, context_L: Any, near: Any, avoid: Any) -> Any:
     """The longest match of any live entry: the one of the nearest live entries on either side."""
     row = rows_P8[p]
@@ -150,7 +149,7 @@ def _longest(rows_P8: Any, p: Any, context_L: Any, near: Any, avoid: Any) -> Any
     return longest
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _edge_below(row: Any, query: Any, near: Any) -> Any:
     """The first entry that begins with `query`: at or below `near`, found by steps that double."""
     high, step = near, 1
@@ -167,7 +166,7 @@ def _edge_below(row: Any, query: Any, near: Any) -> Any:
     return high
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _edge_above(row: Any, query: Any, near: Any) -> Any:
     """One past the last entry that begins with `query`: at or above `near`."""
     low, step, entries = near - 1, 1, row[_ENTRIES]
@@ -184,7 +183,7 @@ def _edge_above(row: Any, query: Any, near: Any) -> Any:
     return low + 1
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _count(rows_P8: Any, p: Any, low: Any, high: Any, avoid: Any) -> Any:
     """The number of hits in low…high."""
     row = rows_P8[p]
@@ -197,17 +196,17 @@ def _count(rows_P8: Any, p: Any, low: Any, high: Any, avoid: Any) -> Any:
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _sample(rows_P8: Any, low_P: Any, count_P: Any, avoid: Any, hits_H2: Any) -> Any:
     """Choose hits: all of the parts with recent edits in turn, then an even share of what the others have."""
-    taken, settled = 0, 0
+    taken, settled = NONE, NONE
     for p in range(len(rows_P8)):
         if rows_P8[p, _RECENT] == 1:
-            taken += _take(rows_P8, p, low_P[p], count_P[p], avoid, hits_H2[taken:], 0, 1)
+            taken += _take(rows_P8, p, low_P[p], count_P[p], avoid, hits_H2[taken:], NONE, 1.0)
         else:
             settled += count_P[p]
     free = len(hits_H2) - taken
-    passed = 0
+    passed = NONE
     for p in range(len(rows_P8)):
         if rows_P8[p, _RECENT] == 1 or count_P[p] == 0 or free == 0:
             continue
@@ -217,12 +216,12 @@ def _sample(rows_P8: Any, low_P: Any, count_P: Any, avoid: Any, hits_H2: Any) ->
     return taken
 
 
-@numba.njit(cache=True, nogil=True)
+@inner
 def _take(rows_P8: Any, p: Any, low: Any, count: Any, avoid: Any, hits_H2: Any, passed: Any, every: Any) -> Any:
     """Write those of a range's hits that are due, where `passed` came before and one of `every` is taken."""
     if count == 0 or len(hits_H2) == 0:
-        return 0
-    row, taken = rows_P8[p], 0
+        return NONE
+    row, taken = rows_P8[p], NONE
     order_M = int32_array(row[_ORDER], row[_ENTRIES])
     first = _rank(row, low)
     due = np.int64(np.ceil(passed / every))

@@ -105,6 +105,7 @@ class Searcher:
         parts.sort(key=lambda entry: (not entry.recent, bool(prefer) and not _holds(entry, prefer)))
         self._parts = tuple(parts)
         self._rows_P8 = np.array([_row(entry) for entry in parts], np.int64).reshape(-1, len(search_kernel.ROW))
+        self._scratch_4P = np.empty((4, len(parts)), np.int64)
         self._avoid = (-1, 0, 0) if avoid is None else self._locate(avoid)
 
     def longest(self, context: Sequence[int], n_max: int) -> tuple[int, int]:
@@ -142,6 +143,7 @@ class Searcher:
             buffers.taken_1,
             rows_HD[None],
             buffers.hits_1H2[:, : len(rows_HD)],
+            self._scratch_4P,
         )
         return int(buffers.found_12[0, 0]), int(buffers.taken_1[0])
 
@@ -158,7 +160,15 @@ class Searcher:
         continuations_BHD = np.empty((B, max_hits, depth), np.int32)
         hits_BH2 = np.empty((B, max_hits, 2), np.int32)
         search_kernel.search(
-            self._rows_P8, backwards_BL, lengths_B, self._avoid, found_B2, taken_B, continuations_BHD, hits_BH2
+            self._rows_P8,
+            backwards_BL,
+            lengths_B,
+            self._avoid,
+            found_B2,
+            taken_B,
+            continuations_BHD,
+            hits_BH2,
+            self._scratch_4P,
         )
         answers = []
         for b in range(B):

@@ -4,9 +4,9 @@ Owns the file format and nothing else; a segment is never written to once it has
 
     magic 8 bytes | version, tokens N, entries M, files F, table length: int64 each | tokenizer identity, 64 bytes
     | CRC-32 of everything else | padding to 256 bytes | starts int64[F + 1] | tokens int32[N] | order int32[M]
-    | table: JSON, [key, digest, modified_ns, size] for each file
+    | table: JSON, [key, digest, modified_ns, size, changed_ns] for each file
 
-History of the version: 1 (0.1) the first.
+History of the version: 1 (0.1) the first; 2 (0.2) `changed_ns`.
 """
 
 import json
@@ -14,17 +14,18 @@ import mmap
 import os
 import struct
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.index.files import TEMPORARY, private_file, reserve, sync_folder
+from fastcoder_lsp.index.files import TEMPORARY, check_room, delete, private_file, reserve, sync_folder
 from fastcoder_lsp.index.part import FileRecord, Part
 from fastcoder_lsp.index.suffix_array import Tokens32
 
 MAGIC = b"FCLSPSEG"
-VERSION = 1
+VERSION = 2
 _HEADER = struct.Struct("<8s5q64sI")
 _HEADER_SIZE = 256
 _CRC_AT = _HEADER.size - 4
@@ -44,6 +45,9 @@ class SegmentDraft:
         starts: as in `Part`.
         records: as in `Part`.
         entries: length of `order_M`.
+
+    Raises:
+        OSError: there is no room for it on the disk, or it cannot be written; then nothing of it is left.
     """
 
     def __init__(
@@ -51,39 +55,57 @@ class SegmentDraft:
     ) -> None:
         self._path, self._identity, self._temporary = path, identity, path.with_name(path.name + TEMPORARY)
         n = int(starts[-1])
-        table = json.dumps([[r.key, r.digest, r.modified_ns, r.size] for r in records]).encode()
+        table = json.dumps([[r.key, r.digest, r.modified_ns, r.size, r.changed_ns] for r in records]).encode()
         sizes = (VERSION, n, entries, len(records), len(table))
         self._header = _HEADER.pack(MAGIC, *sizes, identity.encode()[:64], 0)[:_CRC_AT]
         at = _HEADER_SIZE + 8 * len(starts)
+        size = at + 4 * n + 4 * entries + len(table)
+        check_room(path.parent, size)
+        self._mapped: mmap.mmap | None = None
         self._file = private_file(self._temporary)
-        reserve(self._file, at + 4 * n + 4 * entries + len(table))
-        self._file.seek(_HEADER_SIZE)
-        self._file.write(np.asarray(starts, "<i8").tobytes())
-        self._file.seek(at + 4 * n + 4 * entries)
-        self._file.write(table)
-        self._file.flush()
-        self._mapped = mmap.mmap(self._file.fileno(), 0)
+        try:
+            reserve(self._file, size)
+            self._file.seek(_HEADER_SIZE)
+            self._file.write(np.asarray(starts, "<i8").tobytes())
+            self._file.seek(at + 4 * n + 4 * entries)
+            self._file.write(table)
+            self._file.flush()
+            self._mapped = mmap.mmap(self._file.fileno(), 0)
+        except BaseException:
+            self.discard()
+            raise
         self.tokens_N: Tokens32 = np.frombuffer(self._mapped, "<i4", n, at)
         self.order_M: Tokens32 = np.frombuffer(self._mapped, "<i4", entries, at + 4 * n)
 
     def finish(self) -> Part:
-        """Complete the file, give it its name, and map it."""
-        crc = _checksum(self._mapped, self._header)
-        self._mapped[: _HEADER.size] = self._header + struct.pack("<I", crc)
-        self._mapped.flush()
-        self.discard(keep=True)
-        self._temporary.replace(self._path)
+        """Complete the file, give it its name, and map it. Where that fails, nothing of it is left."""
+        assert self._mapped is not None
+        try:
+            crc = _checksum(self._mapped, self._header)
+            self._mapped[: _HEADER.size] = self._header + struct.pack("<I", crc)
+            self._mapped.flush()
+            os.fsync(self._file.fileno())
+            self._let_go()
+            self._temporary.replace(self._path)
+        except BaseException:
+            self.discard()
+            raise
         sync_folder(self._path.parent)
         return read_segment(self._path, self._identity, check=False)
 
-    def discard(self, *, keep: bool = False) -> None:
-        """Let go of the file, and delete it unless `keep`."""
-        del self.tokens_N, self.order_M
-        self._mapped.close()
-        os.fsync(self._file.fileno())
-        self._file.close()
-        if not keep:
-            self._temporary.unlink()
+    def discard(self) -> None:
+        """Let go of the file, and delete it."""
+        self._let_go()
+        delete(self._temporary)
+
+    def _let_go(self) -> None:
+        self.tokens_N = self.order_M = np.zeros(0, np.int32)
+        # Who still looks into it (a traceback's frames) keeps the memory, not the file.
+        with suppress(BufferError):
+            if self._mapped is not None:
+                self._mapped.close()
+        with suppress(OSError):  # what a full disk did not take is told by what came before
+            self._file.close()
 
 
 def write_segment(part: Part, path: Path, identity: str) -> Part:

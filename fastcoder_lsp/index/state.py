@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
+from fastcoder_lsp.index.keys import SortedKeys
 from fastcoder_lsp.index.liveness import Liveness, liveness
 from fastcoder_lsp.index.part import FileRecord, Part
 from fastcoder_lsp.index.searcher import LivePart, Snapshot
@@ -60,6 +61,8 @@ class State:
         self.holdings: list[Holding] = []
         self.saved: dict[str, Home] = {}
         self.unsaved: dict[str, Home] = {}
+        self.keys = SortedKeys()  # of `saved`
+        self.touched: set[str] | None = None  # keys saved or removed since somebody began to read many; None: nobody
         self._generation = 0
 
     def snapshot(self) -> Snapshot:
@@ -71,13 +74,22 @@ class State:
         return Snapshot(tuple(shown), self._generation)
 
     def add(self, part: Part, kind: Kind, dead: Sequence[int] = ()) -> None:
-        """Take in a part; its live files replace what the store had under their keys, unless that is newer."""
+        """Take in a part; its live files replace what the store had under their keys.
+
+        But for those of a segment that were saved or removed since its files began to be read (`touched`).
+        """
         holding = Holding(part, kind, set(dead))
         self.holdings.append(holding)
+        late = (self.touched or set()) if kind is Kind.SEGMENT else set()
+        if kind is Kind.SAVED:
+            self._touch([record.key for record in part.records])
+        if kind is not Kind.UNSAVED:
+            keys = dict.fromkeys(r.key for file, r in enumerate(part.records) if file not in holding.dead)
+            self.keys.add([key for key in keys if key not in self.saved and key not in late])
         for file, record in enumerate(part.records):
             if file in holding.dead:
                 continue
-            if kind is Kind.SEGMENT and self._is_older(record):
+            if record.key in late:
                 holding.dead.add(file)
             elif kind is Kind.UNSAVED:
                 self._leave(self.unsaved, record.key)
@@ -94,7 +106,10 @@ class State:
 
     def remove(self, keys: Iterable[str]) -> bool:
         """Files that are gone from the disk. Returns whether any of them was there."""
-        found = [key for key in keys if self._leave(self.saved, key)]
+        gone = list(keys)
+        self._touch(gone)
+        found = [key for key in gone if self._leave(self.saved, key)]
+        self.keys.discard(found)
         self._sweep()
         return bool(found)
 
@@ -136,8 +151,8 @@ class State:
     def reloaded(self, segments: Sequence[tuple[Part, Sequence[int]]]) -> "State":
         """The state with these segments (and their dead files) instead of its own.
 
-        Of the saved parts in memory, files stay that the segments do not have, or have with an older text; and all
-        unsaved ones.
+        Of the saved parts in memory, files stay that the segments do not have, or have with another text; and all
+        unsaved ones. Which of two texts is the disk's, the disk must be asked.
         """
         new = State()
         new._generation = self._generation
@@ -149,10 +164,9 @@ class State:
         for kind in (Kind.SAVED, Kind.UNSAVED):
             for holding in self.of(kind):
                 records = enumerate(holding.part.records)
-                known = {
-                    i for i, record in records if kind is Kind.SAVED and not _newer(record, stored.get(record.key))
-                }
+                known = {i for i, record in records if kind is Kind.SAVED and _same(record, stored.get(record.key))}
                 new.add(holding.part, kind, sorted(holding.dead | known))
+        new.touched = self.touched
         return new
 
     def drop_dead_segments(self) -> None:
@@ -167,9 +181,9 @@ class State:
         """key → record of every saved file."""
         return {key: holding.part.records[file] for key, (holding, file) in self.saved.items()}
 
-    def _is_older(self, record: FileRecord) -> bool:
-        home = self.saved.get(record.key)
-        return home is not None and home[0].part.records[home[1]].modified_ns > record.modified_ns
+    def _touch(self, keys: Iterable[str]) -> None:
+        if self.touched is not None:
+            self.touched.update(keys)
 
     @staticmethod
     def _leave(homes: dict[str, Home], key: str) -> bool:
@@ -189,5 +203,5 @@ class State:
         ]
 
 
-def _newer(record: FileRecord, stored: FileRecord | None) -> bool:
-    return stored is None or (record.digest != stored.digest and record.modified_ns > stored.modified_ns)
+def _same(record: FileRecord, stored: FileRecord | None) -> bool:
+    return stored is not None and record.digest == stored.digest

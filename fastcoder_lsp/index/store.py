@@ -5,13 +5,13 @@ any thread. `pin` costs nothing; `save`, `overlay` and their opposites cost what
 `seal`, `merge` and `add_segment` may take long and never hold up the others.
 """
 
+import errno
 import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-import filelock
 import numpy as np
 import numpy.typing as npt
 
@@ -23,7 +23,9 @@ from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
 from fastcoder_lsp.index.searcher import NOTHING, Snapshot
 from fastcoder_lsp.index.segment import DamagedError, SegmentDraft, read_segment, write_segment
 from fastcoder_lsp.index.state import Holding, Kind, State
-from fastcoder_lsp.index.stored import LOCK_NAME, check_order, delete_unnamed, load, new_segment_path
+from fastcoder_lsp.index.store_status import StoreStatus
+from fastcoder_lsp.index.stored import check_order, delete_all, delete_unnamed, folder_size, load, new_segment_path
+from fastcoder_lsp.index.writer_lock import WriterLock
 
 log = logging.getLogger(__name__)
 
@@ -31,22 +33,6 @@ MOST_SEGMENTS = 16
 """Where there are more, as while a large repository is read for the first time, nobody waits for a quiet moment."""
 TAIL_PARTS = 6
 """Parts of one kind in memory; where there are more, all but the newest become one."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreStatus:
-    """Sizes of a store: files and tokens that are live, segments and bytes on the disk, tokens held in memory only."""
-
-    folder: Path
-    source: str
-    writable: bool
-    complete: bool
-    files: int
-    tokens: int
-    unsaved: int
-    segments: tuple[int, ...]
-    bytes: int
-    tail_tokens: int
 
 
 class Store:
@@ -57,11 +43,11 @@ class Store:
     """
 
     def __init__(self, folder: Path, identity: str, source: str, notice: Callable[[str], None]) -> None:
-        self.folder = private_folder(folder)
+        self.folder = folder
         self._identity, self._source, self._notice = identity, source, notice
         self._lock = threading.RLock()
         self._disk = threading.RLock()
-        self._file_lock = filelock.FileLock(folder / LOCK_NAME, mode=0o600, thread_local=False)
+        self._writer = WriterLock(folder)
         self._state, self._snapshot = State(), NOTHING
         self._manifest = Manifest(identity, source)
 
@@ -78,11 +64,14 @@ class Store:
         """Open the store in `folder`, or begin one.
 
         Args:
-            folder: private to this store; made if it is not there.
+            folder: private to this store; made, where this process may write, if it is not there.
             identity: the tokenizer's.
             source: what is indexed, for people.
             notice: told once if what was stored cannot be used and is built anew.
-            reader: never write, even if nobody else does.
+            reader: do not write, even if nobody else does, until `take_over`.
+
+        Raises:
+            OSError: this process was to write, and the folder or the lock in it cannot be made or read.
         """
         store = cls(folder, identity, source, notice)
         if not reader:
@@ -94,7 +83,7 @@ class Store:
     @property
     def writable(self) -> bool:
         """Whether this process is the one that writes."""
-        return bool(self._file_lock.is_locked)
+        return self._writer.held
 
     @property
     def complete(self) -> bool:
@@ -102,20 +91,41 @@ class Store:
         return self._manifest.complete
 
     def take_over(self) -> bool:
-        """Become the writer if nobody else is; returns whether this process is it now, and was not."""
+        """Become the writer if nobody else is; returns whether this process is it now, and was not.
+
+        Raises:
+            OSError: the folder or the lock cannot be made, or what is stored can't be read now; nothing has changed.
+        """
         if self.writable:
             return False
-        try:
-            self._file_lock.acquire(timeout=0)
-        except filelock.Timeout:
+        private_folder(self.folder)
+        if not self._writer.take():
             return False
-        with self._disk:
-            try:
-                self._load()
-            except DamagedError as damage:
-                self._notice(f"The index in {self.folder} is built anew: {damage}.")
-                self._restart()
-            delete_unnamed(self.folder, self._manifest)
+        try:
+            with self._disk:
+                self._begin()
+        except BaseException:
+            self._writer.release()
+            raise
+        return True
+
+    def reclaim(self) -> bool:
+        """See whether the folder, or the lock in it, was deleted under this process while it was writing.
+
+        Then what it held is written anew, unless another process has begun the store again by now; that one's holds.
+
+        Returns:
+            Whether it was so. Everything is to be looked at then.
+
+        Raises:
+            OSError: it was so, and nothing can be written now; this process does not write any longer.
+        """
+        if not self.writable or self._writer.guards():
+            return False
+        self._writer.release()
+        log.warning("%s was deleted or taken over by another process; it is begun again", self.folder)
+        if not self.take_over():
+            self.follow()
         return True
 
     def follow(self) -> bool:
@@ -128,7 +138,7 @@ class Store:
                 if manifest is None or manifest.generation == self._manifest.generation:
                     return False
                 self._load()
-            except DamagedError as damage:
+            except (DamagedError, OSError) as damage:
                 log.info("%s cannot be read: %s", self.folder, damage)
                 return False
         return True
@@ -185,10 +195,36 @@ class Store:
             home = self._state.saved.get(key)
             return None if home is None else home[0].part.records[home[1]]
 
+    def unsaved_digest(self, key: str) -> str | None:
+        """What tells a file's unsaved text from another; None where there is none."""
+        with self._lock:
+            home = self._state.unsaved.get(key)
+            return None if home is None else home[0].part.records[home[1]].digest
+
+    def below(self, folder: str) -> list[str]:
+        """The keys of the saved files below a folder."""
+        with self._lock:
+            return self._state.keys.below(folder)
+
+    def in_memory(self) -> list[str]:
+        """The keys of the saved files that are in no segment."""
+        with self._lock:
+            return [key for key, (holding, _) in self._state.saved.items() if holding.kind is Kind.SAVED]
+
+    def begin_reading(self) -> None:
+        """From now on files are read that `add_segment` will store."""
+        with self._lock:
+            self._state.touched = set()
+
+    def end_reading(self) -> None:
+        """Nothing that was read waits for `add_segment` any longer."""
+        with self._lock:
+            self._state.touched = None
+
     def add_segment(self, documents: Sequence[Document]) -> None:
         """Many files as they were on the disk when they were read, straight into a segment.
 
-        A file that was stored meanwhile as it is later (`modified_ns`) keeps that text.
+        A file that was saved or removed meanwhile, since `begin_reading`, stays so.
         """
         if not self.writable:
             self.save(documents)
@@ -232,8 +268,7 @@ class Store:
         """All files were read once."""
         with self._disk:
             if self.writable and not self._manifest.complete:
-                self._manifest = replace(self._manifest, complete=True)
-                self._write_manifest()
+                self._write_manifest(replace(self._manifest, complete=True))
 
     def verify(self) -> list[str]:
         """What is wrong with the store on the disk, in plain words; empty if nothing is."""
@@ -257,7 +292,7 @@ class Store:
             segments = tuple(sorted((h.part.size for h in holdings if h.kind is Kind.SEGMENT), reverse=True))
             tail = sum(holding.part.size for holding in holdings if holding.kind is not Kind.SEGMENT)
             unsaved = len(self._state.unsaved)
-        size = sum(path.stat().st_size for path in self.folder.glob("*") if path.is_file())
+        size = folder_size(self.folder)
         complete = self._manifest.complete
         return StoreStatus(
             self.folder, self._source, self.writable, complete, len(homes), tokens, unsaved, segments, size, tail
@@ -270,9 +305,38 @@ class Store:
                 self._restart()
 
     def close(self) -> None:
-        """Seal what is saved and let another process write. Pinned snapshots stay usable."""
-        self.seal()
-        self._file_lock.release()
+        """Seal what is saved and let another process write. Pinned snapshots stay usable.
+
+        Raises:
+            OSError: what is saved cannot be sealed: the next process will read those files anew.
+        """
+        try:
+            self.seal()
+        finally:
+            self._writer.release()
+
+    def abandon(self) -> None:
+        """Delete what is stored, for nobody wants it, and let another process write."""
+        with self._disk:
+            if self.writable:
+                delete_all(self.folder)
+            self._writer.release()
+
+    def _begin(self) -> None:
+        """As the new writer: take what is stored, or write what is held if it was deleted, or begin."""
+        try:
+            stored = self._load()
+        except DamagedError as damage:
+            self._notice(f"The index in {self.folder} is built anew: {damage}.")
+            self._restart()
+            return
+        if not stored:
+            # Segments that were deleted are mapped still.
+            for holding in self._state.of(Kind.SEGMENT):
+                self._replace([holding], Kind.SEGMENT)
+            if self._state.of(Kind.SEGMENT):
+                self._write_manifest()
+        delete_unnamed(self.folder, self._manifest)
 
     def _add(self, part: Part, kind: Kind) -> None:
         with self._lock:
@@ -314,38 +378,41 @@ class Store:
     ) -> SegmentDraft:
         return SegmentDraft(new_segment_path(self.folder), self._identity, starts, records, entries)
 
-    def _load(self) -> None:
-        """Take over what is on the disk; what is in memory only stays, unless the disk has it as new."""
+    def _load(self) -> bool:
+        """Take over what is on the disk, if anything is; what is in memory only stays, unless the disk has it too."""
         with self._lock:
             known = {holding.part.name: holding.part for holding in self._state.of(Kind.SEGMENT)}
         manifest, parts = load(self.folder, self._identity, known)
         if manifest is None:
-            return
+            return False
         with self._lock:
             self._manifest = manifest
             dead = [segment.dead for segment in manifest.segments]
             self._state = self._state.reloaded(list(zip(parts, dead, strict=True)))
             self._publish()
+        return True
 
     def _restart(self) -> None:
         with self._lock:
-            self._manifest = Manifest(self._identity, self._source, self._manifest.generation)
             self._state = self._state.reloaded([])
-            self._write_manifest()
+            self._write_manifest(Manifest(self._identity, self._source, self._manifest.generation))
             self._publish()
 
-    def _write_manifest(self) -> None:
-        """Make the disk say what the state is, and delete segments that are out of it."""
+    def _write_manifest(self, now: Manifest | None = None) -> None:
+        """Make the disk say what the state is, `now` but for its segments, and delete segments that are out of it."""
         with self._lock:
             self._state.drop_dead_segments()
             entries = tuple(
                 SegmentEntry(holding.part.name, tuple(sorted(holding.dead))) for holding in self._state.of(Kind.SEGMENT)
             )
-            self._manifest = replace(
-                self._manifest, segments=entries, source=self._source, generation=self._manifest.generation + 1
-            )
-        self._manifest.write(self.folder)
-        delete_unnamed(self.folder, self._manifest)
+        now = now or self._manifest
+        now = replace(now, segments=entries, source=self._source, generation=now.generation + 1)
+        if not self._writer.guards():
+            raise FileNotFoundError(errno.ENOENT, "the index was deleted while it was written", str(self.folder))
+        now.write(self.folder)
+        # Only what the disk has said is said to be on the disk: otherwise it is tried again.
+        self._manifest = now
+        delete_unnamed(self.folder, now)
 
     def _dead_changed(self) -> bool:
         with self._lock:

@@ -3,24 +3,21 @@
 Owns no state; `store` decides when.
 """
 
-import logging
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
 from fastcoder_lsp.index import merge
-from fastcoder_lsp.index.files import TEMPORARY
+from fastcoder_lsp.index.files import TEMPORARY, delete
 from fastcoder_lsp.index.manifest import FILE_NAME, Manifest, read_manifest
 from fastcoder_lsp.index.part import Part
 from fastcoder_lsp.index.segment import DamagedError, read_segment
 from fastcoder_lsp.index.suffix_array import SEPARATOR
 
-log = logging.getLogger(__name__)
-
 SUFFIX = ".seg"
-LOCK_NAME = "writer.lock"
 _TRIES = 20
 _CHECKED = 20_000
 
@@ -63,17 +60,26 @@ def load(folder: Path, identity: str, known: Mapping[str, Part]) -> tuple[Manife
 def delete_unnamed(folder: Path, manifest: Manifest) -> None:
     """Delete segments that the manifest does not name, and what a killed process left half written."""
     named = {segment.name for segment in manifest.segments}
-    for path in folder.iterdir():
-        if path.name.endswith(TEMPORARY) or (path.suffix == SUFFIX and path.name not in named):
-            delete(path)
+    with suppress(OSError):  # what can't be listed now is deleted another time
+        for path in folder.iterdir():
+            if path.name.endswith(TEMPORARY) or (path.suffix == SUFFIX and path.name not in named):
+                delete(path)
 
 
-def delete(path: Path) -> None:
-    """Delete a file; one that the system still holds is left for the next start."""
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        log.info("%s is still in use: %s", path, error)
+def delete_all(folder: Path) -> None:
+    """Delete what is stored, for the room that it takes; for who holds the lock."""
+    delete(folder / FILE_NAME)
+    delete_unnamed(folder, Manifest("", ""))
+
+
+def folder_size(folder: Path) -> int:
+    """Bytes of the files in a folder, of which some may go while it is looked at."""
+    size = 0
+    with suppress(OSError):
+        for path in folder.iterdir():
+            with suppress(OSError):
+                size += path.stat().st_size
+    return size
 
 
 def check_order(part: Part) -> list[str]:

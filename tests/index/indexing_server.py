@@ -1,7 +1,6 @@
 """The scripted server with a tokenizer that can encode, and a drafter that reads the datastore (or the one named)."""
 
 import sys
-from typing import cast
 
 import numpy as np
 
@@ -11,21 +10,22 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.lsp.server import Options, serve
-from fastcoder_lsp.prompt import PromptBuilder
-from fastcoder_lsp.tokenizer import Tokenizer
+from tests.completion.toys import Letters, ToyPrompts
 from tests.index.toy_encoder import ToyEncoder
-from tests.lsp.scripted_server import Bytes, Prompts, ScriptedEngine
+from tests.lsp.scripted_server import ScriptedEngine
+
+_MARK = 1
 
 
-class Encoding(ToyEncoder, Bytes):
-    """Decodes bytes and encodes words; nobody here compares the two."""
+class Encoding(ToyEncoder, Letters):
+    """Decodes letters and encodes words; nobody here compares the two."""
 
 
 def load(_settings: Settings, _progress: Progress, _around: Surroundings) -> Runtime:
     return Runtime(
         engine=ScriptedEngine("suggested = 1", 0.0),
-        tokenizer=cast("Tokenizer", Encoding()),
-        prompts=cast("PromptBuilder", Prompts()),
+        tokenizer=Encoding(),
+        prompts=ToyPrompts(lambda _: (_MARK,)),  # what is said depends on nothing
         drafter=NoDrafter(),
         allow=lambda _: np.arange(256),
         limits=Limits(max_tokens=256),

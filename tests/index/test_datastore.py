@@ -1,6 +1,9 @@
 """Corpora, and the datastore that drafters pin: repository and common code as one thing."""
 
+import errno
 import io
+import os
+import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
@@ -156,6 +159,67 @@ def test_a_stopped_build_is_no_corpus(tmp_path: Path) -> None:
     assert corpora.build("half", [], iter([("a", CODE)]), ToyEncoder(), should_stop=lambda: True) is None
     assert corpora.infos() == []
     assert not corpora.has(STANDARD_LIBRARY, "toy")
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        *(("a.zip", "cut"), ("a.zip", "altered"), ("a.zip", "locked"), ("a.tar.gz", "cut"), ("a.tar.xz", "altered")),
+        *(("a.tar.bz2", "altered"), ("a.whl", "empty"), ("a.tar", "no tar")),
+    ],
+)
+def test_damaged_archives_are_told_of(name: str, damage: str, tmp_path: Path) -> None:
+    """Whatever a library raises: one line that names the archive, and what to do."""
+    path = tmp_path / name
+    code = "".join(f"def f{number}(x):\n    return x + {number * 7919 % 1000}\n" for number in range(3000)).encode()
+    if name.endswith((".zip", ".whl")):
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("code.py", code)
+    else:
+        with tarfile.open(path, "w:" + name.removeprefix("a.tar").removeprefix(".")) as tar:  # type: ignore[call-overload]
+            member = tarfile.TarInfo("code.py")
+            member.size = len(code)
+            tar.addfile(member, io.BytesIO(code))
+    content = bytearray(path.read_bytes())
+    if damage == "cut":
+        content = content[: len(content) // 2]
+    elif damage == "altered":
+        middle = len(content) // 2
+        content[middle : middle + 64] = bytes(255 - byte for byte in content[middle : middle + 64])
+    elif damage == "locked":
+        for mark in (b"PK\x03\x04", b"PK\x01\x02"):
+            content[content.index(mark) + (6 if mark[2] == 3 else 8)] |= 1
+    else:
+        content = bytearray(b"" if damage == "empty" else b"code")
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as told:
+        list(corpus_files.texts_of([path]))
+    assert str(path) in told.value.message
+    assert told.value.hint
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pipes by name")
+def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
+    """A pipe that nobody writes to, a link that leads nowhere, a file that goes while the folder is read."""
+    os.mkfifo(tmp_path / "pipe.py")
+    (tmp_path / "nowhere.py").symlink_to(tmp_path / "gone.py")
+    write(tmp_path / "real.py", CODE)
+    assert [text for _, text in corpus_files.texts_of([tmp_path])] == [CODE]
+
+
+def test_a_corpus_that_finds_no_room_leaves_nothing(tmp_path: Path) -> None:
+    """Half of it is of no use, and takes what the disk lacks; the next try begins anew."""
+    corpora = Corpora(tmp_path)
+
+    def texts() -> Iterator[tuple[str, str]]:
+        yield "a", CODE * 90_000
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match=os.strerror(errno.ENOSPC)):
+        corpora.build("half", [], texts(), ToyEncoder())
+    assert {path.name for path in tmp_path.rglob("*") if path.is_file()} <= {"writer.lock"}
+    assert corpora.build("half", [], iter([("a", CODE)]), ToyEncoder()) is not None
+    assert corpora.open("half", "toy").verify() == []
 
 
 def test_dependencies_stay_below_their_cap(tmp_path: Path) -> None:

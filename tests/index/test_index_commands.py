@@ -1,5 +1,6 @@
 """`index` and `corpus` as a person uses them, with the default model's tokenizer."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,24 @@ def test_corpus_build_list_remove(project: Path, default_model: ModelFiles, caps
     assert run(capsys, "corpus", "list")[1].startswith("No corpora yet")
     assert run(capsys, "corpus", "remove", "mine")[0] == 2
     assert run(capsys, "corpus", "build", str(project / "nowhere"), *model)[0] == 2
+
+
+@pytest.mark.parametrize("command", ["index", "corpus"])
+def test_a_disk_that_takes_nothing_is_a_line_and_a_hint(
+    command: str,
+    project: Path,
+    default_model: ModelFiles,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A full disk, and a cache that can't be made: exit code 6, what to do, and nothing half made."""
+    arguments = [command, "build", str(project), "--model", str(default_model.folder)]
+    total = shutil.disk_usage(project).total
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(total, total, 0))
+        code, _, err = run(capsys, *arguments)
+    assert (code, "Free some space" in err, "Traceback" in err) == (6, True, False)
+    assert not [path for path in (project.parent / "cache").rglob("*") if path.suffix in (".seg", ".tmp")]
+    monkeypatch.setenv("FASTCODER_CACHE", str(project / "good.py" / "cache"))
+    code, _, err = run(capsys, *arguments)
+    assert (code, "FASTCODER_CACHE" in err, "Traceback" in err) == (6, True, False)

@@ -1,0 +1,520 @@
+"""The live index through faults of its disk, its watches and its clock: nothing grows, nothing stale is told."""
+
+import ctypes
+import errno
+import os
+import shutil
+import sys
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastcoder_lsp.config import Settings, resolve
+from fastcoder_lsp.index.chunks import ChunkedEncoder
+from fastcoder_lsp.index.part import Document, FileRecord
+from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.workspace import live_index
+from fastcoder_lsp.workspace.datastore import Datastore
+from fastcoder_lsp.workspace.inbox import LONGEST_REST_S, MOST, Inbox
+from fastcoder_lsp.workspace.intake import Intake
+from fastcoder_lsp.workspace.live_index import LiveIndex
+from fastcoder_lsp.workspace.rules import ReadingRules, Reason
+from fastcoder_lsp.workspace.trouble import FIRST_S, LONGEST_S, Trouble, each_once
+from tests.index.test_live_index import expected, held, until, write
+from tests.index.toy_encoder import ToyEncoder
+
+SETTINGS, _ = resolve(())
+Begin = Callable[..., LiveIndex]
+linux = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def begin(tmp_path: Path, root: Path) -> Iterator[Begin]:
+    """Begins a live index of `root` and stops it at the end; `said` on it holds its notices."""
+    begun: list[LiveIndex] = []
+
+    def make(said: list[str] | None = None, cache: Path = tmp_path / "cache", *, watching: bool = False) -> LiveIndex:
+        notices = [] if said is None else said
+        live = LiveIndex({root: SETTINGS}, ToyEncoder(), cache, notice=notices.append, watching=watching)
+        begun.append(live)
+        live.start()
+        return live
+
+    yield make
+    for live in begun:
+        live.stop()
+
+
+def holds(live: LiveIndex, root: Path, files: Mapping[str, str]) -> Callable[[], bool]:
+    return lambda: held(live) == expected(root, files)
+
+
+# What the disk refuses ------------------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_told_once_and_made_up_for(
+    root: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """While it is full edits are found all the same, and nothing is written; with room, all is stored, unasked."""
+    write(root, {f"f{number}.py": f"x = {number}\n" for number in range(40)})
+    usage, full, said, tried = shutil.disk_usage, threading.Event(), list[str](), list[float]()
+
+    def disk_usage(path: Path) -> object:
+        tried.append(time.monotonic())
+        total, used, free = usage(path)
+        return shutil._ntuple_diskusage(total, total if full.is_set() else used, 0 if full.is_set() else free)
+
+    monkeypatch.setattr(shutil, "disk_usage", disk_usage)
+    full.set()
+    live = begin(said)
+    until(lambda: bool(said))
+    live.document_changed(root / "open.py", "being = edited\n")
+    until(lambda: str(root / "open.py") in held(live))
+    time.sleep(1.5)
+    assert len(tried) < 20  # it looks once a second whether there is room
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.suffix in (".seg", ".tmp")]
+    full.clear()
+    until(lambda: len(held(live)) == 41)
+    until(lambda: bool(list((tmp_path / "cache").rglob("*.seg"))))
+    assert len(said) == 1
+    assert "disk is full" in said[0]
+    assert "Free some space" in said[0]
+
+
+@pytest.mark.parametrize("kind", ["a file is in the way", "the lock is a folder"])
+def test_without_a_usable_store_nothing_grows(kind: str, root: Path, begin: Begin, tmp_path: Path) -> None:
+    """Three thousand keys in a large file: the last text is found, and no more is kept than that one."""
+    cache, said = tmp_path / "cache", list[str]()
+    if kind == "a file is in the way":
+        cache.write_bytes(b"")
+    else:
+        (live_index.store_folder(cache, root, "toy") / "writer.lock").mkdir(parents=True)
+    live = begin(said, cache)
+    text = "value = compute(argument)\n" * 4_600
+    live.document_changed(root / "a.py", text)
+    until(lambda: bool(held(live)))
+    tracemalloc.start()
+    try:
+        for number in range(3_000):
+            live.document_changed(root / "a.py", f"{text}{number}\n")
+        until(lambda: held(live) == expected(root, {"a.py": f"{text}2999\n"}), 60)
+        grown, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert grown < 10_000_000
+    assert len(said) == 1
+    assert str(cache) in said[0]
+
+
+def test_a_store_that_opens_late_has_all_documents(root: Path, begin: Begin, tmp_path: Path) -> None:
+    """What was in the way is gone: the folder is read and the index is kept from then on, by itself."""
+    cache, said = tmp_path / "cache", list[str]()
+    cache.write_bytes(b"")
+    write(root, {"a.py": "a = 1\n"})
+    live = begin(said, cache)
+    live.document_changed(root / "b.py", "b = 2\n")
+    until(lambda: bool(said) and bool(held(live)))
+    cache.unlink()
+    until(holds(live, root, {"a.py": "a = 1\n", "b.py": "b = 2\n"}), 30)
+    until(lambda: [store.writable for store in live.stores()] == [True])
+    assert len(said) == 1
+
+
+def test_a_folder_that_cannot_be_looked_at_hinders_no_other(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rules can't be known, so nothing in it is read; the other folders are."""
+    other, real = tmp_path / "closed", ReadingRules.__init__
+    write(root, {"a.py": "a = 1\n"})
+    write(other, {"b.py": "b = 1\n"})
+
+    def rules(self: ReadingRules, roots: tuple[Path, ...], settings: Settings) -> None:
+        if settings.read_max_files == 7:
+            raise PermissionError(errno.EACCES, "Permission denied", str(other))
+        real(self, roots, settings)
+
+    monkeypatch.setattr(ReadingRules, "__init__", rules)
+    folders = {root: SETTINGS, other: replace(SETTINGS, read_max_files=7)}
+    stores = {folder: Store.open(tmp_path / folder.name / "store", "toy") for folder in folders}
+    intake, encoder = Intake(folders, stores), ChunkedEncoder(ToyEncoder())
+    intake.take_few([root / "a.py", other / "b.py"], encoder)
+    intake.overlay(other / "b.py", "unsaved = 1\n", encoder)
+    assert set(stores[root].pin().files()) == {str(root / "a.py")}
+    assert stores[other].pin().files() == {}
+    for store in stores.values():
+        store.close()
+
+
+def test_trouble_is_tried_ever_less_often(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In simulated time: pauses double up to the longest, room on a full disk ends one, and each thing is said once."""
+    now, free, said = 1000.0, 0, list[str]()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(10**9, 10**9 - free, free))
+    trouble, pauses = Trouble(tmp_path, each_once(said.append)), []
+    for _ in range(10):
+        assert trouble.may_try()
+        trouble.met(OSError(errno.ENOSPC, "No space left on device"))
+        began = now
+        while not trouble.may_try():
+            now += 1.0
+        pauses.append(now - began)
+    assert pauses[:3] == [FIRST_S, 2 * FIRST_S, 4 * FIRST_S]
+    assert pauses[-1] == LONGEST_S
+    trouble.met(OSError(errno.ENOSPC, "No space left on device"))
+    assert not trouble.may_try()
+    free = 50_000_000
+    assert trouble.may_try()
+    trouble.over()
+    trouble.met(OSError(errno.EROFS, "Read-only file system"))
+    now += FIRST_S
+    assert trouble.may_try()
+    assert len(said) == 2
+
+
+# What is told ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_inbox_stays_small() -> None:
+    """However much is told while nobody takes it: one text a document, and so many names; then, that some are lost."""
+    inbox = Inbox()
+    for number in range(3_000):
+        inbox.document(Path(f"/w/{number % 3}.py"), str(number))
+        inbox.changed([Path(f"/w/{number}/{place}.py") for place in range(3)], [Path(f"/w/{number}")])
+    inbox.changed((Path(f"/stream/{number}") for number in range(10**9)), ())  # no more of it is asked for
+    inbox.document(Path("/w/0.py"), None)
+    told = inbox.take()
+    assert told.documents == {Path("/w/0.py"): None, Path("/w/1.py"): "2998", Path("/w/2.py"): "2999"}
+    assert told.lost
+    assert len(told.paths) <= MOST
+    assert len(told.folders) == 3_000
+    assert inbox.empty()
+    inbox.all_documents()
+    assert inbox.take().documents == {Path("/w/1.py"): "2998", Path("/w/2.py"): "2999"}
+    inbox.changed([Path("/w/\0.py"), Path("/w/\ud800.py")])
+    inbox.document(Path("/w/\0.py"), "no system has such a name")
+    assert inbox.empty()
+
+
+def test_files_wait_for_documents_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While the disk's files rest, documents are given out; files are not lost, and rest only so long."""
+    now = 50.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    inbox, seen = Inbox(), threading.Event()
+    inbox.rest(3600)
+    inbox.changed([Path("/w/a.py")])
+    inbox.wait_for_empty(seen)
+    inbox.document(Path("/w/b.py"), "b")
+    told = inbox.take()
+    assert (dict(told.documents), told.paths, told.waiting) == ({Path("/w/b.py"): "b"}, (), ())
+    now += LONGEST_REST_S
+    told = inbox.take()
+    assert (told.paths, told.waiting) == ((Path("/w/a.py"),), (seen,))
+
+
+def test_new_folders_cost_what_is_in_them(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred new folders beside 20,000 indexed files: no indexed file is looked at. A folder that went: its own."""
+    store = Store.open(tmp_path / "store", "toy")
+    one = np.array([1, 2], np.int32)
+    keys = [str(root / f"d{number % 100}" / f"f{number}.py") for number in range(20_000)]
+    store.add_segment([Document(FileRecord(key, key), one) for key in keys])
+    intake = Intake({root: SETTINGS}, {root: store})
+    folders = [root / f"new{number}" for number in range(100)]
+    for folder in folders:
+        folder.mkdir()
+    (root / "d7").mkdir()
+    calls = 0
+
+    def count(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+
+    sys.setprofile(count)
+    try:
+        for folder in folders:
+            assert intake.below([folder]) == []
+    finally:
+        sys.setprofile(None)
+    assert calls < 100 * 1_000  # looking at each file would take 20,000 a folder
+    monkeypatch.setattr(ReadingRules, "may_read", lambda *_: pytest.fail("what is gone needs no rules"))
+    assert len(intake.below([root / "d7", root / "d8"])) == 200
+    assert len(store.records()) == 20_000 - 200
+    store.close()
+
+
+def test_a_link_in_the_place_of_a_folder(root: Path, begin: Begin, tmp_path: Path) -> None:
+    """What was stored under its names is gone, for it leads out of the workspace now."""
+    write(root, {"a/f.py": "x = 1\n", "b.py": "b = 1\n"})
+    write(tmp_path / "outside", {"f.py": "secret = 1\n"})
+    live = begin()
+    until(holds(live, root, {"a/f.py": "x = 1\n", "b.py": "b = 1\n"}))
+    shutil.rmtree(root / "a")
+    (root / "a").symlink_to(tmp_path / "outside")
+    live.files_changed([], [root / "a"])
+    until(holds(live, root, {"b.py": "b = 1\n"}))
+
+
+# What is stale --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("told", ["by name", "by looking"])
+@pytest.mark.parametrize("stamp", ["older", "the same"])
+def test_a_file_that_is_restored_is_read_again(stamp: str, told: str, root: Path, begin: Begin) -> None:
+    """With an older time, or with the very time and size that it had."""
+    write(root, {"a.py": "version = 2\n"})
+    os.utime(root / "a.py", ns=(10**18, 10**18))
+    time.sleep(0.15)  # beyond the clock's tick, within which no stamp is believed
+    live = begin()
+    until(holds(live, root, {"a.py": "version = 2\n"}))
+    write(root, {"a.py": "version = 1\n"})
+    then = 10**18 if stamp == "the same" else 10**17
+    os.utime(root / "a.py", ns=(then, then))
+    if told == "by name":
+        live.files_changed([root / "a.py"])
+    else:
+        live.rescan()
+    until(holds(live, root, {"a.py": "version = 1\n"}))
+
+
+def test_a_follower_forgets_what_it_does_not_read(root: Path, tmp_path: Path) -> None:
+    """Many files change where another process writes: until that one has them, the old texts are not found."""
+    writer = Store.open(tmp_path / "store", "toy")
+    names = [f"f{number}.py" for number in range(40)]
+    write(root, dict.fromkeys(names, "old = 1\n"))
+    encoder, nothing = ChunkedEncoder(ToyEncoder()), list[Path]()
+    paths = [root / name for name in names]
+    list(Intake({root: SETTINGS}, {root: writer}).take_many(paths, encoder, lambda *_: None, lambda: False))
+    follower = Store.open(tmp_path / "store", "toy", reader=True)
+    write(root, dict.fromkeys(names[:-1], "newer = 2\n"))
+    taken = Intake({root: SETTINGS}, {root: follower}).take_many(paths, encoder, lambda *_: None, lambda: False)
+    assert list(taken) == nothing
+    assert set(follower.pin().files()) == {str(paths[-1])}
+    writer.close()
+
+
+def test_rules_hold_for_open_documents_at_once(root: Path, begin: Begin) -> None:
+    """Excluded by a setting or an ignore file, while the first look is still going on, and allowed again: no edit."""
+    write(root, {"a.py": "a = 1\n"})
+    live = begin()
+    until(holds(live, root, {"a.py": "a = 1\n"}))
+    live.document_changed(root / "private/b.py", "unsaved = 1\n")
+    both = {"a.py": "a = 1\n", "private/b.py": "unsaved = 1\n"}
+    until(holds(live, root, both))
+    looking, go_on = threading.Event(), threading.Event()
+
+    def files(self: ReadingRules) -> Iterator[Path]:
+        looking.set()
+        assert go_on.wait(60)
+        yield root / "a.py"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ReadingRules, "files", files)
+        live.rescan()
+        assert looking.wait(20)
+        live.change({root: replace(SETTINGS, read_exclude=("private/",))})
+        until(holds(live, root, {"a.py": "a = 1\n"}))
+        go_on.set()
+    live.change({root: SETTINGS})
+    until(holds(live, root, both))
+    write(root, {".fastcoderignore": "private/\n"})
+    live.files_changed([root / ".fastcoderignore"])
+    until(lambda: str(root / "private/b.py") not in held(live))
+    (root / ".fastcoderignore").unlink()
+    live.files_changed([root / ".fastcoderignore"])
+    until(holds(live, root, both))
+
+
+def test_a_document_moves_to_the_folder_that_is_added(root: Path, begin: Begin) -> None:
+    """Its text is in one store only, and in none once its folder is gone."""
+    live = begin()
+    live.document_changed(root / "inner/b.py", "unsaved = 1\n")
+    until(holds(live, root, {"inner/b.py": "unsaved = 1\n"}))
+    live.change({root: SETTINGS, root / "inner": SETTINGS})
+    until(lambda: [len(snapshot.files()) for snapshot in live.pin()] == [0, 1])
+    live.change({root / "inner": SETTINGS})
+    until(lambda: [len(snapshot.files()) for snapshot in live.pin()] == [1])
+
+
+# What is not watched --------------------------------------------------------------------------------------------------
+
+
+@linux
+def test_missing_watches_are_told_and_made_up_for(root: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system gives watches for half of the folders: all changes are found, and the user is told what to do."""
+    from watchdog.observers import inotify_c
+
+    real, given, most = inotify_c.inotify_add_watch, set[int](), 20
+
+    def add_watch(fd: int, path: bytes, mask: int, /) -> int:
+        watch = real(fd, path, inotify_c.Mask(mask))
+        if watch in given or len(given) < most:
+            given.add(watch)
+            return watch
+        inotify_c.inotify_rm_watch(fd, watch)
+        ctypes.set_errno(errno.ENOSPC)
+        return -1
+
+    monkeypatch.setattr(inotify_c, "inotify_add_watch", add_watch)
+    monkeypatch.setattr(live_index, "_RESCAN_S", 0.2)
+    names = [f"d{number}/a.py" for number in range(40)]
+    write(root, dict.fromkeys(names, "a = 1\n"))
+    said = list[str]()
+    live = begin(said, watching=True)
+    until(holds(live, root, dict.fromkeys(names, "a = 1\n")))
+    write(root, dict.fromkeys(names, "b = 22\n"))
+    until(holds(live, root, dict.fromkeys(names, "b = 22\n")))
+    shutil.rmtree(root / "d39")
+    until(holds(live, root, dict.fromkeys(names[:-1], "b = 22\n")))
+    assert len(said) == 1
+    assert "sysctl fs.inotify.max_user_watches=" in said[0]
+    assert live._watcher is not None
+    most = 10_000
+    until(lambda: live._watcher is not None and not live._watcher.blind())
+
+
+@linux
+def test_no_watcher_at_all(root: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system has no more of them: the index is there, changes are looked for, and no thread is left of the try."""
+    from watchdog.observers import inotify_c
+
+    def no_more() -> int:
+        ctypes.set_errno(errno.EMFILE)
+        return -1
+
+    monkeypatch.setattr(inotify_c, "inotify_init", no_more)
+    monkeypatch.setattr(live_index, "_RESCAN_S", 0.2)
+    before, said = set(threading.enumerate()), list[str]()
+    write(root, {"a.py": "a = 1\n"})
+    live = begin(said, watching=True)
+    until(holds(live, root, {"a.py": "a = 1\n"}))
+    write(root, {"b.py": "b = 1\n"})
+    until(holds(live, root, {"a.py": "a = 1\n", "b.py": "b = 1\n"}))
+    assert len(said) == 1
+    assert "sysctl fs.inotify.max_user_instances=" in said[0]
+    live.stop()
+    until(lambda: set(threading.enumerate()) <= before)
+
+
+@linux
+def test_watching_survives_folders_of_one_name(root: Path, begin: Begin, tmp_path: Path) -> None:
+    """A folder is moved out, made anew, and both are deleted: what happens then is noticed all the same."""
+    (root / "a").mkdir()
+    live = begin(watching=True)
+    until(lambda: live.settle(1))
+    for _ in range(3):
+        (root / "a").rename(tmp_path / "away")
+        time.sleep(0.7)  # watchdog waits half a second for where it went
+        (root / "a").mkdir()
+        time.sleep(0.2)
+        (root / "a").rmdir()
+        (tmp_path / "away").rmdir()
+        (root / "a").mkdir()
+    write(root, {"b.py": "b = 1\n"})
+    until(lambda: str(root / "b.py") in held(live))
+
+
+@linux
+def test_a_lost_event_has_everything_looked_at(root: Path, begin: Begin) -> None:
+    """The system's queue was full: a change that nobody is told of is found."""
+    from watchdog.observers.inotify_c import InotifyConstants, InotifyEvent, WatchDescriptor
+
+    live = begin(watching=True)
+    until(lambda: live.settle(1))
+    watcher = live._watcher
+    assert watcher is not None
+    (watch,) = watcher._watches.values()
+    watch.gaps.lost = False
+    descriptor = getattr(watch.observer, "descriptor", None)
+    assert descriptor is not None
+    looked = live._scanned_at
+    descriptor.handle_event(InotifyEvent(WatchDescriptor(-1), InotifyConstants.IN_Q_OVERFLOW, 0, b""))
+    until(lambda: live._scanned_at > looked)
+
+
+def test_a_workspace_folder_that_goes_and_comes_back(root: Path, begin: Begin, tmp_path: Path) -> None:
+    """Deleted, or renamed with another one in its place: what it holds now is held, and watched."""
+    write(root, {"a.py": "a = 1\n"})
+    live = begin(watching=True)
+    until(holds(live, root, {"a.py": "a = 1\n"}))
+    shutil.rmtree(root)
+    until(lambda: held(live) == {})
+    write(root, {"b.py": "b = 1\n"})
+    until(holds(live, root, {"b.py": "b = 1\n"}))
+    root.rename(tmp_path / "moved")
+    write(root, {"c.py": "c = 1\n"})
+    until(holds(live, root, {"c.py": "c = 1\n"}))
+    write(root, {"c.py": "c = 22\n"})
+    until(holds(live, root, {"c.py": "c = 22\n"}))
+
+
+def test_a_workspace_below_a_tool_s_folder_is_watched(begin: Begin, tmp_path: Path) -> None:
+    """Quiet are the folders of tools in the workspace, not those that it lies in."""
+    inner = tmp_path / "node_modules" / "mine"
+    write(inner, {"a.py": "a = 1\n", "node_modules/b.js": "b = 1\n"})
+    live = begin(watching=True)
+    live.change({inner: SETTINGS})
+    until(holds(live, inner, {"a.py": "a = 1\n"}))
+    assert live.settle(20)
+    write(inner, {"a.py": "a = 22\n"})
+    until(holds(live, inner, {"a.py": "a = 22\n"}), 5)
+
+
+# What threads share ---------------------------------------------------------------------------------------------------
+
+
+def test_documents_may_change_while_the_datastore_begins(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop goes on telling: nothing is missed, and no older text is told after a newer one."""
+    datastore, told, threads = Datastore({root: SETTINGS}, tmp_path / "cache"), list[tuple[Path, str]](), []
+    for number in range(3):
+        datastore.document_changed(root / f"{number}.py", "old")
+
+    def document_changed(self: LiveIndex, path: Path, text: str) -> None:
+        told.append((path, text))
+        if len(told) == 1:
+            for name in ("2.py", "another.py"):
+                thread = threading.Thread(target=datastore.document_changed, args=(root / name, "new"))
+                threads.append(thread)
+                thread.start()
+                thread.join(0.2)
+
+    monkeypatch.setattr(LiveIndex, "document_changed", document_changed)
+    monkeypatch.setattr(LiveIndex, "start", lambda self: None)
+    monkeypatch.setattr(Datastore, "_build", lambda self, encoder, folders: None)
+    datastore.start(ToyEncoder())
+    for thread in threads:
+        thread.join(20)
+    assert dict(told) == {
+        root / "0.py": "old",
+        root / "1.py": "old",
+        root / "2.py": "new",
+        root / "another.py": "new",
+    }
+    datastore.stop()
+
+
+def test_a_document_whose_name_becomes_a_link_to_a_secret(root: Path, tmp_path: Path) -> None:
+    """It is no longer found, under either name."""
+    store = Store.open(tmp_path / "store", "toy")
+    intake, encoder = Intake({root: SETTINGS}, {root: store}), ChunkedEncoder(ToyEncoder())
+    intake.overlay(root / "a.py", "a = 1\n", encoder)
+    assert set(store.pin().files()) == {str(root / "a.py")}
+    (root / "id_rsa").write_text("key", encoding="utf-8")
+    assert ReadingRules((root,), SETTINGS).may_read(root / "id_rsa") is Reason.SECRET
+    (root / "a.py").symlink_to(root / "id_rsa")
+    intake.overlay(root / "a.py", "a = 1\n", encoder)
+    assert store.pin().files() == {}
+    store.close()
