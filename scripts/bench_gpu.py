@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Measure the graph engine on an NVIDIA GPU, in under nine minutes: see docs/gpu.md.
+"""Measure the graph engine on an NVIDIA GPU: see docs/gpu.md.
 
-    python scripts/bench_gpu.py [--out FILE]
-    python scripts/bench_gpu.py --smoke
+    python scripts/bench_gpu.py --first          # two minutes: what works, how fast a step is
+    python scripts/bench_gpu.py [--out FOLDER]   # under ten minutes: everything
+    python scripts/bench_gpu.py --smoke          # small, on the CPU
 
 Needs no installation of this project: torch, transformers, safetensors and numpy beside a checkout will do.
 """

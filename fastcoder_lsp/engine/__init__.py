@@ -13,8 +13,21 @@ from fastcoder_lsp.engine.options import EngineOptions, Kind
 __all__ = ["EngineOptions", "Kind", "load", "products_only"]
 
 
+def _nobody_records(_: str) -> None:
+    pass
+
+
 def load(
-    files_folder: Path, *, name: str, source: str, digest: str, options: EngineOptions, cache: Path, progress: Progress
+    files_folder: Path,
+    *,
+    name: str,
+    source: str,
+    digest: str,
+    options: EngineOptions,
+    cache: Path,
+    progress: Progress,
+    enter: Callable[[str], None] = _nobody_records,
+    kernels: Path | None = None,
 ) -> Engine:
     """Load a model; seconds the first time, when its weights are converted, a second or two after.
 
@@ -24,8 +37,10 @@ def load(
         source: where its files came from, in plain words.
         digest: hash of the weights; names the converted form.
         options: device, arithmetic, context, threads.
-        cache: folder for converted weights and compiled kernels.
+        cache: folder for converted weights.
         progress: told what is being done.
+        enter: told the stage that begins: "weights", "convert" (the first time), "kernels".
+        kernels: folder for machine code; by default "kernels" in `cache`.
 
     Raises:
         ModelInvalidError: the files are damaged or of a kind that cannot be run.
@@ -34,7 +49,18 @@ def load(
     """
     from fastcoder_lsp.engine.loader import load_engine, prepare  # noqa: PLC0415 torch and numba take seconds
 
-    return load_engine(prepare(files_folder, name, source, digest, options=options, cache=cache, progress=progress))
+    job = prepare(
+        files_folder,
+        name,
+        source,
+        digest,
+        options=options,
+        cache=cache,
+        kernels=kernels or cache / "kernels",
+        progress=progress,
+        enter=enter,
+    )
+    return load_engine(job)
 
 
 def products_only(engine: Engine) -> Callable[[int], None] | None:

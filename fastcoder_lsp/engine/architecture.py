@@ -15,6 +15,11 @@ import numpy.typing as npt
 
 from fastcoder_lsp.errors import ModelInvalidError
 
+MOST_SIZE = 1 << 22
+"""Of anything that a model counts; the largest vocabularies are a sixteenth of it."""
+MOST_LAYERS = 1024
+MOST_HEAD_DIM = 4096
+MOST_POSITIONS = 1 << 30
 BROKEN_HINT = "fetch the model again: fastcoder-lsp model pull"
 
 
@@ -71,11 +76,19 @@ def read_config(folder: Path) -> dict[str, Any]:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ModelInvalidError(f"{folder} holds no config.json", "name a folder in the transformers format") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelInvalidError(f"{folder / 'config.json'} cannot be read: {error}", BROKEN_HINT) from error
-    if not isinstance(config, dict) or "model_type" not in config:
+    if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
         raise ModelInvalidError(f"{folder / 'config.json'} does not describe a model", BROKEN_HINT)
+    _check_positions(config)
     return config
+
+
+def _check_positions(config: Mapping[str, Any]) -> None:
+    """The context's length, where it is said, is one: every kind of engine makes its memory by it."""
+    said = config.get("max_position_embeddings", 1)
+    if type(said) is not int or not 0 < said <= MOST_POSITIONS:
+        raise ModelInvalidError(f"the model's config.json garbles max_position_embeddings: {said}", BROKEN_HINT)
 
 
 def fast_shape(config: Mapping[str, Any]) -> Shape | None:
@@ -112,8 +125,9 @@ def _shape(config: Mapping[str, Any], eps: str) -> Shape | None:
         return None
     try:
         heads, width = int(config["num_attention_heads"]), int(config["hidden_size"])
-        head_dim = int(config.get("head_dim") or width // heads)
-        angles_H = rope_angles(config, head_dim)
+        head_dim = int(config.get("head_dim") or width // max(1, heads))
+        with np.errstate(all="ignore"):  # what comes of garbled numbers is refused below, and so is another size
+            angles_H = rope_angles(config, min(max(2, head_dim), MOST_HEAD_DIM))
         if angles_H is None:
             return None
         shape = Shape(
@@ -129,10 +143,15 @@ def _shape(config: Mapping[str, Any], eps: str) -> Shape | None:
             positions=int(config.get("max_position_embeddings", 2048)),
             angles_H=angles_H,
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ModelInvalidError(f"the model's config.json lacks or garbles {error}", BROKEN_HINT) from error
-    if min(shape.layers, width, heads, shape.kv_heads, head_dim) < 1 or heads % shape.kv_heads or head_dim % 2:
+    sizes = (shape.layers, width, heads, shape.kv_heads, head_dim, shape.inner, shape.vocabulary)
+    if min(sizes) < 1 or heads % shape.kv_heads or head_dim % 2:
         raise ModelInvalidError("the sizes in the model's config.json do not fit together", BROKEN_HINT)
+    if max(sizes) > MOST_SIZE or shape.layers > MOST_LAYERS or head_dim > MOST_HEAD_DIM or not 0 < shape.eps < 1:
+        raise ModelInvalidError("the sizes in the model's config.json are those of no model", BROKEN_HINT)
+    if not np.isfinite(angles_H).all():
+        raise ModelInvalidError("the model's config.json garbles its rotations", BROKEN_HINT)
     return shape
 
 

@@ -4,22 +4,24 @@ torch is imported where a kind needs it: the int8 engine starts from its packed 
 """
 
 import importlib.util
+import logging
 import platform
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-
-import psutil
 
 from fastcoder_lsp.core import EngineInfo, Progress
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, graph_shape, read_config
 from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
-from fastcoder_lsp.errors import ResourceError, UsageError
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
+from fastcoder_lsp.model.memory import available_bytes
 
+logger = logging.getLogger(__name__)
 GPU_KIND = "cuda-bf16"
-"""What `auto` takes on an NVIDIA GPU. To become "cuda-graphs" once `scripts/bench_gpu.py` has passed on one."""
+"""What `auto` takes on an NVIDIA GPU unless `trial` finds `cuda-graphs` to say the same, sooner."""
 GRAPH_KINDS = {"cpu-graphs": "plain", "cuda-graphs": "plain", "cuda-int8": "int8", "cuda-int4": "int4"}
 """Kinds of the graph engine, with the precision of their weights."""
 
@@ -34,7 +36,9 @@ class Job:
     digest: str
     options: EngineOptions
     cache: Path
+    kernels: Path
     progress: Progress
+    enter: Callable[[str], None]
     config: dict[str, Any]
 
     @property
@@ -52,6 +56,34 @@ def load_engine(job: Job) -> TreeEngine:
     """See `fastcoder_lsp.engine.load`."""
     shape = fast_shape(job.config)
     kind, notes = _choose(job, shape)
+    for lesser in _lesser(job, shape, kind):
+        said = len(notes)
+        try:
+            return _load(job, shape, kind, notes)
+        except (ModelInvalidError, UsageError):
+            raise
+        except Exception as why:
+            if isinstance(why, FastcoderError) and job.options.kind != "auto":
+                raise
+            # Drivers, torch's allocator, Triton: what a GPU's programs raise has no common class.
+            logger.warning("%s cannot be used", kind, exc_info=True)
+            reason = why.message if isinstance(why, FastcoderError) else f"{type(why).__name__}: {why}".splitlines()[0]
+            del notes[said:]
+            notes.append(f"{kind} failed on this machine, {lesser} runs instead: {reason[:200]}")
+            kind = lesser
+    return _load(job, shape, kind, notes)
+
+
+def _lesser(job: Job, shape: Shape | None, kind: str) -> list[str]:
+    """What is tried in turn where a GPU's engine fails to load: the eager one, and the CPU's if the choice was ours."""
+    if not kind.startswith("cuda-"):
+        return []
+    on_cpu = [] if job.options.kind != "auto" else ["cpu-fp32" if shape is None else "cpu-int8"]
+    return [*([] if kind == GPU_KIND else [GPU_KIND]), *on_cpu]
+
+
+def _load(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> TreeEngine:
+    """The engine of this kind; the GPU's memory is given back where it fails."""
     if kind in GRAPH_KINDS:
         on_graphs = graph_shape(job.config)
         if on_graphs is not None:
@@ -77,11 +109,20 @@ def load_engine(job: Job) -> TreeEngine:
 
 
 def prepare(
-    folder: Path, name: str, source: str, digest: str, *, options: EngineOptions, cache: Path, progress: Progress
+    folder: Path,
+    name: str,
+    source: str,
+    digest: str,
+    *,
+    options: EngineOptions,
+    cache: Path,
+    kernels: Path,
+    progress: Progress,
+    enter: Callable[[str], None],
 ) -> Job:
     """Read the configuration and check the options; raises like `fastcoder_lsp.engine.load`."""
     options.check()
-    return Job(folder, name, source, digest, options, cache, progress, read_config(folder))
+    return Job(folder, name, source, digest, options, cache, kernels, progress, enter, read_config(folder))
 
 
 def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
@@ -91,26 +132,45 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
         _require_device(asked)
         return asked, notes
     if asked == "auto" and (found := _accelerator()):
-        return found, ["MPS was never tested"] if found == "mps-bf16" else notes
+        if found == GPU_KIND:
+            return _tried(job)
+        return found, ["MPS was never tested"]
     if asked in ("cpu-fp32", "cpu-bf16", "cpu-graphs"):
         return asked, notes
     if shape is None:
         return "cpu-fp32", notes
-    reason = _against_int8(shape)
+    reason = _against_int8(shape, job.kernels)
     if reason is None:
         return "cpu-int8", notes
     notes.append(f"int8 cannot be used: {reason}; bf16 runs instead, slower and not bit-exact")
     return "cpu-bf16", notes
 
 
-def _against_int8(shape: Shape) -> str | None:
+def _tried(job: Job) -> tuple[str, list[str]]:
+    """What `auto` takes on an NVIDIA GPU: the graph engine where a trial has shown that it is worth it."""
+    if graph_shape(job.config) is None:
+        return GPU_KIND, []
+    if job.options.strict:
+        return "cuda-graphs", ["strict: only cuda-graphs can be"]
+    import torch  # noqa: PLC0415
+
+    from fastcoder_lsp.engine.trial import choose  # noqa: PLC0415 it needs this module
+
+    machine = (
+        f"{torch.cuda.get_device_name()} {torch.cuda.get_device_capability()} {torch.__version__} {torch.version.cuda}"
+    )
+    verdict = choose(job, machine)
+    return verdict.chosen, [verdict.reason]
+
+
+def _against_int8(shape: Shape, kernels: Path) -> str | None:
     """Why the int8 kernels can't run here; None where they can."""
     from fastcoder_lsp.engine.int8.packing import fits  # noqa: PLC0415 numba takes a while to import
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
 
     if not fits(shape):
         return "the model's sizes are not multiples of 16"
-    if exact_kind(shape) is None:
+    if exact_kind(shape, kernels) is None:
         return "this CPU's integer products are not exact"
     return None
 
@@ -139,20 +199,24 @@ def _require_device(kind: str) -> None:
 def _build(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> Backend:
     if shape is None:
         return _build_other(job, kind, notes)
-    return _build_int8(job, shape) if kind == "cpu-int8" else _build_eager(job, shape, kind)
+    return _build_int8(job, shape, notes) if kind == "cpu-int8" else _build_eager(job, shape, kind)
 
 
-def _build_int8(job: Job, shape: Shape) -> Backend:
-    from fastcoder_lsp.engine.int8.backend import Int8Backend, load_arrays  # noqa: PLC0415
+def _build_int8(job: Job, shape: Shape, notes: list[str]) -> Backend:
+    from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
 
     _require_memory(shape.weight_count + 4 * shape.slot_numbers * job.capacity)
-    dot = exact_kind(shape)
+    dot = exact_kind(shape, job.kernels)
     assert dot is not None, "chosen without a kind of product"
-    arrays = load_arrays(job.folder, shape, dot, job.digest, job.cache, job.progress)
+    job.enter("weights")
+    wanted = Wanted(job.folder, shape, dot, job.digest, job.cache)
+    arrays = load_arrays(wanted, job.progress, job.enter, notes.append)
+    job.enter("kernels")
     threads = job.options.threads or default_threads()
-    backend = Int8Backend(shape, arrays, dot, capacity=job.capacity, threads=threads, kernels=job.cache / "kernels")
+    backend = Int8Backend(shape, arrays, dot, capacity=job.capacity, threads=threads, kernels=job.kernels)
     backend.warm_up(job.progress)
     return backend
 
@@ -224,7 +288,7 @@ def _set_threads(threads: int | None) -> None:
 
 
 def _require_memory(needed: int) -> None:
-    available = psutil.virtual_memory().available
+    available = available_bytes()
     if needed > available:
         raise ResourceError(
             f"the model needs {needed / 1e9:.1f} GB of memory, {available / 1e9:.1f} GB are free",

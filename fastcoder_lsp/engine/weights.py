@@ -3,8 +3,7 @@
 Owns opening and naming them; converts nothing. Never reads pickles.
 """
 
-import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from safetensors import SafetensorError, safe_open
 
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, Shape
-from fastcoder_lsp.errors import ModelInvalidError
+from fastcoder_lsp.errors import ModelInvalidError, ResourceError
+from fastcoder_lsp.model.files import weight_files
 
 if TYPE_CHECKING:
     import torch
@@ -37,7 +37,10 @@ class Weights:
         Raises:
             ModelInvalidError: it is absent or not of this shape.
         """
-        found = self.raw(name, *shape).float()
+        found = self.raw(name, *shape)
+        if not found.is_floating_point():
+            raise ModelInvalidError(f"{name} holds {found.dtype}, not numbers with a fraction", BROKEN_HINT)
+        found = _made(found.float, name)
         if not bool(found.isfinite().all()):
             raise ModelInvalidError(f"{name} holds numbers that are not finite", BROKEN_HINT)
         return found
@@ -48,11 +51,13 @@ class Weights:
             raise ModelInvalidError(f"the model's files hold no {name}", BROKEN_HINT)
         opened: Any = self._files[name]
         try:
-            tensor: torch.Tensor = opened.get_tensor(name)
-        except (SafetensorError, OSError) as error:
+            # its shape first: what a damaged head claims is not read
+            said = tuple(opened.get_slice(name).get_shape())
+            if said != shape:
+                raise ModelInvalidError(f"{name} is {said}, config.json says {shape}", BROKEN_HINT)
+            tensor: torch.Tensor = _made(lambda: opened.get_tensor(name), name)
+        except (SafetensorError, OSError, TypeError, ValueError, AttributeError) as error:
             raise ModelInvalidError(f"{name} cannot be read: {error}", BROKEN_HINT) from error
-        if tuple(tensor.shape) != shape:
-            raise ModelInvalidError(f"{name} is {tuple(tensor.shape)}, config.json says {shape}", BROKEN_HINT)
         return tensor
 
     def optional(self, name: str, *shape: int) -> "torch.Tensor | None":
@@ -64,26 +69,16 @@ class Weights:
         return self.get(HEAD if HEAD in self else EMBEDDING, shape.vocabulary, shape.width)
 
 
-def weight_files(folder: Path) -> list[Path]:
-    """The safetensors files of a model, one or several by its index.
-
-    Raises:
-        ModelInvalidError: there are none, or one that the index names is missing.
-    """
-    index = folder / "model.safetensors.index.json"
-    if (folder / "model.safetensors").is_file():
-        return [folder / "model.safetensors"]
-    if not index.is_file():
-        raise ModelInvalidError(
-            f"{folder} holds no safetensors weights", "pickled weights are not read; use safetensors or GGUF"
-        )
+def _made(make: "Callable[[], torch.Tensor]", name: str) -> "torch.Tensor":
+    """What `make` gives; torch says it has no memory by a plain RuntimeError."""
     try:
-        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ModelInvalidError(f"{index} is damaged: {error}", BROKEN_HINT) from error
-    if missing := [name for name in names if not (folder / str(name)).is_file()]:
-        raise ModelInvalidError(f"{folder} lacks {', '.join(map(str, missing))}", BROKEN_HINT)
-    return [folder / str(name) for name in names]
+        return make()
+    except RuntimeError as error:
+        if "allocate memory" not in str(error) and "not enough memory" not in str(error):
+            raise ModelInvalidError(f"{name} cannot be read: {error}", BROKEN_HINT) from error
+        raise ResourceError(
+            f"memory ran out while {name} was read", "Close other programs, or take a smaller model."
+        ) from error
 
 
 @contextmanager
@@ -98,7 +93,7 @@ def open_weights(folder: Path) -> Iterator[Weights]:
         for path in weight_files(folder):
             try:
                 opened = stack.enter_context(safe_open(path, framework="pt"))
-            except (SafetensorError, OSError) as error:
+            except (SafetensorError, OSError, ValueError) as error:
                 raise ModelInvalidError(f"{path} is damaged: {error}", BROKEN_HINT) from error
             files |= dict.fromkeys(opened.keys(), opened)
         yield Weights(files)

@@ -1,9 +1,10 @@
 """THE MODEL'S FILES: finding, fetching, checking, converting them. Never runs a model, never downloads unasked."""
 
-from fastcoder_lsp.model.catalogue import default_model, gpu_memory_bytes
+from fastcoder_lsp.model.catalogue import default_model
 from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.find import find, prepare
+from fastcoder_lsp.model.gpu import gpu_memory_bytes
 from fastcoder_lsp.model.inventory import Entry, entries, remove
 from fastcoder_lsp.model.pull import pull
 

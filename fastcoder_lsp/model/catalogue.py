@@ -3,8 +3,6 @@
 Owns names, sizes, sums and the choice among them; reads no model file.
 """
 
-import shutil
-import subprocess
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -30,19 +28,6 @@ def default_model(gpu_bytes: int) -> str:
 def fitting_models(gpu_bytes: int) -> tuple[str, ...]:
     """The family's models that fit, largest first; the smallest always does."""
     return tuple(name for needed, name in FAMILY if gpu_bytes >= needed)
-
-
-def gpu_memory_bytes() -> int:
-    """Memory of the first NVIDIA GPU, as its driver says; 0 where there is none."""
-    tool = shutil.which("nvidia-smi")
-    if tool is None:
-        return 0
-    query = [tool, "--query-gpu=memory.total", "--format=csv,noheader,nounits", "--id=0"]
-    try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=10, check=True).stdout
-        return int(answer.split()[0]) << 20
-    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
-        return 0
 
 
 @dataclass(frozen=True, slots=True)

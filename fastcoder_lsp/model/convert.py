@@ -14,12 +14,21 @@ from pathlib import Path
 
 from fastcoder_lsp import errors
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError
+from fastcoder_lsp.errors import FastcoderError, InstallationError, ModelInvalidError, ResourceError
 from fastcoder_lsp.model.digest import remembered_sha256
-from fastcoder_lsp.model.store import Store, disk_full, publish
+from fastcoder_lsp.model.store import Store, disk_full, publish, writing
 
 ORIGIN = "origin.json"
 DISK_SIGNALS = (signal.SIGBUS, signal.SIGXFSZ) if hasattr(signal, "SIGBUS") else ()
+_SAYS_DISK_FULL = ("No space left", "File too large", "Disk quota exceeded")
+_SAYS_NO_MEMORY = (
+    "MemoryError",
+    "not enough memory",
+    "allocate memory",
+    "bad_alloc",
+    "failed to map segment",  # a library that finds no room
+    "OutOfMemory",
+)
 
 
 def convert(gguf: Path, sha256: str, source: str, store: Store, progress: Progress) -> None:
@@ -42,18 +51,15 @@ def convert(gguf: Path, sha256: str, source: str, store: Store, progress: Progre
     with store.lock(name, lambda: progress(0.0, waiting)):
         if (place / ORIGIN).is_file():
             return
-        with store.workspace(name) as work:
+        with writing(store.root, f"converting {gguf.name}"), store.workspace(name) as work:
             made = work / "model"
             made.mkdir(mode=0o700)
             _run_worker(gguf, made, store.root, progress)
             progress(0.95, "checking the converted weights")
             digest = remembered_sha256(made / "model.safetensors", work)
             origin = {"source": source, "gguf_sha256": sha256, "digest": digest}
-            try:
-                (made / ORIGIN).write_text(json.dumps(origin, indent=1) + "\n", encoding="utf-8")
-                publish(made, place)
-            except OSError as error:
-                raise disk_full(store.root, f"converting {gguf.name}") from error
+            (made / ORIGIN).write_text(json.dumps(origin, indent=1) + "\n", encoding="utf-8")
+            publish(made, place)
     progress(1.0, "converted")
 
 
@@ -65,7 +71,7 @@ def read_origin(folder: Path) -> dict[str, object]:
     """
     try:
         origin = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         hint = f"Remove the folder {folder} and fetch the model again."
         raise ModelInvalidError(f"{folder / ORIGIN} is damaged: {error}", hint) from error
     return origin if isinstance(origin, dict) else {}
@@ -77,7 +83,7 @@ def _run_worker(gguf: Path, folder: Path, root: Path, progress: Progress) -> Non
     command = [sys.executable, "-P", "-m", "fastcoder_lsp.model.convert_worker", str(gguf), str(folder)]
     settings = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
     with (
-        tempfile.TemporaryFile() as complaints,
+        tempfile.TemporaryFile(dir=folder.parent) as complaints,
         # The worker ends when its stdin does: it never outlives us.
         subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, env=os.environ | settings
@@ -106,16 +112,22 @@ def _take(event: dict[str, object], progress: Progress) -> None:
 
 def _death(code: int, gguf: Path, root: Path, complaints: str) -> FastcoderError:
     """Why the worker ended with `code`, from its last words."""
-    if -code in DISK_SIGNALS or "No space left" in complaints or "File too large" in complaints:
+    if -code in DISK_SIGNALS or any(said in complaints for said in _SAYS_DISK_FULL):
         return disk_full(root, f"converting {gguf.name}")
     if code == -signal.SIGTERM:
         return ResourceError(f"converting {gguf.name} was stopped", "Run it again.")
-    if code < 0 or "MemoryError" in complaints or "not enough memory" in complaints:
+    if code == -signal.SIGKILL or any(said in complaints for said in _SAYS_NO_MEMORY):
         return ResourceError(
             f"converting {gguf.name} was ended by the system, most likely for want of memory",
             "Close other programs, or take a smaller model.",
         )
     last = complaints.strip().rpartition("\n")[2][:300] or f"exit code {code}"
+    if any(said in last for said in ("ModuleNotFoundError", "ImportError")):
+        return InstallationError(f"{gguf.name} cannot be converted: {last}")
+    if code < 0:
+        return ResourceError(
+            f"converting {gguf.name} crashed (signal {-code})", "Run it again; if it stays so, fetch the model again."
+        )
     return ModelInvalidError(
         f"{gguf} cannot be converted: {last}", "It is damaged or of an unknown kind: fetch it again, or take another."
     )

@@ -8,15 +8,16 @@ import json
 import os
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError
+from fastcoder_lsp.errors import FastcoderError, InstallationError, ModelInvalidError, ResourceError
+from fastcoder_lsp.model.gguf_check import check_header
+from fastcoder_lsp.model.gguf_header import DAMAGED_HINT
+from fastcoder_lsp.model.memory import available_bytes
 from fastcoder_lsp.model.store import require_space, size_text
 
-DAMAGED_HINT = "The file is damaged or cut short: fetch it again."
 OVERHEAD_BYTES = 1200 << 20
 """What the libraries and the tokenizer take beside the weights."""
 
@@ -48,7 +49,7 @@ def convert(gguf: Path, folder: Path) -> None:
     require_memory(4 * values + OVERHEAD_BYTES, gguf)
 
     _say(0.03, "loading transformers")
-    import transformers  # noqa: PLC0415 seconds to import
+    transformers = _transformers()
 
     _say(0.10, "reading the tokenizer")
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name)
@@ -59,39 +60,48 @@ def convert(gguf: Path, folder: Path) -> None:
         options["quantization_config"] = transformers.GgufConfig(dequantize=True)
     import torch  # noqa: PLC0415
 
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        str(gguf.parent), gguf_file=gguf.name, dtype=torch.float32, trust_remote_code=False, **options
+    model, found = transformers.AutoModelForCausalLM.from_pretrained(
+        str(gguf.parent),
+        gguf_file=gguf.name,
+        dtype=torch.float32,
+        trust_remote_code=False,
+        output_loading_info=True,
+        **options,
     )
+    require_whole(found, gguf)
     _say(0.75, "writing the weights")
     # One file whatever the size: `find` and the engine need no index for it.
     model.save_pretrained(folder, max_shard_size="1TB")
 
 
-def check_header(gguf: Path) -> int:
-    """Numbers in all tensors of a GGUF, whose header is read and whose tensors lie within the file.
+def require_whole(found: Mapping[str, Any], gguf: Path) -> None:
+    """See that every tensor of the model came from the file: what is missing the library makes up.
 
     Raises:
-        ModelInvalidError: it is no GGUF, or damaged.
+        ModelInvalidError: some are missing, or of another shape.
     """
-    from gguf import GGUFReader  # noqa: PLC0415
+    missing = sorted(map(str, [*(found.get("missing_keys") or ()), *(found.get("mismatched_keys") or ())]))
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise ModelInvalidError(f"{gguf} lacks tensors of its model: {missing[0]}{more}", DAMAGED_HINT)
 
-    with gguf.open("rb") as file:
-        if file.read(4) != b"GGUF":
-            raise ModelInvalidError(f"{gguf} is not a GGUF file", DAMAGED_HINT)
+
+def _transformers() -> Any:
+    """The library, seconds to import; raises InstallationError."""
     try:
-        reader = GGUFReader(gguf)
-        ends = [tensor.data_offset + tensor.n_bytes for tensor in reader.tensors]
-        values = sum(int(tensor.n_elements) for tensor in reader.tensors)
-    except (ValueError, IndexError, KeyError, TypeError, OverflowError, OSError, MemoryError) as error:
-        raise ModelInvalidError(f"{gguf} cannot be read: {error}", DAMAGED_HINT) from error
-    if not ends or max(ends) > gguf.stat().st_size:
-        raise ModelInvalidError(f"{gguf} ends before its tensors do", DAMAGED_HINT)
-    return values
+        import transformers  # noqa: PLC0415
+
+        _ = transformers.AutoModelForCausalLM, transformers.AutoTokenizer  # found only when they are asked for
+    except (ImportError, RuntimeError) as error:
+        if "allocate memory" in str(error) or "failed to map segment" in str(error):
+            raise MemoryError(str(error)) from error
+        raise InstallationError(f"transformers cannot be loaded: {error}") from error
+    return transformers
 
 
 def require_memory(needed: int, gguf: Path) -> None:
     """See that `needed` bytes can be had; raises ResourceError."""
-    available = psutil.virtual_memory().available
+    available = available_bytes()
     if available < needed:
         raise ResourceError(
             f"converting {gguf.name} needs {size_text(needed)} of memory, and {size_text(available)} are free",

@@ -9,6 +9,9 @@ import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from fastcoder_lsp.errors import ModelInvalidError
+from fastcoder_lsp.model.store import private_folder, write_small
+
 BLOCK = 1 << 22
 
 
@@ -31,7 +34,7 @@ def known_sha256(path: Path, memory: Path) -> str | None:
     try:
         record = json.loads(_record(blob, memory).read_text(encoding="utf-8"))
         state = blob.stat()
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(record, dict) or (record.get("size"), record.get("mtime_ns")) != (
         state.st_size,
@@ -43,20 +46,27 @@ def known_sha256(path: Path, memory: Path) -> str | None:
 
 
 def remembered_sha256(path: Path, memory: Path, advance: Callable[[int], None] | None = None) -> str:
-    """The sum of `path`, read only if it is not known; kept in `memory` where that can be written."""
+    """The sum of `path`, read only if it is not known; kept in `memory` where that can be written.
+
+    Raises:
+        ModelInvalidError: the file cannot be read.
+    """
     known = known_sha256(path, memory)
     if known is not None:
         return known
     blob = path.resolve()
-    state = blob.stat()
-    sha256 = sha256_file(blob, advance)
+    try:
+        state = blob.stat()
+        sha256 = sha256_file(blob, advance)
+    except OSError as error:
+        raise ModelInvalidError(
+            f"{path} cannot be read: {error.strerror}", "Give yourself the right to read it, or fetch it again."
+        ) from error
     record = {"path": str(blob), "size": state.st_size, "mtime_ns": state.st_mtime_ns, "sha256": sha256}
     place = _record(blob, memory)
     try:
-        memory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = place.with_suffix(f".{sha256[:8]}")
-        partial.write_text(json.dumps(record) + "\n", encoding="utf-8")
-        partial.replace(place)
+        private_folder(memory)
+        write_small(place, json.dumps(record) + "\n")
     except OSError:
         pass  # a full or read-only disk costs the next start a second, nothing else
     return sha256

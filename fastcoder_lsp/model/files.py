@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.digest import combined, remembered_sha256
+from fastcoder_lsp.model.store import reading
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -65,7 +66,9 @@ def weight_files(folder: Path) -> list[Path]:
     if (folder / WEIGHTS).is_file():
         return [folder / WEIGHTS]
     if not (folder / INDEX).is_file():
-        if any(entry.suffix in PICKLE_SUFFIXES for entry in folder.iterdir()):
+        with reading(str(folder)):
+            entries = list(folder.iterdir())
+        if any(entry.suffix in PICKLE_SUFFIXES for entry in entries):
             raise ModelInvalidError(f"{folder} {PICKLE_MESSAGE}", PICKLE_HINT)
         raise ModelInvalidError(f"{folder} holds no {WEIGHTS}", "Name a folder in the transformers format, or a .gguf.")
     files = [folder / name for name in _shards(folder / INDEX)]
@@ -79,7 +82,7 @@ def _shards(index: Path) -> list[str]:
     try:
         shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
         names = sorted(set(shards.values()))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ModelInvalidError(f"{index} is damaged: {error}", "Fetch or copy the model again.") from error
     if not names or any(not isinstance(name, str) or not name or Path(name).name != name for name in names):
         raise ModelInvalidError(f"{index} does not name files beside it", "Fetch or copy the model again.")

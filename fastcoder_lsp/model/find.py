@@ -15,16 +15,19 @@ from fastcoder_lsp.model.catalogue import (
     WHEELS_PREFIX,
     WheelModel,
     fitting_models,
-    gpu_memory_bytes,
     stand_in,
     wheel_model,
 )
 from fastcoder_lsp.model.convert import ORIGIN, convert, read_origin
 from fastcoder_lsp.model.digest import known_sha256, remembered_sha256
 from fastcoder_lsp.model.files import PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, ModelFiles, is_complete, open_folder
-from fastcoder_lsp.model.store import Store
+from fastcoder_lsp.model.gpu import gpu_memory_bytes
+from fastcoder_lsp.model.store import Store, reading, size_text
 
 AUTO = "auto"
+BROKEN_HINT = (
+    "Run: fastcoder-lsp model pull (with the model's name, if it is not the default one); it mends what is there."
+)
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -47,6 +50,14 @@ class Reference:
     value: str = ""
 
 
+class BrokenConversionError(ModelInvalidError):
+    """What was converted into `folder` is not whole any more; it can be made anew."""
+
+    def __init__(self, message: str, folder: Path) -> None:
+        super().__init__(message, BROKEN_HINT)
+        self.folder = folder
+
+
 def understand(name: str) -> Reference:
     """What `name` means. A hub id comes before a folder of the same relative name: write ./NAME for the folder.
 
@@ -58,7 +69,7 @@ def understand(name: str) -> Reference:
         return Reference(Kind.AUTO, AUTO)
     if name.startswith(WHEELS_PREFIX):
         return Reference(Kind.WHEELS, name, wheel_model(name.removeprefix(WHEELS_PREFIX)).key)
-    path = Path(name).expanduser().absolute()
+    path = _path(name)
     if path.is_file():
         if path.suffix in PICKLE_SUFFIXES:
             raise ModelInvalidError(f"{name} {PICKLE_MESSAGE}", PICKLE_HINT)
@@ -72,6 +83,13 @@ def understand(name: str) -> Reference:
         return Reference(Kind.FOLDER, name, str(path))
     what = "file" if name.endswith(".gguf") else "folder"
     raise UsageError(f"there is no {what} {name}", "Name a folder, a .gguf file, or a model of the hub (owner/name).")
+
+
+def _path(name: str) -> Path:
+    try:
+        return Path(name).expanduser().absolute()
+    except (RuntimeError, OSError) as error:  # a home folder that nobody knows, a working directory that is gone
+        raise UsageError(f"{name} is no path here: {error}", "Name the whole path, from the root on.") from error
 
 
 def find(name: str = AUTO, cache: Path | None = None, *, gpu_bytes: int | None = None) -> ModelFiles:
@@ -88,7 +106,11 @@ def find(name: str = AUTO, cache: Path | None = None, *, gpu_bytes: int | None =
         UsageError: the name means nothing.
     """
     store = Store.at(cache)
-    reference = understand(name)
+    with reading(name):
+        return _find(understand(name), store, gpu_bytes)
+
+
+def _find(reference: Reference, store: Store, gpu_bytes: int | None) -> ModelFiles:
     match reference.kind:
         case Kind.FOLDER:
             return _folder(reference, store)
@@ -102,7 +124,7 @@ def find(name: str = AUTO, cache: Path | None = None, *, gpu_bytes: int | None =
             wanted = fitting_models(gpu_memory_bytes() if gpu_bytes is None else gpu_bytes)
             found = _hub_or_stand_in(wanted, wanted[0], store)
     if found is None:
-        raise missing(reference)
+        raise missing(reference, *_half(reference, store, gpu_bytes))
     return found
 
 
@@ -113,21 +135,52 @@ def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int
         ModelMissingError, ModelInvalidError, UsageError: as `find`.
         ResourceError: memory or disk does not suffice for the conversion.
     """
+    store = Store.at(cache)
+    store.sweep()
     try:
         return find(name, cache, gpu_bytes=gpu_bytes)
     except ModelMissingError:
-        store, reference = Store.at(cache), understand(name)
+        reference = understand(name)
         if reference.kind is Kind.GGUF:
             convert_gguf(Path(reference.value), store, progress)
             return find(name, cache, gpu_bytes=gpu_bytes)
         raise
 
 
-def missing(reference: Reference) -> ModelMissingError:
-    """The error for a model that is not here, with the command that brings it."""
+def _half(reference: Reference, store: Store, gpu_bytes: int | None) -> tuple[int, int]:
+    """Bytes of a model that was half fetched, and of the whole if that is known; zeros where nothing was begun."""
+    if reference.kind is Kind.WHEELS:
+        return _half_of_wheels(wheel_model(reference.value), store)
+    if reference.kind not in (Kind.HUB, Kind.AUTO):
+        return 0, 0
+    auto = reference.kind is Kind.AUTO
+    for hub_id in (
+        fitting_models(gpu_memory_bytes() if gpu_bytes is None else gpu_bytes) if auto else (reference.value,)
+    ):
+        if here := hub.unfinished_bytes(hub_id):
+            return here, 0
+        known = stand_in(hub_id)
+        if known is not None and (half := _half_of_wheels(known, store))[0]:
+            return half
+    return 0, 0
+
+
+def _half_of_wheels(known: WheelModel, store: Store) -> tuple[int, int]:
+    place = store.gguf(known.file)
+    partial = place.with_name(f"{place.name}.partial")
+    whole = next((path for path in (place, partial) if path.is_file()), None)
+    return (whole.stat().st_size, known.size) if whole is not None else (0, 0)
+
+
+def missing(reference: Reference, here: int = 0, total: int = 0) -> ModelMissingError:
+    """The error for a model that is not here, or only `here` bytes of `total` are, with the command that brings it."""
     what = f"the model {reference.name}" if reference.kind is not Kind.AUTO else "the default model"
     lacks = "has not been converted yet" if reference.kind is Kind.GGUF else "is not on this machine"
     command = "fastcoder-lsp model pull" + ("" if reference.kind is Kind.AUTO else f" {reference.name}")
+    if here:
+        of = f" of {size_text(total)}" if total else ""
+        lacks = "is fetched, but not converted yet" if here == total else f"is only half here: {size_text(here)}{of}"
+        return ModelMissingError(f"{what} {lacks}", f"Run: {command}; it goes on where it was.")
     return ModelMissingError(f"{what} {lacks}", f"Run: {command}")
 
 
@@ -189,8 +242,10 @@ def _hub_or_stand_in(wanted: tuple[str, ...], asked: str, store: Store) -> Model
 
 def _converted(sha256: str, name: str, source: str, store: Store) -> ModelFiles:
     folder = store.converted(sha256)
-    digest = read_origin(folder).get("digest")
+    try:
+        digest = read_origin(folder).get("digest")
+    except ModelInvalidError as error:
+        raise BrokenConversionError(error.message, folder) from error
     if not is_complete(folder) or not isinstance(digest, str):
-        hint = f"Remove that folder and fetch the model again: fastcoder-lsp model pull {name}"
-        raise ModelInvalidError(f"{folder} lacks files", hint)
+        raise BrokenConversionError(f"{folder} lacks files of the model", folder)
     return ModelFiles(name=name, folder=folder, source=source, variant="", digest=digest)

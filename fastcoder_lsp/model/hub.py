@@ -13,7 +13,7 @@ from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkEr
 from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
 from fastcoder_lsp.model.files import INDEX, PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, WEIGHTS, is_complete
 from fastcoder_lsp.model.hub_blob import Blob, fetch_blob, transport_error
-from fastcoder_lsp.model.store import FULL, disk_full, folder_bytes, require_space
+from fastcoder_lsp.model.store import FORBIDDEN, FULL, folder_bytes, require_space, write_error
 
 DESCRIPTIONS = (
     "config.json",
@@ -62,6 +62,12 @@ def cached_ids() -> list[str]:
     return [hub_id for hub_id in ids if cached(hub_id) is not None]
 
 
+def unfinished_bytes(hub_id: str) -> int:
+    """Bytes of a repository whose download was begun and is not whole; 0 where none was."""
+    blobs = repository_folder(hub_id) / "blobs"
+    return folder_bytes(blobs) if any(blobs.glob("*.incomplete")) else 0
+
+
 def repository_folder(hub_id: str) -> Path:
     """Where the hub's cache keeps a repository."""
     return _cache() / f"models--{hub_id.replace('/', '--')}"
@@ -95,7 +101,7 @@ def look_up(hub_id: str) -> RemoteModel:
         raise NetworkError(
             "the hub is switched off by HF_HUB_OFFLINE", "Unset HF_HUB_OFFLINE and try again."
         ) from error
-    except (transport_error(), OSError) as error:
+    except (transport_error(), OSError, ValueError) as error:  # a login page answers in HTML, which is no JSON
         raise unreachable(error) from error
     siblings = info.siblings or []
     files = [RemoteFile(s.rfilename, s.size or 0, s.lfs.sha256 if s.lfs else "") for s in siblings]
@@ -173,8 +179,10 @@ def fetch(remote: RemoteModel, dialogue: Dialogue) -> Path:
     except transport_error() as error:
         raise unreachable(error) from error
     except OSError as error:
-        if error.errno in FULL:
-            raise disk_full(cache, f"fetching {remote.hub_id}") from error
+        if error.errno in (*FULL, *FORBIDDEN):
+            raise write_error(error, cache, f"fetching {remote.hub_id}") from error
+        raise unreachable(error) from error
+    except ValueError as error:
         raise unreachable(error) from error
 
 
@@ -189,10 +197,10 @@ def _snapshots(repository: Path) -> list[Path]:
     snapshots = repository / "snapshots"
     try:
         main = (repository / "refs" / "main").read_text(encoding="utf-8").strip()
-    except OSError:
+    except (OSError, UnicodeDecodeError):
         main = ""
     try:
-        others = sorted(snapshots.iterdir(), key=lambda folder: folder.stat().st_mtime, reverse=True)
+        others = sorted(snapshots.iterdir(), key=lambda folder: folder.lstat().st_mtime, reverse=True)
     except OSError:
         return []
     return sorted(others, key=lambda folder: folder.name != main)

@@ -54,7 +54,7 @@ def fetch_blob(blob: Blob, blobs: Path, advance: Callable[[int], None]) -> None:
             _fetch_rest(blob, partial, here, advance)
         except transport_error() as error:
             failure = error
-        before, here = here, partial.stat().st_size
+        before, here = here, min(partial.stat().st_size, blob.size)
         tries = 0 if here > before else tries + 1
         if tries == TRIES:
             raise failure
@@ -84,6 +84,8 @@ def _fetch_rest(blob: Blob, partial: Path, here: int, advance: Callable[[int], N
         file.seek(here)
         file.truncate()
         for chunk in response.iter_bytes():  # as they come: a broken connection then loses none
-            file.write(chunk)
+            file.write(chunk[: blob.size - here])
             here += len(chunk)
-            advance(here)
+            advance(min(here, blob.size))
+            if here > blob.size:
+                break  # more than it should be: the sum will tell

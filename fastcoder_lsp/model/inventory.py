@@ -5,11 +5,11 @@ Owns the list; removes only what this program made, and from the hub's cache wha
 
 import hashlib
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.errors import ModelInvalidError, UsageError
 from fastcoder_lsp.model import hub
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS, WheelModel, wheel_model
 from fastcoder_lsp.model.convert import ORIGIN, read_origin
@@ -32,12 +32,17 @@ class Entry:
 def entries(cache: Path | None = None) -> list[Entry]:
     """All models that are ready to load: whole ones in the hub's cache, and converted ones."""
     store = Store.at(cache)
-    found = []
-    for hub_id in hub.cached_ids():
-        digest = find(hub_id, cache).digest
-        found.append(_entry(hub_id, "the hub's cache", (hub.repository_folder(hub_id),), digest))
+    found = [_hub(hub_id, cache) for hub_id in hub.cached_ids()]
     found += [_wheels(known, store) for known in WHEEL_MODELS if is_converted(store, known.sha256)]
     return [*found, *_conversions(store)]
+
+
+def _hub(hub_id: str, cache: Path | None) -> Entry:
+    try:
+        digest, source = find(hub_id, cache).digest, "the hub's cache"
+    except ModelInvalidError as error:  # one damaged model hides no other
+        digest, source = "", f"the hub's cache, damaged: {error.message}"
+    return _entry(hub_id, source, (hub.repository_folder(hub_id),), digest)
 
 
 def remove(name: str, cache: Path | None = None) -> Entry:
@@ -93,12 +98,20 @@ def _conversions(store: Store) -> Iterator[Entry]:
     from_wheels = {known.sha256 for known in WHEEL_MODELS}
     for folder in sorted(store.root.glob("converted/*")):
         if folder.name not in from_wheels and (folder / ORIGIN).is_file():
-            source = str(read_origin(folder).get("source", ""))
+            source = str(_origin(folder).get("source", ""))
             yield _entry(source.removeprefix("gguf "), "converted from your own GGUF", (folder,), _digest(folder))
 
 
 def _digest(folder: Path) -> str:
-    return str(read_origin(folder).get("digest", "")) if (folder / ORIGIN).is_file() else ""
+    return str(_origin(folder).get("digest", ""))
+
+
+def _origin(folder: Path) -> Mapping[str, object]:
+    """The note of a conversion; empty where it is damaged or absent."""
+    try:
+        return read_origin(folder)
+    except ModelInvalidError:
+        return {}
 
 
 def _entry(name: str, source: str, paths: tuple[Path, ...], digest: str) -> Entry:

@@ -6,13 +6,15 @@ Owns the order of the sources: what is here, the hub, a stand-in from the packag
 from pathlib import Path
 
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.errors import ModelMissingError, NetworkError
+from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
 from fastcoder_lsp.model import hub, wheels
-from fastcoder_lsp.model.catalogue import WheelModel, fitting_models, gpu_memory_bytes, stand_in, wheel_model
+from fastcoder_lsp.model.catalogue import WheelModel, fitting_models, stand_in, wheel_model
 from fastcoder_lsp.model.convert import convert
+from fastcoder_lsp.model.damage import damage, give_up
 from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
 from fastcoder_lsp.model.files import ModelFiles
-from fastcoder_lsp.model.find import Kind, convert_gguf, find, is_converted, understand
+from fastcoder_lsp.model.find import BrokenConversionError, Kind, convert_gguf, find, is_converted, understand
+from fastcoder_lsp.model.gpu import gpu_memory_bytes
 from fastcoder_lsp.model.store import Store, require_space
 
 
@@ -32,14 +34,12 @@ def pull(
         FastcoderError: what went wrong, with what to do; finished parts are kept for the next try.
     """
     gpu = gpu_memory_bytes() if gpu_bytes is None else gpu_bytes
-    try:
-        here = find(name, cache, gpu_bytes=gpu)
-    except ModelMissingError:
-        pass
-    else:
-        if not (exact and here.variant):
-            return here
-    store, reference = Store.at(cache), understand(name)
+    store = Store.at(cache)
+    store.sweep()
+    here = _whole(name, store, dialogue, gpu)
+    if here is not None and not (exact and here.variant):
+        return here
+    reference = understand(name)
     store.open()
     match reference.kind:
         case Kind.GGUF:
@@ -56,6 +56,25 @@ def pull(
             only = next(Path(reference.value).glob("*.gguf"))
             convert_gguf(only, store, _shares(dialogue))
     return find(name, cache, gpu_bytes=gpu)
+
+
+def _whole(name: str, store: Store, dialogue: Dialogue, gpu: int) -> ModelFiles | None:
+    """The model, if it is here and its files can be read; what of it can be made anew is given up."""
+    try:
+        here = find(name, store.cache, gpu_bytes=gpu)
+    except ModelMissingError:
+        return None
+    except BrokenConversionError as error:
+        dialogue.note(f"{error.message}: it is made anew")
+        give_up(error.folder, error.folder, store)
+        return None
+    damaged = damage(here.folder)
+    if damaged is None:
+        return here
+    if not give_up(here.folder, damaged.file, store):
+        raise ModelInvalidError(damaged.why, "These are files of your own: copy or fetch them again.")
+    dialogue.note(f"{damaged.why}: it is made anew")
+    return None
 
 
 def offer_of(known: WheelModel, store: Store, instead_of: str = "", reason: str = "") -> Offer:

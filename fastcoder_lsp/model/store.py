@@ -16,13 +16,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from fastcoder_lsp.config import cache_folder
-from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.errors import ModelInvalidError, ResourceError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What the system says when a write finds no space: disk, quota, limit."""
+FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
+"""What it says when we may not write: a read-only file system, another owner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +62,47 @@ class Store:
         Raises:
             ResourceError: they cannot be made.
         """
-        try:
-            self.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for folder in (self.root, self.root / "gguf", self.root / "converted", self.digests, self.root / "work"):
-                folder.mkdir(mode=0o700, exist_ok=True)
-        except OSError as error:
-            raise ResourceError(
-                f"cannot write to the cache folder {self.cache}: {error.strerror}",
-                "Free some space or name another folder: FASTCODER_CACHE=FOLDER",
-            ) from error
+        with writing(self.cache, "using the cache folder"):
+            for folder in (self.root / "gguf", self.root / "converted", self.digests, self.root / "work"):
+                private_folder(folder)
 
     @contextmanager
     def lock(self, name: str, on_wait: Callable[[], None]) -> Iterator[None]:
         """Hold `name` against other processes; the system lets go if we die. `on_wait` is told once if it is taken."""
         self.open()
-        lock = FileLock(self.root / "work" / f"{name}.lock", mode=0o600)
+        lock = self._lock(name)
         try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            on_wait()
-            lock.acquire()
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                on_wait()
+                lock.acquire()
+        except (OSError, NotImplementedError) as error:
+            raise write_error(error, self.root, "locking") from error
         try:
             yield
         finally:
             lock.release()
+
+    def sweep(self) -> None:
+        """Delete what killed runs left unfinished; what a process is making, whose lock it holds, stays."""
+        try:
+            left = [folder for folder in (self.root / "work").iterdir() if folder.is_dir()]
+        except OSError:
+            return
+        for folder in left:
+            lock = self._lock(folder.name.rpartition("-")[0])
+            try:
+                lock.acquire(timeout=0)
+            except (Timeout, OSError, NotImplementedError):
+                continue
+            try:
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                lock.release()
+
+    def _lock(self, name: str) -> BaseFileLock:
+        return FileLock(self.root / "work" / f"{name}.lock", mode=0o600)
 
     @contextmanager
     def workspace(self, name: str) -> Iterator[Path]:
@@ -94,18 +113,84 @@ class Store:
             yield Path(folder)
 
 
+def private_folder(path: Path) -> None:
+    """Make a folder and what is missing above it, all of them the user's alone; raises OSError."""
+    for folder in (*reversed(path.parents), path):
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def require_space(folder: Path, needed: int, purpose: str) -> None:
     """See that `needed` bytes are free where `folder` is.
 
     Raises:
         ResourceError: they are not.
     """
-    free = shutil.disk_usage(folder).free
+    with writing(folder, purpose):
+        free = shutil.disk_usage(folder).free
     if free < needed:
         raise ResourceError(
             f"{purpose} needs {size_text(needed)} in {folder}, and {size_text(free)} are free",
             "Free some space there, or name a folder on another disk: FASTCODER_CACHE=FOLDER",
         )
+
+
+@contextmanager
+def writing(folder: Path, purpose: str) -> Iterator[None]:
+    """While the block lasts, what the system says against writing to `folder` becomes an error with what to do.
+
+    Raises:
+        ResourceError: a write failed.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise write_error(error, folder, purpose) from error
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """While the block lasts, what the system says against reading a model's files becomes an error with what to do.
+
+    Raises:
+        ModelInvalidError: a file cannot be read.
+    """
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or what
+        raise ModelInvalidError(
+            f"{place} cannot be read: {error.strerror or error}",
+            "Give yourself the right to read it, or name another model.",
+        ) from error
+
+
+def write_error(error: Exception, folder: Path, purpose: str) -> ResourceError:
+    """Why a write to `folder` failed: for want of space, of the right to, or as the system says."""
+    if isinstance(error, OSError) and error.errno in FULL:
+        return disk_full(folder, purpose)
+    if isinstance(error, OSError) and error.errno in FORBIDDEN:
+        return ResourceError(
+            f"{purpose} failed: {folder} cannot be written to ({error.strerror})",
+            "Give yourself the right to write there, or name another folder: FASTCODER_CACHE=FOLDER",
+        )
+    said = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return ResourceError(
+        f"{purpose} failed in {folder}: {said}", "Look at that folder, or name another one: FASTCODER_CACHE=FOLDER"
+    )
+
+
+def write_small(path: Path, text: str) -> None:
+    """Write a small file whole or not at all, by a name of its own beside it; raises OSError."""
+    handle, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".partial", dir=path.parent)
+    partial = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def disk_full(folder: Path, purpose: str) -> ResourceError:

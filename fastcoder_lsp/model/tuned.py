@@ -66,7 +66,7 @@ def read_record(folder: Path, digest: str | None = None) -> TrainingRecord | Non
         known = {entry.name for entry in fields(TrainingRecord)}
         tuples = {name: tuple(row[name]) for name in ("data", "adaptive", "earlier")}
         record = TrainingRecord(**{name: row[name] for name in known} | tuples)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelInvalidError(f"{path} is damaged: {error}", _HINT) from error
     if version != VERSION:
         raise ModelInvalidError(f"{path} is of version {version}, this program reads {VERSION}", _HINT)

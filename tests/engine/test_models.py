@@ -11,7 +11,7 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.core import DraftTree
-from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
 from tests.engine.rows import prefill, run
 from tests.engine.tiny_models import VOCABULARY, load, make_model, transformers_model
 
@@ -116,7 +116,7 @@ def test_damaged_models_are_refused_with_what_to_do(tmp_path: Path) -> None:
         refused()
     weights.unlink()
     (folder / "pytorch_model.bin").write_bytes(b"pickle")
-    assert "safetensors" in refused()
+    assert "pickles" in refused()
     weights.write_bytes(whole)
     config.write_text(json.dumps(json.loads(text) | {"hidden_size": 128}), encoding="utf-8")
     refused()
@@ -126,14 +126,19 @@ def test_damaged_models_are_refused_with_what_to_do(tmp_path: Path) -> None:
     refused()
 
 
-def test_a_full_disk_leaves_nothing_behind(tmp_path: Path) -> None:
-    """A cache folder that cannot be written: an error with a hint, no half of a file."""
+def test_a_cache_that_cannot_be_written_costs_every_start_a_conversion(tmp_path: Path) -> None:
+    """What is packed is used from memory, says the same, and a note tells what to do."""
     folder = make_model(tmp_path / "model", "qwen2")
     cache = tmp_path / "cache"
     cache.write_text("a file where the folder should be", encoding="utf-8")
-    with pytest.raises(ResourceError) as caught:
-        load(folder, cache, "cpu-int8")
-    assert caught.value.hint
+    kept, unkept = load(folder, tmp_path / "good", "cpu-int8"), load(folder, cache, "cpu-int8")
+    assert not kept.info.notes
+    assert any("every start converts them again" in note for note in unkept.info.notes)
+    for engine in (kept, unkept):
+        engine.prefill([1, 2, 3], lambda: False)
+    tree = DraftTree.chain((4,))
+    assert kept.step(tree).emitted == unkept.step(tree).emitted
+    assert cache.read_text(encoding="utf-8") == "a file where the folder should be"
 
 
 def test_options_that_cannot_be(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""The device-side parts of the graph engine against their plain forms: trees, acceptance, noise, compaction, sizes."""
+"""The parts of the graph engine against their plain forms: trees, acceptance, noise, moved slots, best ids, sizes."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,13 +11,16 @@ from hypothesis import strategies as st
 from fastcoder_lsp.core import DraftTree, Sampler
 from fastcoder_lsp.engine import sampling, verification
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static import noise
-from fastcoder_lsp.engine.static.attention import TreeAttention, ancestors
+from fastcoder_lsp.engine.static import layout, noise
+from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
+from fastcoder_lsp.engine.static.moves import Moves
 from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, READ_WIDTHS, affordable_context, plan
-from fastcoder_lsp.engine.static.step_io import Inputs, StepInput, StepOutput
-from fastcoder_lsp.engine.static.verifier import choose, follow, top_rows
+from fastcoder_lsp.engine.static.step_io import Inputs, StepInput
+from fastcoder_lsp.engine.static.top import top_rows
+from fastcoder_lsp.engine.static.verifier import HEAD, UNDECIDED, Ask, choose
+from fastcoder_lsp.engine.static.walk import follow
 
 VOCABULARY = 13
 SHAPE = Shape("qwen2", 2, 8, 2, 1, 4, 8, VOCABULARY, 1e-6, 512, np.ones(2))
@@ -35,21 +40,24 @@ def trees(draw: st.DrawFn) -> DraftTree:
     return DraftTree(tuple(tokens), tuple(parents), pending)
 
 
-def sent(tree: DraftTree, width: int, cached: int, room: int = 100, sampler: Sampler | None = None) -> Inputs:
+def sent(tree: DraftTree, width: int, cached: int, sampler: Sampler | None = None) -> Inputs:
     """The inputs of a program that runs `tree`, after one that left its own rows in the buffer."""
-    buffer = StepInput(CpuDevice(), 64)
-    buffer.write([5] * 64, list(range(-1, 63)), cached=9, pending=1, room=0, sampler=Sampler())
-    buffer.write(
-        tree.tokens, tree.parents, cached=cached, pending=tree.pending, room=room, sampler=sampler or Sampler()
-    )
+    buffer = StepInput(CpuDevice(), 65, VOCABULARY)
+    buffer.write([5] * 64, list(range(-1, 63)), width=64, cached=9, sampler=Sampler())
+    buffer.write(tree.tokens, tree.parents, width=width, cached=cached, sampler=sampler or Sampler())
     return buffer.view(width)
+
+
+def attention(capacity: int = 64) -> TreeAttention:
+    """Attention in torch over so many slots."""
+    return TreeAttention(SHAPE, capacity, torch.float32, torch.device("cpu"))
 
 
 @given(trees())
 def test_a_row_sees_its_ancestors_and_itself(tree: DraftTree) -> None:
-    """The mask made from parents is that of a walk; padding rows see themselves only, and stand at the cache's end."""
-    view = TreeAttention(SHAPE, torch.float32).view(sent(tree, 32, cached=10), 64)
-    sees = (view.bias_TC == 0).numpy()
+    """The mask of what is sent is that of a walk; padding rows see themselves only, and stand at the cache's end."""
+    inputs = sent(tree, 32, cached=10)
+    sees = (attention().view(inputs, 64).bias_TC == 0).numpy()
     expected = np.zeros((32, 64), np.bool_)
     for row in range(32):
         expected[row, 10 + row] = True
@@ -60,18 +68,35 @@ def test_a_row_sees_its_ancestors_and_itself(tree: DraftTree) -> None:
                 expected[row, 10 + above] = True
                 above = tree.parents[above]
     assert (sees == expected).all()
-    assert view.positions_T[: len(tree)].tolist() == [10 + depth for depth in tree.depths()]
-    assert view.positions_T[len(tree) :].tolist() == [10] * (32 - len(tree))
+    assert inputs.positions_T[: len(tree)].tolist() == [10 + depth for depth in tree.depths()]
+    assert inputs.positions_T[len(tree) :].tolist() == [10] * (32 - len(tree))
+    assert inputs.slots_T.tolist() == list(range(10, 42))
+
+
+@given(trees(), st.integers(0, 20))
+def test_numbers_are_the_same_compiled_and_not(tree: DraftTree, cached: int) -> None:
+    """Where numba is absent plain Python fills the same buffer; unknown guesses get an embedding that there is."""
+    tokens = np.array([*tree.tokens[:-1], VOCABULARY + 3], np.int64)
+    parents, filled = np.array(tree.parents, np.int64), []
+    for function in (layout.lay_out, layout._lay_out):
+        numbers = np.full(layout.size(32), 77, np.int64)
+        function(tokens, parents, cached, 32, VOCABULARY, numbers, np.zeros(65, np.int64))
+        filled.append(numbers)
+    assert (filled[0] == filled[1]).all()
+    assert (filled[0][layout.ids_at(32)] < VOCABULARY).all()
+    assert (filled[0][: layout.HEAD] == 77).all()
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 64, 65])
 def test_chains_of_every_length_are_seen_whole(width: int) -> None:
-    """The doubling goes far enough: the last row of a chain sees the first."""
-    assert (ancestors(torch.arange(width) - 1).numpy() == np.tri(width, dtype=np.bool_)).all()
+    """The last row of a chain sees the first."""
+    inputs = sent(DraftTree.chain([1] * width), width, cached=0)
+    sees = attention(128).view(inputs, 128).bias_TC[:, :width] == 0
+    assert (sees.numpy() == np.tri(width, dtype=np.bool_)).all()
 
 
 @given(trees(), st.integers(0, 20), st.integers(0, 2**32), st.data())
-def test_the_walk_on_the_device_is_the_plain_walk(tree: DraftTree, room: int, seed: int, data: st.DataObject) -> None:
+def test_the_walk_is_the_plain_walk(tree: DraftTree, room: int, seed: int, data: st.DataObject) -> None:
     """The same path and tokens as `verification.accept`, greedy and sampled, whatever fits; unknown guesses never."""
     logits = np.random.default_rng(seed).normal(size=(32, VOCABULARY)).astype(np.float32)
     logits[:, :4] += 2
@@ -80,23 +105,40 @@ def test_the_walk_on_the_device_is_the_plain_walk(tree: DraftTree, room: int, se
             [Sampler(), Sampler(1.0, seed=seed), Sampler(0.7, top_k=3, seed=-seed), Sampler(1.3, top_p=0.6, seed=seed)]
         )
     )
-    inputs = sent(tree, 32, cached=7, room=room, sampler=sampler)
-    view = TreeAttention(SHAPE, torch.float32).view(inputs, 64)
+    inputs = sent(tree, 32, cached=7, sampler=sampler)
     if sampler.temperature:
         keys = noise.keys_of(VOCABULARY, torch.device("cpu"))
-        said = choose(
-            torch.from_numpy(logits), inputs, view.depths_T, keys, nucleus=sampler.top_k > 0 or sampler.top_p < 1
-        )
+        ask = Ask(sampled=True, nucleus=sampler.top_k > 0 or sampler.top_p < 1, whole=data.draw(st.booleans()))
+        said = choose(torch.from_numpy(logits), inputs, keys, ask)
     else:
         said = torch.from_numpy(logits).argmax(1)
-    followed = follow(inputs, view, said)
-    output = StepOutput(CpuDevice(), 64)
-    output.write(followed.kept, followed.nodes_T, said[followed.nodes_T])
-    output.send()
     expected = verification.accept(tree, logits[: len(tree)], sampler, {}, 7, room)
-    assert output.read(tree.pending) == expected
-    kept = [*range(tree.pending), *expected[0]]
-    assert followed.nodes_T[: len(kept)].tolist() == kept
+    assert follow(tree, said.tolist(), room) == expected
+
+
+@pytest.mark.parametrize(
+    ("sampler", "spread", "decided"),
+    [
+        (Sampler(0.8, 40, 0.95), 1.0, True),
+        (Sampler(1.0, HEAD, 1.0), 0.1, True),
+        (Sampler(0.7, 0, 0.9), 4.0, True),
+        (Sampler(1.5, 0, 0.9), 0.1, False),
+        (Sampler(1.0, HEAD + 1, 1.0), 1.0, False),
+    ],
+)
+def test_the_best_alone_decide_what_the_whole_vocabulary_would(sampler: Sampler, spread: float, decided: bool) -> None:
+    """With many ties: the tokens of sorting everything and of the host, or none where the best don't suffice."""
+    vocabulary, rows = 3001, 12
+    rng = np.random.default_rng(0)
+    logits = (rng.normal(size=(rows, vocabulary)) * spread * 8).round().astype(np.float32) / 8
+    sampler = replace(sampler, seed=5)
+    inputs = sent(DraftTree.chain([1] * rows), rows, cached=3, sampler=sampler)
+    keys = noise.keys_of(vocabulary, torch.device("cpu"))
+    found = choose(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True)).tolist()
+    whole = choose(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True, whole=True)).tolist()
+    expected = [sampling.choose(row, sampler, 4 + place) for place, row in enumerate(logits)]
+    assert whole == expected
+    assert found == (expected if decided else [UNDECIDED] * rows)
 
 
 @given(st.integers(-(2**70), 2**70), st.integers(0, 2**20))
@@ -108,29 +150,28 @@ def test_noise_is_that_of_the_host(seed: int, position: int) -> None:
     np.testing.assert_allclose(found, sampling.gumbel(seed, position, np.arange(50)), rtol=1e-12)
 
 
-@given(
-    st.lists(st.lists(st.sampled_from([0.0, -0.0, 1.5, -2.0, 3e38, -3e38]), min_size=9, max_size=9), min_size=1),
-    st.integers(1, 12),
-)
-def test_top_rows_break_ties_by_id(rows: list[list[float]], count: int) -> None:
-    """Best first, equal ones by id, as `sampling.top_rows`; signed zeros are one value."""
-    logits = np.array(rows, dtype=np.float32)
-    ids, values = top_rows(torch.from_numpy(logits), count)
+@given(st.integers(1, 700), st.integers(1, 6), st.integers(1, 40), st.integers(0, 2**32))
+def test_top_rows_break_ties_by_id(vocabulary: int, rows: int, count: int, seed: int) -> None:
+    """Best first, equal ones by id, as `sampling.top_rows`, in whole chunks and a rest; signed zeros are one value."""
+    values = np.array([0.0, -0.0, 1.5, -2.0, 3e38, -3e38, -np.inf], np.float32)
+    rng = np.random.default_rng(seed)
+    logits = values[rng.integers(0, len(values), (rows, vocabulary))]
+    logits[0] = np.sort(rng.normal(size=vocabulary).astype(np.float32))  # the best lie in the last chunk and the rest
+    ids, found = top_rows(torch.from_numpy(logits), count)
     expected_ids, expected_values = sampling.top_rows(logits, count)
     assert (ids.numpy() == expected_ids).all()
-    assert (values.numpy() == expected_values).all()
+    assert (found.numpy() == expected_values).all()
 
 
-@given(st.integers(0, 40), st.lists(st.integers(0, 15), min_size=1, max_size=16, unique=True).map(sorted))
-def test_compaction_moves_the_path_and_nothing_before_it(cached: int, path: list[int]) -> None:
+@given(st.integers(0, 20), st.lists(st.integers(0, 30), min_size=1, max_size=31, unique=True).map(sorted))
+def test_moving_brings_the_path_and_nothing_before_it(cached: int, path: list[int]) -> None:
     """After it, the slots behind the cache are the path's, in order; what was cached before is untouched."""
-    cache = StaticCache(SHAPE, 64, torch.float32, CpuDevice())
-    steps = torch.arange(64, dtype=torch.float32)
-    cache.layer(0, 64)[0][0].copy_(steps[:, None].expand(64, 4))
-    cache.layer(1, 64)[1][0].copy_(100 + steps[:, None].expand(64, 4))
-    nodes = torch.arange(16)
-    nodes[: len(path)] = torch.tensor(path)
-    cache.compact(torch.tensor(cached), nodes)
+    cache = StaticCache(SHAPE, 128, torch.float32, CpuDevice())
+    moves = Moves(CpuDevice(), cache, 64)
+    steps = torch.arange(128, dtype=torch.float32)
+    cache.layer(0, 128)[0][0].copy_(steps[:, None].expand(128, 4))
+    cache.layer(1, 128)[1][0].copy_(100 + steps[:, None].expand(128, 4))
+    moves.keep(cached, path)
     end = cached + len(path)
     expected = [*range(cached), *(cached + node for node in path)]
     assert cache.layer(0, end)[0][0, :, 0].tolist() == expected

@@ -16,7 +16,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 class Hub:
     """What the server holds and was asked. `sums` overrides what it says of a file; `cut` ends an answer early.
 
-    After `quiet_after` cut answers (if not negative) a cut file is answered with nothing at all.
+    After `quiet_after` cut answers (if not negative) a cut file is answered with nothing at all. `page`: what
+    everything is answered with, where a network wants something else first.
     """
 
     hub_id: str
@@ -26,6 +27,7 @@ class Hub:
     asked: list[str] = field(default_factory=list)
     endpoint: str = ""
     quiet_after: int = -1
+    page: bytes = b""
 
     def sha256(self, name: str) -> str:
         return self.sums.get(name, hashlib.sha256(self.files[name]).hexdigest())
@@ -78,7 +80,9 @@ class _Handler(BaseHTTPRequestHandler):
         hub, path = self.server.hub, unquote(urlsplit(self.path).path)
         hub.asked.append(f"{self.command} {path} {self.headers.get('Range', '')}".strip())
         api, plain = f"/api/models/{hub.hub_id}", f"/{hub.hub_id}/resolve/"
-        if path == api or path.startswith(f"{api}/revision/"):
+        if hub.page:
+            self._send(200, hub.page, {"Content-Type": "text/html"}, body=body)
+        elif path == api or path.startswith(f"{api}/revision/"):
             about = {"id": hub.hub_id, "sha": COMMIT, "siblings": hub.listing(), "cardData": {"license": "mit"}}
             self._send(200, json.dumps(about).encode(), {"Content-Type": "application/json"}, body=body)
         elif path.startswith(f"{api}/tree/"):

@@ -161,4 +161,4 @@ def test_a_conversion_with_a_damaged_note_says_what_to_do(cache: Path) -> None:
     (put_converted(cache, known.sha256) / ORIGIN).write_text("{")
     with pytest.raises(ModelInvalidError, match="damaged") as raised:
         model.find(known.name, cache)
-    assert "Remove" in raised.value.hint
+    assert "model pull" in raised.value.hint

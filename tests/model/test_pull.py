@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from safetensors.numpy import save
 
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError, UsageError
 from tests.model.hub_server import COMMIT, Hub, serving
-from tests.model.tiny import write_folder, write_gguf
+from tests.model.tiny import tokenizer_json, write_folder, write_gguf
 
 HUB_ID = "some/model"
 SIZE = 300_000
@@ -24,8 +25,8 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 def hub() -> Iterator[Hub]:
     files = {
         "config.json": b'{"model_type": "llama"}',
-        "tokenizer.json": b"{}",
-        "model.safetensors": np.random.default_rng(0).bytes(SIZE),
+        "tokenizer.json": tokenizer_json().encode(),
+        "model.safetensors": save({"w": np.frombuffer(np.random.default_rng(0).bytes(SIZE), np.uint8)}),
         "pytorch_model.bin": b"\x80\x04 a pickle",
         "modeling_own.py": b"raise SystemExit",
         "README.md": b"# A model",
@@ -71,7 +72,7 @@ def test_it_says_what_how_large_and_from_where_and_takes_no_pickle_and_no_code(
 ) -> None:
     done = run("pull", HUB_ID)
     assert done.returncode == 0, done.stderr
-    assert "Fetching some/model: 300 kB from the hub" in done.stderr
+    assert "Fetching some/model: 303 kB from the hub" in done.stderr
     assert "Licence: mit" in done.stderr
     names = {file.name for file in snapshot(tmp_path).iterdir()}
     assert names == {"config.json", "tokenizer.json", "model.safetensors"}
@@ -84,6 +85,27 @@ def test_what_is_here_needs_no_network(run: Run, hub: Hub) -> None:
     hub.asked.clear()
     assert run("pull", HUB_ID).returncode == 0
     assert hub.asked == []
+
+
+@pytest.mark.parametrize("name", ["tokenizer.json", "config.json", "model.safetensors"])
+def test_what_is_damaged_is_fetched_again(run: Run, hub: Hub, tmp_path: Path, name: str) -> None:
+    """`pull` looks whether what is here can be read: it is the command that every hint names."""
+    run("pull", HUB_ID)
+    path = (snapshot(tmp_path) / name).resolve()
+    path.chmod(0o600)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    done = run("pull", HUB_ID)
+    assert done.returncode == 0, done.stderr
+    assert "made anew" in done.stderr
+    assert (snapshot(tmp_path) / name).read_bytes() == hub.files[name]
+
+
+def test_a_page_in_place_of_the_hub_is_no_hub(run: Run, hub: Hub) -> None:
+    """A network that asks for a login answers everything with HTML."""
+    hub.page = b"<html>Welcome to the hotel</html>"
+    done = run("pull", HUB_ID)
+    assert done.returncode == NetworkError.exit_code, done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_a_connection_that_breaks_is_taken_up_where_it_was(run: Run, hub: Hub) -> None:

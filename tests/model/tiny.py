@@ -11,6 +11,7 @@ from safetensors.numpy import save_file
 
 from fastcoder_lsp.model.catalogue import Part
 
+_PLAIN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
 LAYERS, WIDTH, HEADS, INNER = 2, 32, 2, 64
 
 
@@ -19,6 +20,26 @@ def byte_characters() -> list[str]:
     plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
     others = [byte for byte in range(256) if byte not in plain]
     return [chr(byte) for byte in plain] + [chr(256 + place) for place in range(len(others))]
+
+
+def tokenizer_json() -> str:
+    """A byte-level BPE with one merge and a control token, as GPT-2's family has it."""
+    names = [*byte_characters(), "ab"]
+    vocabulary = {name: place for place, name in enumerate(names)}
+    return json.dumps(
+        {
+            "version": "1.0",
+            "added_tokens": [{"id": len(names), "content": "<|end|>", "special": True, **_PLAIN}],
+            "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True},
+            "decoder": {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True},
+            "model": {
+                "type": "BPE",
+                "vocab": vocabulary,
+                "merges": [["a", "b"]],
+            },
+        },
+        ensure_ascii=False,
+    )
 
 
 def tensors(seed: int = 0) -> dict[str, npt.NDArray[np.float32]]:
@@ -71,7 +92,7 @@ def write_folder(folder: Path, seed: int = 0) -> Path:
     """Files as a model's folder has them; enough to be found, not to be run."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps({"model_type": "llama"}))
-    (folder / "tokenizer.json").write_text("{}")
+    (folder / "tokenizer.json").write_text(tokenizer_json(), encoding="utf-8")
     values = np.random.default_rng(seed).standard_normal((64, 64)).astype(np.float32)
     save_file({"model.embed_tokens.weight": values}, folder / "model.safetensors")
     return folder

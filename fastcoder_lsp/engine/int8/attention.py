@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from fastcoder_lsp.engine.int8.kernel_cache import compiled
 from fastcoder_lsp.engine.int8.memory import Cache, Floats, Packed, Places, Work
 from fastcoder_lsp.engine.int8.simd import (
     LANES,
@@ -26,14 +24,16 @@ from fastcoder_lsp.engine.int8.simd import (
     v_sum,
 )
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
+from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
+from fastcoder_lsp.kernels import inner, unkept
 
 
 def make_turn(group: int, dim: int, tag: str) -> Any:
     """The compiled phase that turns queries and keys and writes keys and values to their slots; its jobs are rows."""
     turn_row = _make_turn_row(group, dim, tag)
 
-    @compiled(tag)
+    @tagged(tag)
     def turn(packed: Packed, cache: Cache, work: Work, places: Places, layer: int, phase: int) -> None:
         row = take_job(work.counters, phase)
         while row < places.rows:
@@ -49,7 +49,7 @@ def make_attend(group: int, dim: int, tag: str) -> Any:
     """The compiled phase that mixes values; its jobs are key/value heads of rows."""
     attend_row = _make_attend_row(group, dim, tag)
 
-    @compiled(tag)
+    @tagged(tag)
     def attend(cache: Cache, work: Work, places: Places, layer: int, phase: int, thread: int) -> None:
         heads = cache.keys_LKBDx.shape[1]
         jobs = places.rows * heads
@@ -63,7 +63,7 @@ def make_attend(group: int, dim: int, tag: str) -> Any:
     return attend
 
 
-@njit(nogil=True)
+@unkept
 def move_slots(cache: Cache, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]) -> None:
     """Copy keys and values of the slots `source` to `target`, one after the other."""
     layers, heads, _, dim, _ = cache.keys_LKBDx.shape
@@ -82,7 +82,7 @@ def _make_turn_row(group: int, dim: int, tag: str) -> Any:
     half = dim // 2
     scale = np.float32(dim**-0.5)
 
-    @compiled(tag)
+    @tagged(tag)
     def turn_row(packed: Packed, cache: Cache, work: Work, places: Places, layer: int, row: int) -> None:
         kv_heads = cache.keys_LKBDx.shape[1]
         heads = kv_heads * group
@@ -112,7 +112,7 @@ def _make_attend_row(group: int, dim: int, tag: str) -> Any:
     """Attention of one row over the heads that share one key/value head."""
     score, mix = score_tile(group, dim), mix_tile(group, dim)
 
-    @compiled(tag)
+    @tagged(tag)
     def attend_row(cache: Cache, work: Work, places: Places, layer: int, row: int, head: int, thread: int) -> None:
         plain, first, last = places.plain_M[row], places.rest_from_M[row], places.rest_from_M[row + 1]
         total = plain + last - first
@@ -146,7 +146,7 @@ def _make_attend_row(group: int, dim: int, tag: str) -> Any:
     return attend_row
 
 
-@njit(error_model="numpy")
+@inner
 def _soften(scores_C: Floats, padded: int) -> None:
     """exp(score − peak) of the first `padded` columns; their sum goes to the last place of the row."""
     start = scores_C.ctypes.data

@@ -3,7 +3,6 @@
 Owns the memory of weights, cache and work. It knows no torch: torch is needed only to read a model the first time.
 """
 
-import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,21 +16,20 @@ from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int8.attention import move_slots
 from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.forward import PHASES, make_forward, make_products
-from fastcoder_lsp.engine.int8.kernel_cache import KernelCache
 from fastcoder_lsp.engine.int8.memory import Cache, Packed, Places, Product, Work
-from fastcoder_lsp.engine.int8.packed_file import aligned, read_packed, write_packed
-from fastcoder_lsp.engine.int8.packing import Array, embedding_kind, layout, pack
+from fastcoder_lsp.engine.int8.packed_file import aligned
+from fastcoder_lsp.engine.int8.packing import Array
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import STRIDE
 from fastcoder_lsp.engine.int8.team import Team
 from fastcoder_lsp.engine.int8.tiles import BLOCK
-from fastcoder_lsp.engine.weights import open_weights
+from fastcoder_lsp.kernels import KernelCache, compiling
 
 CHUNK = 128
+_FUNCTIONS = 26
+"""That a pass is compiled of."""
 LOGIT_ROWS = 8
 """Memory for logits grows by so many rows."""
-FORMAT = 1
-"""Of the packed file; another number makes old ones unread. 1: rows by blocks of columns, embeddings in 16 bits."""
 
 
 class Int8Backend:
@@ -60,15 +58,14 @@ class Int8Backend:
         self._team = Team(threads)
         self._forward = make_forward(kind, shape.group, shape.head_dim)
         name = f"forward-{kind.name}-{shape.group}-{shape.head_dim}"
-        self._compiled_before = KernelCache.attach(self._forward, kernels, name).holds(name)
-        KernelCache.attach(move_slots, kernels, "move")
+        KernelCache.attach(self._forward, lambda: kernels, name)
+        KernelCache.attach(move_slots, lambda: kernels, "move")
 
     def warm_up(self, progress: Progress) -> None:
         """Compile the kernels, or load them from the cache, by running one row; the KV cache counts as empty after."""
-        if not self._compiled_before:
-            progress(0.0, "compiling kernels (first start only)")
-        self.forward(Rows.chain([0], 0))
-        self.compact(0, [1])
+        with compiling(progress, "compiling kernels (first start only)", _FUNCTIONS):
+            self.forward(Rows.chain([0], 0))
+            self.compact(0, [1])
         progress(1.0, "ready")
 
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
@@ -112,33 +109,6 @@ class Int8Backend:
         return rows.astype(np.float32)
 
 
-def load_arrays(
-    folder: Path, shape: Shape, kind: DotKind, digest: str, cache: Path, progress: Progress
-) -> dict[str, Array]:
-    """The packed weights of a model, from the cache folder, or converted and put there.
-
-    Raises:
-        ModelInvalidError: the model's files are damaged.
-        ResourceError: the disk is full.
-    """
-    name = hashlib.sha256(digest.encode()).hexdigest()[:32]
-    for embedding in ("F16", "BF16"):
-        arrays = read_packed(_path(cache, name, kind, embedding), layout(shape, kind, embedding), progress)
-        if arrays is not None:
-            return arrays
-    with open_weights(folder) as weights:
-        embedding = embedding_kind(weights, shape)
-        path, places = _path(cache, name, kind, embedding), layout(shape, kind, embedding)
-        write_packed(path, places, pack(weights, shape, kind), progress)
-    arrays = read_packed(path, places, progress)
-    assert arrays is not None, "what was just written cannot be read"
-    return arrays
-
-
-def _path(cache: Path, name: str, kind: DotKind, embedding: str) -> Path:
-    return cache / "int8" / f"{name}-v{FORMAT}-x{kind.vectors}-{embedding.lower()}.safetensors"
-
-
 def _packed(shape: Shape, arrays: dict[str, Array], capacity: int) -> Packed:
     products = {
         name: Product(*(arrays[f"{name}.{part}"] for part in ("weights", "sums", "scales", "biases")))  # type: ignore[arg-type]
@@ -159,8 +129,9 @@ def _packed(shape: Shape, arrays: dict[str, Array], capacity: int) -> Packed:
 def _work(shape: Shape, packed: Packed, columns: int, threads: int, panel: int) -> Work:
     rows = CHUNK
     inner, heads = shape.inner, shape.heads * shape.head_dim
-    wide = max(packed.qkv.scales_LN.shape[1], packed.gate_up.scales_LN.shape[1])
     narrow = max(packed.out.scales_LN.shape[1], packed.down.scales_LN.shape[1])
+    # The norm is worked out in the same place: in a model of few heads and a small inner layer that is the widest.
+    wide = max(packed.qkv.scales_LN.shape[1], packed.gate_up.scales_LN.shape[1], narrow)
     return Work(
         x_ME=_floats(rows, narrow),
         bytes_PK=aligned((rows * max(inner, shape.width, heads),), np.uint8),  # type: ignore[arg-type]

@@ -4,10 +4,11 @@ from typing import Any
 
 from fastcoder_lsp.engine.int8.attention import make_attend, make_turn
 from fastcoder_lsp.engine.int8.dot import DotKind
-from fastcoder_lsp.engine.int8.kernel_cache import compiled
 from fastcoder_lsp.engine.int8.memory import Cache, Packed, Places, Work
 from fastcoder_lsp.engine.int8.product import make_multiply
 from fastcoder_lsp.engine.int8.row_kernels import gate_rows, norm_rows, quantise_rows
+from fastcoder_lsp.engine.int8.tagged import tagged
+from fastcoder_lsp.kernels import NONE
 
 PHASES = 10
 """Phases of one layer; the head needs two."""
@@ -22,13 +23,12 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
     multiply, multiply_add = make_multiply(kind, tag, add=False), make_multiply(kind, tag, add=True)
     attend, turn = make_attend(group, dim, tag), make_turn(group, dim, tag)
 
-    @compiled(tag, nogil=True)
+    @tagged(tag, called=True)
     def forward(packed: Packed, cache: Cache, work: Work, places: Places, thread: int, threads: int) -> None:
-        rows, layers = places.rows, cache.keys_LKBDx.shape[0]
+        rows, layers, phase = places.rows, cache.keys_LKBDx.shape[0], NONE
         inner = packed.down.weights_LBKx.shape[2] * 4
-        phase = 0
         for layer in range(layers):
-            norm_rows(work, phase, 0, rows, packed.norm1_LE[layer], packed.eps)
+            norm_rows(work, phase, NONE, rows, packed.norm1_LE[layer], packed.eps)
             multiply(work, phase + 1, packed.qkv, layer, rows, work.wide_MN, threads)
             turn(packed, cache, work, places, layer, phase + 2)
             if layer == layers - 1 and places.logits_from == rows:
@@ -36,14 +36,14 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
             attend(cache, work, places, layer, phase + 3, thread)
             quantise_rows(work, phase + 4, rows)
             multiply_add(work, phase + 5, packed.out, layer, rows, work.x_ME, threads)
-            norm_rows(work, phase + 6, 0, rows, packed.norm2_LE[layer], packed.eps)
+            norm_rows(work, phase + 6, NONE, rows, packed.norm2_LE[layer], packed.eps)
             multiply(work, phase + 7, packed.gate_up, layer, rows, work.wide_MN, threads)
             gate_rows(work, phase + 8, rows, inner)
             multiply_add(work, phase + 9, packed.down, layer, rows, work.x_ME, threads)
             phase += PHASES
         wanted = rows - places.logits_from
         norm_rows(work, phase, places.logits_from, wanted, packed.norm_E, packed.eps)
-        multiply(work, phase + 1, packed.head, 0, wanted, work.logits_RV, threads)
+        multiply(work, phase + 1, packed.head, NONE, wanted, work.logits_RV, threads)
 
     return forward
 
@@ -53,15 +53,15 @@ def make_products(kind: DotKind, group: int, dim: int) -> Any:
     tag = f"{kind.name}_{group}_{dim}".replace("-", "_")
     multiply = make_multiply(kind, tag, add=False)
 
-    @compiled(tag, nogil=True)
+    @tagged(tag, called=True)
     def products(packed: Packed, work: Work, rows: int, thread: int, threads: int) -> None:  # noqa: ARG001
-        phase = 0
+        phase = NONE
         for layer in range(packed.norm1_LE.shape[0]):
             multiply(work, phase, packed.qkv, layer, rows, work.wide_MN, threads)
             multiply(work, phase + 1, packed.out, layer, rows, work.wide_MN, threads)
             multiply(work, phase + 2, packed.gate_up, layer, rows, work.wide_MN, threads)
             multiply(work, phase + 3, packed.down, layer, rows, work.wide_MN, threads)
             phase += PHASES
-        multiply(work, phase, packed.head, 0, rows, work.logits_RV, threads)
+        multiply(work, phase, packed.head, NONE, rows, work.logits_RV, threads)
 
     return products

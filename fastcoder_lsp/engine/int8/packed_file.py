@@ -1,20 +1,28 @@
 """The file of packed weights: safetensors, written once in a stream, read straight into memory that is page-aligned.
 
 Owns the file's life: written beside its name and then renamed, so that a crash or a full disk leaves no half of one.
+Who writes holds a lock that ends with its process: what nobody holds is left over, and deleted by whoever comes next.
 """
 
 import json
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
+from filelock import BaseFileLock, FileLock, Timeout
 
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.int8.packing import Array
-from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.index.files import check_room, private_folder, sync_folder
+from fastcoder_lsp.model.store import write_error
 
+UNFINISHED = ".partial"
+STALLED_S = 60.0
+"""For so long a process may write nothing before another one does its work as well: it may be stopped for good."""
 Layout = Mapping[str, tuple[str, tuple[int, ...]]]
 _TYPES: Mapping[str, type[np.generic]] = {
     "I8": np.int8,
@@ -32,9 +40,10 @@ def write_packed(path: Path, layout: Layout, arrays: Iterable[tuple[str, Array]]
         ResourceError: the disk is full or the folder cannot be written.
     """
     total = sum(_size(*entry) for entry in layout.values())
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    partial = path.with_name(f"{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}{UNFINISHED}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private_folder(path.parent)
+        check_room(path.parent, total)
         with partial.open("wb") as file:
             file.write(_header(layout))
             written = 0
@@ -46,14 +55,86 @@ def write_packed(path: Path, layout: Layout, arrays: Iterable[tuple[str, Array]]
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
+        sync_folder(path.parent)
     except OSError as error:
-        raise ResourceError(
-            f"the converted weights cannot be written to {path.parent}: {error.strerror or error}",
-            f"free {total / 1e9:.1f} GB there, or set another cache folder",
-        ) from error
+        raise write_error(error, path.parent, f"keeping the converted weights ({total / 1e9:.1f} GB)") from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def packed_in_memory(layout: Layout, arrays: Iterable[tuple[str, Array]], progress: Progress) -> dict[str, Array]:
+    """What `write_packed` would write and `read_packed` read, without a file: for where none can be kept."""
+    made = {name: aligned(shape, _TYPES[kind]) for name, (kind, shape) in layout.items()}
+    filled = dict.fromkeys(made, 0)
+    total, done = sum(array.nbytes for array in made.values()), 0
+    for name, piece in arrays:
+        bytes_ = np.ascontiguousarray(piece).view(np.uint8).reshape(-1)
+        made[name].reshape(-1).view(np.uint8)[filled[name] : filled[name] + len(bytes_)] = bytes_
+        filled[name] += len(bytes_)
+        done += len(bytes_)
+        progress(done / total, "converting weights to int8")
+    assert done == total, f"{done} bytes packed, {total} announced"
+    return made
+
+
+@contextmanager
+def writing_alone(path: Path, progress: Progress) -> Iterator[None]:
+    """Hold `path` against other processes that would write it too. One that does not get on is waited for no longer.
+
+    Raises:
+        ResourceError: the folder cannot be written to.
+    """
+    try:
+        private_folder(path.parent)
+        lock = _lock(path)
+        _acquire(lock, path, progress)
+    except (OSError, NotImplementedError) as error:
+        raise write_error(error, path.parent, "keeping the converted weights") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def delete_unfinished(folder: Path) -> None:
+    """Delete what killed processes left of files that they wrote here; what is being written stays."""
+    with suppress(OSError):
+        for partial in list(folder.glob(f"*{UNFINISHED}")):
+            lock = _lock(partial.with_name(partial.name.partition(".safetensors")[0] + ".safetensors"))
+            try:
+                lock.acquire(timeout=0)
+            except (Timeout, OSError, NotImplementedError):
+                continue
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            lock.release()
+
+
+def _acquire(lock: BaseFileLock, path: Path, progress: Progress) -> None:
+    """Take the lock, or leave it to a process whose file has not grown for `STALLED_S`."""
+    seen, since = -1, time.monotonic()
+    while True:
+        with suppress(Timeout):
+            lock.acquire(timeout=1)
+            return
+        size = sum(_bytes_of(partial) for partial in path.parent.glob(f"{path.name}.*{UNFINISHED}"))
+        if size != seen:
+            seen, since = size, time.monotonic()
+        elif time.monotonic() - since > STALLED_S:
+            return
+        progress(0.0, "another process converts the weights; waiting for it")
+
+
+def _bytes_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _lock(path: Path) -> BaseFileLock:
+    return FileLock(path.with_suffix(".lock"), mode=0o600)
 
 
 def read_packed(path: Path, layout: Layout, progress: Progress) -> dict[str, Array] | None:

@@ -4,10 +4,10 @@ from typing import Any
 
 from fastcoder_lsp.engine.int8.amx import SIDE, begin_tiles, end_tiles, tiled_product
 from fastcoder_lsp.engine.int8.dot import DotKind
-from fastcoder_lsp.engine.int8.kernel_cache import compiled
 from fastcoder_lsp.engine.int8.memory import Floats, Product, Work
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
+from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import product_tile
 
 
@@ -16,7 +16,7 @@ def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
     columns = kind.vectors * LANES
     begin, multiply_block, end = make_block(kind, f"{tag}_{add}", add=add)
 
-    @compiled(f"{tag}_{add}")
+    @tagged(f"{tag}_{add}")
     def multiply(
         work: Work,
         phase: int,
@@ -57,7 +57,7 @@ def make_block(kind: DotKind, tag: str, *, add: bool) -> tuple[Any, Any, Any]:
     return _nothing, _unrolled_block(kind, tag, add=add), _nothing
 
 
-@compiled("product")
+@tagged("product")
 def _nothing() -> None:
     pass
 
@@ -66,7 +66,7 @@ def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
     single = product_tile(kind, 1, add=add)  # a row alone waits for memory only, and vectors ask for it more evenly
     one, two = tiled_product(kind, 1, add=add), tiled_product(kind, 2, add=add)
 
-    @compiled(tag)
+    @tagged(tag)
     def multiply_block(
         x: int,
         w: int,
@@ -96,7 +96,7 @@ def _unrolled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
     most, panel = kind.rows, kind.panel
     tile1, tile2, tile4, tile8 = (product_tile(kind, min(rows, most), add=add) for rows in (1, 2, 4, 8))
 
-    @compiled(tag)
+    @tagged(tag)
     def multiply_block(
         x: int,
         w: int,

@@ -4,7 +4,6 @@ Sums run in 16 lanes, each over every 16th value, folded by halves: an order tha
 """
 
 import numpy as np
-from numba import njit
 
 from fastcoder_lsp.engine.int8.memory import Floats, Work
 from fastcoder_lsp.engine.int8.simd import (
@@ -25,9 +24,10 @@ from fastcoder_lsp.engine.int8.simd import (
 )
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
 from fastcoder_lsp.engine.int8.tiles import store_bytes
+from fastcoder_lsp.kernels import inner as compiled
 
 
-@njit(error_model="numpy")
+@compiled
 def norm_rows(work: Work, phase: int, first: int, count: int, weight_E: Floats, eps: np.float32) -> None:
     """Normalise the state's rows from `first` on and round them for the next product."""
     row = take_job(work.counters, phase)
@@ -39,7 +39,7 @@ def norm_rows(work: Work, phase: int, first: int, count: int, weight_E: Floats, 
     await_jobs(work.counters, phase, count)
 
 
-@njit(error_model="numpy")
+@compiled
 def quantise_rows(work: Work, phase: int, count: int) -> None:
     """Round what attention mixed."""
     row = take_job(work.counters, phase)
@@ -50,7 +50,7 @@ def quantise_rows(work: Work, phase: int, count: int) -> None:
     await_jobs(work.counters, phase, count)
 
 
-@njit(error_model="numpy")
+@compiled
 def gate_rows(work: Work, phase: int, count: int, inner: int) -> None:
     """silu(gate) · up of every row, rounded."""
     row = take_job(work.counters, phase)
@@ -62,7 +62,7 @@ def gate_rows(work: Work, phase: int, count: int, inner: int) -> None:
     await_jobs(work.counters, phase, count)
 
 
-@njit(error_model="numpy")
+@compiled
 def _norm_row(x_E: Floats, weight_E: Floats, eps: np.float32, out: Floats) -> None:
     size = len(weight_E)
     squares = v_splat(np.float32(0))
@@ -75,7 +75,7 @@ def _norm_row(x_E: Floats, weight_E: Floats, eps: np.float32, out: Floats) -> No
         v_store(out.ctypes.data + 4 * at, v_mul(value, v_load(weight_E.ctypes.data + 4 * at)))
 
 
-@njit(error_model="numpy")
+@compiled
 def _quantise_row(work: Work, slot: int, values: Floats, size: int) -> None:
     peak = v_splat(np.float32(1e-9))
     for at in range(0, size, LANES):
@@ -89,7 +89,7 @@ def _quantise_row(work: Work, slot: int, values: Floats, size: int) -> None:
         store_bytes(first + at * panel, v_load(values.ctypes.data + 4 * at), inverse, 4 * panel)
 
 
-@njit(error_model="numpy")
+@compiled
 def _swiglu_row(gate_up: Floats, inner: int) -> None:
     one = v_splat(np.float32(1))
     zero = v_splat(np.float32(0))

@@ -3,29 +3,42 @@
 Owns the choice of the kind of product. Found wrong, a kind is passed over; the plain one needs no special instruction.
 """
 
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here
-from fastcoder_lsp.engine.int8.kernel_cache import compiled
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array, matrices
 from fastcoder_lsp.engine.int8.product import make_block
 from fastcoder_lsp.engine.int8.simd import LANES
+from fastcoder_lsp.engine.int8.tagged import tagged
+from fastcoder_lsp.kernels import KernelCache
 
 GROUPS = 1216
 """Fours of bytes in a row of the test: as long as the longest of the 0.5B model."""
 
 
-def exact_kind(shape: Shape) -> DotKind | None:
-    """The fastest kind of byte product that can run a model and gives the right integers here."""
+def exact_kind(shape: Shape, kernels: Path) -> DotKind | None:
+    """The fastest kind of byte product that can run a model and gives the right integers here.
+
+    None that comes after it is tried, or compiled. `kernels`: folder for machine code.
+    """
     sizes = [matrix.columns for matrix in matrices(shape)]
-    return next((kind for kind in kinds_here() if not any(size % kind.step for size in sizes) and is_exact(kind)), None)
+    fitting = (kind for kind in kinds_here() if not any(size % kind.step for size in sizes))
+    return next((kind for kind in fitting if _found_exact(kind, kernels)), None)
 
 
-def is_exact(kind: DotKind) -> bool:
+@cache
+def _found_exact(kind: DotKind, kernels: Path) -> bool:
+    """A CPU does not change while a process runs."""
+    return is_exact(kind, kernels)
+
+
+def is_exact(kind: DotKind, kernels: Path) -> bool:
     """Compare a tile of the largest and of mixed values with 64-bit integers."""
     columns = kind.vectors * LANES
     bytes_MK = np.full((kind.rows, GROUPS * 4), 255, dtype=np.uint8)
@@ -39,6 +52,7 @@ def is_exact(kind: DotKind) -> bool:
     zeros_N, ones = np.zeros(columns, dtype=np.int32), np.ones(max(columns, kind.rows), dtype=np.float32)
     expected_MN = (bytes_MK.astype(np.int64) @ weights_NK.T.astype(np.int64)).astype(np.float32)
     trial = _make_trial(kind)
+    KernelCache.attach(trial, lambda: kernels, f"trial-{kind.name}")
     for count in (1, kind.rows // 2, kind.rows):  # other numbers of rows are other code
         out_MN = np.zeros((count, columns), dtype=np.float32)
         trial(panels, block, zeros_N, ones, ones, zeros_N.view(np.float32), out_MN)
@@ -51,7 +65,7 @@ def _make_trial(kind: DotKind) -> Any:
     tag = kind.name.replace("-", "_")
     begin, multiply_block, end = make_block(kind, f"{tag}_trial", add=False)
 
-    @compiled(tag)
+    @tagged(tag, called=True)
     def trial(x: Array, w: Array, sums: Array, scales: Array, row_scales: Array, biases: Array, out: Array) -> None:
         begin()
         multiply_block(

@@ -10,9 +10,10 @@ from typing import Any
 
 import numba.core.types as nt
 from llvmlite import ir
-from numba import njit
 from numba.extending import intrinsic as untyped_intrinsic
 from numba.extending import models, register_model
+
+from fastcoder_lsp.kernels import inlined
 
 LANES = 16
 I8, I32, I64, F32 = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
@@ -180,7 +181,7 @@ def v_zero_below(_typing: Any, _value: Any, _test: Any, _limit: Any) -> Any:
     return Vector(Vector, Vector, Vector), generate
 
 
-@njit(forceinline=True)
+@inlined
 def v_exp(x: Any) -> Any:
     """e^x to about 1e-7 relative, 0 below -87, clipped above 88. Cephes' polynomial, in fused steps."""
     low = v_splat(nt.float32(-87.0))

@@ -11,9 +11,9 @@ import numba.core.types as nt
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
-from numba import njit
 
 from fastcoder_lsp.engine.int8.simd import I64, intrinsic, pointer
+from fastcoder_lsp.kernels import inlined
 
 Counters = npt.NDArray[np.int64]
 STRIDE = 16
@@ -44,20 +44,20 @@ def load_shared(_typing: Any, _address: Any) -> Any:
     return nt.int64(nt.intp), generate
 
 
-@njit(forceinline=True)
+@inlined
 def take_job(counters: Counters, phase: int) -> int:
     """The next job of a phase; counts on beyond the last one."""
     job: int = fetch_add(counters.ctypes.data + phase * 2 * STRIDE * 8, 1)
     return job
 
 
-@njit(forceinline=True)
+@inlined
 def finish_jobs(counters: Counters, phase: int, count: int) -> None:
     """Tell that `count` jobs of a phase are done."""
     fetch_add(counters.ctypes.data + (phase * 2 + 1) * STRIDE * 8, count)
 
 
-@njit(forceinline=True)
+@inlined
 def await_jobs(counters: Counters, phase: int, count: int) -> None:
     """Wait until all `count` jobs of a phase are done."""
     address = counters.ctypes.data + (phase * 2 + 1) * STRIDE * 8

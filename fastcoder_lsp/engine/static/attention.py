@@ -3,7 +3,8 @@
 Owns masks and the mixing. A row sees every slot of the cached text, its ancestors in the tree, and itself; padding rows
 see themselves only. Query heads of a group read one key/value head through a view, so that the cache is never repeated.
 
-Legend: T rows, C slots of the bucket, H query heads, K key/value heads, G query heads of a group, D head dimension.
+Legend: T rows, C slots of the bucket, E = T + 2, H query heads, K key/value heads, G query heads of a group, D head
+dimension.
 """
 
 from dataclasses import dataclass
@@ -14,52 +15,32 @@ from torch.nn import functional as F  # noqa: N812 its name everywhere
 
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.layout import EDGES
 from fastcoder_lsp.engine.static.step_io import Inputs
 
 
 @dataclass(frozen=True)  # without slots: they leave no room for a cached property
 class TreeView:
-    """Where the rows of a program stand and what they see; made once for all layers.
+    """Where the rows of a program stand and what they see; made once for all layers. See `layout` for the stretches."""
 
-    `ancestors_TT`: row i has row j above it, or is it. Rows from `count` on are padding.
-    """
+    inputs: Inputs
+    slots_C: torch.Tensor
+    bias_2: torch.Tensor
 
-    cached: torch.Tensor
-    count: torch.Tensor
-    depths_T: torch.Tensor
-    slots_T: torch.Tensor
-    positions_T: torch.Tensor
-    ancestors_TT: torch.Tensor
-    bucket: int
-    dtype: torch.dtype
+    @property
+    def bucket(self) -> int:
+        """Slots that are looked at."""
+        return len(self.slots_C)
 
     @cached_property
     def bias_TC(self) -> torch.Tensor:  # noqa: N802 tensor names carry their shapes
         """What is added to the scores, 0 or minus infinity; kernels that know the rules don't ask for it."""
-        width, device = len(self.depths_T), self.depths_T.device
-        beyond_C = torch.arange(self.bucket, device=device) - self.cached
-        in_tree_C = (beyond_C >= 0) & (beyond_C < width)
-        tree_TC = self.ancestors_TT[:, beyond_C.clamp(0, width - 1)] & in_tree_C
-        real_T = torch.arange(width, device=device) < self.count
-        sees_TC = tree_TC | (real_T[:, None] & (beyond_C < 0))
-        zero = torch.zeros((), dtype=self.dtype, device=device)
-        return torch.where(sees_TC, zero, zero - torch.inf)
-
-
-def ancestors(parents_T: torch.Tensor) -> torch.Tensor:
-    """Row i sees row j of its own tree, bool [T, T], from the parents alone (-1: none).
-
-    Every round doubles the generations that a row has seen: its own, and those that the last ancestor it knows of has.
-    """
-    width = len(parents_T)
-    seen_TT = torch.eye(width, dtype=torch.bool, device=parents_T.device)
-    # A row above all, which sees nothing and stays where it is, stands for "no parent".
-    seen_TT = torch.cat([seen_TT, seen_TT.new_zeros(1, width)])
-    above_T = torch.cat([torch.where(parents_T < 0, width, parents_T), parents_T.new_full((1,), width)])
-    for _ in range((width - 1).bit_length()):
-        seen_TT = seen_TT | seen_TT[above_T]
-        above_T = above_T[above_T]
-    return seen_TT[:width]
+        rows = self.inputs.stretches_2E.shape[1] - EDGES
+        column_C = (self.slots_C - self.inputs.cached).clamp(-1, rows)
+        enter_C, leave_C = self.inputs.stretches_2E.index_select(1, column_C + 1).unbind()
+        place_T1 = self.inputs.stretches_2E[0, 1 : rows + 1, None]
+        seen, hidden = self.bias_2.unbind()
+        return torch.where((place_T1 >= enter_C) & (place_T1 < leave_C), seen, hidden)
 
 
 class TreeAttention:
@@ -67,28 +48,20 @@ class TreeAttention:
 
     Args:
         shape: the model's sizes.
+        capacity: slots of the cache.
         strict: scores and sums in float64, so that the slots in which a row's ancestors lie change no bit of a result.
     """
 
-    def __init__(self, shape: Shape, dtype: torch.dtype, *, strict: bool = False) -> None:
-        self._shape, self._dtype, self._strict = shape, dtype, strict
+    def __init__(
+        self, shape: Shape, capacity: int, dtype: torch.dtype, place: torch.device, *, strict: bool = False
+    ) -> None:
+        self._shape, self._strict = shape, strict
+        self._slots_C = torch.arange(capacity, device=place)
+        self._bias_2 = torch.tensor([0.0, -torch.inf], dtype=dtype, device=place)
 
     def view(self, inputs: Inputs, bucket: int) -> TreeView:
-        """Places and masks of the rows in `inputs`, from their parents."""
-        width, device = len(inputs.tokens_T), inputs.tokens_T.device
-        rows_T = torch.arange(width, device=device)
-        ancestors_TT = ancestors(torch.where(rows_T < inputs.count, inputs.parents_T, -1))
-        depths_T = ancestors_TT.sum(1) - 1
-        return TreeView(
-            cached=inputs.cached,
-            count=inputs.count,
-            depths_T=depths_T,
-            slots_T=inputs.cached + rows_T,
-            positions_T=inputs.cached + depths_T,
-            ancestors_TT=ancestors_TT,
-            bucket=bucket,
-            dtype=self._dtype,
-        )
+        """What the rows in `inputs` see of the first `bucket` slots."""
+        return TreeView(inputs, self._slots_C[:bucket], self._bias_2)
 
     def mix(self, layer: int, q_THD: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
         """The values that each row sees, weighed by its query: [T, H·D]."""

@@ -43,9 +43,7 @@ class StaticBackend:
         wanted = rows.logits_from < count
         width = plan.step_width(count) if wanted else plan.read_width(count)
         bucket = plan.bucket(rows.cached, width)
-        self.programs.send(
-            rows.tokens.tolist(), rows.parents.tolist(), cached=rows.cached, pending=1, room=0, sampler=GREEDY
-        )
+        self.programs.send(rows.tokens.tolist(), rows.parents.tolist(), width=width, cached=rows.cached, sampler=GREEDY)
         if not wanted:
             self.programs.launch(Program(width, bucket, None))
             self.programs.wait()
@@ -57,9 +55,8 @@ class StaticBackend:
 
     @torch.inference_mode()
     def compact(self, cached: int, path: Sequence[int]) -> None:
-        """See `Backend.compact`."""
-        nodes = torch.tensor(path, dtype=torch.int64, device=self._device.place)
-        self._cache.compact(torch.tensor(cached, device=self._device.place), nodes)
+        """See `Backend.compact`. The caller has waited for the program whose path this is."""
+        self.programs.moves.keep(cached, path)
 
     @torch.inference_mode()
     def recall(self, held: Tokens, wanted: Tokens) -> int:
@@ -75,6 +72,7 @@ class StaticBackend:
     def close(self) -> None:
         """Give the memory back."""
         self.programs.graphs.drop()
+        self.programs.moves.graphs.drop()
         self._shelf.clear()
         del self.programs, self._cache
         self._device.release()

@@ -4,7 +4,6 @@ Owns the order of things and what is given up when memory runs out: buckets firs
 """
 
 import gc
-import importlib.util
 import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -20,7 +19,9 @@ from fastcoder_lsp.engine.static.backend import StaticBackend
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import Device
 from fastcoder_lsp.engine.static.engine import StaticEngine
+from fastcoder_lsp.engine.static.guarded import NOTE, GuardedKernels
 from fastcoder_lsp.engine.static.kernels import Kernels, TorchKernels
+from fastcoder_lsp.engine.static.memory import require
 from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, Plan, affordable_context, plan
 from fastcoder_lsp.engine.static.products import PRODUCTS, Make
 from fastcoder_lsp.engine.static.programs import Program, Programs
@@ -28,14 +29,14 @@ from fastcoder_lsp.engine.static.shelf import Shelf
 from fastcoder_lsp.engine.static.transformer import Transformer
 from fastcoder_lsp.engine.static.tuning import Choice, Tuning, agree, choose_product, time_ms
 from fastcoder_lsp.engine.static.verifier import Ask
-from fastcoder_lsp.engine.static.weights import Model, Source, read_model
+from fastcoder_lsp.engine.static.weights import HEAD, Model, Source, read_model
 from fastcoder_lsp.errors import ResourceError
 
 logger = logging.getLogger(__name__)
 SHELF_SHARE = 4
 """The shelf takes at most one part in so many of the memory that is free at last."""
 TRIED_WIDTHS = (1, 16)
-"""Rows that kernels are compared at."""
+"""Rows that kernels are timed at; what they say is compared at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +131,15 @@ def _smaller(size: Plan, notes: list[str]) -> Plan | None:
 def _load(recipe: Recipe, device: Device, tuning: Tuning) -> Model:
     """The weights, in the quickest form of their precision."""
     with recipe.open_source() as source:
+        require(
+            device.memory().free,
+            recipe.model,
+            device.name,
+            recipe.shape,
+            recipe.precision,
+            recipe.dtype.itemsize,
+            own_head=HEAD in source,
+        )
         make = _product(recipe, source, device, tuning)
         return read_model(source, recipe.shape, make, dtype=recipe.dtype, device=device.place, progress=recipe.progress)
 
@@ -156,37 +166,39 @@ def _product(recipe: Recipe, source: Source, device: Device, tuning: Tuning) -> 
 def _assemble(recipe: Recipe, model: Model, size: Plan, device: Device, tuning: Tuning) -> _Assembled:
     """Cache and programs, with the quickest kernels that there are."""
     cache = StaticCache(recipe.shape, size.capacity, recipe.dtype, device)
-    attention = TreeAttention(recipe.shape, recipe.dtype, strict=recipe.strict)
+    attention = TreeAttention(recipe.shape, size.capacity, recipe.dtype, device.place, strict=recipe.strict)
     plain = TorchKernels(recipe.shape, size.capacity, attention, recipe.dtype, device.place)
 
     def programs(kernels: Kernels) -> Programs:
         return Programs(Transformer(model, kernels, cache), attention, size, device, recipe.shape.vocabulary)
 
-    if _kernels(recipe, device) == "torch":
+    fused = _fused(recipe, plain, device)
+    if fused is None:
         return _Assembled(cache, programs(plain))
-    from fastcoder_lsp.engine.static.fused import FusedKernels  # noqa: PLC0415 needs Triton
-
-    fused = FusedKernels(plain, device.units)
+    guarded = GuardedKernels(fused, plain, recipe.notes.append)
     if recipe.kernels == "fused":
-        return _Assembled(cache, programs(fused))
+        return _Assembled(cache, programs(guarded))
     choice = tuning.recall("kernels")
     if choice is None or choice.chosen not in ("torch", "fused"):
         recipe.progress(0.0, "trying kernels")
         choice = _compare({"torch": programs(plain), "fused": programs(fused)}, size, device)
         tuning.remember("kernels", choice)
     recipe.notes.append(f"kernels: {choice.chosen}")
-    return _Assembled(cache, programs(fused if choice.chosen == "fused" else plain))
+    return _Assembled(cache, programs(guarded if choice.chosen == "fused" else plain))
 
 
-def _kernels(recipe: Recipe, device: Device) -> str:
-    """Which kernels come into question: ours need Triton and a GPU, and do not sum in float64."""
-    if recipe.kernels != "auto":
-        return recipe.kernels
-    if not device.captures or recipe.strict or importlib.util.find_spec("triton") is None:
-        return "torch"
-    from fastcoder_lsp.engine.static.fused import fits  # noqa: PLC0415 needs Triton
-
-    return "auto" if fits(recipe.shape) else "torch"
+def _fused(recipe: Recipe, plain: TorchKernels, device: Device) -> Kernels | None:
+    """Our kernels where they come into question: they need Triton and a GPU, and do not sum in float64."""
+    if recipe.kernels == "torch" or (recipe.kernels == "auto" and (recipe.strict or not device.captures)):
+        return None
+    try:
+        from fastcoder_lsp.engine.static.fused import FusedKernels, fits  # noqa: PLC0415 needs Triton
+    except Exception as why:  # noqa: BLE001 a Triton of another version or GPU raises what it likes
+        logger.warning("our kernels cannot be imported: %s: %s", type(why).__name__, why)
+        if not isinstance(why, ModuleNotFoundError):
+            recipe.notes.append(NOTE)
+        return None
+    return FusedKernels(plain, device.units) if fits(recipe.shape) else None
 
 
 def _compare(candidates: dict[str, Programs], size: Plan, device: Device) -> Choice:
@@ -197,19 +209,23 @@ def _compare(candidates: dict[str, Programs], size: Plan, device: Device) -> Cho
     for name, programs in candidates.items():
         try:
             total = 0.0
-            for width in (size.step_width(width) for width in TRIED_WIDTHS):
+            for width in size.widths:
                 _send_trial(programs, width)
                 logits = programs.logits(width, bucket)
                 if not agree(logits, expected.setdefault(width, logits.clone())):
                     raise RuntimeError(f"its logits differ at {width} rows")  # noqa: TRY301 one way to be out
+            for width in dict.fromkeys(map(size.step_width, TRIED_WIDTHS)):
+                _send_trial(programs, width)
                 program = Program(width, bucket, Ask())
                 programs.graphs.run(program)
                 total += time_ms(lambda p=programs, key=program: p.graphs.run(key), device)  # type: ignore[misc]
             found[name] = total
         except torch.OutOfMemoryError:
             raise
-        except (RuntimeError, NotImplementedError, ImportError, AttributeError, ValueError, TypeError) as why:
-            logger.warning("kernels %s are not used: %s", name, why)
+        except Exception as why:
+            if name == "torch":
+                raise
+            logger.warning("kernels %s are not used: %s: %s", name, type(why).__name__, why)
         finally:
             programs.graphs.drop()
     return Choice(min(found, key=lambda name: found[name]), found)
@@ -219,7 +235,7 @@ def _send_trial(programs: Programs, width: int) -> None:
     """A tree of guesses below each other in pairs, over an empty cache."""
     tokens = [(7 * row) % 101 for row in range(width)]
     parents = [(row - 1) // 2 if row else -1 for row in range(width)]
-    programs.send(tokens, parents, cached=0, pending=1, room=width, sampler=GREEDY)
+    programs.send(tokens, parents, width=width, cached=0, sampler=GREEDY)
 
 
 def _finish(recipe: Recipe, parts: _Assembled, size: Plan, device: Device) -> StaticEngine:

@@ -1,4 +1,4 @@
-"""The KV cache: one tensor for all layers, written by slots, compacted on the device.
+"""The KV cache: one tensor for all layers, written by slots, moved on the device.
 
 Owns keys and values and nothing about which tokens they are of. A program looks at the first slots only, its bucket.
 
@@ -22,7 +22,6 @@ class StaticCache:
         self.capacity = capacity
         size = (2, shape.layers, shape.kv_heads, capacity, shape.head_dim)
         self._slots_2LKCD = torch.zeros(size, dtype=dtype, device=device.place)
-        self._steps_T = torch.arange(capacity, device=device.place)
 
     def layer(self, layer: int, bucket: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values of a layer's first slots, [K, C, D] each; views."""
@@ -35,10 +34,9 @@ class StaticCache:
         keys_KCD.index_copy_(1, slots_T, keys_KTD)
         values_KCD.index_copy_(1, slots_T, values_KTD)
 
-    def compact(self, cached: torch.Tensor, nodes_T: torch.Tensor) -> None:
-        """Move slot `cached + nodes_T[i]` to `cached + i` for every i; all are read before any is written."""
-        rows = self._slots_2LKCD.index_select(3, cached + nodes_T)
-        self._slots_2LKCD.index_copy_(3, cached + self._steps_T[: len(nodes_T)], rows)
+    def move(self, sources_T: torch.Tensor, targets_T: torch.Tensor) -> None:
+        """Move slots; all are read before any is written."""
+        self._slots_2LKCD.index_copy_(3, targets_T, self._slots_2LKCD.index_select(3, sources_T))
 
     def save(self, count: int) -> torch.Tensor:
         """A copy of the first `count` slots of all layers."""

@@ -3,12 +3,16 @@
 Owns every difference between the two, so that everything else is one code path.
 """
 
-from collections.abc import Callable
+import gc
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 
+logger = logging.getLogger(__name__)
 Work = Callable[[], None]
 """Launches work that reads and writes fixed tensors; its shapes never change."""
 
@@ -47,6 +51,14 @@ class Device(Protocol):
         """A tensor on the host that is copied to and from the device without waiting."""
         ...
 
+    def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """Launch a copy from a staging tensor, which must stay as it is until it was waited for."""
+        ...
+
+    def fetch(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """Launch a copy to a staging tensor, which means nothing until it was waited for."""
+        ...
+
     def mark(self) -> None:
         """Remember the end of what was launched so far."""
         ...
@@ -83,6 +95,14 @@ class CpuDevice:
         """See `Device`."""
         return torch.zeros(count, dtype=dtype)
 
+    def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """See `Device`."""
+        target.copy_(source)
+
+    def fetch(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """See `Device`."""
+        target.copy_(source)
+
     def mark(self) -> None:
         """See `Device`; there is nothing to wait for."""
 
@@ -108,6 +128,7 @@ class CudaDevice:
     """
 
     def __init__(self, memory_share: float = 1.0, index: int = 0) -> None:
+        self._index = index
         self.name = torch.cuda.get_device_name(index)
         self.place = torch.device("cuda", index)
         self.captures = True
@@ -137,19 +158,48 @@ class CudaDevice:
         graph = torch.cuda.CUDAGraph()
         outside = torch.cuda.current_stream(self.place)
         try:
-            with torch.cuda.graph(graph, pool=self._pool, stream=self._side, capture_error_mode="thread_local"):
+            with (
+                _uncollected(),
+                torch.cuda.graph(graph, pool=self._pool, stream=self._side, capture_error_mode="thread_local"),
+            ):
                 work()
         except Exception:
-            # A capture that fails leaves its stream current, and its pool marked as being recorded to.
-            torch.cuda.set_stream(outside)
-            self._pool = torch.cuda.graph_pool_handle()
+            self._undo(outside)
             raise
         replay: Work = graph.replay
         return replay
 
+    def _undo(self, outside: Any) -> None:
+        """After a capture that failed: torch leaves its stream current, its pool recording, its generator capturing.
+
+        Until the pool's recording is ended, no memory can be given back and no capture begun.
+        """
+        torch.cuda.set_stream(outside)
+        allocator: Any = torch._C  # noqa: SLF001 torch has no other names for what is called below
+        try:
+            allocator._cuda_endAllocateToPool(self._index, self._pool)  # noqa: SLF001
+        except (RuntimeError, AttributeError) as why:
+            logger.info("the pool of the capture that failed was not recording: %s", why)
+        else:
+            allocator._cuda_releasePool(self._index, self._pool)  # noqa: SLF001
+        self._pool = torch.cuda.graph_pool_handle()
+        try:
+            fresh = torch.Generator(self.place)
+            torch.cuda.default_generators[self._index].graphsafe_set_state(fresh.graphsafe_get_state())
+        except (RuntimeError, AttributeError) as why:
+            logger.info("the default generator could not be renewed: %s", why)
+
     def staging(self, count: int, dtype: torch.dtype) -> torch.Tensor:
         """See `Device`; pinned, so that copies don't wait."""
         return torch.zeros(count, dtype=dtype, pin_memory=True)
+
+    def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """See `Device`."""
+        target.copy_(source, non_blocking=True)
+
+    def fetch(self, source: torch.Tensor, target: torch.Tensor) -> None:
+        """See `Device`."""
+        target.copy_(source, non_blocking=True)
 
     def mark(self) -> None:
         """See `Device`."""
@@ -169,3 +219,15 @@ class CudaDevice:
     def release(self) -> None:
         """See `Device`."""
         torch.cuda.empty_cache()
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """No garbage is collected meanwhile: a tensor or a graph that is freed within a capture breaks it."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

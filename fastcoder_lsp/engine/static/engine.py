@@ -4,7 +4,7 @@ Owns which program runs a tree, and the bookkeeping around it; everything else h
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -13,21 +13,23 @@ import torch
 from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
 from fastcoder_lsp.engine.static.backend import StaticBackend
 from fastcoder_lsp.engine.static.programs import TOP_K, Program
-from fastcoder_lsp.engine.static.verifier import Ask
+from fastcoder_lsp.engine.static.verifier import HEAD, Ask
+from fastcoder_lsp.engine.static.walk import follow
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 
 
 @dataclass(frozen=True, slots=True)
 class _Launched:
-    """A step under way: its tree, and how many best ids are wanted of those that the program gives."""
+    """A step under way: its tree, how many guesses may be accepted, what runs it, and how many best ids are wanted."""
 
     tree: DraftTree
+    room: int
+    program: Program
     top_k: int
-    held: int
 
 
 class StaticEngine(TreeEngine):
-    """A `TreeEngine` that chooses, accepts and compacts on the device.
+    """A `TreeEngine` that chooses on the device, and has what was accepted moved while the host is busy.
 
     Between `launch` and `collect` the host is free; nothing else may be asked of the engine then.
     """
@@ -57,14 +59,12 @@ class StaticEngine(TreeEngine):
         assert self._launched is None, "a step is under way"
         room = self._check_step(tree)
         programs, cached = self.static.programs, len(self._cached)
-        known = [token if 0 <= token < self._info.vocabulary else -1 for token in tree.tokens]
-        programs.send(known, tree.parents, cached=cached, pending=tree.pending, room=room, sampler=sampler)
+        program = self.program(len(tree), sampler, bound=bool(allowed), top_k=top_k)
+        programs.send(tree.tokens, tree.parents, width=program.width, cached=cached, sampler=sampler)
         if allowed:
             programs.bind(allowed, len(tree))
-        program = self.program(len(tree), sampler, bound=bool(allowed), top_k=top_k)
         programs.launch(program)
-        assert program.ask is not None, "a step asks for tokens"
-        self._launched = _Launched(tree, min(top_k, self._info.vocabulary), program.ask.top_k)
+        self._launched = _Launched(tree, room, program, min(top_k, self._info.vocabulary))
 
     def program(self, nodes: int, sampler: Sampler = GREEDY, *, bound: bool = False, top_k: int = 0) -> Program:
         """What runs a tree of `nodes` over what is cached now; `bound`: not all ids may follow all of its rows."""
@@ -74,23 +74,37 @@ class StaticEngine(TreeEngine):
         ask = Ask(
             sampled=sampler.temperature > 0,
             nucleus=sampler.temperature > 0 and (sampler.top_k > 0 or sampler.top_p < 1.0),
+            whole=sampler.temperature > 0 and sampler.top_k > HEAD,
             bound=bound,
             top_k=min(held, self._info.vocabulary),
         )
         return Program(width, plan.bucket(len(self._cached), width), ask)
 
+    @torch.inference_mode()
     def collect(self) -> Verified:
         """Wait for the step that was launched, and take its outcome."""
         assert self._launched is not None, "no step is under way"
         launched, self._launched = self._launched, None
-        tree, programs = launched.tree, self.static.programs
+        tree, program, programs = launched.tree, launched.program, self.static.programs
         programs.wait()
-        path, emitted = programs.outcome(tree.pending)
+        path, emitted = follow(tree, programs.said(program), launched.room)
+        if min(emitted) < 0:
+            path, emitted = self._decided(launched)
+        programs.moves.keep(len(self._cached), [*range(tree.pending), *path])
         self._cached.extend(tree.tokens[: tree.pending])
         self._cached.extend(emitted[:-1])
         if not launched.top_k:
             return Verified(path, emitted)
-        return Verified(path, emitted, *programs.top_rows(len(tree), launched.held, launched.top_k))
+        return Verified(path, emitted, *programs.best(program, len(tree), launched.top_k))
+
+    def _decided(self, launched: _Launched) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The outcome by another look, at whole vocabularies; the rows are there still, and a step may run again."""
+        programs, program = self.static.programs, launched.program
+        assert program.ask is not None, "a step asks for tokens"
+        again = replace(program, ask=replace(program.ask, whole=True))
+        programs.launch(again)
+        programs.wait()
+        return follow(launched.tree, programs.said(again), launched.room)
 
     def step(
         self,

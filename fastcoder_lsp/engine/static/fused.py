@@ -4,7 +4,7 @@ Owns the launches; the kernels are in `triton_kernels`. Needs Triton and a GPU; 
 batch one a step is hundreds of launches of a microsecond's work each, so their number decides (`docs/gpu.md`).
 
 Legend: T rows, E width, H query heads, K key/value heads, G query heads of a group, D head dimension, I inner width,
-S splits of the KV cache, R folded rows (G·T), N output columns.
+S splits of the KV cache, R folded rows (G·T), N output columns, V vocabulary, C chunks of it.
 """
 
 import torch
@@ -14,6 +14,7 @@ from fastcoder_lsp.engine.static import triton_kernels as kernels
 from fastcoder_lsp.engine.static.attention import TreeView
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.kernels import TorchKernels
+from fastcoder_lsp.engine.static.top import CHUNK
 from fastcoder_lsp.engine.static.weights import Norm
 
 MOST_INT8_ROWS = 64
@@ -57,14 +58,14 @@ class FusedKernels:
             qkv,
             plain.cos_CD,
             plain.sin_CD,
-            view.positions_T,
-            view.slots_T,
+            view.inputs.positions_T,
+            view.inputs.slots_T,
             q_THD,
             keys_KCD,
             values_KCD,
             keys_KCD.stride(0),
-            HEADS=shape.heads,
-            KV_HEADS=shape.kv_heads,
+            shape.heads,
+            shape.kv_heads,
             HALF=shape.head_dim // 2,
         )
         if width > MOST_ROWS:
@@ -79,6 +80,33 @@ class FusedKernels:
         block = 1024
         kernels.activate[(width, -(-columns // block))](inner, out_TI, columns, GATED=gated, BLOCK=block)
         return out_TI
+
+    def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
+        """See `Kernels`."""
+        self._best(logits_TV, said_T[:, None], None)
+
+    def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
+        """See `Kernels`."""
+        self._best(logits_TV, ids_TK, values_TK)
+
+    def _best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor | None) -> None:
+        """One look at all logits, then one at the few chunks that hold the best."""
+        width, vocabulary = logits_TV.shape
+        chunks, group = -(-vocabulary // CHUNK), 32
+        highest_TC = torch.empty(width, chunks, dtype=torch.int32, device=logits_TV.device)
+        sizes = vocabulary, chunks
+        kernels.chunk_best[(width, -(-chunks // group))](logits_TV, highest_TC, *sizes, GROUP=group, CHUNK=CHUNK)
+        kernels.best_rows[(width,)](
+            logits_TV,
+            highest_TC,
+            ids_TK,
+            ids_TK if values_TK is None else values_TK,
+            *sizes,
+            COUNT=ids_TK.shape[1],
+            VALUED=values_TK is not None,
+            CHUNKS=1 << (chunks - 1).bit_length(),
+            CHUNK=CHUNK,
+        )
 
     def _norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor | None, norm: Norm) -> torch.Tensor:
         out_TE = torch.empty_like(x_TE)
@@ -117,9 +145,8 @@ class FusedKernels:
             q_THD,
             keys_KCD,
             values_KCD,
-            view.ancestors_TT.view(torch.uint8),
-            view.cached,
-            view.count,
+            view.inputs.stretches_2E,
+            view.inputs.cached,
             sums_SHTD,
             scales_2SHT,
             keys_KCD.stride(0),
@@ -128,12 +155,12 @@ class FusedKernels:
             span,
             splits,
             blocks,
-            HEADS=shape.heads,
-            GROUP=shape.group,
+            shape.heads,
+            shape.group,
             DIM=shape.head_dim,
             ROWS=block,
             TILE=TILE,
-            num_warps=4 if block == 16 else 8,  # four would spill registers (compiled for sm_90, read off ptxas)
+            num_warps=4 if block == 16 else 8,  # four would spill registers: tests/gpu reads it off the code
             num_stages=2,
         )
         kernels.join_splits[(width, shape.heads)](
@@ -142,7 +169,7 @@ class FusedKernels:
             mixed,
             width,
             splits,
-            HEADS=shape.heads,
+            shape.heads,
             DIM=shape.head_dim,
             SPLITS=1 << (splits - 1).bit_length(),
         )
@@ -172,6 +199,7 @@ def int8_product(
         WIDTH=max(16, 1 << (width - 1).bit_length()),
         ROWS=block_rows,
         COLUMNS=block_columns,
+        num_warps=8 if width > 16 else 4,  # four would spill registers at 64 rows
     )
     block = 256
     kernels.int8_join[(width, -(-rows // block))](

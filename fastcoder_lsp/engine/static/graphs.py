@@ -39,11 +39,12 @@ class GraphSet(Generic[Key]):
             work = self._captured[key] = self._capture(key)
         work()
 
-    def warm_up(self, keys: Iterable[Key], progress: Progress) -> None:
-        """Capture `keys` ahead of time, in their order."""
+    def warm_up(self, keys: Iterable[Key], progress: Progress, ready: Callable[[Key], None]) -> None:
+        """Capture `keys` ahead of time, in their order; `ready` hands over what a program may be tried with."""
         wanted = [key for key in keys if key not in self._captured]
         for done, key in enumerate(wanted):
             progress(done / len(wanted), "capturing graphs")
+            ready(key)
             self._captured[key] = self._capture(key)
 
     def drop(self) -> None:
@@ -63,8 +64,8 @@ class GraphSet(Generic[Key]):
             return self._device.capture(work)
         except torch.OutOfMemoryError:
             raise
-        except RuntimeError as error:
+        except Exception as error:  # noqa: BLE001 torch, its allocator and Triton raise what they like; `work` decides
             # Right, only slower: the same work, launch by launch.
-            logger.warning("%s runs uncaptured: %s", key, error)
+            logger.warning("%s runs uncaptured: %s: %s", key, type(error).__name__, error)
             self.notes.add("some steps could not be captured and run slower; the log says which")
             return work

@@ -1,8 +1,8 @@
-"""What stands between the products of a layer: norms, rotation, activation. In torch, an operation at a time.
+"""What stands between the products, norms, rotation, activation, and what follows the last: in torch, launch by launch.
 
 Owns the protocol that `fused` implements too.
 
-Legend: T rows, E width, H query heads, K key/value heads, D head dimension, I inner width.
+Legend: T rows, E width, H query heads, K key/value heads (or best ids), D head dimension, I inner width, V vocabulary.
 """
 
 from typing import Protocol
@@ -13,6 +13,7 @@ from torch.nn import functional as F  # noqa: N812 its name everywhere
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.attention import TreeAttention, TreeView
 from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.top import top_rows
 from fastcoder_lsp.engine.static.weights import Norm
 
 
@@ -33,6 +34,14 @@ class Kernels(Protocol):
 
     def activate(self, inner: torch.Tensor) -> torch.Tensor:
         """The inner layer's activation, [T, I]: gated or not, as the model is."""
+        ...
+
+    def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
+        """Write the best id of every row, the first of equals."""
+        ...
+
+    def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
+        """Write the K best ids and logits of every row, best first, equal ones by id."""
         ...
 
 
@@ -69,11 +78,12 @@ class TorchKernels:
         shape, width = self.shape, len(qkv)
         ends = (shape.heads * shape.head_dim, (shape.heads + shape.kv_heads) * shape.head_dim)
         q, k, v = qkv.tensor_split(ends, dim=1)
-        cos_TD, sin_TD = self.cos_CD[view.positions_T], self.sin_CD[view.positions_T]
+        positions_T = view.inputs.positions_T
+        cos_TD, sin_TD = self.cos_CD[positions_T], self.sin_CD[positions_T]
         q_THD = _rotate(q.view(width, shape.heads, shape.head_dim), cos_TD, sin_TD)
         k_TKD = _rotate(k.view(width, shape.kv_heads, shape.head_dim), cos_TD, sin_TD)
         v_TKD = v.view(width, shape.kv_heads, shape.head_dim)
-        cache.store(layer, view.slots_T, k_TKD.transpose(0, 1), v_TKD.transpose(0, 1))
+        cache.store(layer, view.inputs.slots_T, k_TKD.transpose(0, 1), v_TKD.transpose(0, 1))
         return self.attention.mix(layer, q_THD, cache, view)
 
     def activate(self, inner: torch.Tensor) -> torch.Tensor:
@@ -82,6 +92,16 @@ class TorchKernels:
             return F.gelu(inner, approximate="tanh")
         gate, up = inner.chunk(2, dim=1)
         return F.silu(gate) * up
+
+    def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
+        """See `Kernels`."""
+        torch.argmax(logits_TV, 1, out=said_T)
+
+    def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
+        """See `Kernels`."""
+        found_TK, values = top_rows(logits_TV, ids_TK.shape[1])
+        ids_TK.copy_(found_TK)
+        values_TK.copy_(values)
 
 
 def _rotate(x_THD: torch.Tensor, cos_TD: torch.Tensor, sin_TD: torch.Tensor) -> torch.Tensor:

@@ -6,14 +6,18 @@ weights alone. `PRODUCTS` names the ways; which of them is quickest is for `tuni
 Legend: T rows, N output columns, E input columns.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
 
+logger = logging.getLogger(__name__)
 GROUP = 32
 """Columns that share a scale in int4."""
+SLICE = 1024
+"""Rows of a matrix that are rounded at a time."""
 
 
 class Product(Protocol):
@@ -65,15 +69,23 @@ class Int8TorchProduct(Int8Product):
 
 
 class Int8FusedProduct(Int8Product):
-    """The same by our kernel, which widens in registers."""
+    """The same by our kernel, which widens in registers; where it fails, the plain way from then on."""
+
+    _fails = False
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
         """See `Product`; wide products, which are bound by arithmetic, go the plain way."""
         from fastcoder_lsp.engine.static.fused import MOST_INT8_ROWS, int8_product  # noqa: PLC0415 needs Triton
 
-        if len(x_TE) > MOST_INT8_ROWS:
-            return super().__call__(x_TE)
-        return int8_product(x_TE, self.weight_NE, self.scale_N, self.bias_N)
+        if not self._fails and len(x_TE) <= MOST_INT8_ROWS:
+            try:
+                return int8_product(x_TE, self.weight_NE, self.scale_N, self.bias_N)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as why:  # noqa: BLE001 Triton's exceptions are no errors of torch
+                logger.warning("our int8 product failed: %s: %s", type(why).__name__, why)
+                self._fails = True
+        return super().__call__(x_TE)
 
 
 class Int4Product:
@@ -155,6 +167,23 @@ PRODUCTS: Mapping[str, Mapping[str, Make]] = {
 
 def round_rows(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """int8 and a scale for each row, in the weight's own precision."""
+    return _in_slices(_round_rows, weight_NE)
+
+
+def round_groups(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Codes 0…15 [N, E], and for every group of columns scale and offset [N, E/GROUP, 2]: (code − 8)·scale + offset."""
+    return _in_slices(_round_groups, weight_NE)
+
+
+def _in_slices(
+    function: Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]], weight_NE: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Some rows at a time: widened to 32 bits a large matrix would take more room than the packed model leaves."""
+    parts = [function(part) for part in torch.split(weight_NE, SLICE)]
+    return torch.cat([first for first, _ in parts]), torch.cat([second for _, second in parts])
+
+
+def _round_rows(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     weight = weight_NE.float()
     # Rounded up front, so that the codes fit the scale that they will be multiplied with.
     scale_N = (weight.abs().amax(1) / 127).clamp_min(1e-12).to(weight_NE.dtype)
@@ -162,11 +191,10 @@ def round_rows(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return codes.to(torch.int8), scale_N
 
 
-def round_groups(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Codes 0…15 [N, E], and for every group of columns scale and offset [N, E/GROUP, 2]: (code − 8)·scale + offset."""
+def _round_groups(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     rows, columns = weight_NE.shape
     grouped = weight_NE.float().view(rows, columns // GROUP, GROUP)
     low, high = grouped.amin(2), grouped.amax(2)
     scale = ((high - low) / 15).clamp_min(1e-12)
     codes = ((grouped - low[..., None]) / scale[..., None]).round().clamp(0, 15)
-    return codes.to(torch.int32).view(rows, columns), torch.stack([scale, low + 8 * scale], dim=2)
+    return codes.to(torch.uint8).view(rows, columns), torch.stack([scale, low + 8 * scale], dim=2)

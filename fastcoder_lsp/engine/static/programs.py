@@ -1,4 +1,4 @@
-"""The programs of the graph engine: a step from rows to emitted tokens, and the reading of a prompt's chunk.
+"""The programs of the graph engine: a step from rows to what each of them says, and the reading of a prompt's chunk.
 
 Owns the fixed tensors and puts the parts together; what is launched here is what a graph holds.
 """
@@ -11,14 +11,15 @@ import numpy.typing as npt
 import torch
 
 from fastcoder_lsp.core import GREEDY, Progress, Sampler
-from fastcoder_lsp.engine.static.attention import TreeAttention
+from fastcoder_lsp.engine.static.attention import TreeAttention, TreeView
 from fastcoder_lsp.engine.static.device import Device, Work
 from fastcoder_lsp.engine.static.graphs import GraphSet
+from fastcoder_lsp.engine.static.moves import Moves
 from fastcoder_lsp.engine.static.noise import keys_of
 from fastcoder_lsp.engine.static.plan import Plan
-from fastcoder_lsp.engine.static.step_io import StepInput, StepOutput, TopOutput
+from fastcoder_lsp.engine.static.step_io import Outputs, StepInput, StepOutput
 from fastcoder_lsp.engine.static.transformer import Transformer
-from fastcoder_lsp.engine.static.verifier import Ask, choose, follow, top_rows
+from fastcoder_lsp.engine.static.verifier import Ask, choose
 
 TOP_K = 16
 """Best ids that a program gives for every row, where any are asked for; callers that want more get one of their own."""
@@ -48,13 +49,13 @@ class Programs:
         self, transformer: Transformer, attention: TreeAttention, plan: Plan, device: Device, vocabulary: int
     ) -> None:
         self._transformer, self._attention, self.plan, self._device = transformer, attention, plan, device
-        self._input = StepInput(device, plan.rows)
-        self._output = StepOutput(device, plan.widths[-1])
-        self._tops: dict[int, TopOutput] = {}
+        self._input = StepInput(device, plan.rows, vocabulary)
+        self._outputs: dict[int, StepOutput] = {}
         self._vocabulary = vocabulary
         self._keys_V: torch.Tensor | None = None
         self._may_TV: torch.Tensor | None = None
         self.graphs = GraphSet(device, self._make)
+        self.moves = Moves(device, transformer.cache, plan.widths[-1])
 
     @property
     def weight_bytes(self) -> int:
@@ -63,9 +64,10 @@ class Programs:
 
     def warm_up(self, progress: Progress) -> None:
         """Capture greedy steps and reads of every size; the cache must hold nothing yet."""
-        self.send([0], [-1], cached=0, pending=1, room=0, sampler=GREEDY)
         # With best ids and without: drafters that learn from rejected rows ask for them at every step.
-        asks = (Ask(), Ask(top_k=min(TOP_K, self._vocabulary)))
+        # A healed first step may say certain ids only.
+        most = min(TOP_K, self._vocabulary)
+        asks = (Ask(), Ask(top_k=most), Ask(bound=True), Ask(bound=True, top_k=most))
         steps = [Program(width, bucket, ask) for width, bucket in self.plan.sizes() for ask in asks]
         reads = [
             Program(width, bucket, None)
@@ -73,86 +75,94 @@ class Programs:
             for width in reversed(self.plan.reads)
             if width < bucket
         ]
-        self.graphs.warm_up([*reads, *steps], progress)
-        self._device.mark()
-        self._device.wait()
+        self.graphs.warm_up([*reads, *steps], progress, self._ready)
+        self.moves.warm_up()
 
-    def send(
-        self, tokens: Sequence[int], parents: Sequence[int], *, cached: int, pending: int, room: int, sampler: Sampler
-    ) -> None:
-        """Hand over the next program's rows."""
-        self._input.write(tokens, parents, cached=cached, pending=pending, room=room, sampler=sampler)
+    def send(self, tokens: Sequence[int], parents: Sequence[int], *, width: int, cached: int, sampler: Sampler) -> None:
+        """Hand over the rows of the next program, which has `width`."""
+        self._input.write(tokens, parents, width=width, cached=cached, sampler=sampler)
 
     def bind(self, allowed: Mapping[int, npt.NDArray[np.int64]], nodes: int) -> None:
         """Hand over which ids may follow which rows; the others may say anything."""
-        if self._may_TV is None:
-            self._may_TV = torch.ones(
-                self.plan.widths[-1], self._vocabulary, dtype=torch.bool, device=self._device.place
-            )
-        self._may_TV.fill_(True)
+        may_TV = self._may()
+        may_TV.fill_(True)
         for node, ids in allowed.items():
             if node < nodes:
                 may_V = np.zeros(self._vocabulary, np.bool_)
                 may_V[ids] = True
-                self._may_TV[node].copy_(torch.from_numpy(may_V))
+                may_TV[node].copy_(torch.from_numpy(may_V))
 
     def launch(self, program: Program) -> None:
         """Run a program on what was handed over, and send its outcome behind it."""
         self.graphs.run(program)
         if program.ask is not None:
-            self._output.send()
-            if program.ask.top_k:
-                self._tops[program.ask.top_k].send()
+            self._outputs[program.ask.top_k].send(program.width)
         self._device.mark()
 
     def wait(self) -> None:
         """Wait for what was launched last."""
         self._device.wait()
 
-    def outcome(self, pending: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Accepted guesses and emitted tokens of the last step."""
-        return self._output.read(pending)
+    def said(self, program: Program) -> list[int]:
+        """What every row of the last step says."""
+        assert program.ask is not None, "no step"
+        return self._outputs[program.ask.top_k].said(program.width)
 
-    def top_rows(self, nodes: int, held: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """The best `count` of every row of the last step, which was asked for `held`."""
-        return self._tops[held].read(nodes, count)
+    def best(self, program: Program, nodes: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """The best `count` of the last step's first `nodes` rows."""
+        assert program.ask is not None, "no step"
+        return self._outputs[program.ask.top_k].best(program.width, nodes, count)
 
     def logits(self, width: int, bucket: int) -> torch.Tensor:
         """Logits of all rows handed over, uncaptured: for comparisons."""
-        inputs = self._input.view(width)
-        view = self._attention.view(inputs, bucket)
-        return self._transformer.logits(self._transformer.read(inputs.tokens_T, view))
+        found = self._transformer.logits(self._transformer.read(self._view(width, bucket)))
+        self._device.mark()
+        self.wait()
+        return found
+
+    def _ready(self, program: Program) -> None:
+        """Hand over rows that a program may be tried with."""
+        self._device.mark()
+        self._device.wait()
+        self.send([0], [-1], width=program.width, cached=0, sampler=GREEDY)
+
+    def _may(self) -> torch.Tensor:
+        """Which id may follow which row; made when first wanted."""
+        if self._may_TV is None:
+            shape = (self.plan.widths[-1], self._vocabulary)
+            self._may_TV = torch.ones(shape, dtype=torch.bool, device=self._device.place)
+        return self._may_TV
 
     def _make(self, program: Program) -> Work:
-        """The work of a program."""
-        if program.ask is None:
-            return lambda: self._read(program.width, program.bucket)
-        ask = program.ask
+        """The work of a program; whatever outlives it is made here."""
+        width, bucket, ask = program.width, program.bucket, program.ask
+        if ask is None:
+            return lambda: self._read(width, bucket)
+        if ask.top_k not in self._outputs:
+            self._outputs[ask.top_k] = StepOutput(self._device, self.plan.widths[-1], ask.top_k)
+        outputs = self._outputs[ask.top_k].view(width)
+        may_TV = self._may()[:width] if ask.bound else None
         if ask.sampled and self._keys_V is None:
             self._keys_V = keys_of(self._vocabulary, self._device.place)
-        if ask.top_k and ask.top_k not in self._tops:
-            self._tops[ask.top_k] = TopOutput(self._device, self.plan.widths[-1], ask.top_k)
-        return lambda: self._step(program.width, program.bucket, ask)
+        return lambda: self._step(width, bucket, ask, outputs, may_TV)
+
+    def _view(self, width: int, bucket: int) -> TreeView:
+        return self._attention.view(self._input.view(width), bucket)
 
     def _read(self, width: int, bucket: int) -> None:
-        inputs = self._input.view(width)
-        self._transformer.read(inputs.tokens_T, self._attention.view(inputs, bucket))
+        self._transformer.read(self._view(width, bucket))
 
-    def _step(self, width: int, bucket: int, ask: Ask) -> None:
-        inputs = self._input.view(width)
-        view = self._attention.view(inputs, bucket)
-        logits_TV = self._transformer.logits(self._transformer.read(inputs.tokens_T, view))
+    def _step(self, width: int, bucket: int, ask: Ask, outputs: Outputs, may_TV: torch.Tensor | None) -> None:
+        view, transformer = self._view(width, bucket), self._transformer
+        logits_TV = transformer.logits(transformer.read(view))
         if ask.top_k:
-            self._tops[ask.top_k].write(*top_rows(logits_TV, ask.top_k))
-        if ask.bound:
-            assert self._may_TV is not None, "bound without bounds"
-            logits_TV = logits_TV.masked_fill(~self._may_TV[:width], -torch.inf)
+            transformer.kernels.best(logits_TV, outputs.ids_TK, outputs.logits_TK)
+        if may_TV is not None:
+            logits_TV = torch.where(may_TV, logits_TV, -torch.inf)
         if ask.sampled:
             assert self._keys_V is not None, "sampled without keys"
-            said_T = choose(logits_TV, inputs, view.depths_T, self._keys_V, nucleus=ask.nucleus)
+            outputs.said_T.copy_(choose(logits_TV, view.inputs, self._keys_V, ask))
+        elif ask.top_k and may_TV is None:
+            outputs.said_T.copy_(outputs.ids_TK[:, 0])
         else:
-            said_T = logits_TV.argmax(1)  # the first of equals
-        followed = follow(inputs, view, said_T)
-        if width > 1:
-            self._transformer.cache.compact(inputs.cached, followed.nodes_T)
-        self._output.write(followed.kept, followed.nodes_T, said_T[followed.nodes_T])
+            transformer.kernels.say(logits_TV, outputs.said_T)

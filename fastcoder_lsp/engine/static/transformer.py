@@ -23,11 +23,10 @@ class Transformer:
     kernels: Kernels
     cache: StaticCache
 
-    def read(self, tokens_T: torch.Tensor, view: TreeView) -> torch.Tensor:
+    def read(self, view: TreeView) -> torch.Tensor:
         """Run the rows, their keys and values into the cache: hidden states [T, E] before the last norm."""
         kernels = self.kernels
-        # A guess outside the vocabulary is -1: any embedding will do, for it is never accepted.
-        x_TE = self.model.embedding_VE[tokens_T.clamp_min(0)]
+        x_TE = self.model.embedding_VE[view.inputs.ids_T]
         change_TE: torch.Tensor | None = None
         for layer, block in enumerate(self.model.blocks):
             h_TE = (

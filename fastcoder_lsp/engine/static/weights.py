@@ -12,8 +12,11 @@ import torch
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, Shape
 from fastcoder_lsp.engine.static.products import Make, PlainProduct, Product
-from fastcoder_lsp.engine.weights import EMBEDDING, HEAD, NORM
 from fastcoder_lsp.errors import ModelInvalidError
+
+EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm"
+"""Names in the transformers format, said again here: `engine.weights`, which reads files, needs more packages than a
+machine that only times random weights may have."""
 
 
 class Source(Protocol):
@@ -79,7 +82,7 @@ def read_model(
         progress((layer + 1) / (shape.layers + 2), "reading weights")
     embedding = reader.tensor(EMBEDDING, shape.vocabulary, shape.width)
     head = reader.tensor(HEAD, shape.vocabulary, shape.width) if HEAD in source else embedding
-    return Model(embedding, tuple(blocks), reader.norm(NORM.removesuffix(".weight")), PlainProduct(head, None))
+    return Model(embedding, tuple(blocks), reader.norm(NORM), PlainProduct(head, None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,37 @@
+"""Compiling a pass before its model is there: machine code depends on the size of heads alone, and on the CPU."""
+
+from pathlib import Path
+
+import numpy as np
+
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.int8.backend import Int8Backend
+from fastcoder_lsp.engine.int8.packed_file import aligned
+from fastcoder_lsp.engine.int8.packing import layout
+from fastcoder_lsp.engine.int8.selftest import exact_kind
+
+_TYPES: dict[str, type[np.generic]] = {"I8": np.int8, "I32": np.int32, "F32": np.float32, "F16": np.float16}
+
+
+def compile_ahead(group: int, dim: int, kernels: Path) -> None:
+    """Have a pass in `kernels` for models with so many query heads to a key/value head, of this size."""
+    shape = Shape(
+        kind="qwen2",
+        layers=1,
+        width=group * dim,
+        heads=group,
+        kv_heads=1,
+        head_dim=dim,
+        inner=64,
+        vocabulary=64,
+        eps=1e-6,
+        positions=64,
+        angles_H=np.ones(dim // 2),
+    )
+    kind = exact_kind(shape, kernels)
+    if kind is None:
+        return
+    arrays = {name: aligned(sizes, _TYPES[what]) for name, (what, sizes) in layout(shape, kind, "F16").items()}
+    backend = Int8Backend(shape, arrays, kind, capacity=64, threads=1, kernels=kernels)
+    backend.warm_up(lambda _share, _what: None)
+    backend.close()

@@ -1,0 +1,98 @@
+"""A model's packed weights: from the cache folder, or converted and kept there; where they cannot be kept, in memory.
+
+Owns the choice among these and the files' names.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int8.packed_file import (
+    delete_unfinished,
+    packed_in_memory,
+    read_packed,
+    write_packed,
+    writing_alone,
+)
+from fastcoder_lsp.engine.int8.packing import Array, embedding_kind, layout, pack
+from fastcoder_lsp.engine.weights import Weights, open_weights
+from fastcoder_lsp.errors import ResourceError
+
+FORMAT = 1
+"""Of the packed file; another number makes old ones unread. 1: rows by blocks of columns, embeddings in 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Weights to be had: of the model in `folder`, whose hash is `digest`, for products of `kind`; kept in `cache`."""
+
+    folder: Path
+    shape: Shape
+    kind: DotKind
+    digest: str
+    cache: Path
+
+    def path(self, embedding: str) -> Path:
+        """The file of the packed form."""
+        name = hashlib.sha256(self.digest.encode()).hexdigest()[:32]
+        return self.cache / "int8" / f"{name}-v{FORMAT}-x{self.kind.vectors}-{embedding.lower()}.safetensors"
+
+
+def _nobody(_: str) -> None:
+    pass
+
+
+def load_arrays(
+    wanted: Wanted, progress: Progress, enter: Callable[[str], None] = _nobody, note: Callable[[str], None] = _nobody
+) -> dict[str, Array]:
+    """The packed weights, read, or converted first ("convert" is entered then).
+
+    Args:
+        wanted: which.
+        progress: told what is being done.
+        enter: told the stage that begins.
+        note: told what is worth knowing: that they could not be kept, and why.
+
+    Raises:
+        ModelInvalidError: the model's files are damaged.
+        ResourceError: memory does not suffice.
+    """
+    delete_unfinished(wanted.path("F16").parent)
+    for embedding in ("F16", "BF16"):
+        arrays = _read(wanted, embedding, progress)
+        if arrays is not None:
+            return arrays
+    enter("convert")
+    with open_weights(wanted.folder) as weights:
+        embedding = embedding_kind(weights, wanted.shape)
+        try:
+            return _make(wanted, weights, embedding, progress, enter)
+        except ResourceError as error:
+            note(f"{error.message}; every start converts them again. {error.hint}")
+        places = layout(wanted.shape, wanted.kind, embedding)
+        return packed_in_memory(places, pack(weights, wanted.shape, wanted.kind), progress)
+
+
+def _make(
+    wanted: Wanted, weights: Weights, embedding: str, progress: Progress, enter: Callable[[str], None]
+) -> dict[str, Array]:
+    """Convert and keep them, unless another process does so meanwhile."""
+    path = wanted.path(embedding)
+    with writing_alone(path, progress):
+        arrays = _read(wanted, embedding, progress)
+        if arrays is None:
+            places = layout(wanted.shape, wanted.kind, embedding)
+            write_packed(path, places, pack(weights, wanted.shape, wanted.kind), progress)
+            enter("weights")
+            arrays = _read(wanted, embedding, progress)
+    if arrays is None:
+        raise ResourceError(f"{path} was written and cannot be read", "Look at that disk.")
+    return arrays
+
+
+def _read(wanted: Wanted, embedding: str, progress: Progress) -> dict[str, Array] | None:
+    return read_packed(wanted.path(embedding), layout(wanted.shape, wanted.kind, embedding), progress)

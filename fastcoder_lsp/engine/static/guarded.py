@@ -1,0 +1,72 @@
+"""Kernels that may fail where they are first run, and others that take over for good when they do.
+
+Triton compiles at a kernel's first launch, with a C compiler and Python's headers that may be absent, for a GPU that
+may have too little of something. None of its exceptions is an error of torch, and any of them would end the engine.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+
+from fastcoder_lsp.engine.static.attention import TreeView
+from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.kernels import Kernels
+from fastcoder_lsp.engine.static.weights import Norm
+
+logger = logging.getLogger(__name__)
+NOTE = "this GPU's own kernels failed, torch's run instead, slower; the log says why"
+Found = TypeVar("Found")
+
+
+class GuardedKernels:
+    """`Kernels` by `first` until one of them fails, by `second` from then on.
+
+    A kernel that is not launched has written nothing, so that the other one can do its work.
+
+    Args:
+        tell: told once, what the user should know.
+    """
+
+    def __init__(self, first: Kernels, second: Kernels, tell: Callable[[str], None]) -> None:
+        self._first: Kernels | None = first
+        self._second, self._tell = second, tell
+
+    def add_norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
+        """See `Kernels`."""
+        return self._run(lambda kernels: kernels.add_norm(x_TE, change_TE, norm))
+
+    def norm(self, x_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
+        """See `Kernels`."""
+        return self._run(lambda kernels: kernels.norm(x_TE, norm))
+
+    def attend(self, layer: int, qkv: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
+        """See `Kernels`."""
+        return self._run(lambda kernels: kernels.attend(layer, qkv, cache, view))
+
+    def activate(self, inner: torch.Tensor) -> torch.Tensor:
+        """See `Kernels`."""
+        return self._run(lambda kernels: kernels.activate(inner))
+
+    def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
+        """See `Kernels`."""
+        self._run(lambda kernels: kernels.say(logits_TV, said_T))
+
+    def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
+        """See `Kernels`."""
+        self._run(lambda kernels: kernels.best(logits_TV, ids_TK, values_TK))
+
+    def _run(self, work: Callable[[Kernels], Found]) -> Found:
+        if self._first is not None:
+            try:
+                return work(self._first)
+            except torch.OutOfMemoryError:
+                raise
+            except Exception as why:  # see the module's docstring
+                if "captur" in str(why):  # somebody else's failure, told by whoever came next
+                    raise
+                logger.warning("kernels failed and are not used any more: %s: %s", type(why).__name__, why)
+                self._first = None
+                self._tell(NOTE)
+        return work(self._second)

@@ -1,0 +1,97 @@
+"""Where the rows of a tree stand and what is below them, as numbers that a program reads: computed on the host.
+
+Owns the form of a program's inputs, and the numbering by which "row j is above row i" is a comparison: rows get places
+in the order of a walk, so that what is below a row lies in one stretch behind it. A row's stretch is `enter`…`leave`;
+row i sees row j where j's stretch holds i's `enter`. The cached text is one more row above all real ones, and what lies
+behind the rows is one that nobody is below.
+
+Compiled where numba is at hand, which whoever drafts needs anyway; the same in plain Python where it is not.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.index.entry import FixedTypes
+
+HEAD = 6
+"""Numbers before the rows: cached, noise, top-k, one of no meaning, temperature, top-p; the last two are floats."""
+FLOATS = 4
+"""Where the floats begin; they lie in the same buffer, bit for bit."""
+EDGES = 2
+"""Columns of a stretch beside the rows: the cached text before them, and what lies behind them."""
+FAR = 1 << 40
+"""A place that no row has."""
+
+
+def size(width: int) -> int:
+    """Numbers that a program of `width` rows reads."""
+    return HEAD + 3 * width + 2 * (width + EDGES)
+
+
+def ids_at(width: int) -> slice:
+    """Embedding ids."""
+    return slice(HEAD, HEAD + width)
+
+
+def positions_at(width: int) -> slice:
+    """Positions in the text."""
+    return slice(HEAD + width, HEAD + 2 * width)
+
+
+def slots_at(width: int) -> slice:
+    """Slots of the KV cache."""
+    return slice(HEAD + 2 * width, HEAD + 3 * width)
+
+
+def stretches_at(width: int) -> slice:
+    """`enter` and then `leave` of the cached text, of the rows, and of what lies behind them."""
+    return slice(HEAD + 3 * width, size(width))
+
+
+def _lay_out(tokens_N: Any, parents_N: Any, cached: Any, width: Any, vocabulary: Any, numbers: Any, free: Any) -> None:
+    """Fill `numbers` behind the head, for a tree of N rows in a program of `width`; `free` has N + 1 places.
+
+    Guesses outside the vocabulary get any embedding, for they are never accepted; rows from N on see themselves only.
+    """
+    count = len(tokens_N)
+    positions, slots = HEAD + width, HEAD + 2 * width
+    enter = HEAD + 3 * width + 1
+    leave = enter + width + EDGES
+    numbers[enter - 1], numbers[leave - 1] = 0, count
+    numbers[enter + width], numbers[leave + width] = FAR, 0
+    for row in range(count):
+        numbers[leave + row] = 1
+    for row in range(count - 1, -1, -1):
+        if parents_N[row] >= 0:
+            numbers[leave + parents_N[row]] += numbers[leave + row]
+    free[0] = 0
+    for row in range(count):
+        above = parents_N[row]
+        place, below = free[above + 1], numbers[leave + row]
+        free[above + 1] = place + below
+        free[row + 1] = place + 1
+        numbers[enter + row], numbers[leave + row] = place, place + below
+        numbers[positions + row] = cached if above < 0 else numbers[positions + above] + 1
+        numbers[HEAD + row] = tokens_N[row] if 0 <= tokens_N[row] < vocabulary else 0
+    for row in range(count, width):
+        numbers[enter + row], numbers[leave + row] = row, row + 1
+        numbers[positions + row], numbers[HEAD + row] = cached, 0
+    for row in range(width):
+        numbers[slots + row] = cached + row
+
+
+def _compiled(function: Callable[..., None]) -> Callable[..., None]:
+    try:
+        from fastcoder_lsp.kernels import kernel  # noqa: PLC0415 brings numba along: see the module's docstring
+    except ImportError:
+        return function
+    return FixedTypes(kernel(function))
+
+
+lay_out: Callable[
+    [npt.NDArray[np.int64], npt.NDArray[np.int64], int, int, int, npt.NDArray[np.int64], npt.NDArray[np.int64]], None
+] = _compiled(_lay_out)
+"""See `_lay_out`."""

@@ -1,0 +1,180 @@
+"""The head of a GGUF file, read with a bound on everything: what a damaged or hostile file says costs nothing.
+
+Owns that reading and the checks that need no library: the file's counts never decide how much memory is taken, and
+every length is held against the bytes that are there. Converts nothing.
+"""
+
+import os
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from fastcoder_lsp.errors import ModelInvalidError
+
+DAMAGED_HINT = "The file is damaged or cut short: fetch it again."
+VERSIONS = (2, 3)
+MOST_FIELDS = 4096
+MOST_TENSORS = 1 << 16
+MOST_ITEMS = 1 << 20
+"""Of one list: four times the largest vocabularies, twice the most merges that are known."""
+MOST_TEXT = 1 << 20
+"""Bytes of one text; templates of chats take some thousand."""
+MOST_DIMENSIONS = 4
+MOST_NUMBERS = 1 << 40
+"""In one tensor."""
+
+_TEXT, _LIST = 8, 9
+_SCALARS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+
+Scalar = int | float | bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorHead:
+    """A tensor's description: `sizes` with the fastest first, `kind` as GGUF numbers them, `offset` into the data."""
+
+    name: str
+    sizes: tuple[int, ...]
+    kind: int
+    offset: int
+
+    @property
+    def numbers(self) -> int:
+        """How many it holds."""
+        total = 1
+        for size in self.sizes:
+            total *= size
+        return total
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """`fields`: what is no list; `lengths`: of the lists; `data_from`: where the tensors' bytes begin."""
+
+    fields: Mapping[str, Scalar]
+    lengths: Mapping[str, int]
+    tensors: tuple[TensorHead, ...]
+    data_from: int
+
+
+def read_header(path: Path) -> Header:
+    """The head of `path`.
+
+    Raises:
+        ModelInvalidError: it is no GGUF file, or its head is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            return _read(_Reader(file))
+    except (_DamagedError, UnicodeDecodeError) as error:
+        raise ModelInvalidError(f"{path} cannot be read: {error}", DAMAGED_HINT) from error
+    except OSError as error:
+        raise ModelInvalidError(
+            f"{path} cannot be read: {error.strerror}", "Name a file that exists and may be read."
+        ) from error
+
+
+class _DamagedError(Exception):
+    """What is wrong with the file; leaves this module as a `ModelInvalidError`."""
+
+
+class _Reader:
+    """A file read forwards, never beyond its end."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.size = os.fstat(file.fileno()).st_size
+        self.place = 0
+
+    def take(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        if count > self.size - self.place:
+            raise _DamagedError("it ends in its header")
+        data = self._file.read(count)
+        if len(data) != count:
+            raise _DamagedError("it became shorter while it was read")
+        self.place += count
+        return data
+
+    def number(self, form: str) -> int | float | bool:
+        """The next number, of a `struct` form."""
+        value: int | float | bool = struct.unpack(form, self.take(struct.calcsize(form)))[0]
+        return value
+
+    def count(self, most: int, what: str, form: str = "<Q") -> int:
+        """The next whole number, which is at most `most`."""
+        value = int(self.number(form))
+        if not 0 <= value <= most:
+            raise _DamagedError(f"it claims {value} {what}")
+        return value
+
+    def text(self) -> str:
+        """The next text."""
+        return self.take(self.count(MOST_TEXT, "bytes of one text")).decode()
+
+    def skip_text(self) -> None:
+        """Pass over the next text."""
+        self.take(self.count(MOST_TEXT, "bytes of one text"))
+
+
+def _read(reader: _Reader) -> Header:
+    if reader.size < 4 or reader.take(4) != b"GGUF":
+        raise _DamagedError("it is not a GGUF file")
+    version = reader.number("<I")
+    if version not in VERSIONS:
+        raise _DamagedError(f"its version is {version}, known are {', '.join(map(str, VERSIONS))}")
+    tensors = reader.count(MOST_TENSORS, "tensors")
+    fields: dict[str, Scalar] = {}
+    lengths: dict[str, int] = {}
+    for name, value, length in _fields(reader, reader.count(MOST_FIELDS, "fields")):
+        if name in fields or name in lengths:
+            raise _DamagedError(f"it says {name} twice")
+        if value is None:
+            lengths[name] = length
+        else:
+            fields[name] = value
+    heads = tuple(_tensor(reader) for _ in range(tensors))
+    if len({head.name for head in heads}) != len(heads):
+        raise _DamagedError("it names a tensor twice")
+    alignment = fields.get("general.alignment", 32)
+    if not isinstance(alignment, int) or alignment < 1 or alignment > 1 << 16 or alignment & (alignment - 1):
+        raise _DamagedError(f"its alignment is {alignment}")
+    return Header(fields, lengths, heads, -(-reader.place // alignment) * alignment)
+
+
+def _fields(reader: _Reader, count: int) -> Iterator[tuple[str, Scalar | None, int]]:
+    """(name, value, 0) of a single value, (name, None, length) of a list."""
+    for _ in range(count):
+        name, kind = reader.text(), reader.number("<I")
+        if kind == _TEXT:
+            yield name, reader.text(), 0
+        elif kind == _LIST:
+            yield name, None, _skip_list(reader)
+        elif (form := _SCALARS.get(int(kind))) is not None:
+            yield name, reader.number(form), 0
+        else:
+            raise _DamagedError(f"{name} is of the unknown kind {kind}")
+
+
+def _skip_list(reader: _Reader) -> int:
+    kind, length = reader.number("<I"), reader.count(MOST_ITEMS, "items of one list")
+    if kind == _TEXT:
+        for _ in range(length):
+            reader.skip_text()
+    elif (form := _SCALARS.get(int(kind))) is not None:
+        reader.take(length * struct.calcsize(form))
+    else:
+        raise _DamagedError(f"it holds a list of the unknown kind {kind}")
+    return length
+
+
+def _tensor(reader: _Reader) -> TensorHead:
+    name = reader.text()
+    dimensions = reader.count(MOST_DIMENSIONS, f"dimensions of {name}", "<I")
+    sizes = tuple(reader.count(MOST_NUMBERS, f"numbers in {name}") for _ in range(dimensions))
+    head = TensorHead(name, sizes, int(reader.number("<I")), int(reader.number("<Q")))
+    if not 0 < head.numbers <= MOST_NUMBERS:
+        raise _DamagedError(f"it claims {head.numbers} numbers in {name}")
+    return head

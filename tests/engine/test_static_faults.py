@@ -1,0 +1,243 @@
+"""The graph engine where things go wrong on a GPU, by models of its habits; each is shown to catch a planted fault."""
+
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from fastcoder_lsp.bench.gpu.shapes import TINY, named
+from fastcoder_lsp.core import GREEDY, DraftTree
+from fastcoder_lsp.engine.static import programs as programs_module
+from fastcoder_lsp.engine.static import top, verifier
+from fastcoder_lsp.engine.static.attention import TreeAttention
+from fastcoder_lsp.engine.static.build import build
+from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.device import CpuDevice
+from fastcoder_lsp.engine.static.graphs import GraphSet
+from fastcoder_lsp.engine.static.guarded import NOTE, GuardedKernels
+from fastcoder_lsp.engine.static.kernels import TorchKernels
+from fastcoder_lsp.engine.static.plan import plan
+from fastcoder_lsp.engine.static.products import PlainProduct
+from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs
+from fastcoder_lsp.engine.static.transformer import Transformer
+from fastcoder_lsp.engine.static.verifier import Ask
+from fastcoder_lsp.engine.static.weights import Block, Model, Norm
+from tests.engine.fake_cuda import CarelessDevice, FakeCuda, FakedDevice
+from tests.engine.static_parts import META, Counted, MetaDevice, StreamDevice, tiny_recipe
+from tests.engine.test_static import drafted, plain
+
+PROMPT = [5, 6, 7] * 60
+
+
+def expected(folder: Path) -> list[int]:
+    """What an engine without any trouble says."""
+    return plain(build(tiny_recipe(folder), CpuDevice()), PROMPT, 12)
+
+
+@pytest.mark.parametrize("refused", [1, 1000])
+def test_a_failed_capture_costs_its_own_program_alone(
+    refused: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream, the pool and the generator are as before; later captures work; memory can be given back."""
+    cuda = FakeCuda(refused)
+    truth = expected(tmp_path)
+    cuda.install(monkeypatch)
+    device = FakedDevice()
+    engine = build(tiny_recipe(tmp_path, kernels="torch"), device)
+    assert cuda.failures == min(refused, cuda.failures)
+    assert cuda.failures == cuda.released > 0
+    assert (cuda.captured > 0) == (refused < 1000)
+    assert any("captured" in note for note in engine.info.notes)
+    device.release()
+    assert (cuda.stream, cuda.recording, cuda.generator_captures) == ("outside", set(), False)
+    assert plain(engine, PROMPT, 12) == truth
+
+
+def test_what_a_failed_capture_leaves_behind_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model of CUDA catches a device that does not clean up: nothing is captured after, nothing given back."""
+    cuda = FakeCuda(1)
+    cuda.install(monkeypatch)
+    device = CarelessDevice()
+    build(tiny_recipe(tmp_path, kernels="torch"), device)
+    assert cuda.captured < 2
+    with pytest.raises(RuntimeError, match="underway"):
+        device.release()
+
+
+def test_no_garbage_is_collected_within_a_capture(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before it, yes; meanwhile not; afterwards as before, also where the capture failed."""
+    cuda = FakeCuda(1)
+    cuda.install(monkeypatch)
+    device, seen = FakedDevice(), list[bool]()
+    with pytest.raises(RuntimeError, match="capture"):
+        device.capture(lambda: seen.append(gc.isenabled()))
+    assert seen == [True, True, False]
+    assert gc.isenabled()
+
+
+def test_nothing_is_read_before_it_was_waited_for(tmp_path: Path) -> None:
+    """On a device that takes its time the same is said: plain, drafted, over long prompts, with best ids."""
+    rng = np.random.default_rng(3)
+    engine = build(tiny_recipe(tmp_path), StreamDevice())
+    truth = expected(tmp_path)
+    assert plain(engine, PROMPT, 12) == truth
+    assert drafted(engine, PROMPT, truth, rng)[0] == truth
+    engine.prefill(PROMPT[:-1], lambda: False)
+    step = engine.step(DraftTree.chain([PROMPT[-1]]), top_k=4)
+    assert step.top_ids_NK is not None
+    assert int(step.top_ids_NK[0, 0]) == truth[0]
+
+
+def test_reading_before_the_wait_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: the outcome is read at once. What is there then is no token."""
+    engine = build(tiny_recipe(tmp_path), StreamDevice())
+    engine.prefill(PROMPT[:-1], lambda: False)
+    monkeypatch.setattr(engine.static.programs, "wait", lambda: None)
+    assert engine.step(DraftTree.chain([PROMPT[-1]])).emitted[0] < 0
+
+
+@torch.inference_mode()
+def test_writing_while_a_copy_is_under_way_is_an_error(tmp_path: Path) -> None:
+    """A planted fault: a second step's rows are written before the first one's were used."""
+    engine = build(tiny_recipe(tmp_path), StreamDevice())
+    programs = engine.static.programs
+    programs.send([1, 2], [-1, 0], width=2, cached=0, sampler=GREEDY)
+    with pytest.raises(AssertionError, match="while it was copied"):
+        programs.send([3, 4], [-1, 0], width=2, cached=0, sampler=GREEDY)
+
+
+class Failing(TorchKernels):
+    """Kernels that fail to compile at their first launch of one kind."""
+
+    def __init__(self, sound: TorchKernels) -> None:
+        self.__dict__.update(sound.__dict__)
+
+    def attend(self, *_given: object) -> torch.Tensor:
+        raise KeyError("what Triton raises is no error of torch")
+
+
+class OutOfMemory(Failing):
+    """Kernels that find no memory."""
+
+    def norm(self, *_given: object) -> torch.Tensor:
+        raise torch.OutOfMemoryError
+
+
+def test_kernels_that_fail_are_replaced_for_good(tmp_path: Path) -> None:
+    """The same tokens by torch's kernels, one note; memory that runs out is not theirs to answer."""
+    truth = expected(tmp_path)
+    engine, told = build(tiny_recipe(tmp_path), CpuDevice()), list[str]()
+    transformer = engine.static.programs._transformer
+    sound = transformer.kernels
+    assert isinstance(sound, TorchKernels)
+    poor = GuardedKernels(OutOfMemory(sound), sound, told.append)
+    with pytest.raises(torch.OutOfMemoryError):
+        poor.norm(torch.ones(1), Norm(torch.ones(1), None))
+    object.__setattr__(transformer, "kernels", GuardedKernels(Failing(sound), sound, told.append))
+    assert plain(engine, PROMPT, 12) == truth
+    assert told == [NOTE]
+
+
+def test_a_program_that_no_exception_class_fits_runs_uncaptured() -> None:
+    """Whatever a capture raises, the work itself decides whether the program can run."""
+
+    class Refusing(CpuDevice):
+        def capture(self, work: object) -> object:  # type: ignore[override]
+            raise KeyError("unheard of")
+
+    done = list[str]()
+    graphs = GraphSet[str](Refusing(), lambda key: lambda: done.append(key))  # type: ignore[arg-type]
+    graphs.run("key")
+    assert done == ["key"]
+    assert graphs.notes
+
+
+def meta_programs(layers: int = 2, *, strict: bool = False) -> Programs:
+    """Programs over a model without data."""
+    shape, place = named(TINY)[0].shape, META
+    size = plan(2048, strict=strict)
+
+    def tensor(*sizes: int) -> torch.Tensor:
+        return torch.empty(sizes, dtype=torch.bfloat16, device=place)
+
+    rows = (shape.heads + 2 * shape.kv_heads) * shape.head_dim
+    norm = Norm(tensor(shape.width), None)
+    block = Block(
+        norm1=norm,
+        qkv=PlainProduct(tensor(rows, shape.width), tensor(rows)),
+        out=PlainProduct(tensor(shape.width, shape.heads * shape.head_dim), None),
+        norm2=norm,
+        inner=PlainProduct(tensor(2 * shape.inner, shape.width), None),
+        down=PlainProduct(tensor(shape.width, shape.inner), None),
+    )
+    embedding = tensor(shape.vocabulary, shape.width)
+    model = Model(embedding, (block,) * layers, norm, PlainProduct(embedding, None))
+    device = MetaDevice()
+    cache = StaticCache(shape, size.capacity, torch.bfloat16, device)
+    attention = TreeAttention(shape, size.capacity, torch.bfloat16, place, strict=strict)
+    kernels = TorchKernels(shape, size.capacity, attention, torch.bfloat16, place)
+    return Programs(Transformer(model, kernels, cache), attention, size, device, shape.vocabulary)
+
+
+ASKS = [
+    Ask(),
+    Ask(top_k=TOP_K),
+    Ask(bound=True),
+    Ask(bound=True, top_k=TOP_K),
+    Ask(sampled=True),
+    Ask(sampled=True, nucleus=True),
+    Ask(sampled=True, nucleus=True, whole=True),
+]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+@torch.inference_mode()
+def test_no_program_waits_for_the_host(strict: bool) -> None:
+    """All programs run on tensors without data: none looks at a value, none leaves the device."""
+    programs = meta_programs(strict=strict)
+    for width in programs.plan.widths:
+        for ask in ASKS:
+            programs._make(Program(width, programs.plan.capacity, ask))()
+    for width in programs.plan.reads:
+        programs._make(Program(width, programs.plan.capacity, None))()
+
+
+@torch.inference_mode()
+def test_a_program_that_waits_for_the_host_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted fault: a look at a value, and a tensor of the CPU."""
+    programs = meta_programs()
+    choose = verifier.choose
+    for fault in (
+        lambda logits, *rest, **named: choose(logits * float(logits.sum()), *rest, **named),
+        lambda logits, *rest, **named: choose(logits + torch.ones(4, logits.shape[1]), *rest, **named),
+    ):
+        monkeypatch.setattr(programs_module, "choose", fault)
+        with pytest.raises((RuntimeError, NotImplementedError)):
+            programs._make(Program(4, 512, Ask(sampled=True)))()
+
+
+@torch.inference_mode()
+def nodes(layers: int, width: int, ask: Ask) -> int:
+    """Launches of a step in torch."""
+    work = meta_programs(layers)._make(Program(width, 512, ask))
+    with Counted() as counted:
+        work()
+    return sum(counted.operations.values())
+
+
+@pytest.mark.parametrize("width", [1, 16, 64])
+def test_little_is_launched_beside_the_layers(width: int) -> None:
+    """At most fifteen launches a step, whatever its width: embedding, mask, last norm, head, what every row says."""
+    layer = nodes(2, width, Ask()) - nodes(1, width, Ask())
+    assert nodes(1, width, Ask()) - layer <= 15
+
+
+@torch.inference_mode()
+def test_the_best_ids_are_found_in_one_look() -> None:
+    """Of 64 rows of the largest vocabulary, at most 120 MB are read and written."""
+    logits = torch.empty(64, 152064, dtype=torch.bfloat16, device=META)
+    with Counted() as counted:
+        top.top_rows(logits, TOP_K)
+    assert logits.nbytes < counted.bytes < 120e6

@@ -1,0 +1,158 @@
+"""Do the Triton kernels say what the torch ones say? Run by Triton's interpreter, on the CPU, one comparison a kernel.
+
+Owns the comparisons and the interpreter's mending: it knows no bf16 product (it multiplies the raw bits), so operands
+are widened before, which is what the hardware does. What a caller gets is how far two results are from each other.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import torch
+import triton.language as tl
+from triton.runtime import interpreter
+
+from fastcoder_lsp.core import GREEDY
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.static import fused
+from fastcoder_lsp.engine.static.attention import TreeAttention
+from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.device import CpuDevice
+from fastcoder_lsp.engine.static.kernels import Kernels, TorchKernels
+from fastcoder_lsp.engine.static.products import Int8Product
+from fastcoder_lsp.engine.static.step_io import StepInput
+from fastcoder_lsp.engine.static.weights import Norm
+
+CAPACITY, BUCKET = 512, 384
+VOCABULARY = 1000
+UNITS = 2
+"""Few multiprocessors, so that a split holds several tiles."""
+
+
+def mend_products() -> None:
+    """Let the interpreter multiply bf16, and make bf16 of integers; again is harmless."""
+    builder: Any = interpreter.InterpreterBuilder
+    plain = builder.create_dot
+    if getattr(plain, "widens", False):
+        return
+
+    def widened(handle: Any) -> Any:
+        if handle.dtype.scalar != tl.bfloat16:
+            return handle
+        return interpreter.TensorHandle((handle.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
+
+    def create_dot(self: Any, left: Any, right: Any, *rest: Any) -> Any:
+        return plain(self, widened(left), widened(right), *rest)
+
+    def create_si_to_fp(self: Any, source: Any, target: Any) -> Any:
+        if target.scalar == tl.bfloat16:
+            source = self.cast_impl(source, tl.float32)
+        return self.cast_impl(source, target)
+
+    create_dot.widens = True  # type: ignore[attr-defined]
+    builder.create_dot, builder.create_si_to_fp = create_dot, create_si_to_fp
+
+
+@contextmanager
+def kernels_of(module: ModuleType) -> Iterator[None]:
+    """Launch the kernels of another module meanwhile: the same with a fault."""
+    launching: Any = fused
+    own, launching.kernels = launching.kernels, module
+    try:
+        yield
+    finally:
+        launching.kernels = own
+
+
+class Subject:
+    """Both kinds of kernels over one shape and precision."""
+
+    def __init__(self, kind: str, dtype: torch.dtype) -> None:
+        mend_products()
+        self.shape = Shape(kind, 2, 48, 6, 2, 16, 80, 200, 1e-6, 512, 10000.0 ** (-np.arange(0, 16, 2) / 16))
+        self.dtype, self.place = dtype, torch.device("cpu")
+        self.attention = TreeAttention(self.shape, CAPACITY, dtype, self.place)
+        self.plain = TorchKernels(self.shape, CAPACITY, self.attention, dtype, self.place)
+        self.fused = fused.FusedKernels(self.plain, UNITS)
+        self._torch = torch.Generator().manual_seed(1)
+
+    def random(self, *sizes: int, scale: float = 1.0) -> torch.Tensor:
+        """Numbers of this subject's precision."""
+        return (torch.randn(sizes, generator=self._torch) * scale).to(self.dtype)
+
+    def norm(self, width: int) -> float:
+        """Both norms, and the sum that one of them leaves behind."""
+        size = self.shape.width
+        norm = Norm(self.random(size), self.random(size) if self.shape.starcoder else None)
+        x, change = self.random(width, size), self.random(width, size)
+        sums = x.clone(), x.clone()
+        return max(
+            apart(self.plain.norm(x, norm), self.fused.norm(x, norm)),
+            apart(self.plain.add_norm(sums[0], change, norm), self.fused.add_norm(sums[1], change, norm)),
+            apart(*sums),
+        )
+
+    def activate(self, width: int) -> float:
+        """The activation, in all its range."""
+        inner = self.random(width, 80 if self.shape.starcoder else 160, scale=4.0)
+        return apart(self.plain.activate(inner), self.fused.activate(inner))
+
+    def attend(self, width: int, *, count: int | None = None, cached: int = 250) -> float:
+        """Rotation, storing, and a tree's attention over several tiles and splits; the worst of results and cache."""
+        count = width if count is None else count
+        shape, rng = self.shape, np.random.default_rng(width + cached)
+        caches = [StaticCache(shape, CAPACITY, self.dtype, CpuDevice()) for _ in range(2)]
+        filled = self.random(*caches[0].save(CAPACITY).shape)
+        for cache in caches:
+            cache.restore(filled, CAPACITY)
+        rows = StepInput(CpuDevice(), 128, shape.vocabulary)
+        parents = [-1, *(int(rng.integers(-1 if node == 5 else 0, node)) for node in range(1, count))]
+        rows.write(list(range(count)), parents, width=width, cached=cached, sampler=GREEDY)
+        view = self.attention.view(rows.view(width), BUCKET)
+        qkv = self.random(width, (shape.heads + 2 * shape.kv_heads) * shape.head_dim)
+        expected = self.plain.attend(1, qkv, caches[0], view)
+        found = self.fused.attend(1, qkv, caches[1], view)
+        return max(apart(expected, found), apart(*(cache.save(CAPACITY) for cache in caches)))
+
+    def best(self, width: int) -> float:
+        """The best ids and logits with many ties: 0 where all are the same."""
+        logits = (self.random(width, VOCABULARY, scale=3.0).float().round() / 2).to(self.dtype)
+        logits[:, 7], logits[:, -1] = float("-inf"), 50.0
+        logits[0] -= 100.0  # a row whose logits are negative
+        count = 16 if width <= 8 else 2  # interpreted, each takes milliseconds
+        ids = [torch.full((width, count), -1, dtype=torch.int32) for _ in range(2)]
+        values = [torch.full((width, count), -1.0) for _ in range(2)]
+        said = [torch.full((width,), -1) for _ in range(2)]
+        both: tuple[Kernels, Kernels] = self.plain, self.fused
+        for place, kernels in enumerate(both):
+            kernels.best(logits, ids[place], values[place])
+            kernels.say(logits, said[place])
+        same = all(torch.equal(*pair) for pair in (ids, values, said))
+        return 0.0 if same else float("inf")
+
+    def int8(self, width: int) -> float:
+        """The product with int8 weights, with a bias and without."""
+        worst = 0.0
+        weight, bias, x = self.random(70, 300), self.random(70), self.random(width, 300)
+        for given in (bias, None):
+            product = Int8Product(weight, given)
+            found = fused.int8_product(x, product.weight_NE, product.scale_N, given, units=UNITS)
+            worst = max(worst, apart(product(x), found))
+        return worst
+
+
+CHECKS: dict[str, Callable[[Subject, int], float]] = {
+    "norm": Subject.norm,
+    "activate": Subject.activate,
+    "attend": Subject.attend,
+    "best": Subject.best,
+    "int8": Subject.int8,
+}
+
+
+def apart(left: torch.Tensor, right: torch.Tensor) -> float:
+    """The difference as a share of the first's norm; what is not finite is as far away as can be."""
+    difference = (left.float() - right.float()).norm() / left.float().norm()
+    return float(difference) if bool(difference.isfinite()) else float("inf")

@@ -1,0 +1,127 @@
+"""The Triton kernels against torch at every width, in fp32 and bf16; run by `scripts/test-gpu`, interpreted."""
+
+import importlib.util
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+from fastcoder_lsp.engine.static import triton_kernels
+from fastcoder_lsp.engine.static.fused import MOST_INT8_ROWS
+from fastcoder_lsp.engine.static.plan import STEP_WIDTHS
+from tests.gpu.agreement import CHECKS, Subject, kernels_of
+
+assert os.environ.get("TRITON_INTERPRET") == "1", "run by scripts/test-gpu"
+NEAR = {torch.float32: 2e-5, torch.bfloat16: 1.2e-2}
+"""What another order of summation makes, and in bf16 what rounding in other places does."""
+FAULTS = {
+    "norm: not divided by the width": (
+        "norm",
+        "tl.sum(wide * wide, axis=0) / width + eps",
+        "tl.sum(wide * wide, axis=0) + eps",
+    ),
+    "norm: the sum is not kept": ("norm", "tl.store(x + row + columns, values, mask=inside)", "pass"),
+    "norm: another row's start": (
+        "norm",
+        "row = tl.program_id(0).to(tl.int64) * width",
+        "row = tl.program_id(0).to(tl.int64) * (width + 1) * 0",
+    ),
+    "rotate: the sign": ("attend", "low.to(tl.float32) * cosine - high", "low.to(tl.float32) * cosine + high"),
+    "rotate: values into the keys' slot": ("attend", "place = values + (head", "place = keys + (head"),
+    "rotate: another slot": (
+        "attend",
+        "slot = tl.load(slots + row) * 2 * HALF",
+        "slot = (tl.load(slots + row) + 1) * 2 * HALF",
+    ),
+    "attend: a row sees its younger brothers": (
+        "attend",
+        "(place_of_row[:, None] < leave[None, :])",
+        "(place_of_row[:, None] < leave[None, :] + 1)",
+    ),
+    "attend: one slot of the text too few": ("attend", "(beyond < 0)[None, :])", "(beyond < -1)[None, :])"),
+    "attend: padding sees the text": ("attend", "real = place_of_row < ", "real = place_of_row >= 0 * "),
+    "attend: the last tile is left out": (
+        "attend",
+        "end = tl.minimum(start + span, held + width)",
+        "end = tl.minimum(start + span - TILE, held + width)",
+    ),
+    "attend: sums are not shrunk": ("attend", "total = total * shrink + ", "total = total + "),
+    "attend: no scale": ("attend", 'input_precision="ieee") * factor', 'input_precision="ieee")'),
+    "join: splits weigh the same": (
+        "attend",
+        "weight = tl.where(there, tl.exp(best - tl.max(best, axis=0)), 0.0)",
+        "weight = tl.where(there, 1.0, 0.0)",
+    ),
+    "activate: gate and up in exchange": (
+        "activate",
+        "row * 2 * columns + column, mask",
+        "row * 2 * columns + columns - 1 - column, mask",
+    ),
+    "best: ties to the highest chunk": (
+        "best",
+        "tl.min(tl.where(left == key, chunk, CHUNKS - 1), axis=0)",
+        "tl.max(tl.where(left == key, chunk, 0), axis=0)",
+    ),
+    "best: an id twice": (
+        "best",
+        "(keys == last_key) & (id_ > last_id))\n        found",
+        "(keys == last_key) & (id_ >= last_id))\n        found",
+    ),
+    "best: negative logits in the wrong order": ("best", "return bits ^ ((bits >> 31) & 0x7FFFFFFF)", "return bits"),
+    "best: the rest of a row is left out": (
+        "best",
+        "inside = ids < vocabulary\n",
+        "inside = ids < vocabulary - vocabulary % CHUNK\n",
+    ),
+    "int8: no scale": ("int8", "total = total * tl.load(scale", "total = total + 0 * tl.load(scale"),
+    "int8: the first split alone": ("int8", "for split in range(splits):", "for split in range(1):"),
+}
+"""What is wrong → which check must find it, and how the kernels' text is changed."""
+
+
+CASES = [
+    (check, width, kind)
+    for check in CHECKS
+    for width in STEP_WIDTHS
+    for kind in ("qwen2", "starcoder2")
+    # Interpreting takes its time: what does not depend on the kind is run for one, and so is what is wide.
+    if not (kind == "starcoder2" and (check in ("best", "int8") or width > 16))
+    # Wider products go the plain way.
+    if not (check == "int8" and width > MOST_INT8_ROWS)
+]
+
+
+@pytest.mark.parametrize("dtype", NEAR, ids=str)
+@pytest.mark.parametrize(("check", "width", "kind"), CASES)
+def test_kernels_say_what_torch_says(check: str, width: int, kind: str, dtype: torch.dtype) -> None:
+    """Norms, rotation with storing, tree attention over several splits, activations, best ids, int8 products."""
+    assert CHECKS[check](Subject(kind, dtype), width) <= NEAR[dtype]
+
+
+@pytest.mark.parametrize("dtype", NEAR, ids=str)
+@pytest.mark.parametrize(
+    ("cached", "width", "count"), [(0, 1, 1), (0, 16, 11), (63, 64, 50), (320, 64, 64), (352, 32, 3)]
+)
+def test_attention_at_the_edges(cached: int, width: int, count: int, dtype: torch.dtype) -> None:
+    """An empty cache, rows that are padding, text that ends with a tile, the last slot of the bucket."""
+    assert Subject("qwen2", dtype).attend(width, count=count, cached=cached) <= NEAR[dtype]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
+    """Each of these changes of the kernels makes its check fail; a check that cannot fail proves nothing."""
+    check, old, new = FAULTS[fault]
+    text = Path(str(triton_kernels.__file__)).read_text(encoding="utf-8")
+    assert old in text, "the kernels have changed: change the fault"
+    changed = tmp_path / "changed_kernels.py"
+    changed.write_text(text.replace(old, new), encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("changed_kernels", changed)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    subject = Subject("qwen2", torch.float32)
+    with kernels_of(module):
+        found = subject.attend(16, count=11) if check == "attend" else CHECKS[check](subject, 5)
+    assert found > NEAR[torch.float32]
