@@ -317,6 +317,27 @@ class CompletionRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """Why nothing is shown at a place: `code` for programs, `text` for people, `hint`: what to do about it.
+
+    The codes, and who is the reason, stand in `completion/reasons.py`.
+    """
+
+    code: str
+    text: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A suggestion made after its question had to be answered empty: who asks again at `offset` gets it now."""
+
+    uri: str
+    version: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Completion:
     """One suggestion: `text` replaces start…end of the snapshot (character offsets). Empty text: nothing worth showing.
 
@@ -324,7 +345,7 @@ class Completion:
     `ms`: milliseconds by span (`observe.SPANS`). `finish`: why decoding ended ("stop", "eos", "length", "context",
     "cancelled", "typed-through", …). `prefilled`, `reused`: prompt tokens computed, and found in the cache.
     `accepted_by_source`: `accepted` by who guessed; `trace`: every step, empty where no model was asked. `others`: more
-    candidates for the same place, the likeliest first.
+    candidates for the same place, the likeliest first. `reason`: why the text is empty, where it is.
     """
 
     text: str
@@ -342,3 +363,4 @@ class Completion:
     accepted_by_source: Mapping[str, int] = field(default_factory=dict)
     trace: tuple[StepTrace, ...] = ()
     others: tuple["Completion", ...] = ()
+    reason: Reason | None = None

@@ -4,6 +4,14 @@ Owns no handling: the command line prints `message` and `hint` and exits with `e
 them into one notice and a status. Our own bugs are `AssertionError`s and are never caught as one of these.
 """
 
+import errno
+
+FAULT_HINT = "This is a fault of fastcoder-lsp. Run it again with FASTCODER_TRACEBACK=1, and report what it says."
+_SAYS_NO_MEMORY = ("allocate memory", "not enough memory", "failed to map segment", "bad_alloc", "out of memory")
+"""How libraries say it in an exception of another kind."""
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_INSTALL_HINT = "Install fastcoder-lsp and its packages again; in a clone: delete .venv, then run scripts/run."
+
 
 class FastcoderError(Exception):
     """Something went wrong that a person can act on.
@@ -52,3 +60,29 @@ class ResourceError(FastcoderError):
     """Not enough memory or disk."""
 
     exit_code = 6
+
+
+class InstallationError(FastcoderError):
+    """A package that this program needs is missing or broken; by default the hint is to install it again."""
+
+    exit_code = 7
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, hint or _INSTALL_HINT)
+
+
+def understood(error: BaseException) -> FastcoderError:
+    """An exception that nobody foresaw, as one that a person can act on, as far as it tells."""
+    if isinstance(error, FastcoderError):
+        return error
+    said = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")[:300]
+    number = error.errno if isinstance(error, OSError) else None
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or any(word in said for word in _SAYS_NO_MEMORY):
+        return ResourceError(f"there is not enough memory ({said})", "Close other programs, or take a smaller model.")
+    if isinstance(error, ImportError):
+        return InstallationError(f"a part of this program cannot be loaded ({said})")
+    if number in _FULL:
+        return ResourceError(f"the disk is full ({said})", "Free some space, and try again.")
+    if isinstance(error, OSError) and error.filename:
+        return ResourceError(f"{error.filename}: {error.strerror}", "Look at that file or folder, and try again.")
+    return FastcoderError(f"something went wrong that should not have ({said})", FAULT_HINT)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import tokenizers
 
-from fastcoder_lsp.errors import ModelInvalidError
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 
 _CONTROL_NAME = re.compile(r"▁?<[^<>\s]+>|\[(PAD\d*|UNK|CLS|SEP|MASK|[A-Z_]*INST|@BOS@|TOOL_[A-Z]+)\]")
 # Gemma has tags of its own as added tokens that are plain text all the same.
@@ -26,6 +26,13 @@ _TAG = re.compile(
 )
 _BYTE_NAME = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACE = "▁"
+_HINT = "Fetch the model again: fastcoder-lsp model pull; one of your own: copy it again."
+_TRIAL = "def f(x):\n\treturn x  # ß 語 \U0001f642 \x00\n"
+"""What every tokenizer is tried on as it is loaded: some descriptions fail only when they are used."""
+_LARGEST = 256 << 20
+"""Characters of a description that are read: five times the largest that is known; what is cut off is no JSON."""
+_MOST_GAPS = 1 << 16
+"""Ids without a token that a vocabulary may have, beside as many as it has tokens: memory goes by the highest."""
 # The rest of a word, where a tokenizer has no pre-tokenizer to ask.
 _WORD = re.compile(r"[^\S\n]?\w+|[^\S\n]?[^\s\w]+|\n+|[^\S\n]+")
 
@@ -42,6 +49,15 @@ class Tokenizer:
     """
 
     def __init__(self, description: str) -> None:
+        try:
+            self._take(description)
+            self.decode(self.encode(_TRIAL))
+        except (FastcoderError, MemoryError):
+            raise
+        except Exception as failure:  # the library raises plain ones, and a description may lack or garble anything
+            raise ModelInvalidError(f"it cannot be used ({_said(failure)})", _HINT) from failure
+
+    def _take(self, description: str) -> None:
         config = _parse(description)
         self.identity = hashlib.sha256(description.encode()).hexdigest()[:16]
         self.control: Mapping[str, int] = _control_tokens(config)
@@ -49,7 +65,7 @@ class Tokenizer:
         self._pieces = _pieces(config, self.end_ids)
         self.vocabulary = max(len(self._pieces), max(self.end_ids, default=-1) + 1)
         self.start_ids = _start_ids(config, self.control)
-        self._text = tokenizers.Tokenizer.from_str(json.dumps(_text_only(config, self.control), ensure_ascii=False))
+        self._text = _encoder(json.dumps(_text_only(config, self.control), ensure_ascii=False))
         self._ordered = sorted((piece, token) for token, piece in enumerate(self._pieces) if piece)
         self._ids_S = np.array([token for _, token in self._ordered], np.int64)
         self._bytes_known = frozenset(piece[0] for piece, _ in self._ordered if len(piece) == 1)
@@ -64,7 +80,9 @@ class Tokenizer:
         """
         path = folder / "tokenizer.json"
         try:
-            return cls(path.read_text(encoding="utf-8"))
+            with path.open(encoding="utf-8") as file:
+                description = file.read(_LARGEST)
+            return cls(description)
         except (OSError, UnicodeDecodeError) as failure:
             raise ModelInvalidError(
                 f"{path} cannot be read: {failure}", "Name a model's folder that has a tokenizer.json."
@@ -139,12 +157,30 @@ def _after(prefix: bytes) -> bytes:
 def _parse(description: str) -> dict[str, Any]:
     try:
         config = json.loads(description)
-    except json.JSONDecodeError as failure:
-        raise ModelInvalidError(f"not a tokenizer's JSON ({failure})", "Fetch the model again.") from failure
-    kind = config.get("model", {}).get("type") if isinstance(config, dict) else None
+    except (ValueError, RecursionError) as failure:
+        raise ModelInvalidError(f"not a tokenizer's JSON ({failure})", _HINT) from failure
+    model = config.get("model") if isinstance(config, dict) else None
+    if not isinstance(model, dict):
+        raise ModelInvalidError("it does not describe a tokenizer", _HINT)
+    kind = model.get("type")
     if kind != "BPE":
         raise ModelInvalidError(f"a tokenizer of kind {kind} is not supported", "Choose a model with a BPE tokenizer.")
     return dict(config)
+
+
+def _encoder(description: str) -> tokenizers.Tokenizer:
+    """The library's encoder. It panics on some garbled descriptions, which is no `Exception`."""
+    try:
+        return tokenizers.Tokenizer.from_str(description)
+    except BaseException as failure:
+        if isinstance(failure, (KeyboardInterrupt, SystemExit, MemoryError)):
+            raise
+        raise ModelInvalidError(f"it cannot be used ({_said(failure)})", _HINT) from failure
+
+
+def _said(failure: BaseException) -> str:
+    """What an exception says, in a line."""
+    return f"{type(failure).__name__}: {failure}".partition("\n")[0][:200]
 
 
 def _control_tokens(config: Mapping[str, Any]) -> dict[str, int]:
@@ -163,7 +199,10 @@ def _pieces(config: Mapping[str, Any], control_ids: frozenset[int]) -> list[byte
     vocab: Mapping[str, int] = config["model"]["vocab"]
     added = {int(entry["id"]): str(entry["content"]) for entry in config.get("added_tokens") or []}
     alphabet = _byte_alphabet() if _is_byte_level(config) else None
-    pieces = [b""] * (max([*vocab.values(), *added]) + 1)
+    ids = [*vocab.values(), *added]
+    if not ids or any(type(token) is not int or not 0 <= token < 2 * len(ids) + _MOST_GAPS for token in ids):
+        raise ModelInvalidError("it holds token ids that cannot be", _HINT)
+    pieces = [b""] * (max(ids) + 1)
     for name, token in vocab.items():
         pieces[token] = _piece(name, alphabet)
     for token, name in added.items():

@@ -8,11 +8,11 @@ Runs in the service's worker, one piece of work at a time.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fastcoder_lsp.completion.budget import Pace
+from fastcoder_lsp.completion.pace import Clock, Pace
 from fastcoder_lsp.completion.preparation import Preparation
 from fastcoder_lsp.completion.reuse import Suggestion
 from fastcoder_lsp.completion.runtime import Runtime
-from fastcoder_lsp.completion.task import Clock, Task, Work
+from fastcoder_lsp.completion.task import Task, Work
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import DecodeRequest

@@ -36,14 +36,13 @@ class Composer:
 
     def begin(self, request: CompletionRequest, asked_ms: float, spans: Spans, *, ahead: bool = False) -> None:
         """A new task; what the old one had said is outdated."""
-        runtime, pace = self._host.runtime, self._host.pace
-        assert runtime is not None
-        assert pace is not None
+        loaded = self._host.loaded
+        assert loaded is not None
         self.give_up()
         place, uri = place_of(request), request.snapshot.uri
         self.task = begin(
-            runtime,
-            pace,
+            loaded.runtime,
+            loaded.pace,
             self._desk.clock,
             request.snapshot,
             place,
@@ -52,11 +51,6 @@ class Composer:
             spans=spans,
         )
         self.begun_ms, self.ahead = asked_ms, ahead
-
-    def advance(self, room_ms: float) -> bool:
-        """One piece of work on the task; False where none fits into `room_ms`."""
-        assert self.task is not None
-        return self.task.advance(room_ms)
 
     def remember(self, suggestion: Suggestion) -> None:
         """The task has said this: it is suggested from now on wherever it fits."""

@@ -1,7 +1,8 @@
 """What a step costs on this machine: timed once for an engine and a model, then kept in the cache folder.
 
 Owns the timing and the file; knows the engine by `core.Engine` only and decides nothing by what it finds. The engine's
-KV cache is empty before and after.
+KV cache is empty before and after. Other work on the machine only adds to a time, up to minutes where the process was
+stopped: so a time counts only as far as its neighbours bear it out, and what was kept is looked at again at each start.
 """
 
 import hashlib
@@ -29,8 +30,15 @@ ROUNDS = 5
 SECONDS = 1.5
 """…or until this time has passed, but at least once: somebody waits."""
 PROBES = 3
+PROBED_ROWS = 16
+"""At a later start a few steps are timed, of one row and of at most so many…"""
 SLOWER = 0.75
-"""At a later start a few steps are timed: below this share of what was kept, that was measured on a busy machine."""
+"""…and below this share of what was kept, that was measured on a busy machine."""
+DOUBTFUL = 1.5
+"""A time that exceeds so many times what other widths allow for is taken again."""
+LEAST_MS = 1e-3
+"""No step is quicker: so says only a clock that stands still."""
+_ROUNDING = 1.0 + 1e-6
 _TOKEN = 7
 """Any token: what is said makes no difference to the time."""
 
@@ -49,7 +57,7 @@ def step_costs(
     """
     path = cache / "costs" / f"{_name(engine, identity)}.json"
     known = _read(path)
-    if known is not None and _single_ms(engine, clock) > SLOWER * known.ms[0]:
+    if known is not None and _holds(known, engine, clock):
         return known
     progress(0.0, "timing the model on this machine")
     costs = measure(engine, clock)
@@ -61,53 +69,84 @@ def step_costs(
 
 
 def measure(engine: Engine, clock: Callable[[], float] = time.perf_counter) -> StepCosts:
-    """Time every width and a prefill on `engine`.
-
-    The least of a width's times counts, for other work on the machine only adds, and never falls with the width.
-    """
+    """Time every width and a prefill on `engine`; believable whatever the clock and the machine do meanwhile."""
     chunk = min(CHUNK, engine.info.context // 3)
+    base = [_TOKEN] * chunk
     widths = [width for width in WIDTHS if width <= engine.info.max_nodes]
     times: dict[int, list[float]] = {width: [] for width in widths}
-    base = [_TOKEN] * chunk
-    started = clock()
-    engine.prefill(base, _never)
     for turn in range(ROUNDS):
-        if turn and clock() - started > SECONDS * turn / (turn + 1):
+        # What a round takes by itself, whatever this one was held up by.
+        if turn and (turn + 1) * sum(smoothed(widths, [min(times[width]) for width in widths])) > SECONDS * 1e3:
             break
         for width in widths:
-            before = clock()
-            engine.step(_tree(width, engine.info.vocabulary))
-            times[width].append((clock() - before) * 1e3)
-            engine.prefill(base, _never)
+            times[width].append(_step_ms(engine, width, base, clock))
+    for _ in range(PROBES):  # a stall, or the first pass of its kind, is not what the width costs
+        least = [min(times[width]) for width in widths]
+        doubtful = [
+            width
+            for width, ms, true in zip(widths, least, smoothed(widths, least), strict=True)
+            if ms > DOUBTFUL * true
+        ]
+        for width in doubtful:
+            times[width].append(_step_ms(engine, width, base, clock))
+    ms = smoothed(widths, [min(times[width]) for width in widths])
+    engine.prefill(base, _never)
     before = clock()
     engine.prefill(base * 2, _never)
     prefill_ms = (clock() - before) * 1e3 / chunk
     engine.prefill([], _never)
-    return StepCosts(tuple(widths), rising([min(times[width]) for width in widths]), prefill_ms)
+    # A pass over a prompt's tokens does less than a step of as many rows.
+    return StepCosts(
+        tuple(widths), ms, min(max(prefill_ms, LEAST_MS), *(a / b for a, b in zip(ms, widths, strict=True)))
+    )
 
 
-def _single_ms(engine: Engine, clock: Callable[[], float]) -> float:
-    """The least time of a few steps of one row: enough to see that the times kept are those of a busier hour."""
-    times = []
-    for _ in range(PROBES):
-        engine.prefill([_TOKEN], _never)
-        before = clock()
-        engine.step(_tree(1, engine.info.vocabulary))
-        times.append((clock() - before) * 1e3)
+def smoothed(widths: Sequence[int], times: Sequence[float]) -> tuple[float, ...]:
+    """The times of `widths`, each as far as the others bear it out.
+
+    A step of fewer rows never takes longer, and one of more rows no longer than all of it done in several steps: the
+    least time that follows so counts, for other work on the machine only adds.
+    """
+    least = [max(ms, LEAST_MS) for ms in times]
+    for place in range(len(least) - 1, 0, -1):
+        least[place - 1] = min(least[place - 1], least[place])
+    for place in range(1, len(least)):
+        least[place] = min(least[place], least[place - 1] * widths[place] / widths[place - 1])
+    return tuple(least)
+
+
+def believable(costs: StepCosts) -> bool:
+    """Whether `costs` can be true of any machine: what was read from a disk, or measured by a clock that lies."""
+    widths, ms = costs.widths, costs.ms
+    return (
+        len(widths) == len(ms) > 0
+        and widths[0] == 1
+        and all(a < b for a, b in pairwise(widths))
+        and all(math.isfinite(value) and value > 0 for value in (*ms, costs.prefill_ms))
+        and all(a <= b for a, b in pairwise(ms))
+        and all(b / a <= w / v * _ROUNDING for (v, a), (w, b) in pairwise(zip(widths, ms, strict=True)))
+        and costs.prefill_ms <= ms[0] * _ROUNDING
+    )
+
+
+def _step_ms(engine: Engine, width: int, base: Sequence[int], clock: Callable[[], float]) -> float:
+    """What a step of `width` rows takes, once; infinite where the clock went back meanwhile."""
+    engine.prefill(base, _never)
+    before = clock()
+    engine.step(_tree(width, engine.info.vocabulary))
+    took = clock() - before
+    return took * 1e3 if took >= 0 else math.inf
+
+
+def _holds(known: StepCosts, engine: Engine, clock: Callable[[], float]) -> bool:
+    """Whether a few steps are not much quicker than what was kept: that is of a busier hour then."""
+    widest = max(width for width in known.widths if width <= min(PROBED_ROWS, engine.info.max_nodes))
+    least = {
+        width: min(_step_ms(engine, width, [_TOKEN], clock) for _ in range(PROBES))
+        for width in dict.fromkeys((1, widest))
+    }
     engine.prefill([], _never)
-    return min(times)
-
-
-def rising(values: Sequence[float]) -> tuple[float, ...]:
-    """The nearest sequence (least squares) that never falls: pooling adjacent violators (Ayer et al. 1955)."""
-    pools: list[tuple[float, int]] = []
-    for value in values:
-        mean, count = float(value), 1
-        while pools and pools[-1][0] > mean:
-            other, others = pools.pop()
-            mean, count = (mean * count + other * others) / (count + others), count + others
-        pools.append((mean, count))
-    return tuple(mean for mean, count in pools for _ in range(count))
+    return all(ms > SLOWER * known.step_ms(width) for width, ms in least.items())
 
 
 def _tree(width: int, vocabulary: int) -> DraftTree:
@@ -151,15 +190,4 @@ def _read(path: Path) -> StepCosts | None:
         )
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
-    return costs if _believable(costs) else None
-
-
-def _believable(costs: StepCosts) -> bool:
-    widths, ms = costs.widths, costs.ms
-    return (
-        len(widths) == len(ms) > 0
-        and widths[0] == 1
-        and all(a < b for a, b in pairwise(widths))
-        and all(a <= b for a, b in pairwise(ms))
-        and all(math.isfinite(value) and value > 0 for value in (*ms, costs.prefill_ms))
-    )
+    return costs if believable(costs) else None

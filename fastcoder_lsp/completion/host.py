@@ -1,16 +1,17 @@
 """The life of the model: loaded when first needed, unloaded when switched off, tried again after a failure.
 
-Owns the runtime and what is told of it. Runs in the service's worker.
+Owns the runtime and what is told of it. Whatever goes wrong in it is a status, never an exception. Runs in the
+service's worker.
 """
 
 import gc
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from fastcoder_lsp.completion.budget import Pace
+from fastcoder_lsp.completion.pace import Clock, Pace
 from fastcoder_lsp.completion.runtime import Runtime
-from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.task import Clock
+from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.core import EngineInfo, Progress
 from fastcoder_lsp.errors import FastcoderError
 
@@ -21,8 +22,18 @@ RETRY_MS = 5000.0
 """A model that could not be loaded is not tried again sooner: its cause has to be cured first."""
 
 
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A model that is there: its parts, and what their work takes."""
+
+    runtime: Runtime
+    pace: Pace
+
+
 class Host:
     """The model, if there is one.
+
+    `loaded`: that. `failed`: why there is none, where loading it went wrong.
 
     Args:
         load: makes the model ready.
@@ -32,49 +43,46 @@ class Host:
 
     def __init__(self, load: LoadRuntime, on_status: Callable[[Status], None], clock: Clock) -> None:
         self._load, self._on_status, self._clock = load, on_status, clock
-        self._failed_at: float | None = None
-        self.runtime: Runtime | None = None
-        self.pace: Pace | None = None
-        self.ready_since = 0.0
+        self._failed_ms = 0.0
+        self.failed: Status | None = None
+        self.loaded: Loaded | None = None
 
     @property
     def info(self) -> EngineInfo | None:
         """What runs, if anything."""
-        runtime = self.runtime
-        return runtime.engine.info if runtime else None
+        loaded = self.loaded
+        return loaded.runtime.engine.info if loaded else None
 
-    def ready(self) -> Runtime | None:
-        """The runtime, loaded now if need be; None where that fails (the status says why)."""
-        if self.runtime is not None:
-            return self.runtime
-        if self._failed_at is not None and self._clock() - self._failed_at < RETRY_MS:
-            return None
-        self.tell(Status("loading", percent=0))
-        try:
-            runtime = self._load(lambda share, what: self.tell(Status("loading", int(share * 100), what)))
-        except FastcoderError as error:
-            self._failed_at = self._clock()
-            self.tell(Status("error", message=error.message, hint=error.hint))
-            return None
-        # What lives as long as the model is not to be looked through again: a full collection of it holds all threads
-        # for 150 ms, most of a keystroke's budget.
-        gc.collect()
-        gc.freeze()
-        self.runtime, self.pace, self.ready_since = runtime, Pace(runtime.costs), self._clock()
-        self.tell(Status("ready"))
-        return runtime
+    def ready(self) -> Loaded | None:
+        """The model, loaded now if need be; None where that fails (`failed` and the status say why)."""
+        if self.loaded is None and not self._failed_of_late():
+            self.tell(Status("loading", percent=0))
+            try:
+                runtime = self._load(lambda share, what: self.tell(Status("loading", int(share * 100), what)))
+            except FastcoderError as error:
+                self._fail(Status("error", message=error.message, hint=error.hint))
+            except BaseException as error:  # libraries written in Rust raise what is no Exception; somebody waits
+                logger.exception("the model could not be loaded")
+                self._fail(failure("The model could not be loaded", error))
+            else:
+                self._settle(Loaded(runtime, Pace(runtime.costs, self._clock)))
+        return self.loaded
 
     def replace(self, load: LoadRuntime) -> None:
         """Another model, or other settings of it, once this one is unloaded."""
-        self._load, self._failed_at = load, None
+        self._load, self.failed = load, None
 
     def unload(self) -> None:
         """Give the model's memory back."""
-        if self.runtime is not None:
-            self.runtime.close()
-            self.runtime = self.pace = None
-            gc.unfreeze()
-            gc.collect()
+        loaded, self.loaded = self.loaded, None
+        if loaded is None:
+            return
+        try:
+            loaded.runtime.close()
+        except Exception:  # what could not be kept is learnt again; the next model must not wait for it
+            logger.exception("the model could not be closed in order")
+        gc.unfreeze()
+        gc.collect()
 
     def tell(self, status: Status) -> None:
         """Let the listener know."""
@@ -82,3 +90,19 @@ class Host:
             self._on_status(status)
         except Exception:  # whoever listens must not stop the worker
             logger.exception("a status listener failed")
+
+    def _settle(self, loaded: Loaded) -> None:
+        # What lives as long as the model is not to be looked through again: a full collection of it holds all threads
+        # for 150 ms, most of a keystroke's budget.
+        gc.collect()
+        gc.freeze()
+        self.loaded, self.failed = loaded, None
+        self.tell(Status("ready"))
+
+    def _fail(self, status: Status) -> None:
+        self.failed, self._failed_ms = status, self._clock()
+        self.tell(status)
+
+    def _failed_of_late(self) -> bool:
+        # A clock that was put back does not put it off.
+        return self.failed is not None and 0 <= self._clock() - self._failed_ms < RETRY_MS

@@ -11,7 +11,7 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Completion, CompletionRequest, Progress
 from fastcoder_lsp.draft.names import reads_store
-from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.errors import FastcoderError, understood
 
 if TYPE_CHECKING:
     from fastcoder_lsp.workspace.datastore import Datastore
@@ -50,8 +50,8 @@ def complete_once(
         store = _datastore(folders, tell) if folders is not None and wanted else None
         try:
             runtime = load_runtime(settings, tell, Surroundings(store.pin if store else None))
-        except FastcoderError as failure:
-            failures.append(failure)
+        except BaseException as failure:
+            failures.append(understood(failure))
             raise
         if store is not None:
             opened.callback(store.stop, _STOP_S)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fastcoder_lsp.completion.reuse import Recalled
-from fastcoder_lsp.core import Completion, CompletionRequest
+from fastcoder_lsp.core import Completion, CompletionRequest, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,20 +26,20 @@ def place_of(request: CompletionRequest) -> Place:
     return Place(text[: selected.start] + selected.text, text[selected.end :])
 
 
-def nothing(request: CompletionRequest, finish: str, ms: Mapping[str, float] | None = None) -> Completion:
-    """The empty answer; `finish` says why."""
-    return Completion("", request.offset, request.offset, finish=finish, ms=ms or {})
+def nothing(
+    request: CompletionRequest, finish: str, reason: Reason, ms: Mapping[str, float] | None = None
+) -> Completion:
+    """The empty answer; `finish` says why to programs, `reason` to people."""
+    return Completion("", request.offset, request.offset, finish=finish, ms=ms or {}, reason=reason)
 
 
 def answering(
     request: CompletionRequest, candidates: Sequence[Recalled], finish: str, ms: Mapping[str, float]
 ) -> Completion:
-    """The answer that inserts the first of `candidates` at the cursor, the others beside it; empty without any.
+    """The answer that inserts the first of `candidates` at the cursor, the others beside it.
 
     Where the popup has a selected entry, the answer replaces that entry's range and begins with its text.
     """
-    if not candidates:
-        return nothing(request, finish, ms)
     first, *others = (_inserting(request, candidate, finish) for candidate in candidates)
     return replace(first, others=tuple(others), ms=ms)
 

@@ -3,8 +3,7 @@
 Owns how far it is; what it is for is the caller's business. Runs in the service's worker.
 """
 
-from fastcoder_lsp.completion.budget import Pace
-from fastcoder_lsp.completion.task import Clock
+from fastcoder_lsp.completion.pace import Clock, Pace
 from fastcoder_lsp.core import Engine, Tokens
 
 

@@ -13,8 +13,10 @@ import numpy.typing as npt
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
+from fastcoder_lsp.completion.compile_ahead import CompileAhead, needed
 from fastcoder_lsp.completion.costs import step_costs
-from fastcoder_lsp.config import Settings, cache_folder
+from fastcoder_lsp.completion.start_record import StartRecord
+from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
 from fastcoder_lsp.core import Drafter, Engine, Progress, StepCosts
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -35,7 +37,15 @@ GPU_NODES = 64
 chooses the width by what it costs."""
 
 
+_DRAFTER_FUNCTIONS = 110
+"""That what drafts, and searches, is compiled of."""
+
+
 def _nothing_to_keep() -> None:
+    pass
+
+
+def _unheard(_share: float, _what: str) -> None:
     pass
 
 
@@ -106,17 +116,40 @@ def load_runtime(settings: Settings, progress: Progress, around: Surroundings = 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
     """
+    cache = cache_folder()
+    from fastcoder_lsp.kernels import compiling  # noqa: PLC0415 brings a compiler along
+
+    with (
+        StartRecord.kept(cache, settings.model) as record,
+        compiling(_unheard, "", 1) as compiled,
+        CompileAhead() as ahead,
+    ):
+        try:
+            return _load(settings, record, record.telling(progress), around, ahead)
+        finally:
+            record.start.compiled = compiled.count
+
+
+def _load(
+    settings: Settings, record: StartRecord, progress: Progress, around: Surroundings, ahead: CompileAhead
+) -> Runtime:
     # Late, because they bring a compiler along.
     from fastcoder_lsp.draft.auto import AutoDrafter  # noqa: PLC0415
     from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned, warm_up  # noqa: PLC0415
     from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
     from fastcoder_lsp.draft.trained import load_trained  # noqa: PLC0415
+    from fastcoder_lsp.index.warm_up import warm_up as warm_up_index  # noqa: PLC0415
+    from fastcoder_lsp.kernels import compiling, private_place  # noqa: PLC0415
 
     cache = cache_folder()
+    record.enter("find model")
     cpu = settings.engine.startswith("cpu-")
     files = models.prepare(settings.model, cache, progress, gpu_bytes=0 if cpu else None)
     trained = load_trained(files.folder, files.digest)
     require_tuned(settings.drafter, trained)
+    if needed():
+        ahead.begin()
+    record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder)
     engine = engines.load(
@@ -133,11 +166,25 @@ def load_runtime(settings: Settings, progress: Progress, around: Surroundings = 
         ),
         cache=cache,
         progress=progress,
+        enter=record.enter,
+        kernels=kernels_folder(),
     )
+    record.start.engine = engine.info.name
+    record.enter("drafter")
+    ahead.wait(progress)  # what it makes is loaded later; what is timed now must have the machine alone
+    record.enter("timing")
     costs = step_costs(engine, files.digest, cache, progress)
     kept = cache / "learnt" / f"{_name(around.workspace, files.digest)}.npz" if around.workspace else None
     drafter = make(settings.drafter, DrafterParts(around.pin or nothing, tokenizer.piece, costs, kept, trained))
-    warm_up(drafter)
+    with compiling(progress, "compiling what drafts (first start only)", _DRAFTER_FUNCTIONS):
+        record.enter("drafter")
+        warm_up(drafter)
+        if around.pin is not None:
+            record.enter("datastore")
+            warm_up_index()
+    progress(1.0, "ready")
+    place = private_place(kernels_folder())
+    record.start.notes.extend([place.note] if place.note else [])
     chooses = isinstance(drafter, AutoDrafter)
     on_cpu = engine.info.name.startswith("cpu-")
     room = engine.info.context - settings.completion_max_tokens

@@ -7,24 +7,30 @@ Every request is answered exactly once, and no caller waits for the model: `subm
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from dataclasses import asdict
 
 import psutil
 
+from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.desk import Desk, Job, answer
 from fastcoder_lsp.completion.host import Host, LoadRuntime
+from fastcoder_lsp.completion.pace import Clock
 from fastcoder_lsp.completion.place import answering, nothing, place_of
 from fastcoder_lsp.completion.policy import Policy
 from fastcoder_lsp.completion.status import Statistics, Status
-from fastcoder_lsp.completion.task import Clock
 from fastcoder_lsp.completion.worker import Worker
-from fastcoder_lsp.core import Completion, CompletionRequest
+from fastcoder_lsp.core import Completion, CompletionRequest, Late, Reason
 from fastcoder_lsp.observe import Spans
 
 
 def _milliseconds() -> float:
     return time.monotonic() * 1e3
+
+
+def _nobody_waits(_: Late) -> None:
+    pass
 
 
 class CompletionService:
@@ -33,6 +39,8 @@ class CompletionService:
     Args:
         load: makes the model ready; called in the worker, at the first request and after `reload`.
         on_status: told every change of state, from the worker's thread.
+        on_late: told, from the worker's thread, that more is known to go on at the place that was asked about last than
+            its answer showed, nothing having been asked since.
         enabled: while False nothing is loaded and every request is answered empty.
         idle_s: after so many seconds without a request the worker prepares the document in view for the next one.
         clock: milliseconds.
@@ -48,11 +56,13 @@ class CompletionService:
         idle_s: float = 1.0,
         clock: Clock = _milliseconds,
         threaded: bool = True,
+        on_late: Callable[[Late], None] = _nobody_waits,
     ) -> None:
         self._enabled = enabled
         self._desk = Desk(clock)
-        self._host = Host(load, on_status, clock)
-        self.worker = Worker(self._desk, self._host, idle_s * 1e3)
+        self._on_status, self._status = on_status, Status("starting")
+        self._host = Host(load, self._told, clock)
+        self.worker = Worker(self._desk, self._host, idle_s * 1e3, on_late)
         self._process = psutil.Process()
         self._thread = threading.Thread(target=self.worker.run, name="fastcoder-worker", daemon=True)
         if threaded:
@@ -77,13 +87,13 @@ class CompletionService:
             desk.tally.count("requests")
             future.add_done_callback(self._count_cancelled)
             if desk.closing or not self._enabled:
-                answer(future, nothing(request, "off"))
+                answer(future, nothing(request, "off", reasons.off()))
             elif (rule := desk.unfit(job)) is not None:
-                desk.supersede()
+                self._supersede()
                 desk.tally.suppressed(rule)
-                answer(future, nothing(request, rule))
+                answer(future, nothing(request, rule, reasons.unfit(rule)))
             elif recalled := desk.recall(job):
-                desk.supersede()
+                self._supersede()
                 desk.tally.count("typed_through")
                 completion = answering(request, recalled, "typed-through", job.spans.close())
                 desk.saw(job, completion)
@@ -91,6 +101,7 @@ class CompletionService:
             elif (other := desk.sharing(request)) is not None:
                 other.futures.append(future)
             else:
+                self._supersede()
                 desk.put(job)
         return future
 
@@ -106,35 +117,39 @@ class CompletionService:
     def preload(self) -> "Future[bool]":
         """Load the model now, before the first request; the answer is whether that went well."""
         future: Future[bool] = Future()
-        self._leave(lambda: future.set_result(self._enabled and self._host.ready() is not None))
+        with self._desk.changed:
+            if self._desk.closing:
+                future.set_result(False)
+            else:
+                self._desk.leave(lambda: self._preload(future))
         return future
 
     def document_closed(self, uri: str) -> None:
         """Drop everything kept for a document."""
         with self._desk.changed:
-            self._desk.memory.forget(uri)
-        self._leave(lambda: self.worker.forget(uri))
+            self._desk.closed(uri)
+            self._desk.leave(lambda: self.worker.forget(uri))
 
     def document_renamed(self, old: str, new: str) -> None:
         """Carry what is kept for a document over to its new name."""
         with self._desk.changed:
-            self._desk.memory.rename(old, new)
-        self._leave(lambda: self.worker.rename(old, new))
+            self._desk.renamed(old, new)
+            self._desk.leave(lambda: self.worker.rename(old, new))
 
     def set_enabled(self, enabled: bool) -> None:
         """Off unloads the model and answers everything empty; on loads it at the next request."""
         with self._desk.changed:
             self._enabled = enabled
             if not enabled:
-                self._desk.supersede()
-        self._leave(self._settle_switch)
+                self._supersede(reasons.off())
+            self._desk.leave(self._settle_switch)
 
     def reload(self, load: LoadRuntime) -> None:
         """Use another model or other settings from the next request on."""
         with self._desk.changed:
             self._desk.memory.clear()
-            self._desk.supersede()
-        self._leave(lambda: self.worker.use(load))
+            self._supersede()
+            self._desk.leave(lambda: self.worker.use(load))
 
     def statistics(self) -> Statistics:
         """Counts since the start, percentiles of late."""
@@ -148,25 +163,43 @@ class CompletionService:
         desk = self._desk
         with desk.changed:
             desk.closing = True
-            desk.supersede()
+            self._supersede()
             desk.changed.notify_all()
         if self._thread.is_alive():
             self._thread.join(wait_s)
 
-    def _leave(self, chore: Callable[[], None]) -> None:
-        with self._desk.changed:
-            self._desk.leave(chore)
+    def _told(self, status: Status) -> None:
+        self._status = status
+        self._on_status(status)
+
+    def _loading(self) -> bool:
+        return self._status.state in {"starting", "loading"}
+
+    def _supersede(self, reason: Reason | None = None) -> None:
+        """Whoever waits is answered with nothing: something newer came, or `reason`."""
+        self._desk.supersede(reason or (reasons.loading(self._status) if self._loading() else reasons.superseded()))
 
     def _count_cancelled(self, future: "Future[Completion]") -> None:
         if future.cancelled():
             with self._desk.changed:
                 self._desk.tally.count("cancelled")
+                if self._loading():
+                    self._desk.given_up()
                 self._desk.changed.notify_all()
+
+    def _preload(self, future: "Future[bool]") -> None:
+        """In the worker: whatever happens, whoever waits is told."""
+        there = False
+        try:
+            there = self._enabled and not self._desk.closing and self.worker.ready() is not None
+        finally:
+            with suppress(InvalidStateError):  # nobody waits any more
+                future.set_result(there)
 
     def _settle_switch(self) -> None:
         """In the worker, after `set_enabled`: unload what is not wanted, and say so."""
         if self._enabled:
-            self._host.tell(Status("ready") if self._host.runtime else Status("starting"))
+            self._host.tell(Status("ready") if self._host.loaded else Status("starting"))
         else:
             self.worker.drop_model()
             self._host.tell(Status("off"))

@@ -4,7 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from fastcoder_lsp.errors import FAULT_HINT, understood
+
 State = Literal["starting", "loading", "ready", "thinking", "off", "error"]
+_LONGEST = 300
+"""Characters of an exception's text that a status still shows."""
+_HINT = "It is tried again; the log has all of it, and `fastcoder-lsp doctor` looks for the cause."
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +20,17 @@ class Status:
     percent: int | None = None
     message: str = ""
     hint: str = ""
+
+
+def failure(what: str, error: BaseException) -> Status:
+    """The status for an exception that nobody foresaw: what was being done, and what the exception says."""
+    known = understood(error)
+    if known.hint != FAULT_HINT:
+        return Status("error", message=f"{what}: {known.message}", hint=known.hint)
+    said = " ".join(str(error).split())
+    kind = type(error).__name__
+    told = f"{kind}: {said}" if said else kind
+    return Status("error", message=f"{what}: {told[:_LONGEST]}", hint=_HINT)
 
 
 @dataclass(frozen=True, slots=True)

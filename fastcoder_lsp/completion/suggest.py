@@ -7,8 +7,8 @@ import math
 import time
 from dataclasses import replace
 
-from fastcoder_lsp.completion.budget import Pace
-from fastcoder_lsp.completion.place import Place, answering
+from fastcoder_lsp.completion.pace import Pace
+from fastcoder_lsp.completion.place import Place, answering, nothing
 from fastcoder_lsp.completion.runtime import Runtime
 from fastcoder_lsp.completion.task import begin
 from fastcoder_lsp.core import Completion, CompletionRequest, ShouldStop
@@ -21,8 +21,8 @@ def suggest(
     """Make one completion; an empty one where there is nothing worth showing, or when stopped."""
     task = begin(
         runtime,
-        Pace(runtime.costs),
-        lambda: time.monotonic() * 1e3,
+        Pace(runtime.costs, _milliseconds),
+        _milliseconds,
         request.snapshot,
         place,
         max_tokens=request.max_tokens,
@@ -35,8 +35,9 @@ def suggest(
         with spans.measure("post"):
             rest = task.made().rest(place.before, place.after)
     info, work = runtime.engine.info, task.work()
+    ms, ended = spans.close(), task.finish or "cancelled"
     return replace(
-        answering(request, [] if rest is None else [rest], task.finish or "cancelled", spans.close()),
+        nothing(request, ended, task.why_nothing(), ms) if rest is None else answering(request, [rest], ended, ms),
         model=info.model,
         engine=info.name,
         steps=work.steps,
@@ -47,3 +48,7 @@ def suggest(
         accepted_by_source=work.by_source,
         trace=task.trace(),
     )
+
+
+def _milliseconds() -> float:
+    return time.monotonic() * 1e3

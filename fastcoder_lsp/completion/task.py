@@ -5,25 +5,25 @@ the user has typed along it. It is paused between any two pieces and costs nothi
 work on the engine ends it. Runs in the service's worker.
 """
 
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fastcoder_lsp.completion.budget import Pace
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.budget import LINE_STEPS
+from fastcoder_lsp.completion.pace import Clock, Pace
 from fastcoder_lsp.completion.place import Place
 from fastcoder_lsp.completion.reuse import Suggestion, are_closers
 from fastcoder_lsp.completion.runtime import Runtime
 from fastcoder_lsp.completion.useful import useful
-from fastcoder_lsp.core import DraftTree, Snapshot, StepTrace, Verified
+from fastcoder_lsp.core import DraftTree, Reason, Snapshot, StepTrace, Verified
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.stop import choose
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import finish, replaces, whole_lines
-
-Clock = Callable[[], float]
-"""Milliseconds since some moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,25 +113,41 @@ class Task:
         """From now on times belong to `spans`."""
         self._decoding.spans = spans
 
-    def advance(self, room_ms: float) -> bool:
-        """One piece of work, a stretch of the prefill or a step; False where none fits into `room_ms`."""
+    def advance(self, room_ms: float, *, in_any_case: bool = False) -> bool:
+        """One piece of work, a stretch of the prefill or a step; False where none fits into `room_ms`.
+
+        `in_any_case`: a small one is done even where it seems not to fit.
+        """
         assert not self.finished, "all is said"
         decoding, pace = self._decoding, self._pace
         started = self._clock()
         if missing := decoding.missing():
-            tokens = pace.stretch_within(room_ms, missing)
+            tokens = pace.stretch_within(math.inf if in_any_case else room_ms, missing)
             if tokens:
                 decoding.prefill(_never, tokens)
                 pace.prefilled(tokens, self._clock() - started)
             return tokens > 0
-        rows = pace.rows_within(room_ms, max(self._most, decoding.rows()))
-        if rows < decoding.rows():
+        least = decoding.rows()
+        rows = max(pace.rows_within(room_ms, max(self._most, least)), least if in_any_case else 0)
+        if rows < least:
             return False
         if not decoding.prefilled:
             decoding.prefill(_never)
         decoding.step(rows)
         pace.stepped(self._rows, self._clock() - started)
         return True
+
+    def line_ms(self) -> float:
+        """What it takes from here until a line is said, as a rule."""
+        missing, steps = self._decoding.missing(), self._decoding.result().steps
+        prefill_ms = self._pace.prefill_ms(missing) if missing else 0.0
+        return prefill_ms + max(LINE_STEPS - steps, 1) * self._pace.step_ms(1)
+
+    def why_nothing(self) -> Reason:
+        """Why there is nothing to show, where that is so."""
+        if not self.finished:
+            return reasons.cancelled()
+        return reasons.nothing_worth_showing() if self.said().strip() else reasons.models_end()
 
     def agrees(self, place: Place) -> bool:
         """Whether what it says serves `place` too, as far as is known: the user has typed along it, or nothing."""

@@ -7,7 +7,7 @@ line. Pure but for `Rejections`, which follows what becomes of the suggestions.
 import math
 import re
 from collections import Counter
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Literal
 
 from fastcoder_lsp.completion.place import Place
@@ -36,6 +36,8 @@ _KNOWN = re.compile(
     r"[A-Za-z0-9_.-]{4,}$"
 )
 _RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}$")
+_JUDGED_AT = re.compile(r"""["'`]|(?<=[A-Za-z0-9+_=-]{8})(?![A-Za-z0-9+_=-])""")
+_MOST_JUDGED = 50
 _RANDOM_BITS = 3.5
 """Entropy of a character, above which twenty letters and digits are no name; of hexadecimal ones there are four."""
 _KEY_BEGINS, _KEY_ENDS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----"), "-----END "
@@ -61,6 +63,18 @@ def in_secret(place: Place, language: str) -> bool:
     return bool(_KNOWN.search(left)) or (run is not None and _is_random(run[0])) or _in_key(place.before[-_BLOCK:])
 
 
+def without_secrets(text: str, language: str) -> str:
+    """Some lines of a file without those that look like a secret, or like a part of one."""
+    kept, above = [], ""
+    for line in text.split("\n"):
+        above = f"{above}{line}\n"[-_BLOCK:]
+        # A line is judged as if it were typed: at each of its quotes, where a run of letters ends, and at its end.
+        ends = [*islice((match.start() for match in _JUDGED_AT.finditer(line)), _MOST_JUDGED), len(line)]
+        if not _in_key(above) and not any(in_secret(Place(line[:end], ""), language) for end in ends):
+            kept.append(line)
+    return "\n".join(kept)
+
+
 class Rejections:
     """How many suggestions in a row were not taken: shown while typing, and then something else was typed.
 
@@ -84,7 +98,7 @@ class Rejections:
 
     def asked(self, document: str, place: Place, now_ms: float) -> None:
         """The next question tells what became of the last suggestion."""
-        if now_ms - self._rejected_ms > _AT_REST_MS:
+        if abs(now_ms - self._rejected_ms) > _AT_REST_MS:  # either way: a clock may be put back
             self._streak = 0
         if self._shown is None:
             return

@@ -7,9 +7,9 @@ brackets. Texts have `\n` line ends.
 
 from collections.abc import Callable
 
-from fastcoder_lsp.postprocess import finish, replaces
+from fastcoder_lsp.postprocess import finish_at, written_over
 from fastcoder_lsp.postprocess.place import Place
-from fastcoder_lsp.syntax import indent, scan
+from fastcoder_lsp.syntax import indent
 
 _LINES_TRIED = 6
 """Beginnings that are tried, from the longest on: each costs a round of post-processing."""
@@ -34,19 +34,19 @@ def useful(said: str, before: str, after: str, language: str, cut: Callable[[str
         language: the document's LSP language id.
         cut: the stop rule of this place (`decode.stop.StopRule.cut`).
     """
-    going_on = _at_worst(said)
+    going_on, place = _at_worst(said), Place(before, after, language)
     end = len(said)
     for _ in range(_LINES_TRIED):
         end = said.rfind("\n", 0, end)
         if end <= 0:
             return ""
         lines = said[:end].rstrip()
-        if not lines or not _stays(lines, before, after):
+        if not lines or not _stays(lines, place):
             continue
         length = cut(going_on)
         if length is not None and length < len(lines):
             continue
-        shown = _finished(lines, before, after, language)
+        shown = _finished(lines, place)
         if shown:
             return shown
     return ""
@@ -63,36 +63,37 @@ def _at_worst(said: str) -> str:
     return f"{said}_\n{endless}"
 
 
-def _stays(lines: str, before: str, after: str) -> bool:
+def _stays(lines: str, place: Place) -> bool:
     """Whether these lines stay as they are, whatever post-processing thinks of lines that follow."""
-    whole = (before.rpartition("\n")[2] + lines).split("\n")
-    last = whole[-1].rstrip()
-    if last in {line.rstrip() for line in whole[:-1]}:
+    whole = (place.left + lines).split("\n")
+    last = whole[-1].strip()
+    if last in {line.strip() for line in whole[:-1]}:
         return False  # perhaps a loop begins
-    below = next((line.rstrip() for line in after.split("\n")[1:] if line.strip()), "")
-    return last.strip() != below.strip()  # else perhaps all that follows is what stands below
+    below = next((line.rstrip() for line in place.below if line.strip()), "")
+    return last != below.strip()  # else perhaps all that follows is what stands below
 
 
-def _finished(lines: str, before: str, after: str, language: str) -> str:
+def _finished(lines: str, place: Place) -> str:
     """`lines` after post-processing, where that changed no more than blanks, or closed blocks that are to go on."""
-    shown = finish(lines, before, after, language)
-    if not any(map(str.isalnum, shown)) or replaces(shown, before, after, language):
+    shown = finish_at(lines, place)
+    if not any(map(str.isalnum, shown)) or written_over(shown, place):
         return ""  # signs alone may turn out to be rubbish, and closers to be written over
     said, kept = ([line.strip() for line in text.split("\n")] for text in (lines, shown))
     closers = kept[len(said) :]
     if kept[: len(said)] != said or any(closer != "}" for closer in closers):
         return ""
-    if _reindented_with_tabs(lines, shown) or _in_string(shown, before, language):
+    if _restyled(lines, shown) or _in_string(shown, place):
         return ""
     return "\n".join(shown.split("\n")[: len(said)])
 
 
-def _in_string(shown: str, before: str, language: str) -> bool:
+def _in_string(shown: str, place: Place) -> bool:
     """Whether a string of several lines is open before or after `shown`: its end would change what all else means."""
-    near = Place(before, "", language).near_before
-    return bool(scan(near, language).quote or scan(near + shown, language).quote)
+    lexed = place.lexed_with(shown)
+    return bool(place.head.quote or lexed.quote or lexed.in_template or lexed.comment not in {"", "\n"})
 
 
-def _reindented_with_tabs(lines: str, shown: str) -> bool:
-    """Whether blanks became tabs, which hangs on the lines to come."""
-    return any("\t" in indent(line) for line in shown.split("\n")[1:]) and "\n " in lines
+def _restyled(lines: str, shown: str) -> bool:
+    """Whether blanks became tabs, or tabs blanks, which hangs on the lines to come."""
+    had, has = (["\t" in indent(line) for line in text.split("\n")[1:]] for text in (lines, shown))
+    return had != has[: len(had)]

@@ -18,6 +18,8 @@ PARAGRAPH_LINES = 8
 """Going on in a block that has lines already: what a person still reads before accepting it."""
 _OVERLONG = 3
 """A single statement may be so many times longer before it is cut after any line."""
+_NEAR = 8000
+"""Characters before and after the cursor that are looked at: a rule costs the same in any file and on any line."""
 _LEAVES = re.compile(r"^\s*(return|raise|break|continue|throw|pass)\b")
 
 
@@ -208,11 +210,12 @@ def choose(before: str, after: str, language: str) -> StopRule:
     an empty line under one, ask for the block. The end of another line asks for the statement, and where nothing
     follows in its block, for the lines that do; so does an empty line inside a block.
     """
-    left, right = before.rpartition("\n")[2], after.partition("\n")[0]
+    left = before[max(before.rfind("\n") + 1, len(before) - _NEAR) :]
+    right = after[:_NEAR].partition("\n")[0]
     if right.strip(" \t)]}>\"'`;,") or (left.strip() and _in_comment(left, language)):
         return LineRule()
-    below = _first_with_text(after.partition("\n")[2].split("\n"))
-    above = _first_with_text(reversed(before.split("\n")[:-1]))
+    below = _first_with_text(after[:_NEAR].split("\n")[1:])
+    above = _first_with_text(reversed(before[-_NEAR:].split("\n")[:-1]))
     opener, head = (left, left) if left.strip() else (above, f"{above}\n{left}")
     if syntax.opens_block(opener, language):
         floor = width(indent(opener))

@@ -4,10 +4,9 @@ The model is a function of the last letters, so that it says the same wherever a
 says is told the rest of it. A letter is a token.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ import numpy.typing as npt
 from fastcoder_lsp.completion.policy import Policy
 from fastcoder_lsp.completion.runtime import Limits, Runtime
 from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import (
     GREEDY,
     Completion,
@@ -22,6 +22,7 @@ from fastcoder_lsp.core import (
     DraftContext,
     DraftTree,
     EngineInfo,
+    Late,
     Prefilled,
     Progress,
     Sampler,
@@ -32,13 +33,11 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.prompt import Prompt, PromptBuilder
-from fastcoder_lsp.tokenizer import Tokenizer
+from tests.completion.toys import END, Letters, ToyPrompts
 
 URI = "file:///a.py"
 STEP_MS, ROW_MS, TOKEN_MS = 19.0, 1.0, 0.5
 COSTS = StepCosts((1, 64), (STEP_MS + ROW_MS, STEP_MS + 64 * ROW_MS), TOKEN_MS)
-_END = 0
 NextLetter = Callable[[str], str]
 """The text so far → the letter that follows, "" at the end."""
 
@@ -63,8 +62,15 @@ class Clock:
         return self.ms
 
 
+def _undisturbed(ms: float) -> float:
+    return ms
+
+
 class SimulatedEngine:
-    """Takes exactly what `COSTS` say, and counts what it did."""
+    """Takes exactly what `COSTS` say, and counts what it did.
+
+    `takes`: what the clock shows for a piece of work that takes so many milliseconds by itself.
+    """
 
     def __init__(self, clock: Clock, letter: NextLetter) -> None:
         self.info = EngineInfo("simulated", "simulated", "made here", "none", 256, 100_000, 64)
@@ -74,6 +80,7 @@ class SimulatedEngine:
         self.prefilled = 0
         self.pieces: list[float] = []
         """When each piece of work ended."""
+        self.takes: Callable[[float], float] = _undisturbed
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         reused = 0
@@ -101,7 +108,7 @@ class SimulatedEngine:
         self.steps += 1
         self._pass(COSTS.step_ms(len(tree)))
         letter = self._letter(bytes(self._cache[1:]).decode())
-        return Verified((), (ord(letter) if letter else _END,))
+        return Verified((), (ord(letter) if letter else END,))
 
     def cached(self) -> tuple[int, ...]:
         return tuple(self._cache)
@@ -110,33 +117,8 @@ class SimulatedEngine:
         self._cache.clear()
 
     def _pass(self, ms: float) -> None:
-        self._clock.ms += ms
+        self._clock.ms += self.takes(ms)
         self.pieces.append(self._clock.ms)
-
-
-class Prompts:
-    """A mark, then the text before the cursor, a token a letter."""
-
-    def build(self, snapshot: Snapshot, offset: int, context: Sequence[Any] = ()) -> Prompt:
-        return Prompt((1, *snapshot.text[:offset].encode()), healing=b"", typed="", template="simulated")
-
-    settle = build
-
-    def forget(self, uri: str) -> None:
-        pass
-
-    def rename(self, old: str, new: str) -> None:
-        pass
-
-
-class Letters:
-    end_ids = frozenset({_END})
-
-    def piece(self, token: int) -> bytes:
-        return bytes([token])
-
-    def encode(self, text: str) -> list[int]:
-        return list(text.encode())
 
 
 class ListeningDrafter(NoDrafter):
@@ -158,15 +140,35 @@ class Simulation:
         policy: of every request.
         after: the text right of the cursor.
         load_ms: what it takes until the model is there.
+        costs: what is believed of the engine.
+
+    `late`: what was told to be there, and when.
     """
 
-    def __init__(self, letter: NextLetter, policy: Policy, after: str = "\n", load_ms: float = 0.0) -> None:
+    def __init__(
+        self,
+        letter: NextLetter,
+        policy: Policy,
+        after: str = "\n",
+        load_ms: float = 0.0,
+        costs: StepCosts = COSTS,
+    ) -> None:
         self.clock = Clock()
         self.engine = SimulatedEngine(self.clock, letter)
         self.drafter = ListeningDrafter()
-        self.policy, self.after, self._load_ms = policy, after, load_ms
-        self.service = CompletionService(self._load, lambda _: None, clock=self.clock, threaded=False, idle_s=1.0)
-        self.answered_ms: dict[int, float] = {}
+        self.policy, self.after, self._load_ms, self._costs = policy, after, load_ms, costs
+        self.late: list[tuple[Late, float]] = []
+        self.statuses: list[Status] = []
+        self.failure: BaseException | None = None
+        self.while_loading: Callable[[], object] = lambda: None
+        self.service = CompletionService(
+            self.load,
+            self.statuses.append,
+            clock=self.clock,
+            threaded=False,
+            idle_s=1.0,
+            on_late=lambda late: self.late.append((late, self.clock.ms)),
+        )
         self.version = 0
 
     def ask(self, before: str, *, invoked: bool = False, uri: str = URI) -> "Future[Completion]":
@@ -196,18 +198,23 @@ class Simulation:
         while self.clock.ms < end:
             wait = self.service.worker.turn()
             if wait > 0:
-                self.clock.ms = min(end, self.clock.ms + (wait if wait < math.inf else end))
+                self.clock.ms = min(end, self.clock.ms + wait)
 
-    def _load(self, progress: Progress) -> Runtime:
+    def load(self, progress: Progress) -> Runtime:
+        """Make the model ready, or fail as a test wants it to."""
+        progress(0.5, "weights")
         self.clock.ms += self._load_ms
+        self.while_loading()
+        if self.failure is not None:
+            raise self.failure
         return Runtime(
             engine=self.engine,
-            tokenizer=cast("Tokenizer", Letters()),
-            prompts=cast("PromptBuilder", Prompts()),
+            tokenizer=Letters(),
+            prompts=ToyPrompts(lambda before: (1, *before.encode())),
             drafter=self.drafter,
             allow=lambda _: np.arange(256),
             limits=Limits(max_tokens=200),
-            costs=COSTS,
+            costs=self._costs,
         )
 
 

@@ -1,15 +1,18 @@
 """Repository context: which files it looks at, and that it keeps to the reading rules."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.context import ReadableFolder, RepositoryContext, first_difference
+from fastcoder_lsp.completion.context import MOST_CHARACTERS, ReadableFolder, RepositoryContext, first_difference
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.prompt import ContextSnippet
+from fastcoder_lsp.prompt.select import related
+from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 
 STORE = "class Store:\n    def put(self, key: str) -> None:\n        write(key)\n"
@@ -79,6 +82,83 @@ def test_places_edited_lately(root: Path) -> None:
     assert any("compute(30)" in snippet.text and "line_5 =" not in snippet.text for snippet in found)
     own = context.find(Snapshot(other.as_uri(), str(other), "python", 1, edited), 0)
     assert not any("compute(30)" in snippet.text for snippet in own)
+
+
+def edited(path: Path, context: RepositoryContext, secret: str) -> None:
+    """Somebody typed `secret` into the document at `path`."""
+    before = "".join(f"line_{number} = {number}\n" for number in range(60))
+    for version, text in enumerate((before, before.replace("line_30 = 30", secret))):
+        context.observe(Snapshot(path.as_uri(), str(path), language_of(path), version, text))
+
+
+def shown(context: RepositoryContext, root: Path) -> str:
+    return "\n".join(snippet.text for snippet in context.find(main(root), len(USE)))
+
+
+@pytest.mark.parametrize("name", ["src/app/hidden.py", "src/app/.env", "secrets.yaml", "../elsewhere.py", "new.py", ""])
+def test_what_was_edited_where_nobody_may_read_stays_there(root: Path, name: str) -> None:
+    """In ignored and secret documents, in those outside all folders, in those that are on no disk."""
+    context, path = finder(root), (root / name).resolve()
+    if name in ("secrets.yaml", "../elsewhere.py"):
+        path.write_text("")
+    if name:
+        edited(path, context, "typed_there = 1")
+    else:
+        for version, text in enumerate(("a = 1\n", "a = 1\ntyped_there = 1\n")):
+            context.observe(Snapshot("untitled:1", None, "python", version, text))
+    assert "typed_there" not in shown(context, root)
+
+
+def test_rules_hold_when_a_place_is_shown_not_when_it_was_edited(root: Path) -> None:
+    """A file that is ignored afterwards is shown no more, in a prompt that stands neither."""
+    context, path = finder(root), root / "src/app/other.py"
+    edited(path, context, "compute(30)")
+    assert "compute(30)" in shown(context, root)
+    sources = [snippet.source for snippet in context.find(main(root), len(USE))]
+    assert context.may_show(sources)
+    (root / ".fastcoderignore").write_text("other.py\n")
+    assert "compute(30)" not in shown(context, root)
+    assert not context.may_show(sources)
+
+
+def test_lines_that_look_like_secrets_are_left_out(root: Path) -> None:
+    """Wherever they come from: edited lately, imported, alike. The lines around them stay."""
+    context = finder(root)
+    edited(root / "src/app/other.py", context, 'DB_PASSWORD = "hunter2"')
+    (root / "src/app/store.py").write_text(STORE.replace("write(key)", 'write(key)\n    api_key: str = "abc"'))
+    text = shown(context, root)
+    assert "line_29" in text
+    assert "def put" in text
+    assert "hunter2" not in text
+    assert "api_key" not in text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [f"from {'a' * 300} import Store", f"import {'a.' * 2000}b", f"from {'.' * 4000}store import Store", "import \x00"],
+)
+def test_an_import_of_what_no_disk_can_hold(root: Path, line: str) -> None:
+    """Names too long for the system, or none at all, are found nowhere; what else is imported is found."""
+    assert "def put" in "".join(
+        one.text for one in finder(root).find(main(root, f"{line}\n{USE}"), len(line) + 1 + len(USE))
+    )
+
+
+def test_a_folder_full_of_large_files_is_looked_at_in_part(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of one prompt's other files is bounded together."""
+    for number in range(12):
+        (root / f"src/app/large_{number}.py").write_text(f"# large_{number}\n" + "store = Store()\n" * 6_000)
+    looked_at: list[int] = []
+
+    def counting(
+        here: Snapshot, offset: int, files: Mapping[str, str], recent: Sequence[ContextSnippet]
+    ) -> tuple[ContextSnippet, ...]:
+        looked_at.extend(map(len, files.values()))
+        return related(here, offset, files, recent)
+
+    monkeypatch.setattr("fastcoder_lsp.completion.context.related", counting)
+    assert finder(root).find(main(root), len(USE))
+    assert MOST_CHARACTERS / 2 < sum(looked_at) <= MOST_CHARACTERS
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))

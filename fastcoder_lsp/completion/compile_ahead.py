@@ -1,0 +1,110 @@
+"""Compiling in a process of its own, while this one fetches, converts and reads a model.
+
+numba keeps Python to itself while it compiles, so another thread would be no help. Owns the process. It fills the
+folder of machine code and tells nothing: where it fails, is killed or cannot be started, whoever needs a kernel
+compiles it. It has the same priority as we, for what it makes is waited for: with less, two busy cores would have us
+wait for it far longer than for ourselves.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Self
+
+from fastcoder_lsp.config import kernels_folder
+from fastcoder_lsp.config.programs import neutral_folder, python_command
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.kernels.folder import private_place
+
+DEFAULT_HEADS = (7, 64)
+"""Of Qwen2.5-Coder-0.5B: query heads to a key/value head, and their size."""
+WHAT = "compiling for this processor (first start only)"
+LONGEST_S = 180.0
+"""It is never waited for longer."""
+_KERNELS, _ENGINE_KERNELS = 10, 3
+_LOOK_S = 0.25
+
+
+class CompileAhead:
+    """The process: begun by `begin`, gone at the end of a `with` block."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._before = self._expected = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def begin(self, heads: tuple[int, int] | None = None) -> None:
+        """Start it, where a process can be started.
+
+        Args:
+            heads: what to compile a pass for, as in `DEFAULT_HEADS`; None: only what is the same for all models.
+        """
+        self.begun = True
+        self._before, self._expected = _kept(), _KERNELS + (_ENGINE_KERNELS if heads else 0)
+        with suppress(OSError):
+            self._process = subprocess.Popen(
+                python_command(__name__, *map(str, heads or ())),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=neutral_folder(),
+            )
+
+    def wait(self, progress: Progress) -> bool:
+        """Until it has ended; whether all went well. Who waits longer than `LONGEST_S` ends it."""
+        if self._process is None:
+            return False
+        until = time.monotonic() + LONGEST_S
+        while self._process.poll() is None and time.monotonic() < until:
+            progress(min(0.99, max(0, _kept() - self._before) / self._expected), WHAT)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(_LOOK_S)
+        self.end()
+        return self._process.returncode == 0
+
+    def end(self) -> None:
+        """See that it is gone: it may be stopped, or not needed any more."""
+        if self._process is not None and self._process.poll() is None:
+            with suppress(OSError):
+                self._process.kill()
+            self._process.wait()
+
+
+def _kept() -> int:
+    """Compiled functions that are on the disk."""
+    folder = private_place(kernels_folder()).folder
+    return 0 if folder is None else sum(1 for _ in folder.glob("*/*.kernel"))
+
+
+def needed() -> bool:
+    """Whether this version has no machine code of the drafter on this machine yet."""
+    from fastcoder_lsp.draft.auto_growth import grow  # noqa: PLC0415 brings a compiler along
+
+    return not grow.kept()
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Compile everything; in the process of its own."""
+    from fastcoder_lsp.draft.registry import make, warm_up  # noqa: PLC0415 they bring a compiler along
+    from fastcoder_lsp.index.warm_up import warm_up as warm_up_index  # noqa: PLC0415
+
+    if arguments:
+        from fastcoder_lsp.engine.int8.ahead import compile_ahead  # noqa: PLC0415
+
+        group, dim = map(int, arguments)
+        compile_ahead(group, dim, kernels_folder())
+    warm_up(make("auto"))
+    warm_up_index()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

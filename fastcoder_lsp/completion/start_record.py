@@ -1,0 +1,155 @@
+"""What the last start did: each stage with its seconds, kept in `starts/last.json` of the cache folder.
+
+Owns the file; decides nothing by it. It is written when a stage begins and when one ends, so that a start which hangs,
+or is killed, says where. A cache folder that cannot be written keeps no record: nothing fails for that.
+
+The file is one JSON object, private to the user, replaced whole:
+
+    format       1
+    version      of this program
+    process      its id
+    began        seconds since 1970
+    model        what was asked for ("auto", a name, a folder)
+    engine       what runs, "" until it is known ("cpu-int8")
+    state        "starting", "ready" or "failed"
+    stage        what is under way, "" where the start has ended
+    stages       [{"name", "seconds", "cpu_seconds", "what"}]: those that have ended, in order. Names: "find model",
+                 "convert", "tokenizer", "weights", "kernels", "timing", "drafter", "datastore"; `what`: the last words
+                 of its progress. CPU seconds are the process's with all threads and the children that it waited for,
+                 so a stage that made use of two cores has more of them than seconds.
+    seconds, cpu_seconds    of the whole start until now
+    compiled     functions that had to be compiled (0 at a later start)
+    reason, hint why it failed and what to do, "" otherwise
+    notes        what is worth knowing ("kernels are kept in /tmp/…: … cannot be written")
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from fastcoder_lsp import __version__
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.index.files import private_folder, replace_file
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage that has ended."""
+
+    name: str
+    seconds: float
+    cpu_seconds: float
+    what: str = ""
+
+
+@dataclass(slots=True)
+class Start:
+    """What the file holds: see the module's docstring."""
+
+    model: str
+    began: float
+    process: int
+    version: str = __version__
+    format: int = FORMAT
+    engine: str = ""
+    state: str = "starting"
+    stage: str = ""
+    stages: list[Stage] = field(default_factory=list)
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    compiled: int = 0
+    reason: str = ""
+    hint: str = ""
+    notes: list[str] = field(default_factory=list)
+
+
+class StartRecord:
+    """Keeps the record while a model is loaded."""
+
+    def __init__(self, cache: Path, model: str) -> None:
+        self.start = Start(model, time.time(), os.getpid())
+        self._path = start_path(cache)
+        self._began, self._began_cpu = time.perf_counter(), _cpu_seconds()
+        self._entered = self._began, self._began_cpu
+        self._what = ""
+
+    @classmethod
+    @contextmanager
+    def kept(cls, cache: Path, model: str) -> Iterator["StartRecord"]:
+        """A record of what is done in the block: ready at its end, failed where it raises."""
+        record = cls(cache, model)
+        try:
+            yield record
+        except FastcoderError as error:
+            record.end("failed", error.message, error.hint)
+            raise
+        except BaseException as error:
+            record.end("failed", f"{type(error).__name__}: {error}")
+            raise
+        record.end("ready")
+
+    def enter(self, stage: str) -> None:
+        """The stage before has ended, another begins."""
+        self._leave()
+        self.start.stage = stage
+        self._write()
+
+    def telling(self, progress: Progress) -> Progress:
+        """`progress`, listened to: the last words of a stage are kept."""
+
+        def tell(share: float, what: str) -> None:
+            self._what = what
+            progress(share, what)
+
+        return tell
+
+    def end(self, state: str, reason: str = "", hint: str = "") -> None:
+        """Nothing is under way any more."""
+        self._leave()
+        self.start.state, self.start.reason, self.start.hint = state, reason, hint
+        self._write()
+
+    def _leave(self) -> None:
+        now, cpu = time.perf_counter(), _cpu_seconds()
+        start = self.start
+        if start.stage:
+            wall_s, cpu_s = now - self._entered[0], cpu - self._entered[1]
+            start.stages.append(Stage(start.stage, round(wall_s, 3), round(cpu_s, 3), self._what))
+        self._entered, self._what, start.stage = (now, cpu), "", ""
+
+    def _write(self) -> None:
+        self.start.seconds = round(time.perf_counter() - self._began, 3)
+        self.start.cpu_seconds = round(_cpu_seconds() - self._began_cpu, 3)
+        with suppress(OSError):
+            private_folder(self._path.parent)
+            replace_file(self._path, json.dumps(asdict(self.start), indent=1).encode())
+
+
+def start_path(cache: Path) -> Path:
+    """Where the record of the last start is."""
+    return cache / "starts" / "last.json"
+
+
+def read_start(cache: Path) -> Start | None:
+    """The record of the last start; None where there is none that can be read."""
+    try:
+        known = json.loads(start_path(cache).read_bytes())
+        if known["format"] != FORMAT:
+            return None
+        known["stages"] = [Stage(**stage) for stage in known["stages"]]
+        return Start(**known)
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of the children that it waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system

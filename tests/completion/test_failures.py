@@ -1,0 +1,294 @@
+"""What goes wrong costs one answer, which says what it was: nothing hangs, nothing is lost, it is tried again."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+import pytest
+
+from fastcoder_lsp.completion.host import RETRY_MS
+from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.reasons import CODES
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.core import Completion
+from fastcoder_lsp.errors import ModelInvalidError, ResourceError
+from tests.completion.simulated import URI, Simulation, script
+
+START = "if x:\n    "
+OTHER = "file:///b.py"
+MODEL = script("value = compute()\n", START)
+WHOLE = "value = compute()"
+
+
+class PanicError(BaseException):
+    """As libraries written in Rust raise it: no Exception."""
+
+
+FAILURES = [
+    (ModelInvalidError("damaged", "fetch it"), "damaged"),
+    (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
+    (OSError(28, "No space left on device"), "No space left on device"),
+    (MemoryError(), "not enough memory"),
+    (PanicError("index out of bounds"), "PanicError: index out of bounds"),
+    (SystemExit(3), "SystemExit: 3"),
+]
+
+
+@pytest.mark.parametrize(("failure", "told"), FAILURES)
+def test_whatever_loading_raises_everybody_is_answered_and_told_why(failure: BaseException, told: str) -> None:
+    """Who asks for a completion, and who asks for the model alone; it is tried again after a while."""
+    simulation = Simulation(MODEL, Policy())
+    simulation.failure = failure
+    preload = simulation.service.preload()
+    question = simulation.ask(START)
+    simulation.work()
+    assert preload.result(0) is False
+    answer = question.result(0)
+    assert (answer.text, answer.finish) == ("", "error")
+    assert answer.reason is not None
+    assert answer.reason.code == "error"
+    assert told in answer.reason.text
+    assert answer.reason.hint
+    error = next(status for status in simulation.statuses if status.state == "error")
+    assert (error.message, error.hint) == (answer.reason.text, answer.reason.hint)
+    simulation.failure = None
+    assert simulation.answer(START).finish == "error"
+    simulation.rest(RETRY_MS)
+    assert simulation.answer(START).text == WHOLE
+
+
+def test_a_thread_answers_them_too_and_lives_on() -> None:
+    """The worker as it runs in a server, with an exception that is none."""
+    simulation = Simulation(MODEL, Policy())
+    simulation.failure = PanicError("index out of bounds")
+    service = CompletionService(simulation.load, lambda _: None)
+    assert service.preload().result(20) is False
+    assert service.submit(simulation.request(START)).result(20).finish == "error"
+    simulation.failure = None
+    service.reload(simulation.load)
+
+    def panics(_: float) -> float:
+        raise PanicError
+
+    simulation.engine.takes = panics
+    assert service.submit(simulation.request(START)).result(20).finish == "error"
+    simulation.engine.takes = float
+    assert service.submit(simulation.request(START)).result(20).text == WHOLE
+    service.shutdown()
+
+
+def test_who_waits_for_the_model_when_the_service_ends_is_told() -> None:
+    """Whether it was asked for before the end or after it."""
+    simulation, loading, gate = Simulation(MODEL, Policy()), threading.Event(), threading.Event()
+
+    def wait() -> None:
+        loading.set()
+        assert gate.wait(20)
+
+    simulation.while_loading = wait
+    service = CompletionService(simulation.load, lambda _: None)
+    waiting = [service.preload(), service.preload()]
+    assert loading.wait(20)
+    service.shutdown(wait_s=0.01)
+    waiting.append(service.preload())
+    gate.set()
+    assert [future.result(20) for future in waiting] == [True, False, False]
+
+
+def _fails(error: BaseException) -> Callable[[float], float]:
+    def fail(_: float) -> float:
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [(ResourceError("The context is full.", "Close it."), "The context is full."), (KeyError("x"), "KeyError: 'x'")],
+)
+def test_what_fails_in_the_making_is_the_answer(error: Exception, told: str) -> None:
+    """With its text; the next request is served."""
+    simulation = Simulation(MODEL, Policy())
+    simulation.answer("x = 1\n")
+    simulation.engine.takes = _fails(error)
+    answer = simulation.answer(START)
+    assert answer.reason is not None
+    assert answer.reason.code == "error"
+    assert told in answer.reason.text
+    simulation.engine.takes = float
+    assert simulation.answer(START).text == WHOLE
+
+
+@pytest.mark.parametrize("pieces", range(6))
+def test_a_rename_while_a_question_is_open_costs_nothing(pieces: int) -> None:
+    """The answer is the one it would have been, and what it says is known under the new name."""
+    simulation = Simulation(MODEL, Policy())
+    future = simulation.ask(START)
+    simulation.work(pieces=pieces)
+    simulation.service.document_renamed(URI, OTHER)
+    simulation.work(until=future.done)
+    assert future.result(0).text == WHOLE
+    assert simulation.ask(START + "va", uri=OTHER).result(0).text == WHOLE[2:]
+    assert not simulation.ask(START + "va").done()
+    assert not [status for status in simulation.statuses if status.state == "error"]
+
+
+@pytest.mark.parametrize("pieces", range(6))
+def test_a_close_while_a_question_is_open_answers_it(pieces: int) -> None:
+    """At once, with nothing; no error, and nothing of the document is kept."""
+    simulation = Simulation(MODEL, Policy())
+    future = simulation.ask(START)
+    simulation.work(pieces=pieces)
+    simulation.service.document_closed(URI)
+    answer = future.result(0)
+    assert answer.text == ""
+    assert answer.reason is not None
+    assert answer.reason.code == "changed"
+    simulation.rest(20_000)
+    assert not [status for status in simulation.statuses if status.state == "error"]
+    assert not simulation.ask(START).done()
+
+
+@pytest.mark.parametrize("happens", ["close", "rename", "reload", "off and on"])
+def test_whatever_comes_while_the_model_loads_no_answer_is_lost(happens: str) -> None:
+    """Of the document that is asked about, of another one, or of the whole service."""
+    for uri in (URI, OTHER):
+        simulation = Simulation(MODEL, Policy(), load_ms=1000)
+
+        def interfere(simulation: Simulation = simulation, uri: str = uri) -> None:
+            simulation.while_loading = lambda: None
+            service = simulation.service
+            match happens:
+                case "close":
+                    service.document_closed(uri)
+                case "rename":
+                    service.document_renamed(uri, "file:///c.py")
+                case "reload":
+                    service.reload(simulation.load)
+                case "off and on":
+                    service.set_enabled(False)
+                    service.set_enabled(True)
+
+        simulation.while_loading = interfere
+        preload, future = simulation.service.preload(), simulation.ask(START)
+        simulation.work()
+        assert preload.done()
+        answer = future.result(0)
+        assert answer.text == WHOLE or (answer.reason is not None and answer.reason.code in CODES)
+        assert (answer.text == WHOLE) == (happens == "rename" or (happens == "close" and uri == OTHER))
+        assert simulation.answer("# again\n" + START).text == WHOLE
+        assert not [status for status in simulation.statuses if status.state == "error"]
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy(100, 100, 4000)])
+def test_what_the_old_model_says_is_gone_after_a_reload(policy: Policy) -> None:
+    """Even where it was about to be said: in the middle of any piece of work for the answer, or after it."""
+    for last in range(1, 40):
+        simulation, pieces = Simulation(MODEL, policy), 0
+
+        def reload(ms: float, simulation: Simulation = simulation, last: int = last) -> float:
+            nonlocal pieces
+            pieces += 1
+            if pieces == last:
+                simulation.service.reload(simulation.load)
+            return ms
+
+        simulation.engine.takes = reload
+        simulation.ask(START)
+        simulation.work()
+        if pieces < last:
+            return  # the model has said all by then
+        assert not simulation.ask(START).done()
+    pytest.fail("the answer never ended")
+
+
+def test_a_model_that_cannot_be_closed_does_not_keep_the_next_one_away() -> None:
+    """A full disk, when what was learnt is to be kept."""
+    simulation = Simulation(MODEL, Policy())
+    simulation.answer("x = 1\n")
+    simulation.engine.close = _raise_full_disk  # type: ignore[method-assign]
+    simulation.service.reload(simulation.load)
+    assert simulation.answer(START).text == WHOLE
+
+
+def _raise_full_disk() -> None:
+    raise OSError(28, "No space left on device")
+
+
+def _why(answer: Completion) -> tuple[str, bool]:
+    assert answer.text == ""
+    assert answer.reason is not None
+    assert answer.reason.code in CODES
+    return answer.reason.code, bool(answer.reason.text)
+
+
+class TestEveryEmptyAnswerHasItsReason:
+    """One of the known codes, in words that hold what is known of it."""
+
+    def test_switched_off(self) -> None:
+        simulation = Simulation(MODEL, Policy())
+        open_then = simulation.ask(START)
+        simulation.service.set_enabled(False)
+        assert _why(open_then.result(0)) == ("off", True)
+        assert _why(simulation.ask(START).result(0)) == ("off", True)
+
+    def test_overtaken(self) -> None:
+        simulation = Simulation(MODEL, Policy())
+        simulation.answer("x = 1\n")
+        first = simulation.ask(START)
+        simulation.ask(START + "x")
+        assert _why(first.result(0)) == ("superseded", True)
+
+    def test_overtaken_while_the_model_is_loaded(self) -> None:
+        simulation = Simulation(MODEL, Policy(), load_ms=1000)
+        answers: list[Future[Completion]] = [simulation.ask(START)]
+        simulation.while_loading = lambda: answers.append(simulation.ask(START + "v"))
+        simulation.work()
+        reason = answers[0].result(0).reason
+        assert reason is not None
+        assert reason.code == "loading"
+        assert "weights" in reason.text
+        assert "50" in reason.text
+        assert answers[1].result(0).text == WHOLE[1:]
+
+    def test_too_slow_by_so_much(self) -> None:
+        simulation = Simulation(MODEL, Policy(100, 100, 1000))
+        answer = simulation.answer("x" * 1000 + START)
+        assert _why(answer) == ("slow", True)
+        assert answer.reason is not None
+        assert "100 ms" in answer.reason.text
+        more_ms = int(answer.reason.text.split("about ")[1].split(" ms")[0].replace(",", ""))
+        assert 400 < more_ms < 1500
+
+    def test_the_models_end_and_nothing_worth_showing(self) -> None:
+        assert _why(Simulation(script("", START), Policy()).answer(START)) == ("end", True)
+        assert _why(Simulation(script("\n\n", START), Policy()).answer(START)) == ("end", True)
+        assert _why(Simulation(script(")\n", START), Policy()).answer(START)) == ("nothing", True)
+
+    @pytest.mark.parametrize(
+        ("before", "after", "code"), [("x = b", "foo\n", "in-word"), ("password = '", "\n", "secret")]
+    )
+    def test_a_rule(self, before: str, after: str, code: str) -> None:
+        simulation = Simulation(MODEL, Policy(in_words=False, in_secrets=False), after=after)
+        assert _why(simulation.answer(before)) == (code, True)
+
+    def test_rejected(self) -> None:
+        def stubborn(text: str) -> str:
+            return {"g": "o", "o": "(", "(": ")", ")": "\n"}.get(text[-1], "g")
+
+        simulation = Simulation(stubborn, Policy(rejections=2))
+        for typed in ("", "z"):
+            assert simulation.answer(f"x = {typed}").text
+        assert _why(simulation.answer("x = zz")) == ("rejected", True)
+
+
+def test_a_status_says_what_an_exception_says_in_one_line() -> None:
+    """Shortened where it is long."""
+    simulation = Simulation(MODEL, Policy())
+    simulation.failure = RuntimeError("a\nb " * 1000)
+    simulation.answer(START)
+    status = next(status for status in simulation.statuses if status.state == "error")
+    assert status == Status("error", message=status.message, hint=status.hint)
+    assert "\n" not in status.message
+    assert len(status.message) < 400

