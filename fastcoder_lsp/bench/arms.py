@@ -3,7 +3,7 @@
 Owns what each arm's prompt is; the product's own prompt builder makes all of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from fastcoder_lsp.core import Snapshot
@@ -78,3 +78,7 @@ class _Repository:
     def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:
         """See `prompt.Context`."""
         return related(snapshot, offset, self.files)
+
+    def may_show(self, sources: Collection[str]) -> bool:
+        """A question's files are all there to be shown."""
+        return not sources

@@ -1,6 +1,6 @@
 """What a store costs in memory, measured in a process of its own.
 
-Run as `python -m fastcoder_lsp.bench.index_resident FOLDER IDENTITY`, it prints the bytes that opening and searching
+Run as `python -P -m fastcoder_lsp.bench.index_resident FOLDER IDENTITY`, it prints the bytes that opening and searching
 the store added; pages mapped from its files do not count.
 """
 
@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
+from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.index.part import Document, FileRecord
 from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.index.store import Store
@@ -21,8 +22,9 @@ SEARCHES = 2_000
 
 def resident_bytes(folder: Path, identity: str) -> int:
     """Run this module for a store that nobody writes."""
-    command = [sys.executable, "-m", "fastcoder_lsp.bench.index_resident", str(folder), identity]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    command = python_command("fastcoder_lsp.bench.index_resident", str(folder.absolute()), identity)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=neutral_folder())
+    return int(done.stdout)
 
 
 def _measure(folder: Path, identity: str) -> int:

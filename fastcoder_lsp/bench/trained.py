@@ -24,7 +24,7 @@ def add_parser(benchmarks: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("--before", metavar="MODEL", help="the model that it was tuned from, to compare")
     parser.add_argument("--parts", default="counts,speed,exact,functional", help="of counts, speed, exact, functional")
     parser.add_argument(
-        "--data", nargs="+", metavar="SOURCE", help="folders of code for counts and speed; default: RepoEval"
+        "--data", nargs="+", type=Path, metavar="SOURCE", help="folders of code for counts and speed; default: RepoEval"
     )
     parser.add_argument("--engine", default="auto", choices=ENGINES, help="as the setting `engine`")
     parser.add_argument("--limit", type=int, default=16, metavar="N", help="prompts for counts and speed; default: 16")

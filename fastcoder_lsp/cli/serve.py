@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+from pathlib import Path
 from typing import BinaryIO, Final, NoReturn
 
 from fastcoder_lsp.errors import UsageError
@@ -23,7 +24,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--stdio", action="store_true", help="accepted for editors that pass it; there is no other way")
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (stronger than the setting)")
     parser.add_argument("--engine", help="what computes (stronger than the setting)")
-    parser.add_argument("--log-file", metavar="FILE", help="write a log, with the times of every request")
+    parser.add_argument("--log-file", type=Path, metavar="FILE", help="write a log, with the times of every request")
     parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="how much is logged")
     parser.add_argument(
         "--clientProcessId", type=int, metavar="PID", help="end with this process (some clients pass it)"
@@ -45,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = {
         "model": arguments.model,
         "engine": arguments.engine,
-        "log.file": arguments.log_file,
+        "log.file": None if arguments.log_file is None else str(arguments.log_file),
         "log.level": arguments.log_level,
     }
     settings = {name: value for name, value in chosen.items() if value is not None}

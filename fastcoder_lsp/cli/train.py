@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastcoder_lsp.cli.start import whole_path
+
 if TYPE_CHECKING:
     from fastcoder_lsp.train.loop import Status
     from fastcoder_lsp.train.session import Job, Result
@@ -126,6 +128,12 @@ def _cllm(arguments: argparse.Namespace) -> int:
     return _run(Job(method="cllm", cllm=settings, **_common(arguments)))
 
 
+def _source(name: str, here: Path | None) -> str:
+    """A source as it was meant where the command was started: what is there comes before the names that we know."""
+    path = whole_path(Path(name), here) if here is not None else Path(name)
+    return str(path) if path.exists() else name
+
+
 def _common(arguments: argparse.Namespace) -> dict[str, Any]:
     from fastcoder_lsp.train.options import Asked
 
@@ -142,7 +150,7 @@ def _common(arguments: argparse.Namespace) -> dict[str, Any]:
     )
     return {
         "model": arguments.model,
-        "data": tuple(arguments.data),
+        "data": tuple(_source(name, arguments.here) for name in arguments.data),
         "out": arguments.out,
         "asked": asked,
         "device": arguments.device,

@@ -36,6 +36,15 @@ class Work:
     tokens: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class LatePlace:
+    """Where a suggestion is by now that came too late for its question; `position` as `Client.position` writes it."""
+
+    uri: str
+    version: int
+    position: Mapping[str, int]
+
+
 class Client:
     """One server, one workspace.
 
@@ -43,6 +52,7 @@ class Client:
         on_status: the server's state, for the status line.
         on_notice: a message meant for the user.
         on_gone: the server ended by itself.
+        on_late: a suggestion is there by now.
         on_told: every other notification, as (method, params).
         name: what the server knows this client by.
     """
@@ -53,10 +63,12 @@ class Client:
         on_notice: Callable[[str], None],
         on_gone: Callable[[ServerGoneError], None],
         *,
+        on_late: Callable[[LatePlace], None] | None = None,
         on_told: Callable[[str, Params], None] = lambda _method, _params: None,
         name: str = "fastcoder-lsp play",
     ) -> None:
         self._on_status, self._on_notice, self._on_told, self._name = on_status, on_notice, on_told, name
+        self._on_late = on_late
         self._connection = Connection(self._notified, self._requested, on_gone)
         self._encoding = Encoding.UTF16
         self._folders: list[dict[str, str]] = []
@@ -86,6 +98,7 @@ class Client:
                     "textDocument": {"synchronization": {}, "inlineCompletion": {}},
                     "window": {"workDoneProgress": True, "showMessage": {}},
                     "workspace": {"configuration": True, "workspaceFolders": True},
+                    "experimental": {"fastcoderLate": True},
                 },
             },
         )
@@ -107,7 +120,7 @@ class Client:
 
     def edit(self, uri: str, version: int, before: str, start: int, end: int, text: str) -> None:
         """`text` replaced start…end of `before`, which is now the document's version `version`."""
-        change = {"range": {"start": self._position(before, start), "end": self._position(before, end)}, "text": text}
+        change = {"range": {"start": self.position(before, start), "end": self.position(before, end)}, "text": text}
         self._connection.notify(
             "textDocument/didChange",
             {"textDocument": {"uri": uri, "version": version}, "contentChanges": [change]},
@@ -127,7 +140,7 @@ class Client:
             "textDocument/inlineCompletion",
             {
                 "textDocument": {"uri": uri},
-                "position": self._position(text, offset),
+                "position": self.position(text, offset),
                 "context": {"triggerKind": 1 if invoked else 2},
             },
         )
@@ -145,6 +158,15 @@ class Client:
         if suggestion.command is not None:
             told = {key: suggestion.command[key] for key in ("command", "arguments") if key in suggestion.command}
             await self._connection.request("workspace/executeCommand", told)
+
+    async def why(self, uri: str) -> str:
+        """Why nothing was suggested in a document of late, in words, what matters most first.
+
+        Raises:
+            RequestFailedError: the server does not tell.
+        """
+        answer = await self._connection.request("fastcoder/why", {"textDocument": {"uri": uri}})
+        return str(answer["text"])
 
     async def stats(self) -> Params:
         """The server's own account of itself, as it tells it.
@@ -169,7 +191,8 @@ class Client:
         done = answer["requests"]
         return Work(answer["model"], answer["engine"], done["steps"], done["tokens"])
 
-    def _position(self, text: str, offset: int) -> dict[str, int]:
+    def position(self, text: str, offset: int) -> dict[str, int]:
+        """How the protocol writes a place in a text."""
         position = position_at(text, offset, self._encoding)
         return {"line": position.line, "character": position.character}
 
@@ -185,6 +208,9 @@ class Client:
                 params["state"], params.get("percent"), params.get("message") or "", params.get("hint") or ""
             )
             self._on_status(status)
+        elif method == "fastcoder/late" and self._on_late is not None:
+            document = params["textDocument"]
+            self._on_late(LatePlace(document["uri"], document["version"], params["position"]))
         elif method == "window/showMessage":
             self._on_notice(params["message"])
         else:

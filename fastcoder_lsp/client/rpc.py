@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from fastcoder_lsp.config.programs import neutral_folder
 from fastcoder_lsp.errors import FastcoderError
 
 Params = Mapping[str, Any]
@@ -60,7 +61,7 @@ class Connection:
         return self._process.pid
 
     async def open(self, command: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-        """Start the server, in this process's environment by default.
+        """Start the server, in this process's environment by default, and in no folder of the user's.
 
         Raises:
             ServerGoneError: that is impossible.
@@ -68,7 +69,7 @@ class Connection:
         pipe = asyncio.subprocess.PIPE
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment
+                *command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd=neutral_folder()
             )
         except OSError as error:
             raise ServerGoneError(f"cannot start {command[0]}: {error.strerror}") from error

@@ -13,7 +13,8 @@ class Client:
 
     `command_suffix` makes our commands' names unique where one editor starts us twice (VS Code registers them for the
     whole window). `reports_answers`: it wants to be told how each answer came about. `shows_status`: it shows
-    loading and errors itself, from `fastcoder/status`; neither comes a second time by other ways.
+    loading and errors itself, from `fastcoder/status`; neither comes a second time by other ways. `shows_late`: it asks
+    again where it is told (`fastcoder/late`) that a suggestion is there by now which came too late for its question.
     `protects_machine_settings`: the client keeps what a repository brings out of the settings of machine scope, by
     their schema; without this promise such settings are taken from `initializationOptions` alone.
     """
@@ -33,6 +34,7 @@ class Client:
     protects_machine_settings: bool = False
     reports_answers: bool = False
     shows_status: bool = False
+    shows_late: bool = False
 
 
 def read_client(params: object) -> Client:
@@ -62,6 +64,7 @@ def read_client(params: object) -> Client:
         protects_machine_settings=_at(wishes, "protectsMachineSettings") is True,
         reports_answers=_at(wishes, "reportsAnswers") is True,
         shows_status=_at(wishes, "showsStatus") is True,
+        shows_late=_at(wishes, "showsLate") is True or _at(capabilities, "experimental", "fastcoderLate") is True,
     )
 
 

@@ -28,11 +28,11 @@ def configure_logging(file: str, level: str) -> None:
     _add(log, to_stderr, wanted)
     if file:
         try:
-            path = Path(file).expanduser()
+            path = _whole(file)
             path.parent.mkdir(parents=True, exist_ok=True)
             _add(log, logging.FileHandler(path, encoding="utf-8", errors="backslashreplace"), wanted)
-        except OSError as error:
-            log.warning("the log file %s cannot be written: %s", file, error.strerror)
+        except (OSError, RuntimeError, ValueError) as error:
+            log.warning("the log file %s cannot be written: %s", file, getattr(error, "strerror", None) or error)
 
 
 def quiet_pygls() -> None:
@@ -45,6 +45,13 @@ def flush() -> None:
     for handler in logging.getLogger(PACKAGE).handlers:
         with contextlib.suppress(OSError, ValueError):  # stderr may be gone with the client
             handler.flush()
+
+
+def _whole(file: str) -> Path:
+    path = Path(file).expanduser()
+    if not path.is_absolute():  # it would lie in whatever folder the server works in
+        raise ValueError("it is not named by a whole path")
+    return path
 
 
 def _describe(file: str, level: str) -> str:

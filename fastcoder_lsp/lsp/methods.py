@@ -11,6 +11,7 @@ from fastcoder_lsp.lsp.requests import (
     inline_completion,
     statistics,
     trace,
+    why,
     workspace,
 )
 from fastcoder_lsp.lsp.session import Session
@@ -27,6 +28,7 @@ METHODS: Final[tuple[Method, ...]] = (
     ("workspace/executeCommand", commands.execute_command),
     ("fastcoder/stats", statistics.statistics),
     ("fastcoder/trace", trace.trace),
+    ("fastcoder/why", why.why),
     ("initialized", workspace.initialized),
     ("textDocument/didOpen", documents.did_open),
     ("textDocument/didChange", documents.did_change),

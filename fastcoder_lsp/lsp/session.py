@@ -17,13 +17,15 @@ from fastcoder_lsp.completion.runtime import Runtime, Surroundings
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings, cache_folder
-from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core import Late, Progress
 from fastcoder_lsp.draft.names import reads_store
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint
+from fastcoder_lsp.lsp.late import tell_late
 from fastcoder_lsp.lsp.logs import configure_logging
+from fastcoder_lsp.lsp.outcomes import Outcomes
 from fastcoder_lsp.lsp.registration import Registrar
 from fastcoder_lsp.lsp.status import Reporter
 from fastcoder_lsp.lsp.traces import Traces
@@ -74,6 +76,7 @@ class Session:
         self.accepts = Accepts()
         self.traces = Traces()
         self.reporter = Reporter(endpoint)
+        self.outcomes = Outcomes(self.reporter)
         self._load = load
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
@@ -87,7 +90,10 @@ class Session:
         self._datastore: Datastore | None = None
         self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
         self.service = CompletionService(
-            partial(self._load_all, self._running), self._on_status, enabled=self._running.enabled
+            partial(self._load_all, self._running),
+            self._on_status,
+            enabled=self._running.enabled,
+            on_late=self._on_late,
         )
 
     def settings(self, folder: Folder | None = None) -> Settings:
@@ -156,6 +162,7 @@ class Session:
         if old is not None:
             self._dropping.pop(old)[1].cancel()
             if old != uri:
+                self.outcomes.reasons.rename(old, uri)
                 self.service.document_renamed(old, uri)
 
     def document_changed(self, uri: str) -> None:
@@ -189,10 +196,12 @@ class Session:
         dropping = self._dropping.pop(old, None)
         if dropping is not None:
             dropping[1].cancel()
+        self.outcomes.reasons.rename(old, new)
         self.service.document_renamed(old, new)
 
     def _drop(self, uri: str) -> None:
         del self._dropping[uri]
+        self.outcomes.reasons.forget(uri)
         self.service.document_closed(uri)
 
     # ------------------------------------------------------------------------------------------------------------
@@ -205,8 +214,9 @@ class Session:
         settings = self.settings()
         configure_logging(settings.log_file, settings.log_level)
         roots = self.folders.paths()
-        self._rules = {folder.uri: ReadingRules(roots, self.settings(folder)) for folder in self.folders}
-        self._rules[None] = ReadingRules(roots, settings)
+        rules: dict[str | None, ReadingRules] = {None: ReadingRules(roots, settings)}
+        rules |= {folder.uri: ReadingRules(roots, self.settings(folder)) for folder in self.folders}
+        self._rules = rules  # at once: the worker looks into it
 
     def _folder_settings(self) -> dict[Path, Settings]:
         return {folder.path: self.settings(folder) for folder in self.folders}
@@ -215,8 +225,7 @@ class Session:
         """In the service's worker: the model, and with its tokenizer the datastore, if anybody drafts from it."""
         store, wanted = self._datastore, settings.index_enabled and reads_store(settings.drafter)
         if store is not None and not wanted:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: the store is closed with it
-                self._loop.call_soon_threadsafe(self._close_datastore, store)
+            self._soon(partial(self._close_datastore, store))
             store = None
         elif store is None and wanted:
             # Late, because it brings a compiler along.
@@ -228,8 +237,7 @@ class Session:
         runtime = self._load(settings, progress, around)
         if store is not None:
             store.start(runtime.tokenizer)
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody to draft for
-                self._loop.call_soon_threadsafe(self._open_datastore, store)
+            self._soon(partial(self._open_datastore, store))
         return runtime
 
     def _readable(self, path: Path) -> ReadableFolder | None:
@@ -241,7 +249,7 @@ class Session:
 
     def _workspace(self) -> str:
         """The name under which is kept what is learnt of this workspace."""
-        return "\n".join(sorted(str(path) for path in self.folders.paths()))
+        return "\n".join(sorted(map(str, self.folders.paths())))
 
     def _open_datastore(self, store: "Datastore") -> None:
         """From now on the datastore is told of everything; what was open before is told now."""
@@ -261,19 +269,24 @@ class Session:
 
     def _on_indexing(self, progress: "IndexProgress") -> None:
         """From any thread."""
-        tell = partial(self.reporter.indexing, progress.done, progress.total, building=progress.building)
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody to tell
-            self._loop.call_soon_threadsafe(tell)
+        self._soon(partial(self.reporter.indexing, progress.done, progress.total, building=progress.building))
 
     def _on_notice(self, text: str) -> None:
         """From any thread."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody to tell
-            self._loop.call_soon_threadsafe(self.reporter.notice, text)
+        self._soon(partial(self.reporter.notice, text))
+
+    def _on_late(self, late: Late) -> None:
+        """From the service's worker."""
+        self._soon(partial(tell_late, self.endpoint, self.client, self.documents, late))
 
     def _on_status(self, status: Status) -> None:
         """From any thread."""
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody to tell
-            self._loop.call_soon_threadsafe(self.reporter.status, status)
+        self._soon(partial(self.reporter.status, status))
+
+    def _soon(self, call: Callable[[], object]) -> None:
+        """From any thread: on the event loop. Once that is closed there is nobody to tell or to draft for."""
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(call)
 
 
 def _runtime_part(settings: Settings) -> tuple[object, ...]:

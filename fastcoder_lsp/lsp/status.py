@@ -33,6 +33,11 @@ class Reporter:
         self._loading = WorkProgress(endpoint, "loading", "fastcoder: loading the model")
         self._indexing = WorkProgress(endpoint, "indexing", "fastcoder: reading the workspace")
 
+    @property
+    def current(self) -> Status:
+        """The service's state, as it was told last."""
+        return self._status
+
     def open(self, client: Client) -> None:
         """The client takes notifications from now on."""
         self._client = client

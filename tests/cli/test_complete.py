@@ -50,7 +50,7 @@ def test_ranges_of_the_json_are_places_too() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["complete", "absent.py:1:1"], 2, "cannot read absent.py"),
+        (["complete", "absent.py:1:1"], 2, "absent.py: No such file"),
         (["complete", "binary.py:1:1"], 2, "not text in UTF-8"),
         (["complete", "a.py:1:1", "--engine", "steam"], 2, "engine: must be one of"),
         (["complete", "a.py:1:1", "--max-tokens", "0"], 2, "between 1 and"),

@@ -6,8 +6,7 @@ Run as a program by the tests: what they are about is the protocol, where a mode
 import argparse
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,6 @@ from fastcoder_lsp.core import (
     Progress,
     Sampler,
     ShouldStop,
-    Snapshot,
     StepCosts,
     Tokens,
     Verified,
@@ -31,8 +29,7 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.lsp.server import Options, serve
-from fastcoder_lsp.prompt import Prompt, PromptBuilder
-from fastcoder_lsp.tokenizer import Tokenizer
+from tests.completion.toys import Letters, ToyPrompts
 
 _MARK = 1
 
@@ -70,34 +67,6 @@ class ScriptedEngine:
         pass
 
 
-class Prompts:
-    """One token: what is said depends on nothing."""
-
-    def build(self, snapshot: Snapshot, offset: int, context: Sequence[Any] = ()) -> Prompt:
-        return Prompt(tokens=(_MARK,), healing=b"", typed="", template="scripted")
-
-    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
-        return self.build(snapshot, offset)
-
-    def forget(self, uri: str) -> None:
-        pass
-
-    def rename(self, old: str, new: str) -> None:
-        pass
-
-
-class Bytes:
-    """A token is a byte; 0 ends the text."""
-
-    end_ids = frozenset({0})
-
-    def piece(self, token: int) -> bytes:
-        return bytes([token])
-
-    def encode(self, text: str) -> list[int]:
-        return list(text.encode("utf-8", "surrogatepass"))
-
-
 def main() -> None:
     """Serve until the client goes."""
     parser = argparse.ArgumentParser()
@@ -117,8 +86,8 @@ def main() -> None:
             time.sleep(arguments.load_ms / 2e3)
         return Runtime(
             engine=ScriptedEngine(arguments.says, arguments.step_ms / 1e3),
-            tokenizer=cast("Tokenizer", Bytes()),
-            prompts=cast("PromptBuilder", Prompts()),
+            tokenizer=Letters(),
+            prompts=ToyPrompts(lambda _: (_MARK,)),  # what is said depends on nothing
             drafter=NoDrafter(),
             allow=lambda _: np.arange(256),
             limits=Limits(max_tokens=256),

@@ -46,18 +46,17 @@ class RecordedPrograms:
         self.plan = plan(CONTEXT)
         self.tree = DraftTree.chain((0,))
         self.launched = self.done = 0
-        self._input = StepInput(CpuDevice(), self.plan.rows)
+        self.moves, self._last = RecordedMoves(), vocabulary - 1
+        self._input = StepInput(CpuDevice(), self.plan.rows, vocabulary)
         self._trace, self._said = trace, 0
         self._verified = Verified((), ())
         chance = np.random.default_rng(0)
         self._ids_NK = np.sort(chance.integers(0, vocabulary, (MAX_NODES, TOP_K)))
         self._logits_NK = -np.sort(-chance.normal(size=(MAX_NODES, TOP_K)).astype(np.float32))
 
-    def send(
-        self, tokens: Sequence[int], parents: Sequence[int], *, cached: int, pending: int, room: int, sampler: Sampler
-    ) -> None:
+    def send(self, tokens: Sequence[int], parents: Sequence[int], *, width: int, cached: int, sampler: Sampler) -> None:
         """See `Programs`."""
-        self._input.write(tokens, parents, cached=cached, pending=pending, room=room, sampler=sampler)
+        self._input.write(tokens, parents, width=width, cached=cached, sampler=sampler)
 
     def launch(self, program: Program) -> None:  # noqa: ARG002 see `Programs`
         """See `Programs`: from here on a device would work."""
@@ -69,18 +68,29 @@ class RecordedPrograms:
         self._said += len(self._verified.emitted)
         self.done = time.perf_counter_ns()
 
-    def outcome(self, pending: int) -> tuple[tuple[int, ...], tuple[int, ...]]:  # noqa: ARG002 as above
-        """See `Programs`."""
-        return self._verified.path, self._verified.emitted
+    def said(self, program: Program) -> list[int]:
+        """See `Programs`: the rows of the path say what was recorded, the others the last id that there is."""
+        said = [self._last] * program.width
+        root = self.tree.pending - 1
+        for node, token in zip((root, *self._verified.path), self._verified.emitted, strict=True):
+            said[node] = token
+        return said
 
-    def top_rows(
+    def best(
         self,
+        program: Program,  # noqa: ARG002 as above
         nodes: int,
-        held: int,  # noqa: ARG002 as above
         count: int,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """See `Programs`."""
         return self._ids_NK[:nodes, :count].copy(), self._logits_NK[:nodes, :count].copy()
+
+
+class RecordedMoves:
+    """Stands in for `Moves`: nothing is held that could be moved."""
+
+    def keep(self, cached: int, kept: Sequence[int]) -> None:
+        """See `Moves`."""
 
 
 class RecordedBackend:

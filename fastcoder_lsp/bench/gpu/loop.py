@@ -109,7 +109,8 @@ def decode(
 def host_gap(bench: Bench, model: Named, kernels: str) -> list[Gap]:
     """The gap without drafts, with ready-made ones, and with the product's own drafters where they can run."""
     engine = bench.engine(model, kernels)
-    prompt, count, nodes = bench_prompt(model, bench.lengths[0]), 32 if bench.smoke else 128, 16
+    # The whole decode stays in one bucket, the one that the device is timed in.
+    prompt, count, nodes = bench_prompt(model, bench.decoded), 32 if bench.smoke else 128, 16
     truth = decode(engine, NoDrafter(), prompt, count, nodes).tokens
     drafters: list[Drafter] = [NoDrafter(), Prompter(truth, model.shape.vocabulary)]
     try:

@@ -26,7 +26,10 @@ CONTEXT = 4096
 
 @dataclass(slots=True)
 class Bench:
-    """What all parts share. `repeats`: runs of a timed piece; `smoke`: small, on the CPU; `cache`: for tuning."""
+    """What all parts share. `repeats`: runs of a timed piece; `smoke`: small, on the CPU; `cache`: for tuning.
+
+    `lengths`: tokens cached where steps are timed; `decoded`: of the prompt that whole decodes follow.
+    """
 
     device: Device
     dtype: torch.dtype
@@ -37,6 +40,7 @@ class Bench:
     cache: Path
     smoke: bool
     repeats: int = 20
+    decoded: int = 600
     context: int = CONTEXT
     skipped: list[str] = field(default_factory=list)
 
@@ -93,7 +97,10 @@ class Bench:
     def tidy(self) -> None:
         """Give back what the last model held."""
         gc.collect()
-        self.device.release()
+        try:
+            self.device.release()
+        except RuntimeError as why:
+            self.skip("giving memory back", str(why)[:200])
 
 
 def facts(device: Device) -> dict[str, Any]:

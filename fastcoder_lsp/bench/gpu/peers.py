@@ -1,4 +1,4 @@
-"""Part 2's other columns: transformers, eager with a growing cache, with a static one, and compiled.
+"""Part 2's other columns: transformers, eager with a growing cache, with a static one, captured, and compiled.
 
 Owns their times. Each subject that fails costs its own column: the report says why.
 """
@@ -37,9 +37,11 @@ def _times(
     subjects: dict[str, Callable[[], Times]] = {
         "eager": lambda: _eager(bench, network, sizes),
         "static": lambda: _static(bench, network, network.forward, sizes),
+        "captured": lambda: _static(bench, network, network.forward, sizes, captured=True),
     }
     if compiled:
         subjects["compiled"] = lambda: _compiled(bench, network, sizes)
+        subjects["compiled and captured"] = lambda: _compiled(bench, network, sizes, captured=True)
     for name, subject in subjects.items():
         try:
             found[name] = subject()
@@ -80,7 +82,9 @@ def _eager(bench: Bench, network: Any, sizes: Sequence[tuple[int, int]]) -> Time
     return found
 
 
-def _static(bench: Bench, network: Any, forward: Callable[..., Any], sizes: Sequence[tuple[int, int]]) -> Times:
+def _static(
+    bench: Bench, network: Any, forward: Callable[..., Any], sizes: Sequence[tuple[int, int]], *, captured: bool = False
+) -> Times:
     """A static cache as long as ours, whose length is set back after every step, and a mask over it."""
     from transformers import StaticCache  # noqa: PLC0415
 
@@ -108,16 +112,21 @@ def _static(bench: Bench, network: Any, forward: Callable[..., Any], sizes: Sequ
                 layer.cumulative_length.fill_(length)
             forward(tail, past_key_values=cache, attention_mask=mask, position_ids=positions)
 
-        found[f"{rows}×{length}"] = bench.ms(step, repeats=max(bench.repeats // 4, 2))
+        repeated = bench.device.capture(step) if captured else step
+        found[f"{rows}×{length}"] = bench.ms(repeated, repeats=max(bench.repeats // 4, 2))
     return found
 
 
-def _compiled(bench: Bench, network: Any, sizes: Sequence[tuple[int, int]]) -> Times:
-    """The same through `torch.compile`, two shapes of it: compiling takes most of a minute each."""
+def _compiled(bench: Bench, network: Any, sizes: Sequence[tuple[int, int]], *, captured: bool = False) -> Times:
+    """The same through `torch.compile`, two shapes of it: compiling takes most of a minute each, once for both ways.
+
+    Launched one by one its kernels wait for the host, so that a captured step is the fair one to compare with.
+    """
     mode: dict[str, Any] = {"backend": "eager"} if bench.smoke else {"mode": "max-autotune-no-cudagraphs"}
     forward = torch.compile(network.forward, dynamic=False, **mode)
     lengths = sorted({length for _, length in sizes})
-    return _static(bench, network, forward, [(rows, lengths[len(lengths) // 2]) for rows in COMPILED_ROWS])
+    sizes = [(rows, lengths[len(lengths) // 2]) for rows in COMPILED_ROWS]
+    return _static(bench, network, forward, sizes, captured=captured)
 
 
 def _first_line(why: Exception) -> str:

@@ -7,10 +7,14 @@ weights say nothing. That larger models accept what the small one did is an assu
 
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from fastcoder_lsp.bench.gpu.acceptance import PLAIN, Dataset
 from fastcoder_lsp.bench.gpu.steps import StepTimes
+
+ASKING = ("auto",)
+"""Approaches that ask for the best ids of every row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,11 @@ def simulate(datasets: Iterable[Dataset], model: str, times: StepTimes, eager_ms
     return found
 
 
+def told(cell: Simulated) -> dict[str, Any]:
+    """A cell as plain values."""
+    return asdict(cell)
+
+
 def draft_us(datasets: Iterable[Dataset], approach: str) -> float | None:
     """Median microseconds of drafting, where it was recorded."""
     found = [
@@ -69,7 +78,7 @@ def _ms_per_token(dataset: Dataset, approach: str, times: StepTimes, gap_ms: flo
     total, tokens = 0.0, 0
     for task in dataset.tasks:
         for cached, step in task.steps(approach):
-            total += times.interpolated(step.rows, cached) + gap_ms + step.draft_us / 1e3
+            total += times.interpolated(step.rows, cached, best=approach in ASKING) + gap_ms + step.draft_us / 1e3
             tokens += step.emitted
     return total / tokens
 

@@ -7,7 +7,7 @@ everything that the host does for it; what lies between them is the host's gap, 
 import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -19,13 +19,16 @@ from fastcoder_lsp.engine.static.engine import StaticEngine
 
 MOST_DISAGREEMENT = 0.05
 """Beyond it kernels are wrong, not rounded: bf16 through all layers stays well below."""
+BEST = 8
+"""Best ids of a row that `auto` asks for at every step."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
     """`device_ms`, `step_ms`: (rows, tokens cached) → milliseconds; `prefill_ms`: tokens of a cold prompt → the same.
 
-    `weights`: bytes that a pass reads, `slot`: bytes of one token in the KV cache.
+    `best_ms`: rows → what the best ids of every row take beyond that. `weights`: bytes that a pass reads, `slot`: bytes
+    of one token in the KV cache.
     """
 
     kernels: str
@@ -34,13 +37,18 @@ class StepTimes:
     prefill_ms: Mapping[int, float]
     weights: int
     slot: int
+    best_ms: Mapping[int, float] = field(default_factory=dict)
 
-    def interpolated(self, rows: int, cached: int) -> float:
-        """Device milliseconds of any step: the next width that was timed, linear between lengths."""
+    def interpolated(self, rows: int, cached: int, *, best: bool = False) -> float:
+        """Device milliseconds of any step: the next width that was timed, linear between lengths.
+
+        `best`: of one that is asked for the best ids of its rows, as by drafters that learn from rejected ones.
+        """
         widths = sorted({width for width, _ in self.device_ms})
         lengths = sorted({length for _, length in self.device_ms})
         width = next((width for width in widths if width >= rows), widths[-1])
-        return float(np.interp(cached, lengths, [self.device_ms[width, length] for length in lengths]))
+        plain = float(np.interp(cached, lengths, [self.device_ms[width, length] for length in lengths]))
+        return plain + (max(self.best_ms.get(width, 0.0), 0.0) if best else 0.0)
 
     def gap_us(self) -> float:
         """Median over all sizes of what a whole step takes beyond the device's work, in microseconds."""
@@ -54,37 +62,45 @@ def measure(
     """Times of the given (rows, tokens cached), or of all sizes of the run."""
     engine = bench.engine(model, kernels, precision)
     wanted = sizes or [(width, length) for length in bench.lengths for width in bench.widths]
-    device_ms, step_ms = {}, {}
+    device_ms, step_ms, best_ms = {}, {}, {}
     for width, length in wanted:
         if width >= length:
             continue
         tree, prompt = bench_tree(model, width), bench_prompt(model, length)
         fill(engine, prompt)
         device_ms[width, length] = bench.ms(prepared(engine, tree))
+        if width not in best_ms:
+            best_ms[width] = bench.ms(prepared(engine, tree, BEST)) - device_ms[width, length]
         step_ms[width, length] = timed_steps(engine, prompt, tree, bench.repeats)
-    prefill_ms = {length: cold_prefill(engine, bench_prompt(model, length), bench) for _, length in device_ms}
+    lengths = dict.fromkeys(length for _, length in device_ms)
+    prefill_ms = {length: cold_prefill(engine, bench_prompt(model, length), bench) for length in lengths}
     weights = engine.static.programs.weight_bytes
     slot = model.shape.slot_numbers * bench.dtype.itemsize
     engine.close()
     bench.tidy()
     say(f"{model.name}, {kernels}: {', '.join(f'{w}×{n} {ms:.3f}' for (w, n), ms in device_ms.items())} ms")
-    return StepTimes(kernels, device_ms, step_ms, prefill_ms, weights, slot)
+    return StepTimes(kernels, device_ms, step_ms, prefill_ms, weights, slot, best_ms)
 
 
 @torch.inference_mode()
-def disagreement(bench: Bench, model: Named) -> float:
-    """How far the fused kernels' logits are from torch's on a tree over a prompt, as a share of their norm."""
-    found = []
+def disagreement(bench: Bench, model: Named) -> dict[int, float]:
+    """How far the fused kernels' logits are from torch's on a tree over a prompt, as a share of their norm, by rows."""
+    found: dict[str, dict[int, torch.Tensor]] = {}
     for kernels in ("torch", "fused"):
         engine = bench.engine(model, kernels)
-        prompt, tree = bench_prompt(model, bench.lengths[0]), bench_tree(model, 16)
+        prompt = bench_prompt(model, bench.lengths[0])
         fill(engine, prompt)
-        programs, cached = engine.static.programs, len(prompt)
-        programs.send(tree.tokens, tree.parents, cached=cached, pending=1, room=0, sampler=GREEDY)
-        found.append(programs.logits(16, programs.plan.bucket(cached, 16)).float())
+        programs, cached, found[kernels] = engine.static.programs, len(prompt), {}
+        for width in bench.widths:
+            tree = bench_tree(model, width)
+            programs.send(tree.tokens, tree.parents, width=width, cached=cached, sampler=GREEDY)
+            found[kernels][width] = programs.logits(width, programs.plan.bucket(cached, width)).float().cpu()
         engine.close()
         bench.tidy()
-    return float((found[1] - found[0]).norm() / found[0].norm())
+    return {
+        width: float((found["fused"][width] - expected).norm() / expected.norm())
+        for width, expected in found["torch"].items()
+    }
 
 
 def bench_prompt(model: Named, length: int) -> list[int]:
@@ -113,7 +129,7 @@ def prepared(engine: StaticEngine, tree: DraftTree, top_k: int = 0) -> Callable[
     """
     programs, cached = engine.static.programs, len(engine.cached())
     program = engine.program(len(tree), top_k=top_k)
-    programs.send(tree.tokens, tree.parents, cached=cached, pending=1, room=len(tree), sampler=GREEDY)
+    programs.send(tree.tokens, tree.parents, width=program.width, cached=cached, sampler=GREEDY)
     return lambda: programs.graphs.run(program)
 
 

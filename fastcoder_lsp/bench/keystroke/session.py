@@ -5,7 +5,6 @@ Owns the server's process, the temporary workspace and a cache folder for what i
 
 import asyncio
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -23,9 +22,10 @@ from fastcoder_lsp.client.client import Client
 from fastcoder_lsp.client.rpc import Params, ServerGoneError
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.config.programs import python_command
 from fastcoder_lsp.errors import FastcoderError
 
-SERVER = (sys.executable, "-m", "fastcoder_lsp.cli.main", "serve")
+SERVER = python_command("fastcoder_lsp.cli.main", "serve")
 """The server that the editors start, from this very installation."""
 BUDGET_MS = 400.0
 """What an automatic request may take where the server has no budget: the product's promise."""

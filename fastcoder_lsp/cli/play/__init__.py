@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fastcoder_lsp.config.programs import python_command
+
 if TYPE_CHECKING:
     from fastcoder_lsp.cli.play.places import Place
 
-SERVER = [sys.executable, "-m", "fastcoder_lsp.cli.main", "serve"]
+SERVER = list(python_command("fastcoder_lsp.cli.main", "serve"))
 """The server that the editors start, from this very installation."""
 
 

@@ -3,6 +3,7 @@
 Owns reading the files. Nothing is ever written back to them.
 """
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +39,7 @@ def user_place(path: Path) -> Place:
     """A file of the user's, in the repository that it belongs to; without one, in its folder."""
     path = path.absolute()
     file = _open(path, path.name, "")
-    root = next((folder for folder in path.parents if (folder / ".git").exists()), path.parent)
+    root = next((folder for folder in path.parents if os.path.lexists(folder / ".git")), path.parent)
     return Place(root, [file], tuple(_type_again(file)))
 
 

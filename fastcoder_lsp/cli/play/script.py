@@ -14,6 +14,7 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.errors import FastcoderError
 
 LINES_ABOVE = 3
+MOST_EXPLAINED = 3
 READY_S = 300.0
 """A model that is converted for the first time may take a minute; silence for longer than this is a failure."""
 
@@ -71,7 +72,7 @@ async def _play_step(session: Session, number: int, step: Step) -> bool:
         await _answered(session)
     ghost = _ghost_text(session)
     if not ghost:
-        print(f"{_listing(file, '')}   nothing suggested, {_cost(session)}\n")
+        print(f"{_listing(file, '')}   nothing suggested, {_cost(session)}\n{_indented(await session.why())}\n")
         return False
     print(f"{_listing(file, ghost)}   {_cost(session)}")
     if len(ghost) > step.letters > 0:
@@ -85,6 +86,12 @@ async def _play_step(session: Session, number: int, step: Step) -> bool:
         session.dismiss()
         print(f"   accepted: {lines} line{'s' * (lines > 1)}\n")
     return True
+
+
+def _indented(explanation: str) -> str:
+    """The first of it: what is said of this place, and what to do."""
+    lines = explanation.split("\n")
+    return "\n".join(f"   {line}" for line in lines[:MOST_EXPLAINED])
 
 
 def _ghost_text(session: Session) -> str:

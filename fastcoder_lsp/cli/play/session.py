@@ -5,13 +5,14 @@ waits: each answer arrives in a task of its own. The screen and the scripted ses
 """
 
 import asyncio
+import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastcoder_lsp.client.client import Client, Work
+from fastcoder_lsp.client.client import Client, LatePlace, Work
 from fastcoder_lsp.client.ghost import Ghost, ghost_of
 from fastcoder_lsp.client.rpc import RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.status import Status
@@ -19,8 +20,9 @@ from fastcoder_lsp.completion.status import Status
 OUTDATED_CODES = frozenset({-32800, -32801, -32802})
 """Request cancelled, content modified, server cancelled: errors that tell the user nothing."""
 
-PAUSES_S = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
-"""When nothing could be shown in time, it is asked for again after these pauses, as long as nobody types."""
+PAUSES_S = (1.0, 2.0, 4.0, 4.0)
+"""When nothing could be shown in time, it is asked for again when the server says that it is made, or after these
+pauses, as long as nobody types."""
 
 
 @dataclass(slots=True)
@@ -72,7 +74,8 @@ class Session:
         self.answers: deque[Answer] = deque(maxlen=200)
         self._serving = False
         self._on_change = on_change
-        self._client = Client(self._take_status, self._take_notice, self.fail)
+        self._client = Client(self._take_status, self._take_notice, self.fail, on_late=self._take_late)
+        self._made = asyncio.Event()
         self._asking: asyncio.Task[None] | None = None
         self._telling: set[asyncio.Task[None]] = set()
 
@@ -127,6 +130,7 @@ class Session:
         self.ghost = None
         if self._asking is not None:
             self._asking.cancel()
+            self._asking = None
 
     def ask(self, *, invoked: bool) -> None:
         """Ask for ghost text at the cursor; a request that is still open is cancelled."""
@@ -139,6 +143,13 @@ class Session:
         """Wait for the open request, if there is one."""
         if self._asking is not None:
             await asyncio.wait([self._asking])
+
+    async def why(self) -> str:
+        """Why nothing is shown in the current file, as the server explains it."""
+        try:
+            return await self._client.why(self.current.uri)
+        except (RequestFailedError, ServerGoneError) as error:
+            return error.message
 
     def accept(self) -> tuple[str, int]:
         """The text and cursor with the ghost text accepted, for the caller to put in; the server is told."""
@@ -166,7 +177,7 @@ class Session:
             for pause in () if invoked else PAUSES_S:
                 if answer is None or answer.shown:
                     break
-                await asyncio.sleep(pause)
+                await self._wait_until_made(pause)
                 later = await self._ask_once(started, before, invoked=invoked)
                 answer = later if later is None or later.shown else answer
         except RequestFailedError as error:
@@ -188,6 +199,7 @@ class Session:
         The answer's time and work are counted from `started`, when the server had done the work `before`.
         """
         file, version = self.current, self.current.version
+        self._made.clear()
         suggestion = await self._client.suggest(file.uri, file.text, file.cursor, invoked=invoked)
         ms = (time.perf_counter() - started) * 1e3
         if file is not self.current or version != file.version:
@@ -196,6 +208,27 @@ class Session:
         self._on_change()
         self.work = await self._client.work()
         return Answer(ms, self.ghost is not None, self.work.tokens - before.tokens, self.work.steps - before.steps)
+
+    async def _wait_until_made(self, pause_s: float) -> None:
+        """Until the server says so, or for `pause_s`."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._made.wait(), pause_s)
+
+    def _take_late(self, late: LatePlace) -> None:
+        """What belongs at the cursor is made: whoever waits for it asks now, and a beginning that is shown goes on."""
+        file = self.current
+        here = self._client.position(file.text, file.cursor)
+        if (late.uri, late.version, late.position) != (file.uri, file.version, here):
+            return
+        self._made.set()
+        if self._asking is not None and self._asking.done():
+            self._asking = asyncio.create_task(self._ask_for_late())
+
+    async def _ask_for_late(self) -> None:
+        """Nobody's question: it is no answer to count."""
+        with contextlib.suppress(RequestFailedError, ServerGoneError):
+            await self._ask_once(time.perf_counter(), self.work, invoked=False)
+        self._on_change()
 
     async def _tell_accepted(self, ghost: Ghost) -> None:
         try:

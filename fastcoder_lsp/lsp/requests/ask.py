@@ -8,10 +8,13 @@ from dataclasses import dataclass, replace
 
 from lsprotocol import types
 
+from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.policy import Policy, policy_of
-from fastcoder_lsp.core import Completion, CompletionRequest, SelectedCompletion, Snapshot
+from fastcoder_lsp.core import Completion, CompletionRequest, Reason, SelectedCompletion, Snapshot
 from fastcoder_lsp.lsp.convert import position_of, range_of
+from fastcoder_lsp.lsp.reasons import no_room, of_rule, unknown_document
 from fastcoder_lsp.lsp.session import Session
+from fastcoder_lsp.workspace.document import position_at
 
 logger = logging.getLogger(__name__)
 
@@ -34,9 +37,11 @@ def question(
     invoked: bool,
     selected: types.SelectedCompletionInfo | None = None,
 ) -> CompletionRequest | None:
-    """The question at a place; None where nothing may be suggested."""
-    request, document = _question_anywhere(session, uri), session.documents.get(uri)
-    if request is None or document is None:
+    """The question at a place; None where nothing may be suggested, which is kept with its reason."""
+    request, document = question_anywhere(session, uri), session.documents.get(uri)
+    if document is None or isinstance(request, Reason):
+        if document is not None and isinstance(request, Reason):
+            session.outcomes.empty(uri, position_of(position), request)
         return None
     encoding = session.client.encoding
     entry = None
@@ -51,8 +56,8 @@ def question(
 
 def foresee(session: Session, uri: str, offset: int) -> None:
     """A suggestion was taken whole, up to `offset`: what follows it will be asked next."""
-    request = _question_anywhere(session, uri)
-    if request is not None:
+    request = question_anywhere(session, uri)
+    if not isinstance(request, Reason):
         request = replace(request, offset=offset)
         session.service.accepted(request, policy(session, request))
 
@@ -63,13 +68,21 @@ def policy(session: Session, request: CompletionRequest) -> Policy:
 
 
 def suggestions(session: Session, request: CompletionRequest, completion: Completion) -> list[Suggestion]:
-    """What to show for an answer, the likeliest first; nothing where the document has changed since."""
+    """What to show for an answer, the likeliest first; nothing where the document has changed since.
+
+    Whether that is anything, and why not, is kept for those who ask.
+    """
     session.traces.keep(request.snapshot.uri, completion)
     snapshot = request.snapshot
     candidates = [one for one in (completion, *completion.others) if _can_be_shown(request, one)]
-    if not candidates or session.documents.snapshot(snapshot.uri) is not snapshot:
+    if session.documents.snapshot(snapshot.uri) is not snapshot:
+        silent(session, request, reasons.changed())
+        return []
+    if not candidates:
+        silent(session, request, no_room() if completion.text else completion.reason or reasons.nothing_worth_showing())
         return []
     first = candidates[0]
+    session.outcomes.shown(snapshot.uri, position_at(snapshot.text, request.offset, session.client.encoding))
     typed = snapshot.text[first.start : request.offset]
     inserted_from = request.offset if first.text.startswith(typed) else first.start
     inserted = first.text[inserted_from - first.start :]
@@ -85,6 +98,12 @@ def suggestions(session: Session, request: CompletionRequest, completion: Comple
     ]
 
 
+def silent(session: Session, request: CompletionRequest, reason: Reason) -> None:
+    """A question was answered empty."""
+    snapshot = request.snapshot
+    session.outcomes.empty(snapshot.uri, position_at(snapshot.text, request.offset, session.client.encoding), reason)
+
+
 def _can_be_shown(request: CompletionRequest, completion: Completion) -> bool:
     """Whether there is anything, and editors would draw it."""
     selected = request.selected
@@ -97,22 +116,22 @@ def _can_be_shown(request: CompletionRequest, completion: Completion) -> bool:
     )
 
 
-def _question_anywhere(session: Session, uri: str) -> CompletionRequest | None:
-    """The question at the start of a document; None where nothing may be suggested in it."""
+def question_anywhere(session: Session, uri: str) -> CompletionRequest | Reason:
+    """The question at the start of a document, or why nothing may be suggested in it."""
     document = session.documents.get(uri)
     snapshot = session.documents.snapshot(uri)
     if document is None or snapshot is None:
-        return None
+        return unknown_document()
     folder = session.folder_of(uri)
     settings, rules = session.settings(folder), session.rules(folder)
-    reason = rules.may_complete(document.file, document.language) or rules.size_reason(
+    rule = rules.may_complete(document.file, document.language) or rules.size_reason(
         len(snapshot.text), document.longest_line()
     )
-    if reason is not None:
-        session.reporter.explain(f"no suggestions in {uri}: {reason.value}")
-        return None
+    if rule is not None:
+        session.reporter.explain(f"no suggestions in {uri}: {rule.value}")
+        return of_rule(rule)
     if not session.completes(settings):
-        return None
+        return reasons.off()
     return CompletionRequest(snapshot, offset=0, max_tokens=settings.completion_max_tokens)
 
 

@@ -1,4 +1,4 @@
-"""`workspace/executeCommand`: toggle, reload, stats, and the accept command that suggestions carry."""
+"""`workspace/executeCommand`: toggle, reload, stats, why, and the accept command that suggestions carry."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -7,6 +7,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 
 from fastcoder_lsp.lsp.requests.statistics import statistics
+from fastcoder_lsp.lsp.requests.why import why_command
 from fastcoder_lsp.lsp.session import Session
 
 
@@ -47,5 +48,6 @@ _COMMANDS: Final[Mapping[str, Callable[[Session, list[Any]], object]]] = {
     "fastcoder.toggle": _toggle,
     "fastcoder.reload": _reload,
     "fastcoder.stats": _stats,
+    "fastcoder.why": why_command,
     "fastcoder.accepted": _accepted,
 }

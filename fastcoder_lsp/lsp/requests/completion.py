@@ -10,10 +10,12 @@ from dataclasses import replace
 
 from lsprotocol import types
 
+from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest
 from fastcoder_lsp.lsp.arrival import waited_ms
 from fastcoder_lsp.lsp.capabilities import offers_popup
-from fastcoder_lsp.lsp.requests.ask import Suggestion, log_spans, policy, question, suggestions
+from fastcoder_lsp.lsp.reasons import menu_waited
+from fastcoder_lsp.lsp.requests.ask import Suggestion, log_spans, policy, question, silent, suggestions
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.positions import index_to_units
 
@@ -50,8 +52,12 @@ async def _awaited(
         done, _ = await asyncio.wait({answer}, timeout=budget_s)
     except asyncio.CancelledError:
         answer.cancel()
+        silent(session, request, reasons.cancelled())
         raise
-    return _shown(session, request, answer.result()) if done else _menu([])
+    if not done:
+        silent(session, request, menu_waited(budget_s * 1e3))
+        return _menu([])
+    return _shown(session, request, answer.result())
 
 
 def _shown(session: Session, request: CompletionRequest, answer: Completion) -> types.CompletionList:

@@ -4,10 +4,11 @@ import asyncio
 
 from lsprotocol import types
 
+from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest
 from fastcoder_lsp.lsp.arrival import waited_ms
 from fastcoder_lsp.lsp.requests.answered import tell_answered
-from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, suggestions
+from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, silent, suggestions
 from fastcoder_lsp.lsp.session import Session
 
 METHOD = "textDocument/inlineCompletion"
@@ -25,7 +26,12 @@ async def inline_completion(session: Session, params: types.InlineCompletionPara
     if request is None:
         return types.InlineCompletionList([])
     future = session.service.submit(request, policy(session, request), waited_ms())
-    return _shown(session, request, future.result() if future.done() else await asyncio.wrap_future(future))
+    try:
+        completion = future.result() if future.done() else await asyncio.wrap_future(future)
+    except asyncio.CancelledError:
+        silent(session, request, reasons.cancelled())
+        raise
+    return _shown(session, request, completion)
 
 
 def _shown(session: Session, request: CompletionRequest, completion: Completion) -> types.InlineCompletionList:

@@ -1,0 +1,87 @@
+"""`fastcoder-lsp doctor`: what is there, what is wrong, what to do about it. Changes and downloads nothing.
+
+It is what people run when nothing else works, so it needs nothing that may be broken: every look is taken alone,
+imports what it looks at, and is a finding where it fails.
+"""
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from fastcoder_lsp import __version__
+from fastcoder_lsp.cli.doctor import machine, model, places
+from fastcoder_lsp.cli.doctor.check import Check, attempt, show
+from fastcoder_lsp.cli.log import keep_log_quiet
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.errors import UsageError
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "doctor",
+        help="look at everything, and say what to do about what is wrong",
+        description="Look at Python, its packages, the device, memory, the cache folder and what is in it, the last "
+        "start, the model and its prompt template; time one completion. Nothing is changed or downloaded. Exit code 0 "
+        "if all is right, 1 otherwise.",
+        epilog="Example: fastcoder-lsp doctor --json",
+    )
+    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
+    parser.add_argument("--engine", help="what computes (default: auto)")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print every check as it is made; 0 if nothing is wrong."""
+    from fastcoder_lsp.config import Layer, resolve
+
+    keep_log_quiet()
+    chosen = {"model": arguments.model, "engine": arguments.engine}
+    settings, problems = resolve([Layer("command line", {k: v for k, v in chosen.items() if v is not None}, True)])
+    if problems:
+        raise UsageError(str(problems[0]), "See: fastcoder-lsp doctor --help")
+    checks = []
+    for check in examine(settings):
+        checks.append(check)
+        if not arguments.json:
+            show(check)
+    wrong = [check for check in checks if check.state == "wrong"]
+    if arguments.json:
+        report = {"ok": not wrong, "version": __version__, "checks": [asdict(check) for check in checks]}
+        print(json.dumps(report, indent=1, ensure_ascii=False))
+    else:
+        print(f"\n{len(wrong)} of {len(checks)} things are wrong: see →" if wrong else "\nAll is right.")
+    return 1 if wrong else 0
+
+
+def examine(settings: Settings) -> Iterator[Check]:
+    """All checks in order; one that depends on a failed one is left out."""
+    yield Check("fastcoder-lsp", "ok", f"{__version__}, {Path(__file__).parents[2]}", details={"version": __version__})
+    yield from attempt("python", machine.check_python)
+    yield from attempt("packages", machine.check_packages)
+    yield from attempt("gpu", machine.check_gpu)
+    yield from attempt("processor", machine.check_processor)
+    yield from attempt("memory", machine.check_memory)
+    yield from attempt("watches", machine.check_watches)
+    yield from attempt("home", places.check_home)
+    yield from attempt("cache", places.check_cache)
+    yield from attempt("unfinished", places.check_unfinished)
+    yield from attempt("kernels", places.check_kernels)
+    yield from attempt("indexes", places.check_indexes)
+    yield from attempt("last start", _last_start)  # before a completion of ours is the last one
+    found = list(attempt("model", lambda: model.check_model(settings)))
+    yield from found
+    if any(check.state == "wrong" for check in found):
+        return
+    folder = Path(str(found[0].details["folder"]))
+    yield from attempt("template", lambda: model.check_template(folder))
+    yield from attempt("completion", lambda: model.check_completion(settings))
+
+
+def _last_start() -> Iterator[Check]:
+    from fastcoder_lsp.cli.doctor.last_start import check_last_start
+
+    return check_last_start()

@@ -1,0 +1,39 @@
+"""One thing that `doctor` looked at, and how it is printed. A check that fails itself is a finding."""
+
+import os
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from fastcoder_lsp.errors import understood
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at. `state`: "ok", "note" (works, worth knowing) or "wrong"; `hint`: what to do about it."""
+
+    name: str
+    state: str
+    text: str
+    hint: str = ""
+    details: dict[str, object] = field(default_factory=dict)
+
+
+def attempt(name: str, look: Callable[[], Check | Iterable[Check]]) -> Iterator[Check]:
+    """What a look finds; whatever it raises is what is wrong."""
+    try:
+        found = look()
+        yield from [found] if isinstance(found, Check) else found
+    except Exception as error:  # noqa: BLE001 doctor is what people run when something fails
+        if os.environ.get("FASTCODER_TRACEBACK"):
+            traceback.print_exception(error)
+        explained = understood(error)
+        yield Check(name, "wrong", explained.message, explained.hint)
+
+
+def show(check: Check) -> None:
+    """A line, and what to do below it."""
+    mark = {"ok": "✓", "note": "•", "wrong": "✗"}[check.state]
+    print(f"{mark} {check.name:13} {check.text}")
+    if check.hint:
+        print(f"{'':16}→ {check.hint}")

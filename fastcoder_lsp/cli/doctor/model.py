@@ -1,0 +1,74 @@
+"""What `doctor` looks at of the model: its files, its prompt template, one completion."""
+
+from pathlib import Path
+
+from fastcoder_lsp.cli.doctor.check import Check
+from fastcoder_lsp.config import Settings
+
+SAMPLE = '''def fibonacci(n: int) -> list[int]:
+    """The first n Fibonacci numbers."""
+    numbers = [0, 1]
+    while len(numbers) < n:
+        numbers.append('''
+SAMPLE_AFTER = "\n    return numbers[:n]\n"
+
+
+def check_model(settings: Settings) -> Check:
+    """Which model, from which source, whether its files can be read, and how it differs from what was asked for."""
+    from fastcoder_lsp import model
+    from fastcoder_lsp.model.damage import damage
+    from fastcoder_lsp.model.find import BROKEN_HINT
+
+    files = model.find(settings.model)
+    details: dict[str, object] = {
+        "name": files.name,
+        "source": files.source,
+        "variant": files.variant,
+        "folder": str(files.folder),
+        "digest": files.digest,
+    }
+    text = f"{files.name}, from {files.source}"
+    if damaged := damage(files.folder):
+        return Check("model", "wrong", damaged.why, BROKEN_HINT, details)
+    if not files.variant:
+        return Check("model", "ok", text, details=details)
+    wanted = "" if settings.model == "auto" else f" {settings.model}"
+    hint = f"For the model itself: fastcoder-lsp model pull{wanted} --exact"
+    return Check("model", "note", f"{text}; {files.variant}", hint, details)
+
+
+def check_template(folder: Path) -> Check:
+    """How the model is asked to fill in the middle."""
+    from fastcoder_lsp.prompt import template_of
+    from fastcoder_lsp.tokenizer import Tokenizer
+
+    template = template_of(Tokenizer.load(folder).control)
+    details: dict[str, object] = {"name": template.name, "middle": template.middle}
+    if template.middle:
+        marks = f"{template.prefix} {template.suffix} {template.middle}"
+        return Check("template", "ok", f"{template.name}: {marks}", details=details)
+    text = "none: this model cannot fill in the middle and sees only what stands before the cursor"
+    return Check("template", "note", text, "Take a model trained for it, such as Qwen/Qwen2.5-Coder-0.5B.", details)
+
+
+def check_completion(settings: Settings) -> Check:
+    """One completion through the service that the editors use, timed."""
+    from fastcoder_lsp.completion.once import complete_once
+    from fastcoder_lsp.core import CompletionRequest, Snapshot
+
+    snapshot = Snapshot("untitled:doctor.py", None, "python", 0, SAMPLE + SAMPLE_AFTER)
+    request = CompletionRequest(snapshot, len(SAMPLE), invoked=True)
+    completion, _ = complete_once(settings, request, lambda _percent, _message: None)
+    spans = {name: round(ms, 1) for name, ms in completion.ms.items()}
+    details: dict[str, object] = {"engine": completion.engine, "text": completion.text, "ms": spans}
+    details |= {"steps": completion.steps, "tokens": completion.tokens, "prefilled": completion.prefilled}
+    if not completion.text:
+        reason = completion.reason
+        details["reason"] = reason.code if reason else ""
+        text = f"nothing, by {completion.engine}" + (f": {reason.text}" if reason else "")
+        hint = "The model suggested nothing for a simple function: try another with --model."
+        return Check("completion", "wrong", text, hint, details)
+    first = completion.text.partition("\n")[0]
+    each = spans["verify"] / max(1, completion.steps)
+    text = f"{spans['total']:.0f} ms by {completion.engine} ({each:.0f} ms a step): numbers.append(«{first}»"
+    return Check("completion", "ok", text, details=details)

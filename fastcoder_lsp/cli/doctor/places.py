@@ -1,0 +1,128 @@
+"""What `doctor` looks at of the user's folders: home, cache, compiled kernels, indexes, what was left unfinished."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from fastcoder_lsp.cli.doctor.check import Check
+from fastcoder_lsp.config import cache_folder
+
+LOW_DISK_BYTES = 2 << 30
+RIGHT_HINT = "Give yourself the right to write there, or name another folder: FASTCODER_CACHE=FOLDER"
+
+
+def check_home() -> Iterator[Check]:
+    """That there is a home folder; nothing is said of one that is as usual."""
+    try:
+        home = Path("~").expanduser()
+    except RuntimeError:
+        hint = "Set HOME to a folder of yours, or FASTCODER_CACHE to one that may be filled."
+        yield Check("home", "note", "nobody knows where your home folder is (HOME is not set)", hint)
+        return
+    if not home.is_dir():
+        yield Check("home", "note", f"{home} does not exist", "Set HOME to a folder of yours.")
+    elif not os.access(home, os.W_OK):
+        yield Check(
+            "home", "note", f"{home} cannot be written to", "The cache may be elsewhere: FASTCODER_CACHE=FOLDER"
+        )
+
+
+def check_cache() -> Check:
+    """The cache folder: its size by part, free space, and that we can write to it and others cannot."""
+    from fastcoder_lsp.model.store import folder_bytes, size_text
+
+    cache = cache_folder()
+    there = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    if not there.is_dir():
+        return Check("cache", "wrong", f"{there} is no folder", RIGHT_HINT, {"folder": str(cache)})
+    free = shutil.disk_usage(there).free
+    sizes = {part.name: folder_bytes(part) for part in sorted(cache.glob("*/"))}
+    parts = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items() if size)
+    text = f"{cache}: {parts or 'empty'}; {size_text(free)} free"
+    details: dict[str, object] = {"folder": str(cache), "bytes": sizes, "free_bytes": free}
+    if closed := [str(place) for place in (there, *_parts(cache)) if not os.access(place, os.W_OK | os.X_OK)]:
+        return Check("cache", "wrong", f"{text}; {', '.join(closed)} cannot be written to", RIGHT_HINT, details)
+    if free < LOW_DISK_BYTES:
+        hint = "Free some space, or name a folder on another disk: FASTCODER_CACHE=FOLDER"
+        return Check("cache", "wrong", f"{text}; the disk is nearly full", hint, details)
+    if os.name == "posix" and any(place.stat().st_mode & 0o022 for place in _parts(cache)):
+        return Check("cache", "wrong", f"{text}; others may write to it", f"Run: chmod -R go-w {cache}", details)
+    return Check("cache", "ok", text, details=details)
+
+
+def _parts(cache: Path) -> list[Path]:
+    return [part for part in (cache, *sorted(cache.glob("*/"))) if part.is_dir()]
+
+
+def check_unfinished() -> Iterator[Check]:
+    """What was begun and not ended: half downloads, which go on, and half conversions, which are deleted."""
+    from fastcoder_lsp.model.store import Store, folder_bytes, size_text
+
+    store = Store.at(None)
+    halves = sorted(store.root.glob("gguf/*.partial"))
+    if halves:
+        sizes = ", ".join(f"{path.name} {size_text(path.stat().st_size)}" for path in halves)
+        yield Check("download", "note", f"half a model is here: {sizes}", "Run: fastcoder-lsp model pull; it goes on.")
+    left = [folder for folder in store.root.glob("work/*") if folder.is_dir()]
+    left += sorted(store.cache.glob("int8/*.partial"))
+    size = sum(folder_bytes(path) if path.is_dir() else path.stat().st_size for path in left)
+    if size:
+        text = f"{size_text(size)} of unfinished conversions: one is under way, or was killed"
+        yield Check("unfinished", "note", text, "The next start deletes what was killed.")
+
+
+def check_kernels() -> Iterator[Check]:
+    """Compiled code: that only the user can write it, and that it is whole. What is damaged is compiled again."""
+    from fastcoder_lsp.config import kernels_folder
+
+    folder = kernels_folder()
+    if not folder.exists():
+        yield Check("kernels", "ok", "none yet: the first start compiles them")
+        return
+    if os.name == "posix" and folder.stat().st_mode & 0o022:
+        hint = f"They are thrown away at the next start. Run: chmod go-w {folder}"
+        yield Check("kernels", "wrong", f"{folder} can be written to by others, who could have code run", hint)
+        return
+    files = sorted(folder.glob("*/*.kernel"))
+    damaged = [path.name for path in files if not _is_whole(path)]
+    if damaged:
+        text = f"{len(damaged)} of {len(files)} compiled functions are damaged: {damaged[0]}"
+        yield Check("kernels", "wrong", text, "Nothing needs to be done: the next start compiles them again.")
+    else:
+        yield Check("kernels", "ok", f"{len(files)} compiled functions in {folder}", details={"files": len(files)})
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether a file of machine code holds what its sum says."""
+    from fastcoder_lsp.kernels.files import MAGIC
+
+    content = path.read_bytes()
+    total = hashlib.sha256()
+    end = len(MAGIC) + total.digest_size
+    total.update(content[end:])
+    return content.startswith(MAGIC) and total.digest() == content[len(MAGIC) : end]
+
+
+def check_indexes() -> Iterator[Check]:
+    """The indexes of repositories: damaged ones are built anew when they are opened."""
+    from fastcoder_lsp.index.manifest import FILE_NAME, read_manifest
+    from fastcoder_lsp.index.segment import DamagedError, read_segment
+
+    manifests = sorted(cache_folder().glob(f"index/*/*/{FILE_NAME}"))
+    damaged = []
+    for path in manifests:
+        try:
+            manifest = read_manifest(path.parent)
+            for segment in manifest.segments if manifest is not None else ():
+                read_segment(path.parent / segment.name, manifest.identity if manifest else "", check=False)
+        except FileNotFoundError:
+            continue  # merged away by a server meanwhile
+        except (DamagedError, OSError, ValueError) as error:
+            damaged.append(f"{path.parent}: {error}")
+    if damaged:
+        text = f"{len(damaged)} of {len(manifests)} indexes are damaged: {damaged[0]}"
+        yield Check("indexes", "wrong", text, "Nothing needs to be done: it is built anew when its folder is opened.")
+    elif manifests:
+        yield Check("indexes", "ok", f"{len(manifests)} repositories", details={"count": len(manifests)})

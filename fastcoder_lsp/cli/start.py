@@ -1,0 +1,87 @@
+"""The first thing that a process does: leave the folder that it was started in.
+
+Libraries read settings from the working directory when they are imported (numba a `.numba_config.yaml` that may name a
+folder of pickles), and Python looks there for modules. Editors start the server in whatever repository is opened. So
+the folder is left before anything else is imported, and what the command line names is looked for in it by its whole
+path.
+"""
+
+import argparse
+import contextlib
+import os
+import sys
+from pathlib import Path
+
+from fastcoder_lsp.errors import UsageError
+
+MODEL_OPTIONS = frozenset({"model", "before", "name"})
+"""Arguments that name a model: by an id, or by a path."""
+
+
+def leave_folder() -> Path | None:
+    """Go to a neutral folder and forget the old one as a place of modules; where it was, None if it is gone."""
+    try:
+        here = Path.cwd()
+    except OSError:  # deleted, or not to be entered
+        here = None
+    _forget_as_modules(here)
+    from fastcoder_lsp.config.programs import neutral_folder  # not before what "here" means is forgotten
+
+    os.chdir(neutral_folder())
+    return here
+
+
+def name_fully(arguments: argparse.Namespace, here: Path | None) -> None:
+    """Make every path among `arguments` absolute, as seen from `here`, and the model's where it is certainly a path.
+
+    Raises:
+        UsageError: there is a relative one, and no folder that it could start from.
+    """
+    for name, value in vars(arguments).items():
+        if isinstance(value, Path):
+            setattr(arguments, name, whole_path(value, here))
+        elif isinstance(value, list) and value and all(isinstance(one, Path) for one in value):
+            setattr(arguments, name, [whole_path(one, here) for one in value])
+        elif name in MODEL_OPTIONS and isinstance(value, str) and is_path(value):
+            setattr(arguments, name, str(whole_path(Path(value), here)))
+    arguments.here = here
+
+
+def is_path(model: str) -> bool:
+    """Whether a model's name can only be a path."""
+    return model.startswith((".", "~")) or model.endswith(".gguf")
+
+
+def whole_path(path: Path, here: Path | None) -> Path:
+    """`path` as it was meant in the folder `here`.
+
+    Raises:
+        UsageError: it is relative, and that folder is gone.
+    """
+    with contextlib.suppress(RuntimeError):  # no user of that name: a file that begins so
+        path = path.expanduser()
+    if path.is_absolute():
+        return path
+    if here is None:
+        raise UsageError(
+            f"{path} cannot be found: the folder that this was started in is gone", "Name it by its whole path."
+        )
+    return here / path
+
+
+def _forget_as_modules(here: Path | None) -> None:
+    """Take out of `sys.path` what stands for the working directory or is named from there.
+
+    The first entry is where `python -m` puts it; the others are relative entries of PYTHONPATH, which Python has made
+    absolute. What the user named absolutely stays, and so does the folder that we ourselves come from.
+    """
+    ours = str(Path(__file__).parents[2])
+    if sys.path and sys.path[0] in ("", str(here)) and sys.path[0] != ours:
+        del sys.path[0]
+    named = os.environ.get("PYTHONPATH")
+    if named is None or here is None:
+        return
+    for entry in named.split(os.pathsep):
+        folder = os.path.normpath(here / entry)
+        if not Path(entry).is_absolute() and folder in sys.path and folder != ours:
+            sys.path.remove(folder)

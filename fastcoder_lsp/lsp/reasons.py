@@ -1,0 +1,136 @@
+"""Why nothing was shown: the last empty answers of each document, kept for who asks.
+
+Owns what is kept, how much of it, and how the front's own decisions read; all other reasons come from below. No text of
+the user's is kept.
+"""
+
+import time
+from collections import OrderedDict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.core import Reason
+from fastcoder_lsp.workspace import rules
+from fastcoder_lsp.workspace.positions import Position
+
+PASSING: Final = frozenset(("superseded", "cancelled", "changed"))
+"""What every key brings about: it says nothing of the place, only that the typing went on."""
+_ANSWERS: Final = 20
+_DOCUMENTS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Empty answers one after the other for one reason: how many, when the last of them came (s), and where."""
+
+    reason: Reason
+    at: Position
+    moment_s: float
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """The last suggestion of a document: when, and where."""
+
+    at: Position
+    moment_s: float
+
+
+class Reasons:
+    """The last empty answers, and the last suggestion, of the documents that were asked about of late.
+
+    Args:
+        clock: seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._silences: OrderedDict[str, deque[Silence]] = OrderedDict()
+        self._shown: dict[str, Shown] = {}
+
+    def keep(self, uri: str, at: Position, reason: Reason) -> None:
+        """An answer was empty. It takes the place of one like it just before: many of a kind push out nothing else."""
+        kept = self._of(uri)
+        silence = Silence(reason, at, self._clock())
+        if kept and _alike(kept[-1], silence):
+            silence = replace(silence, times=kept.pop().times + 1)
+        kept.append(silence)
+
+    def shown(self, uri: str, at: Position) -> None:
+        """An answer was a suggestion."""
+        self._of(uri)
+        self._shown[uri] = Shown(at, self._clock())
+
+    def silences(self, uri: str) -> tuple[Silence, ...]:
+        """The last empty answers of a document, the latest first."""
+        return tuple(reversed(self._silences.get(uri, ())))
+
+    def last_shown(self, uri: str) -> Shown | None:
+        """The last suggestion of a document."""
+        return self._shown.get(uri)
+
+    def latest_uri(self) -> str | None:
+        """The document that was asked about last."""
+        return next(reversed(self._silences), None)
+
+    def ago_s(self, moment_s: float) -> float:
+        """How long ago that was."""
+        return max(0.0, self._clock() - moment_s)
+
+    def forget(self, uri: str) -> None:
+        """The document is gone."""
+        self._silences.pop(uri, None)
+        self._shown.pop(uri, None)
+
+    def rename(self, old: str, new: str) -> None:
+        """The document has a new name."""
+        if old in self._silences and old != new:
+            self._silences[new] = self._silences.pop(old)
+            if (shown := self._shown.pop(old, None)) is not None:
+                self._shown[new] = shown
+
+    def _of(self, uri: str) -> deque[Silence]:
+        kept = self._silences.setdefault(uri, deque(maxlen=_ANSWERS))
+        self._silences.move_to_end(uri)
+        while len(self._silences) > _DOCUMENTS:
+            self.forget(next(iter(self._silences)))
+        return kept
+
+
+def of_rule(rule: rules.Reason) -> Reason:
+    """Why there is nothing in a document that a rule excludes."""
+    if rule is rules.Reason.SECRET:
+        return reasons.secret_file()
+    if rule in (rules.Reason.TOO_LARGE, rules.Reason.LONG_LINES):
+        return replace(reasons.large(rule.value), hint="That setting allows more.")
+    return reasons.ignored(rule.value)
+
+
+def unknown_document() -> Reason:
+    """The client has not opened it."""
+    return Reason(
+        "changed",
+        "The server does not know this document: the editor has not opened it for fastcoder, or has closed it.",
+        "Only files and new, unnamed documents are served; open it anew if it is one.",
+    )
+
+
+def menu_waited(budget_ms: float) -> Reason:
+    """The completion menu did not wait for it."""
+    return Reason(
+        "slow",
+        f"The completion menu waits for {budget_ms:.0f} ms at most, and the suggestion was not made by then.",
+        "It is made now, and comes with the next key. The setting `popup.budget_ms` lets the menu wait longer.",
+    )
+
+
+def no_room() -> Reason:
+    """There is a suggestion that no editor could draw at this place."""
+    return Reason("nothing", "What was suggested cannot be drawn at this place.", "")
+
+
+def _alike(first: Silence, second: Silence) -> bool:
+    return first.reason.code == second.reason.code and (first.reason.code in PASSING or first.at == second.at)

@@ -1,0 +1,104 @@
+"""`fastcoder/why`: why nothing was suggested in a document of late, in words, and as values for a program."""
+
+from pathlib import PurePath
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.core import Reason
+from fastcoder_lsp.lsp.reasons import Shown, Silence
+from fastcoder_lsp.lsp.requests.ask import question_anywhere
+from fastcoder_lsp.lsp.session import Session
+from fastcoder_lsp.workspace.uris import path_of
+
+_MOST_TOLD = 8
+_ASK_BY_KEY = (
+    "Type something. If nothing comes then, the editor's own suggestions while typing may be switched off: "
+    "ask by the key or the command, or look at the editor's settings (VS Code: editor.inlineSuggest.enabled)."
+)
+
+
+def why(session: Session, params: object) -> dict[str, object]:
+    """`fastcoder/why` {textDocument: {uri}}: `text` for a person, `items` for a program, the latest first."""
+    return explanation(session, _uri_of(params))
+
+
+def why_command(session: Session, arguments: list[object]) -> dict[str, object]:
+    """The same as a command, for editors that can show messages and nothing else.
+
+    Its argument is the document's URI, or what the request takes; without one, the document that was asked about last.
+    """
+    uri = _uri_in(arguments[0]) if arguments else session.outcomes.reasons.latest_uri()
+    if uri is None:
+        told: dict[str, object] = {"text": f"Nothing was asked for yet. {_ASK_BY_KEY}", "items": []}
+    else:
+        told = explanation(session, uri)
+    text = f"fastcoder: {told['text']}"
+    session.endpoint.notify("window/showMessage", types.ShowMessageParams(type=types.MessageType.Info, message=text))
+    return told
+
+
+def explanation(session: Session, uri: str) -> dict[str, object]:
+    """What is known about the silence of a document."""
+    silences, ago_s = session.outcomes.reasons.silences(uri), session.outcomes.reasons.ago_s
+    headline = _headline(session, uri)
+    lines = [*headline, f"Now: {_described(session.reporter.current)}"]
+    if told := [one for one in silences if one.reason.text not in headline[0]][:_MOST_TOLD]:
+        lines += ["Before:", *(f"- {_when(session, one)}: {one.reason.text}" for one in told)]
+    items = [
+        {
+            "code": one.reason.code,
+            "text": one.reason.text,
+            "hint": one.reason.hint,
+            "line": one.at.line,
+            "character": one.at.character,
+            "secondsAgo": round(ago_s(one.moment_s), 1),
+            "times": one.times,
+        }
+        for one in silences
+    ]
+    return {"text": "\n".join(lines), "items": items}
+
+
+def _headline(session: Session, uri: str) -> list[str]:
+    """What is to be said first: what holds of the whole document now, else what became of the last question."""
+    name = PurePath(path_of(uri) or uri).name
+    found = question_anywhere(session, uri)
+    if isinstance(found, Reason):
+        return _sentences(f"No suggestions in {name}", found)
+    silences, shown = session.outcomes.reasons.silences(uri), session.outcomes.reasons.last_shown(uri)
+    if shown is not None and (not silences or shown.moment_s >= silences[0].moment_s):
+        return [f"The last answer in {name} was a suggestion, in {_when(session, shown)}."]
+    if not silences:
+        return [f"Nothing was asked for in {name} yet.", _ASK_BY_KEY]
+    return _sentences(f"No suggestion in {name}, {_when(session, silences[0])}", silences[0].reason)
+
+
+def _sentences(what: str, reason: Reason) -> list[str]:
+    return [f"{what}: {reason.text}", *([reason.hint] if reason.hint else [])]
+
+
+def _when(session: Session, answer: Silence | Shown) -> str:
+    times = f", {answer.times} times" if isinstance(answer, Silence) and answer.times > 1 else ""
+    return f"line {answer.at.line + 1}, {session.outcomes.reasons.ago_s(answer.moment_s):.0f} s ago{times}"
+
+
+def _described(status: Status) -> str:
+    """The service's state, what it is making and how far that is, and what to do."""
+    percent = "" if status.percent is None else f" {status.percent} %"
+    doing = {"thinking": "making a suggestion", "starting": "the model is loaded at the first question"}
+    parts = (doing.get(status.state, status.state) + percent, status.message, status.hint)
+    return ": ".join(part for part in parts if part)
+
+
+def _uri_of(params: object) -> str:
+    document = params.get("textDocument") if isinstance(params, dict) else None
+    uri = document.get("uri") if isinstance(document, dict) else None
+    if not isinstance(uri, str) or not uri:
+        raise JsonRpcInvalidParams("textDocument.uri: the document's, a string")
+    return uri
+
+
+def _uri_in(argument: object) -> str:
+    return argument if isinstance(argument, str) and argument else _uri_of(argument)

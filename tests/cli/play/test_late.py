@@ -1,0 +1,75 @@
+"""`play`'s session with the real server around a scripted model: what is late, and why."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.cli.play import session as play
+from fastcoder_lsp.cli.play.session import OpenFile, Session
+
+SERVER = [sys.executable, "-m", "tests.lsp.scripted_server"]
+SAYS = "suggested = 1"
+WAIT_S = 30.0
+
+
+@pytest.fixture
+async def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Session]:
+    """A second's work for a suggestion, a tenth of a second for the answer, and nobody who asks again by the clock."""
+    monkeypatch.setattr(play, "PAUSES_S", (WAIT_S,))
+    file = OpenFile("a.py", tmp_path / "a.py", "python", "🦀 = 1\n", cursor=6)
+    session = Session([file], lambda: None)
+    await session.start([*SERVER, "--says", SAYS, "--step-ms", "80", "--budget-ms", "100"], tmp_path, {})
+    yield session
+    await session.stop()
+
+
+async def ghost(session: Session) -> str:
+    async with asyncio.timeout(WAIT_S / 2):
+        while session.ghost is None:  # noqa: ASYNC110 - as a person looks at the screen
+            await asyncio.sleep(0.01)
+    return session.ghost.text
+
+
+def type_letter(session: Session, letter: str) -> None:
+    file = session.current
+    session.edited(file.text[: file.cursor] + letter + file.text[file.cursor :], file.cursor + 1)
+
+
+async def test_what_was_late_is_shown_when_it_is_made(session: Session) -> None:
+    """Without a key, and long before anybody would have asked again; it is one answer, with all its time."""
+    type_letter(session, " ")
+    assert (await ghost(session)).endswith(SAYS)
+    await session.answered()
+    assert session.last is not None
+    assert session.last.shown
+    assert session.last.ms > 100
+
+
+async def test_asked_by_key_it_comes_late_as_well(session: Session) -> None:
+    """That question is answered once; the text comes all the same."""
+    session.ask(invoked=True)
+    await session.answered()
+    assert session.ghost is None
+    assert (await ghost(session)).endswith(SAYS)
+
+
+@pytest.mark.parametrize("leave", [lambda session: session.moved(0), Session.dismiss])
+async def test_where_nobody_waits_any_more_nothing_comes(session: Session, leave: Callable[[Session], None]) -> None:
+    """Moving on takes back the wish, and so does saying no."""
+    session.ask(invoked=True)
+    await session.answered()
+    leave(session)
+    await asyncio.sleep(2)
+    assert session.ghost is None
+
+
+async def test_why_is_told(session: Session) -> None:
+    """In the server's words; without a server, that there is none."""
+    session.ask(invoked=True)
+    await session.answered()
+    assert "too slow: 100 ms" in await session.why()
+    await session.stop()
+    assert await session.why()

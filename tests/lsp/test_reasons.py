@@ -1,0 +1,111 @@
+"""What is kept of empty answers, and when a silence is told: pure values, time handed in."""
+
+from collections.abc import Callable
+
+import pytest
+
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.core import Reason
+from fastcoder_lsp.lsp.reasons import Reasons, of_rule
+from fastcoder_lsp.lsp.silence import PAUSE_S, SILENT_S, SilentMinute
+from fastcoder_lsp.workspace import rules
+from fastcoder_lsp.workspace.positions import Position
+
+HERE = Position(3, 4)
+SLOW = reasons.slow(150, 80)
+
+
+def counting() -> Callable[[], float]:
+    """A clock that goes on by a second each time it is read."""
+    seconds = iter(range(10_000))
+    return lambda: float(next(seconds))
+
+
+def test_the_last_ones_are_kept_the_latest_first() -> None:
+    """Twenty of a document, of fifty documents; what is older goes."""
+    kept = Reasons(counting())
+    for line in range(30):
+        kept.keep("file:///a", Position(line, 0), SLOW)
+    assert [one.at.line for one in kept.silences("file:///a")] == list(range(29, 9, -1))
+    for number in range(60):
+        kept.keep(f"file:///{number}", HERE, SLOW)
+    assert kept.silences("file:///a") == ()
+    assert kept.silences("file:///9") == ()
+    assert len(kept.silences("file:///10")) == 1
+    assert kept.latest_uri() == "file:///59"
+
+
+def test_many_keys_do_not_push_out_what_tells_more() -> None:
+    """Questions overtaken one after the other are one entry, and so is the same reason at the same place."""
+    kept = Reasons(counting())
+    kept.keep("file:///a", HERE, SLOW)
+    for column in range(100):
+        kept.keep("file:///a", Position(3, column), reasons.superseded())
+    for _ in range(3):
+        kept.keep("file:///a", HERE, SLOW)
+    told = [(one.reason.code, one.times) for one in kept.silences("file:///a")]
+    assert told == [("slow", 3), ("superseded", 100), ("slow", 1)]
+
+
+def test_they_follow_the_document() -> None:
+    """A new name takes them along, the end of the document takes them away."""
+    kept = Reasons(counting())
+    kept.keep("file:///a", HERE, SLOW)
+    kept.shown("file:///a", HERE)
+    kept.rename("file:///a", "file:///b")
+    kept.rename("file:///unknown", "file:///c")
+    assert kept.silences("file:///a") == ()
+    assert len(kept.silences("file:///b")) == 1
+    assert kept.last_shown("file:///b") is not None
+    kept.forget("file:///b")
+    assert kept.silences("file:///b") == ()
+    assert kept.last_shown("file:///b") is None
+
+
+@pytest.mark.parametrize("rule", rules.Reason)
+def test_every_rule_has_a_reason(rule: rules.Reason) -> None:
+    """Of a known code, in words, with what to do."""
+    reason = of_rule(rule)
+    assert reason.code in reasons.CODES
+    assert reason.text
+    assert reason.hint
+
+
+def told(keys: int, *, every_s: float, reason: Callable[[int], Reason | None]) -> list[Reason]:
+    """What is told while keys come at regular times; None as a reason: something is shown."""
+    minute, found = SilentMinute(), []
+    for key in range(keys):
+        answer = reason(key)
+        if answer is None:
+            minute.shown()
+        elif (one := minute.empty(answer, key * every_s)) is not None:
+            found.append(one)
+    return found
+
+
+def test_a_silent_minute_is_told_once_with_its_most_frequent_reason() -> None:
+    """Not before the minute is over; what typing alone brings about is no explanation beside others."""
+    loading = reasons.loading(Status("loading", 40, "weights"))
+    mixed = (SLOW, reasons.superseded(), reasons.superseded(), loading, SLOW)
+    assert told(600, every_s=1, reason=lambda key: mixed[key % 5]) == [SLOW]
+    assert told(int(SILENT_S), every_s=1, reason=lambda _: SLOW) == []
+    assert told(int(SILENT_S) + 1, every_s=1, reason=lambda _: SLOW) == [SLOW]
+
+
+def test_overtaken_by_every_key_is_a_reason_where_there_is_no_other() -> None:
+    """With what to do."""
+    [only] = told(200, every_s=1, reason=lambda _: reasons.superseded())
+    assert only.hint
+
+
+def test_one_suggestion_in_a_minute_is_no_silence() -> None:
+    """Nor are pauses, in which nobody waits for anything, however long they add up to."""
+    assert told(600, every_s=1, reason=lambda key: None if key % 50 == 49 else SLOW) == []
+    assert told(100, every_s=PAUSE_S + 1, reason=lambda _: SLOW) == []
+
+
+@pytest.mark.parametrize("wanted", ["off", "ignored", "secret", "rejected", "in-word"])
+def test_silence_that_the_user_wants_is_not_told(wanted: str) -> None:
+    """Switched off, excluded by a rule, turned down: that is known."""
+    assert told(600, every_s=1, reason=lambda _: Reason(wanted, "text", "hint")) == []

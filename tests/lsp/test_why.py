@@ -1,0 +1,163 @@
+"""`fastcoder/why`: every empty answer has a reason, and the user gets it in words."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lsp.raw_client import Json, RawClient, running
+
+URI = "file:///project/a.py"
+KEY = 'api_key = "sk-live-0123456789abcdefghij'
+
+
+async def why(client: RawClient, uri: str = URI) -> Json:
+    result: Json = await client.call("fastcoder/why", {"textDocument": {"uri": uri}})
+    return result
+
+
+def codes(answer: Json) -> list[str]:
+    return [item["code"] for item in answer["items"]]
+
+
+async def test_nothing_asked_yet_says_so() -> None:
+    """Then the editor's own settings may be why."""
+    async with running() as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        answer = await why(client)
+        assert answer["items"] == []
+        assert "Nothing was asked for in a.py" in answer["text"]
+        assert "inlineSuggest" in answer["text"]
+
+
+async def test_too_slow_says_by_how_much_and_what_to_do() -> None:
+    """With the place in the client's own positions, and the milliseconds that were allowed."""
+    async with running("--step-ms", "100", "--budget-ms", "150") as client:
+        await client.initialize()
+        client.open(URI, "🦀\nx = ")
+        assert await client.inline(URI, 1, 4) == []
+        answer = await why(client)
+        [item] = answer["items"]
+        assert (item["code"], item["line"], item["character"]) == ("slow", 1, 4)
+        assert item["secondsAgo"] >= 0
+        first, hint, *_ = answer["text"].split("\n")
+        assert "a.py, line 2" in first
+        assert "150 ms" in first
+        assert hint == item["hint"] != ""
+
+
+async def test_after_a_suggestion_that_is_said_first() -> None:
+    """What was empty before stays in the list."""
+    async with running() as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        client.ask_inline(URI, 0, 0)
+        assert await client.inline(URI, 0, 4)
+        answer = await why(client)
+        assert answer["text"].startswith("The last answer in a.py was a suggestion, in line 1")
+        assert "Now: " in answer["text"]
+
+
+@pytest.mark.parametrize(
+    ("options", "uri", "text", "code", "words"),
+    [
+        ({"enabled": False}, URI, "x = ", "off", "off"),
+        ({"languages": {"exclude": ["python"]}}, URI, "x = ", "ignored", "language"),
+        ({"read": {"max_line_length": 200}}, URI, "x" * 201, "large", "read.max_line_length"),
+        ({}, "file:///project/.env", "KEY=", "secret", "secret"),
+        ({}, URI, KEY, "secret", "secret"),
+        ({"model": "the/missing"}, URI, "x = ", "error", "model pull"),
+    ],
+)
+async def test_the_front_and_the_service_tell_their_reasons(
+    options: Json, uri: str, text: str, code: str, words: str
+) -> None:
+    """Whoever decides: the item has the code, and the explanation the words."""
+    async with running() as client:
+        await client.initialize(initializationOptions=options)
+        client.open(uri, text)
+        assert await client.inline(uri, 0, len(text)) == []
+        answer = await why(client, uri)
+        assert codes(answer) == [code]
+        assert words in answer["text"]
+
+
+async def test_a_file_that_a_rule_excludes_is_told_without_a_question(tmp_path: Path) -> None:
+    """An editor that asks for nothing there gets the reason all the same."""
+    (tmp_path / ".fastcoderignore").write_text("a.py\n")
+    uri = (tmp_path / "a.py").as_uri()
+    async with running() as client:
+        await client.initialize(rootUri=tmp_path.as_uri())
+        client.open(uri, "x = ")
+        assert ".fastcoderignore" in (await why(client, uri))["text"]
+
+
+async def test_an_unknown_document_is_explained() -> None:
+    """It is no error: the user asks where the editor has opened nothing for us."""
+    async with running() as client:
+        await client.initialize()
+        answer = await why(client, "git:/a.py")
+        assert "not opened it" in answer["text"]
+        assert answer["items"] == []
+
+
+async def test_overtaken_taken_back_and_outdated_questions_have_reasons() -> None:
+    """By a newer question, by the editor, by an edit that came first."""
+    async with running("--step-ms", "30") as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        assert await client.inline(URI, 0, 2)  # the model is loaded
+        first = client.ask_inline(URI, 0, 0)
+        second = client.ask_inline(URI, 0, 4)
+        await client.answer(first)
+        client.notify("$/cancelRequest", {"id": second})
+        assert "error" in await client.answer(second)
+        assert codes(await why(client)) == ["cancelled", "superseded"]
+        third = client.ask_inline(URI, 0, 3)
+        place = {"line": 0, "character": 0}
+        client.change(URI, 2, [{"range": {"start": place, "end": place}, "text": "y"}])
+        assert (await client.answer(third))["result"]["items"] == []
+        assert codes(await why(client))[0] == "changed"
+
+
+@pytest.mark.parametrize("params", [None, {}, [], {"uri": URI}, {"textDocument": {"uri": 7}}, {"textDocument": []}])
+async def test_bad_params_get_a_clear_error(params: Any) -> None:
+    """InvalidParams, with the name of what is missing."""
+    async with running() as client:
+        await client.initialize()
+        answer = await client.answer(client.ask("fastcoder/why", params))
+        assert answer["error"]["code"] == -32602
+        assert "textDocument.uri" in answer["error"]["message"]
+
+
+async def test_the_command_shows_it_as_a_message() -> None:
+    """For editors without a client of ours (Helix): without arguments the document that was asked about last."""
+    async with running() as client:
+        result = await client.initialize(initializationOptions={"languages": {"exclude": ["python"]}})
+        assert "fastcoder.why" in result["capabilities"]["executeCommandProvider"]["commands"]
+        told = await client.call("workspace/executeCommand", {"command": "fastcoder.why"})
+        assert "Nothing was asked for" in told["text"]
+        client.open(URI, "x = ")
+        await client.inline(URI, 0, 4)
+        for arguments in ([], [URI], [{"textDocument": {"uri": URI}}]):
+            await client.call("workspace/executeCommand", {"command": "fastcoder.why", "arguments": arguments})
+        assert all("language" in notice.split("\n")[0] for notice in client.notices()[1:])
+        assert len(client.notices()) == 4
+        bad = client.ask("workspace/executeCommand", {"command": "fastcoder.why", "arguments": [7]})
+        assert (await client.answer(bad))["error"]["code"] == -32602
+
+
+async def test_reasons_go_along_with_a_rename_and_away_with_the_document() -> None:
+    """didRenameFiles, and didClose with no opening of the same text after it."""
+    other = "file:///project/b.py"
+    async with running("--says", "") as client:
+        await client.initialize()
+        client.open(URI, "x = ")
+        assert await client.inline(URI, 0, 4) == []
+        assert codes(await why(client)) == ["end"]
+        client.notify("workspace/didRenameFiles", {"files": [{"oldUri": URI, "newUri": other}]})
+        client.notify("textDocument/didClose", {"textDocument": {"uri": URI}})
+        client.open(other, "x = ")
+        assert codes(await why(client, other)) == ["end"]
+        assert codes(await why(client)) == []
