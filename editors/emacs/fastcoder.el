@@ -65,16 +65,30 @@ Keep it short: the server answers the latest question only."
   :documentation "A fastcoder-lsp that may suggest ghost text.")
 
 (cl-defmethod eglot-client-capabilities :around ((_server fastcoder-server))
-  "Say that inline completions can be shown."
+  "Say that inline completions can be shown, and late ones are asked for again."
   (let ((capabilities (cl-call-next-method)))
-    (plist-put capabilities :textDocument
-               (append '(:inlineCompletion (:dynamicRegistration :json-false))
-                       (plist-get capabilities :textDocument)))))
+    (setq capabilities
+          (plist-put capabilities :textDocument
+                     (append '(:inlineCompletion (:dynamicRegistration :json-false))
+                             (plist-get capabilities :textDocument))))
+    ;; Eglot's own is an empty table, of whatever type its version makes it.
+    (plist-put capabilities :experimental '(:fastcoderLate t))))
 
 (cl-defmethod eglot-handle-notification ((server fastcoder-server) (_method (eql fastcoder/status)) &rest status)
   "Keep the STATUS of SERVER for the mode line."
   (setf (fastcoder--server-status server) status)
   (force-mode-line-update t))
+
+(cl-defmethod eglot-handle-notification
+  ((_server fastcoder-server) (_method (eql fastcoder/late)) &key textDocument position &allow-other-keys)
+  "A suggestion for POSITION of TEXTDOCUMENT is there, too late for its question.
+Ask again, if that is where point is."
+  (let ((buffer (window-buffer)))
+    (with-current-buffer buffer
+      (when (and (bound-and-true-p fastcoder-mode)
+                 (equal (plist-get textDocument :uri) (plist-get (eglot--TextDocumentIdentifier) :uri))
+                 (eql (plist-get textDocument :version) eglot--versioned-identifier))
+        (fastcoder--take-late position)))))
 
 ;;;###autoload
 (defun fastcoder-setup (modes)
@@ -107,13 +121,24 @@ Keep it short: the server answers the latest question only."
       ("thinking" " fast·")
       ("off" " fast:off")
       ("error" (propertize " fast:!" 'face 'error 'help-echo (fastcoder--described status)))
-      ("loading" (if (numberp percent) (format " fast:%d%%%%" percent) " fast:…"))
+      ("loading" (if (numberp percent) (fastcoder--loading percent status) " fast:…"))
       (_ " fast:…"))))
+
+(defun fastcoder--loading (percent status)
+  "PERCENT and what is being made by STATUS, as the mode line wants it."
+  (let ((what (truncate-string-to-width (or (plist-get status :message) "") 24)))
+    (propertize (replace-regexp-in-string "%" "%%" (string-trim-right (format " fast:%d%% %s" percent what)) t t)
+                'help-echo (fastcoder--described status))))
+
+(defun fastcoder--state (status)
+  "The state of STATUS, with how far it is."
+  (let ((percent (plist-get status :percent)))
+    (concat (plist-get status :state) (and (numberp percent) (format " %d%%" percent)))))
 
 (defun fastcoder--described (status)
   "STATUS in a sentence: the state, what is wrong, what to do."
   (string-join (seq-filter (lambda (part) (and (stringp part) (not (string-empty-p part))))
-                           (list (plist-get status :state) (plist-get status :message) (plist-get status :hint)))
+                           (list (fastcoder--state status) (plist-get status :message) (plist-get status :hint)))
                ": "))
 
 ;;;; What is shown
@@ -133,11 +158,13 @@ Keep it short: the server answers the latest question only."
 (defvar-local fastcoder--tick 0 "State of the text that was last looked at.")
 (defvar-local fastcoder--asked nil "What tells the latest request from others; nil: no answer is wanted any more.")
 (defvar-local fastcoder--timer nil "Will ask.")
+(defvar-local fastcoder--unwanted nil "Whether the user said no, and nothing was asked since.")
 
-(defconst fastcoder--again '(0.25 1.0)
+(defconst fastcoder--again '(1.0)
   "Seconds after which one who pauses where there was nothing is asked for again.
-The server keeps to a budget, says nothing rather than late, and goes on in the
-background.")
+The server keeps to a budget, says nothing rather than late, goes on in the
+background, and tells when it is done: this is for one that does not tell, or
+stood still meanwhile.")
 
 (defvar fastcoder-ghost-map
   (let ((map (make-sparse-keymap)))
@@ -236,7 +263,7 @@ one comes, and the answer is dropped here."
         (tick (buffer-chars-modified-tick)) (asked (list kind)))
     (fastcoder--forget-request)
     (when (and server (not (run-hook-with-args-until-success 'fastcoder-inhibit-functions)))
-      (setq fastcoder--asked asked fastcoder--start here)
+      (setq fastcoder--asked asked fastcoder--start here fastcoder--unwanted nil)
       (eglot--signal-textDocument/didChange)
       (jsonrpc-async-request
        server :textDocument/inlineCompletion
@@ -254,6 +281,16 @@ one comes, and the answer is dropped here."
        :timeout nil                     ; the first answer waits for the model to be loaded
        :timeout-fn #'ignore
        :error-fn #'ignore))))
+
+(defun fastcoder--take-late (position)
+  "Ask for what is there by now, if point is at POSITION, of the protocol.
+Not while an answer is on its way, or one has said no, or chooses among
+alternatives."
+  (when (and (not fastcoder--asked)
+             (not fastcoder--unwanted)
+             (not (and fastcoder--overlay fastcoder--invoked))
+             (= (point) (eglot--lsp-position-to-point position)))
+    (fastcoder--request 2)))
 
 (defun fastcoder--forget-request ()
   "Want no answer that is still to come."
@@ -390,6 +427,7 @@ While one types there is one alone: the others are asked for now."
   "Take the ghost text away, and want no answer that is still to come."
   (interactive)
   (fastcoder--forget-request)
+  (setq fastcoder--unwanted t)
   (fastcoder--erase))
 
 ;;;; Commands on the server
@@ -429,6 +467,18 @@ While one types there is one alone: the others are asked for now."
   "Say what the server does."
   (interactive)
   (message "fastcoder: %s" (fastcoder--described (fastcoder--server-status (fastcoder--server-or-lose)))))
+
+(defun fastcoder-why ()
+  "Say why nothing was suggested in this buffer of late."
+  (interactive)
+  (jsonrpc-async-request
+   (fastcoder--server-or-lose) :fastcoder/why (list :textDocument (eglot--TextDocumentIdentifier))
+   :success-fn (lambda (answer)
+                 (with-help-window "*fastcoder why*"
+                   (unless fastcoder-auto (princ "`fastcoder-auto' is off: only `fastcoder-ask' asks.\n"))
+                   (princ (plist-get answer :text))))
+   :timeout-fn #'ignore
+   :error-fn (lambda (problem) (message "fastcoder: %s" (plist-get problem :message)))))
 
 (defun fastcoder-stats ()
   "Show how long suggestions take and how many are accepted."

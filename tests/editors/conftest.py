@@ -66,7 +66,20 @@ def put_on_path(model: ModelFiles, folder: Path, patch: pytest.MonkeyPatch) -> S
     ours = ["--model", str(model.folder), "--debug", "--log-file", str(found.log), "--log-level", "debug"]
     run = shlex.join([sys.executable, "-m", "fastcoder_lsp.cli.main"])
     serve = f'[ "$1" = serve ] && exec {run} "$@" {shlex.join(ours)}'
-    found.program.write_text(f'#!/bin/sh\n{serve}\nexec {run} "$@"\n')
+    return _as_program(found, f'{serve}\nexec {run} "$@"', folder, patch)
+
+
+def put_scripted_on_path(folder: Path, patch: pytest.MonkeyPatch, *arguments: str) -> Server:
+    """The same around a model that says one text everywhere (tests/lsp/scripted_server.py)."""
+    found = Server(folder / "bin", folder / "server.log")
+    found.folder.mkdir()
+    mark = ["-X", str(found.log)]  # Python takes any; the process is known by it
+    run = shlex.join([sys.executable, *mark, str(ROOT / "tests/lsp/scripted_server.py"), *arguments])
+    return _as_program(found, f"exec {run}", folder, patch)
+
+
+def _as_program(found: Server, script: str, folder: Path, patch: pytest.MonkeyPatch) -> Server:
+    found.program.write_text(f"#!/bin/sh\n{script}\n")
     found.program.chmod(0o755)
     patch.setenv("PATH", f"{found.folder}{os.pathsep}{os.environ['PATH']}")
     patch.setenv("PYTHONPATH", f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")

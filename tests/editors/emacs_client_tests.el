@@ -109,6 +109,51 @@
       (dotimes (_ 4) (script-answer) (sleep-for 0.05))
       (should (equal (script-kinds) '(2 2 2))))))
 
+(ert-deftest what-was-late-is-asked-for-when-it-is-made ()
+  (let ((fastcoder--again nil))
+    (with-script "x"
+      (script-keys "a")
+      (fastcoder--take-late (point))    ; an answer is on its way
+      (script-answer)
+      (should (equal (script-kinds) '(2)))
+      (fastcoder--take-late (1- (point)))
+      (should (equal (script-kinds) '(2)))
+      (fastcoder--take-late (point))
+      (script-answer "late")
+      (should (equal (script-ghost) "late"))
+      (fastcoder--take-late (point))
+      (script-answer "late and longer")
+      (should (equal (script-ghost) "late and longer"))
+      (should (equal (script-kinds) '(2 2 2)))
+      (fastcoder--request 1)
+      (script-answer "one" "two")
+      (fastcoder--take-late (point))    ; one chooses
+      (fastcoder-dismiss)
+      (fastcoder--take-late (point))    ; one has said no
+      (should (equal (script-kinds) '(1 2 2 2))))))
+
+(ert-deftest the-mode-line-says-what-is-made-and-how-far-it-is ()
+  (cl-letf* ((status nil)
+             ((symbol-function 'fastcoder--server) (lambda () 'server))
+             ((symbol-function 'fastcoder--server-status) (lambda (_) status)))
+    (setq status '(:state "loading" :percent 40 :message "weights 3%" :hint ""))
+    (should (equal (substring-no-properties (fastcoder--lighter)) " fast:40%% weights 3%%"))
+    (should (equal (fastcoder--described status) "loading 40%: weights 3%"))
+    (setq status '(:state "loading" :percent 40 :message "" :hint ""))
+    (should (equal (substring-no-properties (fastcoder--lighter)) " fast:40%%"))))
+
+(ert-deftest why-is-told-in-a-window ()
+  (with-script ""
+    (cl-letf (((symbol-function 'eglot--TextDocumentIdentifier) (lambda () '(:uri "file:///a")))
+              ((symbol-function 'fastcoder--server-or-lose) (lambda () 'server)))
+      (fastcoder-why)
+      (should (equal (seq-take (car script-asked) 2) '(:fastcoder/why (:textDocument (:uri "file:///a")))))
+      (let ((fastcoder-auto nil))
+        (funcall (nth 2 (car script-asked)) '(:text "Too slow.\nWait.")))
+      (with-current-buffer "*fastcoder why*"
+        (should (string-match-p "fastcoder-ask" (buffer-string)))
+        (should (string-match-p "Too slow\\.\nWait\\." (buffer-string)))))))
+
 (ert-deftest what-it-replaces-is-not-drawn-twice ()
   (with-script "f(|)"
     (script-keys "o")

@@ -139,6 +139,19 @@
     (driver-wait (lambda () fastcoder--overlay) "ghost text again")
     (list :excluded excluded)))
 
+(defun driver-late ()
+  "See when the server says that a suggestion is made, and when it is drawn; then ask why it was late."
+  (let ((fastcoder--again nil) told drawn)
+    (advice-add 'fastcoder--take-late :before (lambda (&rest _) (setq told (float-time))) '((name . driver)))
+    (advice-add 'fastcoder--show :after (lambda (&rest _) (setq drawn (float-time))) '((name . driver)))
+    (driver-type-for-ghost "    return ")
+    (advice-remove 'fastcoder--take-late 'driver)
+    (advice-remove 'fastcoder--show 'driver)
+    (call-interactively #'fastcoder-why)
+    (driver-wait (lambda () (get-buffer "*fastcoder why*")) "the explanation")
+    (list :told (and told t) :ms (and told (* 1000 (- drawn told))) :ghost (driver-ghost)
+          :why (with-current-buffer "*fastcoder why*" (buffer-string)))))
+
 (defun driver-toggle ()
   "Switch off and on."
   (driver-type-for-ghost driver-typed)

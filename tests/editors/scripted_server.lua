@@ -12,6 +12,7 @@ return function(encoding)
 
     local function answer(method, params)
       if method == 'initialize' then
+        script.capabilities = params.capabilities
         local capabilities = {
           positionEncoding = encoding,
           textDocumentSync = 1,
@@ -22,7 +23,7 @@ return function(encoding)
       elseif method == 'textDocument/inlineCompletion' then
         return { items = type(script.items) == 'function' and script.items(params) or script.items }
       end
-      return vim.NIL
+      return method == 'fastcoder/why' and script.why or vim.NIL
     end
 
     return {
@@ -30,7 +31,7 @@ return function(encoding)
         ids = ids + 1
         local id = ids
         local inline = method == 'textDocument/inlineCompletion'
-        if inline or method == 'workspace/executeCommand' then
+        if inline or method == 'workspace/executeCommand' or method == 'fastcoder/why' then
           table.insert(script.requests, { id = id, method = method, params = params })
         end
         local function reply()

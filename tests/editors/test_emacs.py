@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from tests.editors.conftest import ROOT, Server, assert_leaves, find_editor, make_workspace, wait_for
+from tests.editors.conftest import (
+    ROOT,
+    Server,
+    assert_leaves,
+    find_editor,
+    make_workspace,
+    put_scripted_on_path,
+    wait_for,
+)
 
 HERE = Path(__file__).parent
 FASTCODER = ROOT / "editors/emacs/fastcoder.el"
@@ -94,7 +102,7 @@ def test_dismissing(seen: Seen) -> None:
 def test_the_mode_line_tells_the_truth_while_the_model_loads(seen: Seen) -> None:
     """It says that the model loads before it says that it thinks, and at last that all is ready."""
     said, at_last = seen["loading"]["seen"], seen["loading"]["at-last"]
-    loading = [i for i, text in enumerate(said) if text == "fast:…" or text.endswith("%%")]
+    loading = [i for i, text in enumerate(said) if text == "fast:…" or "%%" in text]
     assert loading
     assert loading[0] < said.index("fast·")
     assert at_last == "fast"
@@ -121,6 +129,19 @@ def test_a_killed_server_comes_back(seen: Seen) -> None:
     found = seen["killed-server"]
     assert found["visible"]
     assert found["server"] == found["buffer"]
+
+
+def test_what_was_late_is_shown_when_it_is_made(
+    emacs: str, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no time for an answer the ghost text comes by the server's word, without a key; `fastcoder-why` says why."""
+    (workspace / "fastcoder.toml").unlink()
+    slow = ("--says", "sorted(expenses)", "--step-ms", "100", "--budget-ms", "100")
+    late = play(emacs, put_scripted_on_path(tmp_path, monkeypatch, *slow), workspace, "late")["late"]
+    assert late["told"]
+    assert late["ghost"] == "sorted(expenses)"
+    assert "reports.py" in late["why"]
+    assert "too slow: 100 ms were allowed" in late["why"]
 
 
 def test_completion_at_point_without_our_mode(emacs: str, server: Server, workspace: Path) -> None:

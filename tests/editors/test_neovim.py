@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.editors.conftest import ROOT, Server, assert_leaves, find_editor, make_workspace, wait_for
+from tests.editors.conftest import (
+    ROOT,
+    Server,
+    assert_leaves,
+    find_editor,
+    make_workspace,
+    put_scripted_on_path,
+    wait_for,
+)
 from tests.editors.neovim import Neovim
 
 CONFIGURATION = f"""
@@ -251,3 +259,53 @@ def test_a_killed_neovim_leaves_no_server(neovim: Start, server: Server) -> None
     assert server.processes()
     os.kill(editor.pid, signal.SIGKILL)
     assert_leaves(server)
+
+
+@pytest.fixture
+def slow(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Neovim]:
+    """Neovim with a server that needs more than a second for a suggestion, and has a tenth of one."""
+    (workspace / "fastcoder.toml").unlink()
+    arguments = ("--says", "sorted(expenses)", "--step-ms", "100", "--budget-ms", "100")
+    server = put_scripted_on_path(tmp_path, monkeypatch, *arguments)
+    editor = Neovim(find_editor("neovim", "nvim"), CONFIGURATION, workspace / "expenses/reports.py", tmp_path)
+    editor.lua(
+        "require('fastcoder.ghost').late, _G.late = function(...) _G.told = true return _G.late(...) end, "
+        "require('fastcoder.ghost').late"
+    )
+    yield editor
+    for process in server.processes():
+        process.resume()
+    editor.quit()
+    assert_leaves(server)
+
+
+def test_what_was_late_is_shown_when_it_is_made(slow: Neovim) -> None:
+    """Without a key, by the server's word; `:FastCoder why` says how much too slow it was."""
+    open_function(slow, "    return ")
+    wait_for(lambda: slow.ghost() == "sorted(expenses)", "the late suggestion")
+    assert slow.lua("return told") is True
+    slow.type("<Esc>")
+    slow.rpc.command("FastCoder why")
+    wait_for(lambda: "too slow: 100 ms were allowed" in slow.text(), "the reason")
+    slow.type("q")
+
+
+def _ends_with(editor: Neovim, letter: str) -> bool:
+    return editor.line().endswith(letter)
+
+
+def test_a_server_that_stood_still_goes_on(slow: Neovim, tmp_path: Path) -> None:
+    """Stopped for a while (a suspended laptop): Neovim stays usable, and afterwards there is ghost text again."""
+    open_function(slow, "    return ")
+    wait_for(lambda: slow.ghost() == "sorted(expenses)", "ghost text")
+    [process] = Server(tmp_path / "bin", tmp_path / "server.log").processes()
+    process.suspend()
+    for letter in "xyz":
+        slow.type(letter)
+        wait_for(partial(_ends_with, slow, letter), "typing goes on")
+    wait_for(lambda: slow.ghost() == "", "the old suggestion does not fit any more")
+    slow.lua("vim.wait(3000, function() return false end)")
+    process.resume()
+    slow.type("<CR>    return ")
+    wait_for(lambda: slow.ghost() == "sorted(expenses)", "ghost text again")
+    assert "Error" not in slow.messages()

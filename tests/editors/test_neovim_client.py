@@ -134,16 +134,91 @@ def test_an_answer_that_comes_too_late_is_dropped(neovim: Scripted) -> None:
 
 
 def test_one_who_pauses_is_asked_for_again(neovim: Scripted) -> None:
-    """Nothing may mean "not yet": the same place is asked about twice more, and no more than that."""
+    """Nothing may mean "not yet", and not every server tells: the place is asked about once more, and no oftener."""
     editor = neovim()
     editor.type("ia")
-    wait_for(lambda: len(at(editor, 1)) == 3, "twice more")
-    editor.lua("vim.wait(1500, function() return false end)")
-    assert len(at(editor, 1)) == 3
+    wait_for(lambda: len(at(editor, 1)) == 2, "once more")
+    editor.lua("vim.wait(2500, function() return false end)")
+    assert len(at(editor, 1)) == 2
     editor.type("b")
     wait_for(lambda: at(editor, 2), "asked at the next place")
     offer(editor, "late")
     wait_for(lambda: editor.ghost() == "late", "it is shown when it is there")
+
+
+def tell_late(editor: Neovim, **changed: object) -> None:
+    """The server has made what belongs at the cursor, or at another place."""
+    editor.lua(
+        """
+        local changed = ...
+        local position = vim.lsp.util.make_position_params(0, 'utf-8').position
+        local version = vim.lsp.util.buf_versions[vim.api.nvim_get_current_buf()]
+        position.character = position.character + (changed.columns or 0)
+        scripted.tell('fastcoder/late', {
+          textDocument = { uri = vim.uri_from_bufnr(0), version = version + (changed.versions or 0) },
+          position = position,
+        })
+        """,
+        changed,
+    )
+
+
+def test_what_was_late_is_shown_when_it_is_made(neovim: Scripted) -> None:
+    """The server says that it is there: it is asked for at once, without a key, and drawn."""
+    editor = neovim()
+    assert editor.lua("return scripted.capabilities.experimental.fastcoderLate") is True
+    editor.type("ia")
+    wait_for(lambda: len(at(editor, 1)) == 1, "asked, and answered empty")
+    settle(editor)
+    offer(editor, "late")
+    tell_late(editor)
+    wait_for(lambda: editor.ghost() == "late", "it is shown")
+    assert len(at(editor, 1)) == 2
+    assert requests(editor)[-1]["params"]["context"]["triggerKind"] == 2
+    offer(editor, "late and longer")
+    tell_late(editor)
+    wait_for(lambda: editor.ghost() == "late and longer", "and grows")
+
+
+def test_what_is_late_elsewhere_is_not_asked_for(neovim: Scripted) -> None:
+    """Alternatives that one chooses from, a dismissed one, another column, an older text, normal mode: nothing."""
+    editor = neovim()
+    offer(editor, "one", "two")
+    type_and_wait(editor, "ia<M-Space>", "one 1/2")
+    settle(editor)
+    asked = len(requests(editor))
+    tell_late(editor)
+    type_and_wait(editor, "<C-]>", "")
+    tell_late(editor)
+    settle(editor)
+    assert len(requests(editor)) == asked
+    offer(editor)
+    editor.type("b")
+    wait_for(lambda: at(editor, 2), "asked anew, and there is nothing")
+    settle(editor)
+    asked = len(requests(editor))
+    tell_late(editor, columns=-1)
+    tell_late(editor, versions=-1)
+    editor.type("<Esc>")
+    wait_for(lambda: editor.mode() == "n", "normal mode")
+    tell_late(editor, columns=1)
+    settle(editor)
+    assert len(requests(editor)) == asked
+    assert editor.ghost() == ""
+
+
+def test_why_is_told_in_a_window(neovim: Scripted) -> None:
+    """`:FastCoder why` asks about this buffer and shows the explanation, after what the editor knows itself."""
+    editor = neovim()
+    assert editor.lua("return vim.fn.getcompletion('FastCoder w', 'cmdline')") == ["why"]
+    editor.lua("vim.b.fastcoder = false scripted.why = { text = 'Too slow.\\nWait.', items = {} }")
+    name = editor.lua("return vim.uri_from_bufnr(0)")
+    editor.rpc.command("FastCoder why")
+    wait_for(lambda: "Too slow.\nWait." in editor.text(), f"the explanation, not {editor.text()!r}")
+    assert editor.text().startswith("b:fastcoder is false")
+    assert requests(editor, "fastcoder/why")[-1]["params"] == {"textDocument": {"uri": name}}
+    editor.type("q")
+    wait_for(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 1, "the window closes")
 
 
 def test_no_answer_is_shown_outside_insert_mode(neovim: Scripted) -> None:
@@ -398,11 +473,11 @@ def test_tabs_are_as_wide_as_they_will_be(neovim: Scripted) -> None:
 
 
 def test_status_for_the_statusline(neovim: Scripted) -> None:
-    """The statusline says what the server said last; a percent sign is written as a statusline wants it."""
+    """It says what the server said last (loading: what, and how far), a percent sign as a statusline wants it."""
     editor = neovim()
     assert editor.status() == "fastcoder …"
     for state, percent, shown in (
-        ("loading", 40, "fastcoder 40%%"),
+        ("loading", 40, "fastcoder 40%% m"),
         ("ready", None, "fastcoder"),
         ("thinking", None, "fastcoder ·"),
         ("off", None, "fastcoder off"),
@@ -509,3 +584,22 @@ def test_the_keys_of_neovim_0_12(neovim: Scripted) -> None:
     wait_for(lambda: editor.line() == "aone two!", "all of it goes in")
     editor.type("<Tab>")
     wait_for(lambda: editor.line() == "aone two!   ", "Tab is Tab again")
+
+
+def test_neovim_0_12_is_made_to_ask_for_what_was_late(neovim: Scripted) -> None:
+    """It asks when the cursor has moved: so it is told that, where nothing is shown and the place is the same."""
+    editor = neovim(more=NATIVE)
+    editor.type("ia")
+    wait_for(lambda: editor.line() == "a" and editor.mode() == "i", "typed")
+    settle(editor)
+    counts = "_G.moved = 0 vim.api.nvim_create_autocmd('CursorMovedI', { callback = function() moved = moved + 1 end })"
+    editor.lua(counts)
+    tell_late(editor, columns=-1)
+    settle(editor)
+    assert editor.lua("return moved") == 0
+    tell_late(editor)
+    wait_for(lambda: editor.lua("return moved") == 1, "Neovim asks")
+    editor.lua("native.show('there already')")
+    tell_late(editor)
+    settle(editor)
+    assert editor.lua("return moved") == 1

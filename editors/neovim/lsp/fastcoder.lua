@@ -12,7 +12,16 @@ return {
   -- Settings go here, as in docs/settings.md.
   init_options = vim.empty_dict(),
   -- "Ghost text can be shown": without this the server offers its suggestions in the completion menu.
-  capabilities = { textDocument = { inlineCompletion = { dynamicRegistration = false } } },
-  handlers = { ['fastcoder/status'] = require('fastcoder.status').on_status },
+  -- "Late ones are asked for again": the server tells when it has made what a question could not wait for.
+  capabilities = {
+    textDocument = { inlineCompletion = { dynamicRegistration = false } },
+    experimental = { fastcoderLate = true },
+  },
+  handlers = {
+    ['fastcoder/status'] = require('fastcoder.status').on_status,
+    ['fastcoder/late'] = function(...)
+      return require('fastcoder').on_late(...)
+    end,
+  },
   on_exit = server.on_exit,
 }

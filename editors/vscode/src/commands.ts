@@ -9,6 +9,7 @@ import { installServer, pullModel } from './server/install.ts'
 import { locateServer } from './server/places.ts'
 import type { Supervisor } from './server/supervisor.ts'
 import { missingModel } from './shared/condition.ts'
+import { why } from './why.ts'
 import { showMenu } from './statusBar.ts'
 import { switches, toggle, toggleLanguage, toggleWorkspace } from './switches.ts'
 
@@ -32,6 +33,7 @@ export function registerCommands(
         toggleLanguage,
         toggleWorkspace,
         trigger: () => vscode.commands.executeCommand('editor.action.inlineSuggest.trigger', { showNoResultNotification: true }),
+        why: () => why(server),
         nextAlternative: editors('editor.action.inlineSuggest.showNext'),
         previousAlternative: editors('editor.action.inlineSuggest.showPrevious'),
         reload: () => reload(server),

@@ -21,18 +21,22 @@ let supervisor: Supervisor | undefined
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
     const log = vscode.window.createOutputChannel('fastcoder', { log: true })
     const steps = firstSteps(context)
-    const late = new LateSuggestions()
+    const late = new LateSuggestions(context.extension.id)
     const server = new Supervisor(
         () => locateServer(context),
         log,
         os.homedir(),
-        (outcome, ms, uri) => {
-            statisticsPanel.suggested(outcome, ms)
-            late.answered(outcome, uri, server.condition)
-            if (outcome === 'shown') {
-                steps.suggested()
-                tracePanel.suggested(uri)
-            }
+        {
+            suggested: (outcome, ms, document, position) => {
+                statisticsPanel.suggested(outcome, ms)
+                late.answered(outcome, document, position, server.condition)
+                if (outcome === 'shown') {
+                    steps.suggested()
+                    tracePanel.suggested(document.uri)
+                }
+            },
+            asking: (document, position, question) => late.asIfTyped(document, position, question),
+            late: (place) => void late.told(place),
         },
     )
     supervisor = server

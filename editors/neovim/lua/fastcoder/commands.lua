@@ -8,20 +8,25 @@ local function say(text, level)
   vim.notify('fastcoder: ' .. text, level or vim.log.levels.INFO)
 end
 
--- Run a command of the server, if one runs; `done` gets its answer.
-local function ask_server(name, done)
+-- Ask the server, if one runs; `done` gets its answer.
+local function request(method, params, done)
   local client = server.clients(0)[1] or server.clients()[1]
   if not client then
     say('no server runs; :FastCoder restart starts it', vim.log.levels.WARN)
     return
   end
-  client:request('workspace/executeCommand', { command = name, arguments = {} }, function(err, answer)
+  client:request(method, params, function(err, answer)
     if err then
       say(err.message, vim.log.levels.ERROR)
     else
       done(answer)
     end
   end)
+end
+
+-- Run a command of the server.
+local function ask_server(name, done)
+  request('workspace/executeCommand', { command = name, arguments = {} }, done)
 end
 
 local function describe(of)
@@ -67,19 +72,48 @@ local function open_float(title, lines)
   for _, line in ipairs(lines) do
     width = math.max(width, vim.fn.strdisplaywidth(line))
   end
-  vim.api.nvim_open_win(buffer, true, {
+  width = math.min(width + 1, vim.o.columns - 2)
+  local height = 0
+  for _, line in ipairs(lines) do
+    height = height + math.max(1, math.ceil(vim.fn.strdisplaywidth(line) / (width - 1)))
+  end
+  local window = vim.api.nvim_open_win(buffer, true, {
     relative = 'editor',
-    row = math.max(0, (vim.o.lines - #lines) / 2 - 1),
+    row = math.max(0, (vim.o.lines - height) / 2 - 1),
     col = math.max(0, (vim.o.columns - width) / 2 - 1),
-    width = math.min(width + 1, vim.o.columns - 2),
-    height = math.min(#lines, vim.o.lines - 4),
+    width = width,
+    height = math.min(height, vim.o.lines - 4),
     style = 'minimal',
     border = 'rounded',
     title = ' ' .. title .. ' ',
   })
+  vim.wo[window].wrap, vim.wo[window].linebreak = true, true
   for _, key in ipairs({ 'q', '<Esc>' }) do
     vim.keymap.set('n', key, '<Cmd>close<CR>', { buffer = buffer, nowait = true })
   end
+end
+
+-- What the editor's side does, before what the server says.
+local function own_reasons()
+  local lines = {}
+  if vim.b.fastcoder == false then
+    lines[#lines + 1] = 'b:fastcoder is false: nothing is suggested in this buffer.'
+  end
+  if not require('fastcoder.config').options.auto then
+    lines[#lines + 1] = 'The option auto is off: only the key asks.'
+  end
+  if #server.clients() > 0 and #server.clients(0) == 0 then
+    lines[#lines + 1] = 'The server is not attached to this buffer; :checkhealth fastcoder says more.'
+  end
+  return lines
+end
+
+local function why()
+  local lines = own_reasons()
+  local params = { textDocument = { uri = vim.uri_from_bufnr(0) } }
+  request('fastcoder/why', params, function(answer)
+    open_float('Why no suggestion?', vim.list_extend(lines, vim.split(answer.text, '\n', { plain = true })))
+  end)
 end
 
 local function log_file()
@@ -121,6 +155,7 @@ local COMMANDS = {
       end)
     end,
   },
+  why = { does = 'why nothing was suggested here', run = why },
   log = {
     does = "open the server's log",
     run = function()

@@ -9,9 +9,9 @@ local M = {}
 
 local METHOD = 'textDocument/inlineCompletion'
 local INVOKED, AUTOMATIC = 1, 2
--- The server keeps to a budget, says nothing rather than late, and goes on in the background: so one who pauses where
--- there was nothing is worth asking for again, after so many milliseconds each.
-local AGAIN_MS = { 250, 1000 }
+-- The server keeps to a budget, says nothing rather than late, goes on in the background, and tells when it is done
+-- (M.late). For one that does not tell, or stood still meanwhile, it is asked again after so many milliseconds each.
+local AGAIN_MS = { 1000 }
 
 ---@class fastcoder.Shown One user, one cursor: so one for all buffers.
 ---@field client vim.lsp.Client
@@ -33,6 +33,8 @@ local timer = assert(vim.uv.new_timer())
 -- Where it will be asked again, if the cursor stays there.
 ---@type { [1]: integer, [2]: integer }?
 local waits_at = nil
+-- Whether the user has taken away what was shown, and nothing was asked since.
+local unwanted = false
 
 local function cursor()
   local row, col = unpack(vim.api.nvim_win_get_cursor(0))
@@ -120,6 +122,7 @@ function ask(client, buffer, kind, after, tries)
   if client:is_stopped() or not may_suggest(buffer) then
     return
   end
+  unwanted = false
   local tick, row, col = vim.api.nvim_buf_get_changedtick(buffer), cursor()
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = kind }
@@ -281,6 +284,7 @@ end
 function M.dismiss()
   cancel()
   erase()
+  unwanted = true
 end
 
 --- Ask now, with alternatives.
@@ -288,6 +292,20 @@ end
 ---@param buffer integer
 function M.ask(client, buffer)
   ask(client, buffer, INVOKED)
+end
+
+--- The server has made what belongs at the cursor, too late for the question: ask again, for it is there at once.
+---@param client vim.lsp.Client
+---@param buffer integer the current one
+---@param position lsp.Position where it belongs
+function M.late(client, buffer, position)
+  if open or unwanted or (shown and shown.invoked) or not may_suggest(buffer) then
+    return -- an answer is on its way, one has said no, or chooses among alternatives
+  end
+  local here = vim.lsp.util.make_position_params(0, client.offset_encoding).position
+  if here.line == position.line and here.character == position.character then
+    ask(client, buffer, AUTOMATIC, nil, #AGAIN_MS)
+  end
 end
 
 -- Buffers -----------------------------------------------------------------------------------------------------------

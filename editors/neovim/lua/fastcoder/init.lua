@@ -100,6 +100,17 @@ function M.ask()
   end
 end
 
+--- The handler of fastcoder/late: a suggestion is there that came too late for its question.
+---@type lsp.Handler
+function M.on_late(_, told, context)
+  local client = vim.lsp.get_client_by_id(context.client_id)
+  local buffer = vim.api.nvim_get_current_buf()
+  local of = told.textDocument
+  if client and vim.uri_from_bufnr(buffer) == of.uri and vim.lsp.util.buf_versions[buffer] == of.version then
+    backend().late(client, buffer, told.position)
+  end
+end
+
 local ACTIONS = {
   accept = 'accept all of it',
   accept_word = 'accept its next word',

@@ -62,6 +62,17 @@ function M.ask(_, buffer)
   vim.api.nvim_exec_autocmds('CursorMovedI', { buffer = buffer, modeline = false })
 end
 
+--- The server has made what belongs at the cursor: Neovim asks again if nothing is shown, in its own time.
+---@param buffer integer the current one
+---@param position lsp.Position where it belongs
+function M.late(client, buffer, position)
+  local here = vim.lsp.util.make_position_params(0, client.offset_encoding).position
+  local same = here.line == position.line and here.character == position.character
+  if same and vim.api.nvim_get_mode().mode:sub(1, 1) == 'i' and not M.is_visible() then
+    M.ask(client, buffer)
+  end
+end
+
 --- Show ghost text in a buffer from now on.
 function M.attach(_, buffer)
   vim.lsp.inline_completion.enable(true, { bufnr = buffer })

@@ -49,6 +49,9 @@ function M.of(buffer)
   return by_client[client.id] or { state = 'starting', message = '', hint = '' }
 end
 
+-- Characters of what is being made.
+local LONGEST = 24
+
 local SHOWN = {
   starting = 'fastcoder …',
   loading = 'fastcoder …',
@@ -67,7 +70,8 @@ function M.statusline()
   end
   local status = M.of(buffer)
   if status.state == 'loading' and status.percent then
-    return ('fastcoder %d%%%%'):format(status.percent)
+    local what = status.message == '' and '' or ' ' .. vim.fn.strcharpart(status.message, 0, LONGEST)
+    return (('fastcoder %d%%'):format(status.percent) .. what):gsub('%%', '%%%%')
   end
   return SHOWN[status.state] or ''
 end

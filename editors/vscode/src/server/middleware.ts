@@ -4,14 +4,26 @@ import * as vscode from 'vscode'
 import type { Middleware } from 'vscode-languageclient/node'
 
 import type { Outcome } from '../shared/history.ts'
+import type { LatePlace } from '../shared/protocol.ts'
 
-/** Told how a request for a suggestion ended, and after how many milliseconds. */
-export type OnSuggested = (outcome: Outcome, ms: number, uri: vscode.Uri) => void
+/** Who takes part in the suggestions. */
+export interface Watcher {
+    /** Told how a request for a suggestion ended, and after how many milliseconds. */
+    suggested(outcome: Outcome, ms: number, document: vscode.TextDocument, position: vscode.Position): void
+    /** What the server is to be asked in place of the editor's own question. */
+    asking(
+        document: vscode.TextDocument,
+        position: vscode.Position,
+        context: vscode.InlineCompletionContext,
+    ): vscode.InlineCompletionContext
+    /** Told that a suggestion is there which came too late for its question. */
+    late(place: LatePlace): void
+}
 
 /** @param settingsOf what the server is told of a folder's settings. */
 export function middleware(
     settingsOf: (scope: vscode.Uri | undefined) => Record<string, unknown>,
-    onSuggested: OnSuggested,
+    watcher: Watcher,
 ): Middleware {
     return {
         workspace: {
@@ -28,10 +40,10 @@ export function middleware(
         },
         provideInlineCompletionItems: async (document, position, context, token, next) => {
             const start = performance.now()
-            const answer = await next(document, position, context, token)
+            const answer = await next(document, position, watcher.asking(document, position, context), token)
             const items = answer === null || answer === undefined ? [] : Array.isArray(answer) ? answer : answer.items
             const outcome = token.isCancellationRequested ? 'cancelled' : items.length > 0 ? 'shown' : 'empty'
-            onSuggested(outcome, performance.now() - start, document.uri)
+            watcher.suggested(outcome, performance.now() - start, document, position)
             return answer
         },
     }

@@ -13,9 +13,9 @@ import { CloseAction, ErrorAction, LanguageClient, RevealOutputChannelOn, State 
 
 import { explicitSettings } from '../configuration.ts'
 import type { Condition } from '../shared/condition.ts'
-import { readStatus } from '../shared/protocol.ts'
+import { readLate, readStatus } from '../shared/protocol.ts'
 import type { Candidate } from './find.ts'
-import { middleware, type OnSuggested } from './middleware.ts'
+import { middleware, type Watcher } from './middleware.ts'
 import { Restarts } from './restarts.ts'
 
 /** Ours in this window are unique by it; the editor registers the server's commands beside the extension's own. */
@@ -39,13 +39,13 @@ export class Supervisor implements vscode.Disposable {
      * @param find looks for the server; undefined where there is none.
      * @param log takes what the server says on stderr, and what goes wrong.
      * @param home the folder that the server runs in.
-     * @param onSuggested told of every request for a suggestion when it is answered.
+     * @param watcher takes part in every suggestion.
      */
     constructor(
         private readonly find: () => Promise<Candidate | undefined>,
         private readonly log: vscode.LogOutputChannel,
         private readonly home: string,
-        private readonly onSuggested: OnSuggested,
+        private readonly watcher: Watcher,
     ) {}
 
     get condition(): Condition {
@@ -75,6 +75,11 @@ export class Supervisor implements vscode.Disposable {
             throw new Error('The server does not run.')
         }
         return await this.client.sendRequest<unknown>(method, params)
+    }
+
+    /** How the server knows a document. */
+    uriOf(document: vscode.TextDocument): string {
+        return this.client?.code2ProtocolConverter.asUri(document.uri) ?? document.uri.toString()
     }
 
     /** Run one of the server's commands. */
@@ -108,6 +113,12 @@ export class Supervisor implements vscode.Disposable {
             const status = readStatus(params)
             if (status !== undefined && this.client === client) {
                 this.tell({ kind: 'running', status, ...found })
+            }
+        })
+        client.onNotification('fastcoder/late', (params: unknown) => {
+            const place = readLate(params)
+            if (place !== undefined && this.client === client) {
+                this.watcher.late(place)
             }
         })
         try {
@@ -171,7 +182,7 @@ export class Supervisor implements vscode.Disposable {
             revealOutputChannelOn: RevealOutputChannelOn.Never,
             initializationOptions: () => ({
                 ...settingsOf(undefined),
-                client: { commandSuffix: COMMAND_SUFFIX, protectsMachineSettings: true, showsStatus: true },
+                client: { commandSuffix: COMMAND_SUFFIX, protectsMachineSettings: true, showsStatus: true, showsLate: true },
             }),
             initializationFailedHandler: () => false,
             errorHandler: {
@@ -181,7 +192,7 @@ export class Supervisor implements vscode.Disposable {
                     return { action: CloseAction.DoNotRestart, handled: true }
                 },
             },
-            middleware: middleware(settingsOf, this.onSuggested),
+            middleware: middleware(settingsOf, this.watcher),
         })
         return client
     }

@@ -27,6 +27,7 @@ export type Action =
     | 'toggleLanguage'
     | 'toggleWorkspace'
     | 'trigger'
+    | 'why'
     | 'reload'
     | 'showStatistics'
     | 'showTrace'
@@ -42,6 +43,7 @@ export interface Entry {
 }
 
 const NAME = 'fastcoder'
+const LONGEST_IN_BAR = 32
 
 export function present(condition: Condition, switches: Switches): Presentation {
     switch (condition.kind) {
@@ -81,7 +83,8 @@ function presentRunning(condition: Condition & { kind: 'running' }, switches: Sw
         case 'loading': {
             const share = percent === undefined ? '' : ` ${percent} %`
             const what = message === '' ? '' : ` (${message})`
-            return { ...show('$(loading~spin)', `Loading the model:${share}${what}`), text: `$(loading~spin) ${NAME}${share}` }
+            const brief = message === '' ? '' : ` · ${shortened(message)}`
+            return { ...show('$(loading~spin)', `Loading the model:${share}${what}`), text: `$(loading~spin) ${NAME}${share}${brief}` }
         }
         case 'thinking':
             return show('$(sync~spin)', 'Making a suggestion.')
@@ -106,6 +109,7 @@ export function menu(condition: Condition, switches: Switches): Entry[] {
             entries.push({ action: 'toggleLanguage', label: `${icon} for ${switches.language}` })
         }
         entries.push(
+            { action: 'why', label: '$(question) Why No Suggestion?' },
             { action: 'showStatistics', label: '$(graph) Statistics' },
             { action: 'showTrace', label: '$(symbol-color) How the Last Suggestion Was Made' },
             { action: 'reload', label: '$(refresh) Reload the Model and Settings' },
@@ -140,6 +144,11 @@ function remediesOf(condition: Condition): Entry[] {
         case 'stopped':
             return []
     }
+}
+
+/** What fits into the status bar. */
+function shortened(message: string): string {
+    return message.length > LONGEST_IN_BAR ? `${message.slice(0, LONGEST_IN_BAR - 1).trimEnd()}…` : message
 }
 
 function sentence(...parts: string[]): string {

@@ -15,6 +15,14 @@ export interface ServerStatus {
     readonly hint: string
 }
 
+/** `fastcoder/late`: where a suggestion is by now; positions as the server counts them, which are the editor's own. */
+export interface LatePlace {
+    readonly uri: string
+    readonly version: number
+    readonly line: number
+    readonly character: number
+}
+
 /** `fastcoder/stats`, as far as it is shown. Shares are 0…1, undefined where there is nothing to take a share of. */
 export interface ServerStatistics {
     readonly model: string
@@ -45,6 +53,22 @@ export function readStatus(value: unknown): ServerStatus | undefined {
         message: text(at(value, 'message')),
         hint: text(at(value, 'hint')),
     }
+}
+
+export function readLate(value: unknown): LatePlace | undefined {
+    const document = at(value, 'textDocument')
+    const position = at(value, 'position')
+    const [version, line, character] = [number(at(document, 'version')), number(at(position, 'line')), number(at(position, 'character'))]
+    if (version === undefined || line === undefined || character === undefined) {
+        return undefined
+    }
+    return { uri: text(at(document, 'uri')), version, line, character }
+}
+
+/** `fastcoder/why`: what to tell the user; undefined where the server does not know the request. */
+export function readWhy(value: unknown): string | undefined {
+    const told = text(at(value, 'text'))
+    return told === '' ? undefined : told
 }
 
 export function readStatistics(value: unknown): ServerStatistics {

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 
 import { missingModel, type Condition } from '../../src/shared/condition.ts'
 import { menu, present, type Switches } from '../../src/shared/presentation.ts'
-import { readStatus, type State } from '../../src/shared/protocol.ts'
+import { readLate, readStatus, readWhy, type State } from '../../src/shared/protocol.ts'
 
 const ON: Switches = { enabled: true, language: 'python', languageEnabled: true }
 
@@ -33,8 +33,10 @@ void test('every condition has words of its own', () => {
     assert.equal(new Set(words).size, conditions.length)
 })
 
-void test('loading shows its percent in the bar itself', () => {
-    assert.match(present(running('loading', { percent: 40, message: 'weights' }), ON).text, /fastcoder 40 %$/)
+void test('loading shows in the bar itself how far it is, and with what', () => {
+    assert.match(present(running('loading', { percent: 40, message: 'weights' }), ON).text, /fastcoder 40 % · weights$/)
+    assert.match(present(running('loading', { percent: 40 }), ON).text, /fastcoder 40 %$/)
+    assert.ok(present(running('loading', { percent: 40, message: 'compiling '.repeat(20) }), ON).text.length < 70)
     assert.deepEqual(present(running('loading', { percent: 40, message: 'weights' }), ON).lines, ['Loading the model: 40 % (weights)'])
 })
 
@@ -50,6 +52,7 @@ void test('the menu begins with what cures what is wrong', () => {
     assert.equal(menu(running('error', MISSING_MODEL), ON)[0]?.action, 'pullModel')
     assert.equal(menu(running('error', { message: 'Not enough memory.', hint: 'Close something.' }), ON)[0]?.action, 'reload')
     assert.equal(menu(running('ready'), ON)[0]?.action, 'toggle')
+    assert.ok(menu(running('ready'), ON).some((entry) => entry.action === 'why'))
 })
 
 void test('no action stands in the menu twice, and all of them where the server runs', () => {
@@ -69,6 +72,21 @@ void test('the model that is missing is read from the hint', () => {
     assert.equal(asked('fetch it: fastcoder-lsp model pull'), '')
     assert.equal(asked('Run: fastcoder-lsp model pull Qwen/Qwen2.5-Coder-0.5B.'), 'Qwen/Qwen2.5-Coder-0.5B')
     assert.equal(asked('Close something.'), undefined)
+})
+
+void test('a late suggestion is taken with all of its place, or not at all', () => {
+    const told = { textDocument: { uri: 'file:///a.py', version: 3 }, position: { line: 1, character: 4 } }
+    assert.deepEqual(readLate(told), { uri: 'file:///a.py', version: 3, line: 1, character: 4 })
+    for (const value of [null, {}, { ...told, position: { line: 1 } }, { ...told, textDocument: { uri: 'file:///a.py' } }]) {
+        assert.equal(readLate(value), undefined)
+    }
+})
+
+void test('an explanation is a text, or none', () => {
+    assert.equal(readWhy({ text: 'Too slow.\nWait.', items: [] }), 'Too slow.\nWait.')
+    for (const value of [null, {}, { text: 7 }]) {
+        assert.equal(readWhy(value), undefined)
+    }
 })
 
 void test('a status that is none is not taken', () => {

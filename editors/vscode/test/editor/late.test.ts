@@ -1,0 +1,70 @@
+/** What is made too late for its own question, in the real editor: shown without another key. */
+
+import assert from 'node:assert/strict'
+import { after, afterEach, before, test } from 'node:test'
+
+import { Workbench } from './workbench.ts'
+
+const SAYS = 'suggested = 1'
+const LATE = ['--says', SAYS, '--step-ms', '100', '--budget-ms', '100'] // a tenth of a second for one that takes more than one
+
+const editor = new Workbench({ files: { 'a.py': 'x = 1\n', 'b.py': 'y = 1\n' } })
+
+before(async () => {
+    editor.server.scripted(...LATE)
+    await editor.open()
+    await editor.openFile('a.py')
+    await editor.untilStatus('Ready to load the model')
+})
+
+after(async () => {
+    await editor.close()
+    editor.remove()
+})
+
+afterEach(async (test) => {
+    await editor.keepFailure(test)
+})
+
+void test('the first suggestion comes without another key, once the model is loaded and the text is made', async () => {
+    await editor.type('v = ')
+    await editor.untilGhost((text) => text === SAYS, 'the whole suggestion')
+})
+
+void test('at a new place, the text comes without another key once it is made', async () => {
+    await editor.page.keyboard.press('Control+Enter')
+    assert.equal(await editor.ghostText(), '')
+    await editor.untilGhost((text) => text === SAYS, 'the whole suggestion')
+})
+
+void test('asked for by the key where even that was too early, it comes, too', async () => {
+    await editor.page.keyboard.press('Control+Enter')
+    await editor.page.keyboard.press('Alt+\\')
+    assert.equal(await editor.ghostText(), '')
+    await editor.untilGhost((text) => text === SAYS, 'the whole suggestion')
+})
+
+void test('the command says why there was nothing, and what to do', async () => {
+    await editor.openFile('b.py')
+    await editor.type('v = ')
+    await editor.untilGhost()
+    await editor.command('fastcoder: Why No Suggestion?')
+    const said = await editor.dialog()
+    assert.match(said, /b\.py[^]*too slow: 100 ms were allowed/)
+    await editor.answer('OK')
+})
+
+void test('the menu has the command', async () => {
+    assert.ok((await editor.menu()).some((entry) => entry.endsWith('Why No Suggestion?')))
+    await editor.closeMenu()
+})
+
+void test('a beginning that is shown goes on to the whole, once that is made', async () => {
+    editor.server.scripted('--says', 'if x:\n    a = 1\n    b = 2\n', '--step-ms', '40', '--budget-ms', '600')
+    await editor.command('fastcoder: Restart the Server')
+    await editor.untilStatus('Ready to load the model')
+    await editor.page.keyboard.press('Control+End')
+    await editor.page.keyboard.press('Control+Enter')
+    await editor.untilGhost((text) => text.startsWith('if x:') && !text.includes('b = 2'), 'a beginning')
+    await editor.untilGhost((text) => text.endsWith('b = 2'), 'the whole')
+})
