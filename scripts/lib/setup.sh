@@ -1,5 +1,7 @@
 # Sourced by scripts/run and scripts/test, with $root set: finds Python, makes .venv, installs the project into it.
 #
+# Python is started with -I: nothing is imported from the folder that this is called in.
+#
 # A second call is done in milliseconds: .venv/.ready-EXTRA holds a sum of everything that decides what is installed.
 # An installation that was killed half-way is made anew; one that failed is tried again.
 
@@ -21,12 +23,12 @@ fail() {
 find_python() {
     found_old='' found_bare=''
     for candidate in ${PYTHON:-} python3 python3.11 python3.12 python3.13 python3.14 python; do
-        version=$("$candidate" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
+        version=$("$candidate" -I -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
         case $version in
             3.1[1-4]) ;;
             *) found_old="$found_old $candidate ($version)"; continue ;;
         esac
-        if "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then
+        if "$candidate" -I -c 'import ensurepip, venv' 2>/dev/null; then
             printf '%s' "$candidate"
             return
         fi
@@ -49,15 +51,28 @@ state() {
 }
 
 has_nvidia_gpu() {
-    command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L 2>/dev/null | grep -q GPU
+    command -v nvidia-smi >/dev/null 2>&1 || return 1
+    gpus="$root/.scratch/gpus.$$"
+    nvidia-smi -L >"$gpus" 2>/dev/null </dev/null &
+    asked=$! waited=0
+    # A driver that hangs is left behind after ten seconds, killed or not.
+    while kill -0 "$asked" 2>/dev/null && [ "$waited" -lt 100 ]; do
+        sleep 0.1
+        waited=$((waited + 1))
+    done
+    kill -9 "$asked" 2>/dev/null || :
+    found=1
+    ! grep -q GPU "$gpus" || found=0
+    rm -f "$gpus"
+    return "$found"
 }
 
 # A person at a terminal sees pip's bars; a log gets its errors alone.
 pip_install() {
     if [ -t 2 ]; then
-        "$python" -m pip --disable-pip-version-check install "$@" >&2
+        "$python" -I -m pip --disable-pip-version-check install "$@" >&2
     else
-        "$python" -m pip --disable-pip-version-check --quiet --quiet install "$@" >&2
+        "$python" -I -m pip --disable-pip-version-check --quiet --quiet install "$@" >&2
     fi
 }
 
@@ -67,8 +82,8 @@ install_torch() {
     [ "$(uname -s)" = Linux ] || return 0
     ! has_nvidia_gpu || return 0
     wanted=$(sed -n 's/^torch==/torch==/p' "$root/constraints.txt")
-    ! "$python" -c "import sys; from importlib.metadata import version; sys.exit(version('torch').partition('+')[0] != '${wanted#torch==}')" 2>/dev/null || return 0
-    "$python" -c "import urllib.request as r; r.urlopen('$torch_index/', timeout=5).close()" 2>/dev/null || return 0
+    ! "$python" -I -c "import sys; from importlib.metadata import version; sys.exit(version('torch').partition('+')[0] != '${wanted#torch==}')" 2>/dev/null || return 0
+    "$python" -I -c "import urllib.request as r; r.urlopen('$torch_index/', timeout=5).close()" 2>/dev/null || return 0
     say "Installing the CPU build of torch from $torch_index"
     pip_install --no-deps --index-url "$torch_index" "$wanted" || say "That failed; trying the configured package index."
 }
@@ -91,16 +106,16 @@ is_ready() {
 }
 
 install() {
-    if [ -e "$unfinished" ] || ! "$python" -m pip --version >/dev/null 2>&1; then
+    if [ -e "$unfinished" ] || ! "$python" -I -m pip --version >/dev/null 2>&1; then
         base=$(find_python) || exit 1
         [ ! -e "$venv" ] || say "The environment in .venv is unfinished or broken: making it anew."
         rm -rf "$venv"
-        mkdir -p "$venv"
-        : >"$unfinished"
+        can_write "$venv"
         say "Setting up Python packages in $venv (once; a few minutes, about 1.5 GB)"
-        "$base" -m venv "$venv" || fail "$base could not make a virtual environment in $venv."
+        : >"$unfinished"
+        "$base" -I -m venv "$venv" || fail "$base could not make a virtual environment in $venv."
     fi
-    : >"$unfinished"
+    : >"$unfinished" || fail "$unfinished cannot be written." "Free some space, and run $0 again."
     install_torch
     say "Installing the packages of fastcoder-lsp"
     if ! pip_install --constraint "$root/constraints.txt" --editable "$root${1:+[$1]}"; then
@@ -112,20 +127,68 @@ install() {
     rm -f "$unfinished"
 }
 
-# Two starts at once must not install into one folder at once.
+# Two starts at once must not install into one folder at once. The lock is a folder that names its holder; one whose holder
+# is gone, or that nobody has put a name to in ten seconds, was left by one that was killed.
 hold_lock() {
-    mkdir -p "$root/.scratch"
+    can_write "$root/.scratch"
+    nameless=0
     until mkdir "$lock" 2>/dev/null; do
-        holder=$(cat "$lock/pid" 2>/dev/null || :)
-        if [ -n "$holder" ] && ! kill -0 "$holder" 2>/dev/null; then
-            rm -rf "$lock" # left by one that was killed
-            continue
+        if [ ! -d "$lock" ]; then # given up meanwhile, or not to be made at all
+            ! said=$(mkdir "$lock" 2>&1) || break
+            [ -d "$lock" ] || fail "$lock cannot be made: $said" "Free some space, or look at that folder."
         fi
-        [ -n "${told:-}" ] || say "Another start is setting up; waiting for it (process ${holder:-unknown})."
-        told=1
+        holder=$(cat "$lock/pid" 2>/dev/null || :)
+        case $holder in
+            '' | *[!0-9]*)
+                holder_is=''
+                nameless=$((nameless + 1))
+                [ "$nameless" -le 10 ] || break_lock "$holder"
+                ;;
+            *)
+                nameless=0 holder_is=$holder
+                is_setting_up "$holder" || break_lock "$holder"
+                ;;
+        esac
+        [ -d "$lock" ] || continue
+        [ -n "${told:-}" ] || [ -z "$holder_is" ] || say "Another start is setting up; waiting for it. To end it: kill $holder"
+        [ -z "$holder_is" ] || told=1
         sleep 1
     done
-    printf '%s\n' "$$" >"$lock/pid"
+    callers_trap=$(trap -p EXIT)
+    trap release_lock EXIT
+    printf '%s\n' "$$" >"$lock/pid" || fail "$lock/pid cannot be written." "Free some space, and run $0 again."
 }
 
-release_lock() { rm -rf "$lock"; }
+# Whether a process is one of ours: after a restart of the machine its number may be somebody else's.
+is_setting_up() {
+    kill -0 "$1" 2>/dev/null || return 1
+    [ -r "/proc/$1/cmdline" ] || return 0 # no such place on macOS
+    tr '\0' ' ' <"/proc/$1/cmdline" 2>/dev/null | grep -Eq '^[^ ]*sh .*(^|[ /])(run|test|test-[a-z-]*|vsix)( |$)'
+}
+
+# Taken away by a name of its own, so that of several who do this only one takes it, and no newer one is taken.
+break_lock() {
+    mv "$lock" "$lock.$$" 2>/dev/null || return 0
+    if [ "$(cat "$lock.$$/pid" 2>/dev/null || :)" = "$1" ]; then
+        rm -rf "$lock.$$"
+    else
+        mv "$lock.$$" "$lock" # somebody else's, made meanwhile
+    fi
+}
+
+release_lock() {
+    rm -rf "$lock"
+    trap - EXIT
+    eval "${callers_trap:-:}"
+}
+
+# See that a folder is there and can be written to.
+can_write() {
+    said=$(mkdir -p "$1" 2>&1) || fail "$1 cannot be made: $said" \
+        "Give yourself the right to write in $root (and free some space), or clone it to a folder of yours." \
+        "An installation elsewhere: python3 -m venv ~/fastcoder && ~/fastcoder/bin/pip install $root"
+    said=$( (: >"$1/.writable.$$") 2>&1) || fail "$1 cannot be written to: ${said##*: }" \
+        "Give yourself the right to write in $root (and free some space), or clone it to a folder of yours." \
+        "An installation elsewhere: python3 -m venv ~/fastcoder && ~/fastcoder/bin/pip install $root"
+    rm -f "$1/.writable.$$"
+}

@@ -1,16 +1,21 @@
 """scripts/bench_gpu.py: every part that a CPU can run, from a bare checkout; the arithmetic of simulated acceptance."""
 
+import argparse
 import json
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fastcoder_lsp.bench import repoeval
 from fastcoder_lsp.bench.gpu import acceptance
-from fastcoder_lsp.bench.gpu.acceptance import Dataset, Step, Task
+from fastcoder_lsp.bench.gpu.acceptance import PLAIN, Dataset, Step, Task
 from fastcoder_lsp.bench.gpu.host import gaps_us
+from fastcoder_lsp.bench.gpu.run import _Run
 from fastcoder_lsp.bench.gpu.simulate import simulate
 from fastcoder_lsp.bench.gpu.steps import StepTimes
 from fastcoder_lsp.bench.traces import Trace
@@ -19,7 +24,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 
 ROOT = Path(__file__).parents[2]
 ABSENT = """
-import runpy, sys
+import sys
 absent = {"numba", "llvmlite", "rich", "filelock", "platformdirs", "pygls", "lsprotocol", "watchdog", "pydivsufsort",
           "pathspec", "prompt_toolkit", "gguf", "triton", "torchao"}
 class Finder:
@@ -27,9 +32,8 @@ class Finder:
         if name.split(".")[0] in absent:
             raise ImportError(f"no module named {name}")
 sys.meta_path.insert(0, Finder())
-sys.argv = sys.argv[1:]
-runpy.run_path(sys.argv[0], run_name="__main__")
 """
+"""What Python imports at its start, in the run and in its parts."""
 
 
 def recorded() -> Dataset:
@@ -38,21 +42,74 @@ def recorded() -> Dataset:
     return Dataset("suite", "product", "made up", (Task(101, steps),))
 
 
+def smoke(folder: Path, *options: str) -> tuple[dict[str, Any], str]:
+    """The report of a smoke run without this project's other packages, and what it printed."""
+    acceptance.write([recorded()], folder / "acceptance.json")
+    (folder / "sitecustomize.py").write_text(ABSENT, encoding="utf-8")
+    command = [sys.executable, str(ROOT / "scripts" / "bench_gpu.py"), "--smoke", "--models", "Llama", *options]
+    command += ["--acceptance", str(folder / "acceptance.json"), "--out", str(folder / "results")]
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    done = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=580, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads((folder / "results" / "report.json").read_text(encoding="utf-8"))
+    return found, done.stdout
+
+
+@pytest.mark.timeout(600)
 def test_the_command_runs_where_only_torch_is(tmp_path: Path) -> None:
     """A smoke run without this project's other packages ends well, with all parts in the report, skips with reasons."""
-    acceptance.write([recorded()], tmp_path / "acceptance.json")
-    out = tmp_path / "report.json"
-    command = [sys.executable, "-c", ABSENT, str(ROOT / "scripts" / "bench_gpu.py"), "--smoke", "--no-peers"]
-    command += ["--models", "Llama", "--acceptance", str(tmp_path / "acceptance.json"), "--out", str(out)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=250, check=False)
-    assert done.returncode == 0, done.stderr
-    report = json.loads(out.read_text(encoding="utf-8"))
-    assert set(report) >= {"machine", "ceilings", "steps", "simulated", "gaps", "products", "exactness", "int8", "int4"}
-    assert all("numba" in what or "smoke" in what or "compile" in what for what in report["skipped"]), report["skipped"]
-    assert [outcome["gaps"] for outcome in report["exactness"]] == [[], []]
+    report, told = smoke(tmp_path, "--no-peers", "--seconds", "560")
+    assert set(report) >= {"works", "ceilings", "steps", "simulated", "gaps", "products", "exactness", "int8", "int4"}
+    assert all("no module named" in what or "smoke" in what or "compile" in what for what in report["skipped"]), report[
+        "skipped"
+    ]
+    assert [outcome["gaps"] for outcome in report["exactness"]["tiny Llama"]] == [[], []]
     assert len(report["gaps"]["tiny Llama"]) == len(report["ghost_text"]["tiny Llama"]) == 2
-    assert "SIMULATED" in done.stdout
-    assert "SMOKE" in done.stdout
+    assert "numba" in report["works"]["packages"]
+    assert all(answer.startswith("works") for question, answer in report["works"].items() if "after" in question)
+    assert "SIMULATED" in told
+    assert "SMOKE" in told
+    assert str(tmp_path / "results") in told
+    assert (tmp_path / "results" / "report.txt").read_text(encoding="utf-8").strip() in told
+
+
+def test_a_part_that_dies_or_hangs_costs_itself_alone(tmp_path: Path) -> None:
+    """What a part's process died of is told, with its last words; what takes too long is ended."""
+    chosen = argparse.Namespace(
+        seconds=None, first=True, out=tmp_path / "results", smoke=True, models="", acceptance=tmp_path / "absent"
+    )
+    run = _Run(chosen)
+    request = {"model": "tiny Llama", "kernels": "torch", "smoke": True, "brief": True, "seconds": 60}
+    done, why = run._process(request | {"parts": ["products", "no such part"], "model": ""}, run.report.files("a"), 60)
+    assert not done
+    assert "StopIteration" in why
+    done, why = run._process(request | {"parts": ["steps"]}, run.report.files("b"), 0.1)
+    assert "took more than" in why
+    assert {path.name for path in (tmp_path / "results").iterdir()} >= {"01-a.log", "02-b.request.json"}
+
+
+def test_what_comes_after_a_part_that_dies_is_done_by_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Parts that were done before are kept, the one that died is told, the rest is begun anew."""
+    chosen = argparse.Namespace(
+        seconds=None, first=True, out=tmp_path / "results", smoke=True, models="", acceptance=tmp_path / "absent"
+    )
+    run, asked = _Run(chosen), list[list[str]]()
+
+    def process(request: dict[str, Any], _files: Path, _seconds: float) -> tuple[dict[str, Any], str]:
+        asked.append(request["parts"])
+        until = request["parts"].index("dies") if "dies" in request["parts"] else len(request["parts"])
+        done = [{"part": part, "found": {part: 1}, "skipped": []} for part in request["parts"][:until]]
+        return {"done": done, "machine": {"device": "d", "date": "t"}}, "ended with -6: illegal access"
+
+    monkeypatch.setattr(run, "_process", process)
+    run._parts(["first", "dies", "last"], "tiny Llama")
+    assert asked == [["first", "dies", "last"], ["last"]]
+    assert run.report.found["first"] == run.report.found["last"] == {"tiny Llama": 1}
+    assert any("dies of tiny Llama: ended with -6" in what for what in run.report.found["skipped"])
 
 
 def test_recordings_are_read_as_they_were_written(tmp_path: Path) -> None:
@@ -82,6 +139,10 @@ def test_simulated_steps_cost_what_was_measured() -> None:
     wide = 1.5 + 2.0 * 101 / 200 + 0.25 + 0.1
     assert drafted.ms_per_token == pytest.approx((each[0] + wide) / 6)
     assert drafted.mat == 3.0
+    asking = Dataset("suite", "product", "made up", (Task(101, {PLAIN: [Step(1, 1, 0.0)], "auto": [Step(9, 5, 0.0)]}),))
+    given = replace(times, best_ms={1: 7.0, 16: 0.5})
+    _, auto = simulate([asking], "model", given, eager_ms=None)
+    assert auto.ms_per_token == pytest.approx((1.5 + 2.0 * 100 / 200 + 0.25 + 0.5) / 5)
     assert drafted.over_plain == pytest.approx(plain.ms_per_token / drafted.ms_per_token)
 
 

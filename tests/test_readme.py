@@ -1,0 +1,56 @@
+"""What README.md says in figures is what docs/benchmarks.md has, so that the one cannot drift from the other."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+README = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+BENCHMARKS = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+
+
+def cells(heading: str, first: str) -> list[str]:
+    """The cells of the row that begins with `first`, below the heading that begins with `heading`."""
+    section = re.split(rf"^#+ {heading}.*$", BENCHMARKS, flags=re.MULTILINE)[1]
+    row = re.search(rf"^\| {re.escape(first)}[^|]*\|.*$", section, flags=re.MULTILINE)
+    assert row is not None, f"no row {first!r} below {heading!r}"
+    return [cell.strip(" *") for cell in row[0].strip("|").split("|")]
+
+
+def figures(pattern: str) -> list[float]:
+    """The numbers that README.md has in a sentence."""
+    found = re.search(pattern, README)
+    assert found is not None, f"README.md has no sentence like {pattern!r}"
+    return [float(number) for number in found.groups()]
+
+
+def test_steps() -> None:
+    """A token, eight tokens verified, and transformers beside both, to the millisecond."""
+    one, eight = cells("What a step costs", "1 "), cells("What a step costs", "8 ")
+    said = figures(
+        r"takes (\d+) ms for a token and (\d+) ms for verifying eight \(transformers in bf16: (\d+) and (\d+)\)"
+    )
+    assert said == [round(float(cell)) for cell in (one[1], eight[1], one[4], eight[4])]
+
+
+def test_drafting() -> None:
+    """How much drafting brings, rounded down to a tenth."""
+    rows = re.findall(r"^\| auto \| (?:cold|warm) \|.*\*\*([\d.]+)×\*\*", BENCHMARKS, flags=re.MULTILINE)
+    assert rows, "the table of drafters for real has no row of auto"
+    tenths = int(10 * min(map(float, rows)))
+    assert figures(r"drafting then makes it ([\d.]+) times as fast") == [tenths / 10]
+
+
+def test_typing() -> None:
+    """Time to ghost text: the range of medians, and the worst 95th percentile."""
+    histories = ("structlog", "svcs", "llama.vscode")
+    times = [cells("Typing", f"{name} (")[1].split(" / ") for name in histories]
+    medians = [float(each[0]) for each in times]
+    said = figures(r"comes after (\d+) to (\d+) ms at the median and at most (\d+) ms at the 95th percentile")
+    assert said == [min(medians), max(medians), max(float(each[1]) for each in times)]
+
+
+def test_a_keystroke() -> None:
+    """A key on a line computes one prompt token, in every history."""
+    assert "a keystroke on a line recomputes one prompt token" in README
+    for name in ("structlog", "svcs", "llama.vscode"):
+        assert cells("Prompt tokens to compute", name)[1].split(" / ")[0] == "1"
