@@ -1,8 +1,11 @@
-"""What all tests share: `--long`, models that may be absent, and the account of editors that are.
+"""What all tests share: `--ci` and `--long`, models and machine code, and the account of editors that are absent.
 
 A test that needs a model takes a fixture from here (or carries the mark `model`) and is skipped, with the command to
 run, where the model is not on this machine. A test of an editor that is absent skips itself; with
 FASTCODER_REQUIRE_EDITORS=1, as in CI, that is a failure.
+
+All processes of a run share one folder of compiled functions, the user's own: an empty one costs half a minute of
+compiling, so only a test that is about an empty one has it (it unsets FASTCODER_KERNELS, or sets its own).
 """
 
 import os
@@ -13,27 +16,49 @@ import hypothesis
 import pytest
 
 from fastcoder_lsp import model
+from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.model import ModelFiles
 
-# How long an example takes says more of the machine than of the code.
-hypothesis.settings.register_profile("fastcoder", deadline=None)
-hypothesis.settings.load_profile("fastcoder")
+# How long an example takes says more of the machine than of the code. `tests/examples.py` has the numbers of examples.
+hypothesis.settings.register_profile("often", deadline=None, max_examples=40)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=100)
+hypothesis.settings.load_profile("ci")
 
-LONG_REASON = "long: only with --long"
+CI_REASON, LONG_REASON = "ci: only with --ci or --long", "long: only with --long"
 EDITOR_TESTS = "tests/editors/"
+ONE_PROCESS = ("tests/faults/", "tests/train/")
+"""Folders whose tests share a memory of what was said, or models that were trained for them."""
 REQUIRE_EDITORS = os.environ.get("FASTCODER_REQUIRE_EDITORS", "") not in ("", "0")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--long", action="store_true", help="also run the soaks, the kill series, the long exactness runs")
+    parser.addoption("--ci", action="store_true", help="also run what only CI runs: slow proofs, all examples")
+    parser.addoption("--long", action="store_true", help="also the soaks, the kill series, the long exactness runs")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    hypothesis.settings.load_profile("ci" if _with_ci(config) else "often")
+    os.environ.setdefault("FASTCODER_KERNELS", str(kernels_folder()))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not config.getoption("--long"):
-        for item in items:
-            if item.get_closest_marker("long"):
-                item.add_marker(pytest.mark.skip(reason=LONG_REASON))
+    for item in items:
+        if item.get_closest_marker("long") and not config.getoption("--long"):
+            item.add_marker(pytest.mark.skip(reason=LONG_REASON))
+        elif item.get_closest_marker("ci") and not _with_ci(config):
+            item.add_marker(pytest.mark.skip(reason=CI_REASON))
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _with_ci(config: pytest.Config) -> bool:
+    return bool(config.getoption("--ci") or config.getoption("--long"))
+
+
+def _group(item: pytest.Item) -> str:
+    """Tests of one group run in one process, in their order: a file's, or a folder's whose tests share what is dear."""
+    shared = next((folder for folder in ONE_PROCESS if item.nodeid.startswith(folder)), None)
+    return shared or item.nodeid.partition("::")[0]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -103,7 +128,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def _skipped_editor(report: pytest.TestReport | pytest.CollectReport) -> bool:
     in_place = report.nodeid.replace(os.sep, "/").startswith(EDITOR_TESTS)
-    return report.skipped and in_place and _reason(report) != LONG_REASON
+    return report.skipped and in_place and _reason(report) not in (CI_REASON, LONG_REASON)
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
