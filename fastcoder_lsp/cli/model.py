@@ -87,7 +87,7 @@ def _list(_arguments: argparse.Namespace) -> int:
 def _pull(arguments: argparse.Namespace) -> int:
     """Fetch; prints what is ready on stdout, everything else on stderr."""
     from fastcoder_lsp import model
-    from fastcoder_lsp.completion.compile_ahead import DEFAULT_HEADS, CompileAhead
+    from fastcoder_lsp.runtime.compile_ahead import DEFAULT_HEADS, CompileAhead
 
     offers: list[Offer] = []
 

@@ -38,10 +38,10 @@ def run(arguments: argparse.Namespace) -> int:
     if sys.stdin is not None and sys.stdin.isatty():
         print("Editors start this, and talk to it here. To see ghost text: fastcoder-lsp play", file=sys.stderr)
     stdin, stdout = take_wire()
-    from fastcoder_lsp.completion.runtime import load_runtime
     from fastcoder_lsp.config import Layer, resolve
     from fastcoder_lsp.lsp.logs import flush
     from fastcoder_lsp.lsp.server import Options, serve
+    from fastcoder_lsp.runtime.load import load_runtime
 
     chosen = {
         "model": arguments.model,

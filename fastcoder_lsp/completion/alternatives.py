@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from fastcoder_lsp.completion.pace import Clock, Pace
 from fastcoder_lsp.completion.preparation import Preparation
 from fastcoder_lsp.completion.reuse import Suggestion
-from fastcoder_lsp.completion.runtime import Runtime
 from fastcoder_lsp.completion.task import Task, Work
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.runtime.parts import Runtime
 
 EARLY_TOKENS = 8
 """Candidates part from the first one within so many tokens: later they would look the same."""

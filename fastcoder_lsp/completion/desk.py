@@ -17,9 +17,10 @@ from fastcoder_lsp.completion.reuse import Recalled, SuggestionMemory
 from fastcoder_lsp.completion.shown import Shown
 from fastcoder_lsp.completion.tally import Tally
 from fastcoder_lsp.completion.task import Work
-from fastcoder_lsp.completion.unfit import Rejections, Rule, in_secret, in_word
+from fastcoder_lsp.completion.unfit import Rejections, Rule, in_word
 from fastcoder_lsp.core import Completion, CompletionRequest, Late, Reason
 from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.workspace.secret_lines import in_secret
 
 
 @dataclass(slots=True, eq=False)
@@ -86,7 +87,7 @@ class Desk:
     def unfit(self, job: Job) -> Rule | None:
         """The rule by which nothing is to be suggested, if there is one. Who asks by a key gets all but secrets."""
         document, place, policy = job.request.snapshot.uri, job.place, job.policy
-        if not policy.in_secrets and in_secret(place, job.request.snapshot.language):
+        if not policy.in_secrets and in_secret(place.before, job.request.snapshot.language):
             return "secret"
         if job.request.invoked:
             self.rejections.taken()

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastcoder_lsp.completion.pace import Clock, Pace
-from fastcoder_lsp.completion.runtime import Runtime
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.core import EngineInfo, Progress
 from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.runtime.parts import Runtime
 
 logger = logging.getLogger(__name__)
 

@@ -5,13 +5,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.completion.runtime import Runtime, Surroundings, load_runtime
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Completion, CompletionRequest, Progress
 from fastcoder_lsp.draft.names import reads_store
 from fastcoder_lsp.errors import FastcoderError, understood
+from fastcoder_lsp.runtime.load import load_runtime
+from fastcoder_lsp.runtime.parts import Runtime, Surroundings
 
 if TYPE_CHECKING:
     from fastcoder_lsp.workspace.datastore import Datastore

@@ -10,8 +10,8 @@ import math
 from collections import deque
 from collections.abc import Callable
 
-from fastcoder_lsp.completion.costs import believable
 from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.runtime.costs import believable
 
 Clock = Callable[[], float]
 """Milliseconds since some moment."""

@@ -9,10 +9,10 @@ from dataclasses import replace
 
 from fastcoder_lsp.completion.pace import Pace
 from fastcoder_lsp.completion.place import Place, answering, nothing
-from fastcoder_lsp.completion.runtime import Runtime
 from fastcoder_lsp.completion.task import begin
 from fastcoder_lsp.core import Completion, CompletionRequest, ShouldStop
 from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.runtime.parts import Runtime
 
 
 def suggest(

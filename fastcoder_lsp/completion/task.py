@@ -15,7 +15,6 @@ from fastcoder_lsp.completion.budget import LINE_STEPS
 from fastcoder_lsp.completion.pace import Clock, Pace
 from fastcoder_lsp.completion.place import Place
 from fastcoder_lsp.completion.reuse import Suggestion, are_closers
-from fastcoder_lsp.completion.runtime import Runtime
 from fastcoder_lsp.completion.useful import useful
 from fastcoder_lsp.core import DraftTree, Reason, Snapshot, StepTrace, Verified
 from fastcoder_lsp.decode.guard import GuardedDrafter
@@ -24,6 +23,7 @@ from fastcoder_lsp.decode.stop import choose
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import finish, replaces, whole_lines
+from fastcoder_lsp.runtime.parts import Runtime
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,46 +1,15 @@
-"""Places where a suggestion would be in the way, or would say what nobody should: each rule with a setting.
+"""Places where a suggestion would be in the way: each rule with a setting.
 
-Owns the rules and what they remember. Files that hold secrets by their names are not read at all; here it is about a
-line. Pure but for `Rejections`, which follows what becomes of the suggestions.
+Owns the rules and what they remember; what looks like a secret is judged by `workspace/secret_lines`. Pure but for
+`Rejections`, which follows what becomes of the suggestions.
 """
 
-import math
 import re
-from collections import Counter
-from itertools import islice, pairwise
 from typing import Literal
 
 from fastcoder_lsp.completion.place import Place
 
 Rule = Literal["middle_of_word", "rejections", "secret"]
-
-_LOOKED_AT = 400
-"""Characters of the line left of the cursor."""
-_BLOCK = 16_000
-"""Characters above in which a key's block may have begun."""
-_WORDS = frozenset(
-    ("password", "passwd", "pwd", "passphrase", "secret", "token", "apikey", "credential", "credentials", "bearer")
-)
-_KINDS_OF_KEY = frozenset(
-    ("api", "access", "private", "secret", "signing", "encryption", "auth", "account", "client", "master", "ssh", "app")
-)
-_NAME = r"([A-Za-z][\w.-]{0,80})"
-_QUOTED = re.compile(_NAME + r"""["'\]]{0,2}\s*(?::[\w\s.\[\]|?]{1,40})?(?::=|=>|=|:)\s*[rbufRBUF]{0,2}["'`][^"'`]*$""")
-_BARE = re.compile(r"^\s*(?:export\s+|set\s+|ENV\s+|ARG\s+|-\s+)?[\"']?" + _NAME + r"[\"']?\s*[:=]\s*\S*$")
-_BARE_LANGUAGES = frozenset(
-    ("shellscript", "properties", "ini", "yaml", "toml", "dockerfile", "dotenv", "plaintext", "makefile", "fish")
-)
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_KNOWN = re.compile(
-    r"(?<![A-Za-z0-9])(?:sk-|sk_live_|rk_live_|gh[opsur]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|eyJ|npm_|pypi-|hf_)"
-    r"[A-Za-z0-9_.-]{4,}$"
-)
-_RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}$")
-_JUDGED_AT = re.compile(r"""["'`]|(?<=[A-Za-z0-9+_=-]{8})(?![A-Za-z0-9+_=-])""")
-_MOST_JUDGED = 50
-_RANDOM_BITS = 3.5
-"""Entropy of a character, above which twenty letters and digits are no name; of hexadecimal ones there are four."""
-_KEY_BEGINS, _KEY_ENDS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----"), "-----END "
 
 _AT_REST_MS = 20_000.0
 """A rejection that is older counts no more."""
@@ -50,29 +19,6 @@ _WORD_TAKEN = re.compile(r"\w\W")
 def in_word(place: Place) -> bool:
     """Whether the cursor stands in a word that goes on to its right."""
     return _wordy(place.before[-1:]) and _wordy(place.after[:1])
-
-
-def in_secret(place: Place, language: str) -> bool:
-    """Whether what stands left of the cursor looks like a part of a secret, or is about to be one."""
-    left = place.before[-_LOOKED_AT:].rpartition("\n")[2]
-    if (match := _QUOTED.search(left)) is not None and _is_secret_name(match[1]):
-        return True
-    if language in _BARE_LANGUAGES and (match := _BARE.match(left)) is not None and _is_secret_name(match[1]):
-        return True
-    run = _RUN.search(left)
-    return bool(_KNOWN.search(left)) or (run is not None and _is_random(run[0])) or _in_key(place.before[-_BLOCK:])
-
-
-def without_secrets(text: str, language: str) -> str:
-    """Some lines of a file without those that look like a secret, or like a part of one."""
-    kept, above = [], ""
-    for line in text.split("\n"):
-        above = f"{above}{line}\n"[-_BLOCK:]
-        # A line is judged as if it were typed: at each of its quotes, where a run of letters ends, and at its end.
-        ends = [*islice((match.start() for match in _JUDGED_AT.finditer(line)), _MOST_JUDGED), len(line)]
-        if not _in_key(above) and not any(in_secret(Place(line[:end], ""), language) for end in ends):
-            kept.append(line)
-    return "\n".join(kept)
 
 
 class Rejections:
@@ -123,31 +69,3 @@ def _line(document: str, place: Place) -> tuple[str, int]:
 
 def _wordy(letter: str) -> bool:
     return letter.isalnum() or letter == "_"
-
-
-def _is_secret_name(name: str) -> bool:
-    parts = [part.lower() for part in _PARTS.findall(name)]
-    if not parts or parts[-1] in {"name", "id", "url", "uri", "path", "file", "type", "length", "count", "field"}:
-        return False
-    return bool(_WORDS.intersection(parts)) or any(
-        kind in _KINDS_OF_KEY and key in {"key", "keys"} for kind, key in pairwise(parts)
-    )
-
-
-def _is_random(run: str) -> bool:
-    """Whether letters and digits are mixed as nobody names things."""
-    digits = sum(letter.isdigit() for letter in run)
-    letters = sum(letter.isalpha() for letter in run)
-    if digits < 3 or letters < 3:
-        return False
-    counts = Counter(run)
-    bits = -sum(count / len(run) * math.log2(count / len(run)) for count in counts.values())
-    longest_word = max(map(len, re.findall(r"[A-Z]?[a-z]+|[A-Z]+", run)))
-    hexadecimal = len(run) >= 32 and all(letter in "0123456789abcdefABCDEF-" for letter in run)
-    return hexadecimal or (bits > _RANDOM_BITS and longest_word < 6)
-
-
-def _in_key(before: str) -> bool:
-    """Whether a private key has begun above and not ended."""
-    begun = [match.end() for match in _KEY_BEGINS.finditer(before)]
-    return bool(begun) and _KEY_ENDS not in before[begun[-1] :]

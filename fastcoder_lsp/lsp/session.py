@@ -12,8 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.completion.context import ReadableFolder, RepositoryContext
-from fastcoder_lsp.completion.runtime import Runtime, Surroundings
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings, cache_folder
@@ -29,6 +27,8 @@ from fastcoder_lsp.lsp.outcomes import Outcomes
 from fastcoder_lsp.lsp.registration import Registrar
 from fastcoder_lsp.lsp.status import Reporter
 from fastcoder_lsp.lsp.traces import Traces
+from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
+from fastcoder_lsp.runtime.parts import Runtime, Surroundings
 from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.completion.policy import Policy
-from fastcoder_lsp.completion.runtime import Limits, Runtime
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import (
@@ -33,6 +32,7 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.runtime.parts import Limits, Runtime
 from tests.completion.toys import END, Letters, ToyPrompts
 
 URI = "file:///a.py"

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastcoder_lsp.completion.runtime import Limits, Runtime
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import (
@@ -32,6 +31,7 @@ from fastcoder_lsp.core import (
 )
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.errors import ModelMissingError
+from fastcoder_lsp.runtime.parts import Limits, Runtime
 from tests.completion.toys import Letters, ToyPrompts
 from tests.decode.toy_engine import ToyEngine
 

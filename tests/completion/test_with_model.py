@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 
 from fastcoder_lsp.completion.policy import Policy
-from fastcoder_lsp.completion.runtime import Runtime, load_runtime
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
+from fastcoder_lsp.runtime.load import load_runtime
+from fastcoder_lsp.runtime.parts import Runtime
 
 pytestmark = pytest.mark.model
 

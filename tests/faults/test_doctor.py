@@ -10,9 +10,9 @@ import pytest
 
 from fastcoder_lsp.cli.doctor.last_start import check_last_start
 from fastcoder_lsp.cli.doctor.places import check_indexes, check_kernels
-from fastcoder_lsp.completion.start_record import StartRecord, start_path
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.errors import ModelMissingError
+from fastcoder_lsp.runtime.start_record import StartRecord, start_path
 from tests.faults.stranger import Ended, Stranger
 
 NO_MODEL = ("doctor", "--json", "--model", "./nothing")

@@ -5,11 +5,11 @@ import sys
 import numpy as np
 
 from fastcoder_lsp.cli.serve import leave, take_wire
-from fastcoder_lsp.completion.runtime import Limits, Runtime, Surroundings
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.lsp.server import Options, serve
+from fastcoder_lsp.runtime.parts import Limits, Runtime, Surroundings
 from tests.completion.toys import Letters, ToyPrompts
 from tests.index.toy_encoder import ToyEncoder
 from tests.lsp.scripted_server import ScriptedEngine

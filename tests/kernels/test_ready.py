@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.completion.compile_ahead import CompileAhead
-from fastcoder_lsp.completion.start_record import read_start
 from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.runtime.compile_ahead import CompileAhead
+from fastcoder_lsp.runtime.start_record import read_start
 from tests.faults.small_model import write_model
 from tests.lsp.raw_client import RawClient, running
 

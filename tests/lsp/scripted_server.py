@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.cli.serve import leave, take_wire
-from fastcoder_lsp.completion.runtime import Limits, Runtime, Surroundings
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
     GREEDY,
@@ -29,6 +28,7 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.lsp.server import Options, serve
+from fastcoder_lsp.runtime.parts import Limits, Runtime, Surroundings
 from tests.completion.toys import Letters, ToyPrompts
 
 _MARK = 1

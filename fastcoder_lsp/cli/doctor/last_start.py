@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import psutil
 
 from fastcoder_lsp.cli.doctor.check import Check
-from fastcoder_lsp.completion.start_record import Start, read_start
 from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.runtime.start_record import Start, read_start
 
 _WAITING_S = 1.0
 """Stages that took less are told in the details alone."""

@@ -11,16 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.costs import (
-    LEAST_MS,
-    PROBES,
-    WIDTHS,
-    believable,
-    measure,
-    smoothed,
-    step_costs,
-)
-from fastcoder_lsp.completion.runtime import cpu_nodes
 from fastcoder_lsp.core import (
     GREEDY,
     DraftTree,
@@ -32,6 +22,16 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
+from fastcoder_lsp.runtime.costs import (
+    LEAST_MS,
+    PROBES,
+    WIDTHS,
+    believable,
+    measure,
+    smoothed,
+    step_costs,
+)
+from fastcoder_lsp.runtime.parts import cpu_nodes
 
 CURVE = {1: 20.0, 2: 19.0, 4: 22.0, 8: 30.0}
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.context import MOST_CHARACTERS, ReadableFolder, RepositoryContext, first_difference
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.prompt.select import related
+from fastcoder_lsp.runtime.context import MOST_CHARACTERS, ReadableFolder, RepositoryContext, first_difference
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 
@@ -156,7 +156,7 @@ def test_a_folder_full_of_large_files_is_looked_at_in_part(root: Path, monkeypat
         looked_at.extend(map(len, files.values()))
         return related(here, offset, files, recent)
 
-    monkeypatch.setattr("fastcoder_lsp.completion.context.related", counting)
+    monkeypatch.setattr("fastcoder_lsp.runtime.context.related", counting)
     assert finder(root).find(main(root), len(USE))
     assert MOST_CHARACTERS / 2 < sum(looked_at) <= MOST_CHARACTERS
 

@@ -1,108 +1,33 @@
-"""The parts of a running model, and the one place that puts them together.
+"""How a model is made ready: model files → engine, tokenizer, prompts, drafter, and what a step costs.
 
-Owns the composition: model files → engine, tokenizer, prompts, drafter. It decides nothing at a request.
+Owns the composition and its order: what can be compiled in another process is begun before the weights are read, and
+nothing is timed while that runs. It decides nothing at a request.
 """
 
 import hashlib
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
-
-import numpy as np
-import numpy.typing as npt
+from typing import cast
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
-from fastcoder_lsp.completion.compile_ahead import CompileAhead, needed
-from fastcoder_lsp.completion.costs import step_costs
-from fastcoder_lsp.completion.start_record import StartRecord
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
-from fastcoder_lsp.core import Drafter, Engine, Progress, StepCosts
-from fastcoder_lsp.prompt import NO_CONTEXT, Context, PromptBuilder, PromptOptions, allowed
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
+from fastcoder_lsp.runtime.compile_ahead import CompileAhead, needed
+from fastcoder_lsp.runtime.costs import step_costs
+from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, Limits, Runtime, Surroundings, cpu_nodes
+from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from fastcoder_lsp.draft.store import Pin
 
 PROMPT_TOKENS = 1400
 """Longest prompt: what a CPU reads in a few seconds once, and keeps from then on."""
 CONTEXT_TOKENS = 400
 """For code of other files, where it is wanted; on top of the longest prompt."""
-CPU_NODES = 8
-"""Rows of one verification on a CPU at least: by AVX-512 VNNI eight cost a quarter more than one."""
-DEARER = 1.4
-"""Of a single row's time: what wider steps may take for drafters that do not weigh costs; by AMX sixteen rows do."""
-GPU_NODES = 64
-"""On a GPU, where a step of this width costs hardly more than one row: the published setting; and wherever the drafter
-chooses the width by what it costs."""
-
-
 _DRAFTER_FUNCTIONS = 110
 """That what drafts, and searches, is compiled of."""
 
 
-def _nothing_to_keep() -> None:
-    pass
-
-
 def _unheard(_share: float, _what: str) -> None:
     pass
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a model is told of the workspace.
-
-    `pin`: gives the datastore to drafters that read it. `workspace`: names what is worked on: what a drafter learns is
-    kept for it; empty: nothing is kept. `context`: finds code of other files for the prompt.
-    """
-
-    pin: "Pin | None" = None
-    workspace: str = ""
-    context: Context = NO_CONTEXT
-
-
-ALONE = Surroundings()
-"""A model without a workspace."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """`max_tokens` of one completion; `nodes`: rows of one verification."""
-
-    max_tokens: int
-    nodes: int = CPU_NODES
-
-
-@dataclass(frozen=True, slots=True)
-class Runtime:
-    """Everything a completion needs; only the service's worker touches it."""
-
-    engine: Engine
-    tokenizer: Tokenizer
-    prompts: PromptBuilder
-    drafter: Drafter
-    allow: Callable[[bytes], npt.NDArray[np.int64]]
-    limits: Limits
-    costs: StepCosts
-
-    keep: Callable[[], None] = _nothing_to_keep
-    """Writes what was learnt to the disk: milliseconds, for when nobody waits."""
-
-    def close(self) -> None:
-        """Keep what was learnt, and give the model's memory back."""
-        self.keep()
-        self.engine.close()
-
-    def forget(self, uri: str) -> None:
-        """Drop what is kept for a closed document."""
-        self.prompts.forget(uri)
-        self.drafter.forget(uri)
-
-    def rename(self, old: str, new: str) -> None:
-        """Carry over what is kept for a document."""
-        self.prompts.rename(old, new)
-        self.drafter.rename(old, new)
 
 
 def load_runtime(settings: Settings, progress: Progress, around: Surroundings = ALONE) -> Runtime:
@@ -199,14 +124,8 @@ def _load(
         allow=lambda remaining: allowed(tokenizer, remaining),
         limits=Limits(settings.completion_max_tokens, cpu_nodes(costs) if on_cpu and not chooses else GPU_NODES),
         costs=costs,
-        keep=drafter.keep if isinstance(drafter, AutoDrafter) else _nothing_to_keep,
+        **({"keep": drafter.keep} if isinstance(drafter, AutoDrafter) else {}),
     )
-
-
-def cpu_nodes(costs: StepCosts) -> int:
-    """Rows of every step on this CPU, for drafters that fill what they get."""
-    cheap = (width for width, ms in zip(costs.widths, costs.ms, strict=True) if ms <= DEARER * costs.ms[0])
-    return max(CPU_NODES, *cheap)
 
 
 def _name(workspace: str, digest: str) -> str:

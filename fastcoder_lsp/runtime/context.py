@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from fastcoder_lsp.completion.unfit import without_secrets
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.prompt.imports import imports_of, tails
 from fastcoder_lsp.prompt.select import related
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.secret_lines import without_secrets
 
 NEIGHBOURS = 16
 """Files of the document's own folder that are looked at, at most."""

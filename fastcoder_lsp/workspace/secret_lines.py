@@ -1,0 +1,88 @@
+"""Lines that look like secrets: nothing is suggested in them, and none of them goes along with a prompt.
+
+Owns the judgement of text; files that hold secrets by their names are `rules`' business. Pure.
+"""
+
+import math
+import re
+from collections import Counter
+from itertools import islice, pairwise
+
+_LOOKED_AT = 400
+"""Characters of the line left of the cursor."""
+_BLOCK = 16_000
+"""Characters above in which a key's block may have begun."""
+_WORDS = frozenset(
+    ("password", "passwd", "pwd", "passphrase", "secret", "token", "apikey", "credential", "credentials", "bearer")
+)
+_KINDS_OF_KEY = frozenset(
+    ("api", "access", "private", "secret", "signing", "encryption", "auth", "account", "client", "master", "ssh", "app")
+)
+_NAME = r"([A-Za-z][\w.-]{0,80})"
+_QUOTED = re.compile(_NAME + r"""["'\]]{0,2}\s*(?::[\w\s.\[\]|?]{1,40})?(?::=|=>|=|:)\s*[rbufRBUF]{0,2}["'`][^"'`]*$""")
+_BARE = re.compile(r"^\s*(?:export\s+|set\s+|ENV\s+|ARG\s+|-\s+)?[\"']?" + _NAME + r"[\"']?\s*[:=]\s*\S*$")
+_BARE_LANGUAGES = frozenset(
+    ("shellscript", "properties", "ini", "yaml", "toml", "dockerfile", "dotenv", "plaintext", "makefile", "fish")
+)
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_KNOWN = re.compile(
+    r"(?<![A-Za-z0-9])(?:sk-|sk_live_|rk_live_|gh[opsur]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|eyJ|npm_|pypi-|hf_)"
+    r"[A-Za-z0-9_.-]{4,}$"
+)
+_RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}$")
+_JUDGED_AT = re.compile(r"""["'`]|(?<=[A-Za-z0-9+_=-]{8})(?![A-Za-z0-9+_=-])""")
+_MOST_JUDGED = 50
+_RANDOM_BITS = 3.5
+"""Entropy of a character, above which twenty letters and digits are no name; of hexadecimal ones there are four."""
+_KEY_BEGINS, _KEY_ENDS = re.compile(r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----"), "-----END "
+
+
+def in_secret(before: str, language: str) -> bool:
+    """Whether what stands left of the cursor looks like a part of a secret, or is about to be one."""
+    left = before[-_LOOKED_AT:].rpartition("\n")[2]
+    if (match := _QUOTED.search(left)) is not None and _is_secret_name(match[1]):
+        return True
+    if language in _BARE_LANGUAGES and (match := _BARE.match(left)) is not None and _is_secret_name(match[1]):
+        return True
+    run = _RUN.search(left)
+    return bool(_KNOWN.search(left)) or (run is not None and _is_random(run[0])) or _in_key(before[-_BLOCK:])
+
+
+def without_secrets(text: str, language: str) -> str:
+    """Some lines of a file without those that look like a secret, or like a part of one."""
+    kept, above = [], ""
+    for line in text.split("\n"):
+        above = f"{above}{line}\n"[-_BLOCK:]
+        # A line is judged as if it were typed: at each of its quotes, where a run of letters ends, and at its end.
+        ends = [*islice((match.start() for match in _JUDGED_AT.finditer(line)), _MOST_JUDGED), len(line)]
+        if not _in_key(above) and not any(in_secret(line[:end], language) for end in ends):
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def _is_secret_name(name: str) -> bool:
+    parts = [part.lower() for part in _PARTS.findall(name)]
+    if not parts or parts[-1] in {"name", "id", "url", "uri", "path", "file", "type", "length", "count", "field"}:
+        return False
+    return bool(_WORDS.intersection(parts)) or any(
+        kind in _KINDS_OF_KEY and key in {"key", "keys"} for kind, key in pairwise(parts)
+    )
+
+
+def _is_random(run: str) -> bool:
+    """Whether letters and digits are mixed as nobody names things."""
+    digits = sum(letter.isdigit() for letter in run)
+    letters = sum(letter.isalpha() for letter in run)
+    if digits < 3 or letters < 3:
+        return False
+    counts = Counter(run)
+    bits = -sum(count / len(run) * math.log2(count / len(run)) for count in counts.values())
+    longest_word = max(map(len, re.findall(r"[A-Z]?[a-z]+|[A-Z]+", run)))
+    hexadecimal = len(run) >= 32 and all(letter in "0123456789abcdefABCDEF-" for letter in run)
+    return hexadecimal or (bits > _RANDOM_BITS and longest_word < 6)
+
+
+def _in_key(before: str) -> bool:
+    """Whether a private key has begun above and not ended."""
+    begun = [match.end() for match in _KEY_BEGINS.finditer(before)]
+    return bool(begun) and _KEY_ENDS not in before[begun[-1] :]
