@@ -43,12 +43,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    side_by_side = config.pluginmanager.hasplugin("xdist")
     for item in items:
         if item.get_closest_marker("long") and not config.getoption("--long"):
             item.add_marker(pytest.mark.skip(reason=LONG_REASON))
         elif item.get_closest_marker("ci") and not _with_ci(config):
             item.add_marker(pytest.mark.skip(reason=CI_REASON))
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
+        if side_by_side:
+            item.add_marker(pytest.mark.xdist_group(_group(item)))
 
 
 def _with_ci(config: pytest.Config) -> bool:
