@@ -10,11 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.bench import repoeval
-from fastcoder_lsp.bench.draft import Replayed, alone, drafter_names, not_alone
-from fastcoder_lsp.bench.heatmap import blank_share, draw, places, retrieved_share
-from fastcoder_lsp.bench.replay import replay
-from fastcoder_lsp.bench.traces import Recorder, Trace
+from fastcoder_lsp.bench.datasets import repoeval
+from fastcoder_lsp.bench.datasets.spread import spread
+from fastcoder_lsp.bench.draft.heatmap import blank_share, draw, positions, retrieved_share
+from fastcoder_lsp.bench.draft.replayed import Replayed, alone, not_alone
+from fastcoder_lsp.bench.drafting.drafters import drafter_names
+from fastcoder_lsp.bench.drafting.replay import replay
+from fastcoder_lsp.bench.drafting.traces import Recorder, Trace
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.none import NoDrafter
@@ -167,7 +169,7 @@ def test_names_with_parameters_are_told_apart() -> None:
 def test_a_heat_map_counts_by_place_in_the_line(tmp_path: Path) -> None:
     """Token index × line; accepted drafts are retrieved, whatever stands elsewhere is left blank."""
     piece = ToyTokenizer().piece
-    assert places([0, 1, 2, 3, 0, 4, 0], piece) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (3, 0)]
+    assert positions([0, 1, 2, 3, 0, 4, 0], piece) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (3, 0)]
     trace = Trace(TASKS.tasks[0], (0, 1, 2), (0, 1, 2, 0, 1, 2, 0))
     steps = {"a": replay(make("lookup"), trace, 64, "", 9)}
     shares = retrieved_share([trace], steps, piece)
@@ -182,5 +184,5 @@ def test_a_heat_map_counts_by_place_in_the_line(tmp_path: Path) -> None:
 def test_tasks_are_spread_evenly() -> None:
     """A limited run still sees all repositories."""
     tasks = tuple(repoeval.Task(str(i), "r", "p", 0, 0) for i in range(10))
-    assert [task.id for task in repoeval.spread(tasks, 4)] == ["0", "2", "5", "7"]
-    assert repoeval.spread(tasks, None) == tasks
+    assert [task.id for task in spread(tasks, 4)] == ["0", "2", "5", "7"]
+    assert spread(tasks, None) == tasks

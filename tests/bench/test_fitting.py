@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fastcoder_lsp.bench.fitting import Example, fit, starting_priors
+from fastcoder_lsp.bench.priors.fit import Example, fit, starting_priors
 from fastcoder_lsp.draft.calibration import Priors
 from fastcoder_lsp.draft.evidence import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT
 

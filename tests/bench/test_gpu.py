@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.bench import repoeval
+from fastcoder_lsp.bench.datasets import repoeval
+from fastcoder_lsp.bench.drafting.traces import Trace
 from fastcoder_lsp.bench.gpu import acceptance
 from fastcoder_lsp.bench.gpu.acceptance import PLAIN, Dataset, Step, Task
 from fastcoder_lsp.bench.gpu.host import gaps_us
 from fastcoder_lsp.bench.gpu.run import _Run
 from fastcoder_lsp.bench.gpu.simulate import simulate
 from fastcoder_lsp.bench.gpu.steps import StepTimes
-from fastcoder_lsp.bench.traces import Trace
 from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.tokenizer import Tokenizer
 

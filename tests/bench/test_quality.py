@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.bench import infilling
-from fastcoder_lsp.bench.answers import Answers, key
-from fastcoder_lsp.bench.arms import ARMS, Question, prompt_of
-from fastcoder_lsp.bench.quality import Suite, evaluate
-from fastcoder_lsp.bench.scores import Mean, edit_similarity, paired
+from fastcoder_lsp.bench.common.answers import Answers, key
+from fastcoder_lsp.bench.datasets import infilling
+from fastcoder_lsp.bench.quality.arms import ARMS, Question, prompt_of
+from fastcoder_lsp.bench.quality.evaluation import evaluate
+from fastcoder_lsp.bench.quality.scores import Mean, edit_similarity, paired
+from fastcoder_lsp.bench.quality.suites import Suite
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Prompt
 from tests.prompt.toy_tokenizers import of_family

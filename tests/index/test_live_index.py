@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 import pytest
 
-from fastcoder_lsp.bench.data import data_folder
+from fastcoder_lsp.bench.datasets.folder import data_folder
 from fastcoder_lsp.config import resolve
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, build_part

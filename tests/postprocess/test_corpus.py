@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.bench import data
+from fastcoder_lsp.bench.datasets import folder as data
 from fastcoder_lsp.postprocess import finish, finish_at, written_over
 from fastcoder_lsp.postprocess.place import Place
 from fastcoder_lsp.workspace.languages import language_of

@@ -6,7 +6,7 @@ of the two best logits tells a tie from a mistake.
 
 from dataclasses import dataclass
 
-from fastcoder_lsp.bench.gaps import top_two_gap
+from fastcoder_lsp.bench.common.gap import top_two_gap
 from fastcoder_lsp.bench.gpu.loop import Prompter, decode
 from fastcoder_lsp.bench.gpu.machine import Bench, say
 from fastcoder_lsp.bench.gpu.shapes import Named

@@ -14,16 +14,16 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.bench.draft import drafter_names, record
+from fastcoder_lsp.bench.common.requests import decode_request
+from fastcoder_lsp.bench.drafting.drafters import drafter_names, make
+from fastcoder_lsp.bench.drafting.replay import accept
+from fastcoder_lsp.bench.drafting.task_parts import load_parts
+from fastcoder_lsp.bench.drafting.traces import Trace, record
 from fastcoder_lsp.bench.gpu.record import GPU_COSTS
-from fastcoder_lsp.bench.parts import load_parts
-from fastcoder_lsp.bench.replay import accept
 from fastcoder_lsp.bench.report import print_table
-from fastcoder_lsp.bench.traces import Trace
 from fastcoder_lsp.core import GREEDY, Drafter, DraftTree, EngineInfo, Sampler, Verified
 from fastcoder_lsp.decode.guard import GuardedDrafter
-from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
-from fastcoder_lsp.draft.registry import make
+from fastcoder_lsp.decode.loop import Decoding
 from fastcoder_lsp.engine.static.backend import StaticBackend
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.engine import StaticEngine
@@ -133,15 +133,8 @@ def gaps_us(drafter: Drafter, trace: Trace, tokenizer: Tokenizer, nodes: int) ->
     """Microseconds from each step's outcome to the next one's launch."""
     programs = RecordedPrograms(trace, tokenizer.vocabulary)
     engine = RecordedEngine(programs, tokenizer.vocabulary)
-    request = DecodeRequest(
-        prompt=trace.prompt,
-        max_tokens=len(trace.tokens),
-        end_ids=frozenset(),
-        piece=tokenizer.piece,
-        allow=tokenizer.starting_with,
-        cut=lambda _text: None,
-        document=trace.task.id,
-        nodes=nodes,
+    request = decode_request(
+        tokenizer, trace.prompt, len(trace.tokens), document=trace.task.id, nodes=nodes, may_end=False
     )
     decoding = Decoding(engine, GuardedDrafter(drafter), request, Spans())
     decoding.prefill(lambda: False)
@@ -160,8 +153,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=16, help="rows of a step at most; default: 16")
     parser.add_argument("--drafters", default="none,suffix,fastcoder,auto", help="default: none,suffix,fastcoder,auto")
     arguments = parser.parse_args()
-    arguments.model, arguments.tasks, arguments.strict, arguments.engine = "auto", None, False, "cpu-int8"
-    parts = load_parts(arguments)
+    parts = load_parts(limit=arguments.limit, engine="cpu-int8")
     traces = record(parts, "product")
     rows = []
     for name in drafter_names(arguments.drafters):

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from fastcoder_lsp.bench.common.requests import decode_request
 from fastcoder_lsp.bench.gpu.machine import Bench, say
 from fastcoder_lsp.bench.gpu.shapes import Named
 from fastcoder_lsp.bench.gpu.steps import bench_prompt, prepared
 from fastcoder_lsp.core import GREEDY, Draft, DraftContext, Drafter, DraftTree, Engine, Sampler, Verified
 from fastcoder_lsp.decode.guard import GuardedDrafter
-from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
+from fastcoder_lsp.decode.loop import Decoding
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.static.engine import StaticEngine
 from fastcoder_lsp.observe import Spans
@@ -81,16 +82,7 @@ def decode(
     engine: Engine, drafter: Drafter, prompt: Sequence[int], count: int, nodes: int, sampler: Sampler = GREEDY
 ) -> Decode:
     """Decode `count` tokens by the product's loop; nothing ends the text before."""
-    request = DecodeRequest(
-        prompt=tuple(prompt),
-        max_tokens=count,
-        end_ids=frozenset(),
-        piece=lambda _token: b"x",
-        allow=lambda _bytes: np.zeros(0, np.int64),
-        cut=lambda _text: None,
-        sampler=sampler,
-        nodes=nodes,
-    )
+    request = decode_request(None, prompt, count, sampler=sampler, nodes=nodes)
     rows = list[int]()
     began = time.perf_counter()
     decoding = Decoding(
@@ -133,7 +125,7 @@ def host_gap(bench: Bench, model: Named, kernels: str) -> list[Gap]:
 
 def _own_drafters(model: Named) -> list[Drafter]:
     """Those that the product takes, over stores of tokens that mean nothing: they are searched at every step."""
-    from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 needs numba
+    from fastcoder_lsp.bench.drafting.drafters import DrafterParts, make  # noqa: PLC0415 needs numba
     from fastcoder_lsp.draft.store import Pinned  # noqa: PLC0415
     from fastcoder_lsp.index.part import Document, FileRecord, build_part  # noqa: PLC0415
     from fastcoder_lsp.index.searcher import LivePart, Searcher, Snapshot  # noqa: PLC0415

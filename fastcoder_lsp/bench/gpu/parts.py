@@ -16,7 +16,7 @@ Found = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class PartRequest:
     """What a part is to do. `kernels`: the ways of computing it may take; `brief`: few sizes, for a first look."""
 
     bench: Bench
@@ -30,61 +30,61 @@ class Request:
         return [(width, self.bench.lengths[1]) for width in self.bench.widths] if self.brief else []
 
 
-def _works(request: Request) -> Found:
+def _works(request: PartRequest) -> Found:
     return {"works": works.measure(request.bench), "ceilings": asdict(ceilings.measure(request.bench))}
 
 
-def _probe(request: Request) -> Found:
+def _probe(request: PartRequest) -> Found:
     """Two sizes, by which the kernels are chosen."""
     bench = request.bench
     probe = [(1, bench.lengths[1]), (16, bench.lengths[1])]
     return {"probes": {request.kernels: of_measured(steps.measure(bench, request.model, request.kernels, sizes=probe))}}
 
 
-def _disagreement(request: Request) -> Found:
+def _disagreement(request: PartRequest) -> Found:
     found = steps.disagreement(request.bench, request.model)
     say(f"{request.model.name}: fused kernels differ by {max(found.values()):.2%} of the logits' norm at most")
     return {"fused_disagreement": {str(width): error for width, error in found.items()}}
 
 
-def _steps(request: Request) -> Found:
+def _steps(request: PartRequest) -> Found:
     return {"steps": of_measured(steps.measure(request.bench, request.model, request.kernels, sizes=request.sizes))}
 
 
-def _peers(request: Request) -> Found:
+def _peers(request: PartRequest) -> Found:
     length = request.bench.lengths[1]
     return {"peers": peers.measure(request.bench, request.model, [(1, length), (16, length)], compiled=False)}
 
 
-def _compiled(request: Request) -> Found:
+def _compiled(request: PartRequest) -> Found:
     return {"compiled": peers.measure(request.bench, request.model, [(1, request.bench.lengths[1])], compiled=True)}
 
 
-def _gaps(request: Request) -> Found:
+def _gaps(request: PartRequest) -> Found:
     return {"gaps": [asdict(gap) for gap in loop.host_gap(request.bench, request.model, request.kernels)]}
 
 
-def _ghost(request: Request) -> Found:
+def _ghost(request: PartRequest) -> Found:
     return {"ghost_text": [asdict(each) for each in ghost.measure(request.bench, request.model, request.kernels)]}
 
 
-def _products(request: Request) -> Found:
+def _products(request: PartRequest) -> Found:
     return {"products": products.measure(request.bench, request.model)}
 
 
-def _rounded(request: Request, precision: str) -> Found:
+def _rounded(request: PartRequest, precision: str) -> Found:
     bench = request.bench
     sizes = [(1, bench.lengths[1]), (16, bench.lengths[1])]
     times = steps.measure(bench, request.model, request.kernels, sizes=sizes, precision=precision)
     return {precision: of_measured(times)}
 
 
-def _exactness(request: Request) -> Found:
+def _exactness(request: PartRequest) -> Found:
     outcome = exact.measure(request.bench, request.model, request.kernels)
     return {"exactness": [asdict(each) | {"per_thousand": each.per_thousand} for each in outcome]}
 
 
-def _real(request: Request) -> Found:
+def _real(request: PartRequest) -> Found:
     missing = "a smoke run" if request.bench.smoke else real.why_not()
     if missing:
         request.bench.skip("the real model", missing)
@@ -92,7 +92,7 @@ def _real(request: Request) -> Found:
     return {"real": real.measure(request.bench, request.bench.cache, "cuda-graphs", brief=request.brief)}
 
 
-PARTS: Mapping[str, Callable[[Request], Found]] = {
+PARTS: Mapping[str, Callable[[PartRequest], Found]] = {
     "works": _works,
     "probe": _probe,
     "disagreement": _disagreement,

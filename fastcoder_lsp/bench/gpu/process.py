@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from fastcoder_lsp.bench.gpu.machine import Bench, facts, say
-from fastcoder_lsp.bench.gpu.parts import PARTS, Request
+from fastcoder_lsp.bench.gpu.parts import PARTS, PartRequest
 from fastcoder_lsp.bench.gpu.shapes import MODELS, TINY, named
 from fastcoder_lsp.engine.static.device import CpuDevice, CudaDevice
 
@@ -44,7 +44,7 @@ def main(request_file: Path, result_file: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = make_bench(request, Path(folder))
         model = next(model for model in bench.models if model.name == request["model"])
-        given = Request(bench, model, request["kernels"], bool(request["brief"]))
+        given = PartRequest(bench, model, request["kernels"], bool(request["brief"]))
         for part in request["parts"]:
             began = time.monotonic()
             found: dict[str, Any] = {}

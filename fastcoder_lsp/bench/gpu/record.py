@@ -7,14 +7,14 @@ for a GPU: up to 64 rows, and for drafters that weigh costs, those of a step tha
 import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
-from fastcoder_lsp.bench.draft import record
+from fastcoder_lsp.bench.drafting.drafters import make
+from fastcoder_lsp.bench.drafting.replay import replay
+from fastcoder_lsp.bench.drafting.task_parts import TaskParts, load_parts
+from fastcoder_lsp.bench.drafting.traces import Setting, Trace, record
 from fastcoder_lsp.bench.gpu.acceptance import FILE, PLAIN, Dataset, Step, Task, write
-from fastcoder_lsp.bench.parts import BenchParts, load_parts
-from fastcoder_lsp.bench.replay import replay
-from fastcoder_lsp.bench.traces import Trace
 from fastcoder_lsp.core import StepCosts
-from fastcoder_lsp.draft.registry import make
 
 NODES = 64
 APPROACHES = ("lookup", "suffix", "rest", "fastcoder", "cacheback", "auto")
@@ -30,20 +30,21 @@ def main() -> None:
     parser.add_argument("--engine", default="cpu-int8", help="what records traces that are missing; default: cpu-int8")
     parser.add_argument("--settings", default="product,paper", help="default: product,paper")
     arguments = parser.parse_args()
-    arguments.model, arguments.tasks, arguments.strict = "auto", None, False
-    parts = load_parts(arguments)
-    datasets = []
-    for setting in arguments.settings.split(","):
+    wanted = arguments.settings.split(",")
+    if not set(wanted) <= set(get_args(Setting)):
+        parser.error(f"--settings takes {' and '.join(get_args(Setting))}, not {arguments.settings}")
+    parts = load_parts(limit=arguments.limit, engine=arguments.engine)
+    model, datasets = parts.model.files.name, []
+    settings: list[Setting] = [setting for setting in get_args(Setting) if setting in wanted]
+    for setting in settings:
         traces = record(parts, setting)
         tasks = [_task(parts, trace) for trace in traces]
-        source = (
-            f"{parts.model}, {arguments.engine}, {len(tasks)} of {len(parts.tasks.tasks)} tasks, {NODES} rows, cold"
-        )
+        source = f"{model}, {arguments.engine}, {len(tasks)} of {len(parts.tasks.tasks)} tasks, {NODES} rows, cold"
         datasets.append(Dataset("RepoEval", setting, source, tuple(tasks)))
     write(datasets, arguments.out)
 
 
-def _task(parts: BenchParts, trace: Trace) -> Task:
+def _task(parts: TaskParts, trace: Trace) -> Task:
     """All approaches over one recording, each beginning with nothing learnt."""
     found = {PLAIN: [Step(1, 1, 0.0) for _ in trace.tokens]}
     given = replace(parts.drafter_parts(trace.task), costs=GPU_COSTS)

@@ -14,17 +14,14 @@ from functools import partial
 from pathlib import Path
 
 from fastcoder_lsp import postprocess, syntax
-from fastcoder_lsp.bench.answers import Answers, key
-from fastcoder_lsp.bench.histories import Edit, apply, typed
+from fastcoder_lsp.bench.common.answers import Answers, key
+from fastcoder_lsp.bench.common.product import FullAnswer
+from fastcoder_lsp.bench.datasets.histories import Edit, apply, typed
 from fastcoder_lsp.bench.keystroke import hands
-from fastcoder_lsp.bench.keystroke.records import Place
+from fastcoder_lsp.bench.keystroke.records import KeyPosition
 from fastcoder_lsp.bench.keystroke.subset import Subset
-from fastcoder_lsp.completion.place import place_of
-from fastcoder_lsp.completion.runtime import Runtime
-from fastcoder_lsp.completion.suggest import suggest
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.decode import stop
-from fastcoder_lsp.observe import Spans
 
 Ask = Callable[[CompletionRequest], str]
 """The full answer to a request: what would be inserted at the cursor."""
@@ -36,7 +33,7 @@ RULES = (postprocess, stop, syntax)
 class Ceiling:
     """`answers`: the full answer at each place; `keys`: of all runs; `saved`: those that accepts make unnecessary."""
 
-    answers: Mapping[Place, str]
+    answers: Mapping[KeyPosition, str]
     keys: int
     saved: int
 
@@ -49,13 +46,13 @@ class Ceiling:
 def ceiling(subset: Subset, files: Mapping[str, str], ask: Ask, on_key: Callable[[int], None]) -> Ceiling:
     """Wait at every key of the subset's typed runs; `on_key` is told how many keys are behind."""
     tree, keys, saved = dict(files), 0, 0
-    answers: dict[Place, str] = {}
+    answers: dict[KeyPosition, str] = {}
     for place, step in enumerate(subset.steps):
         if place in subset.typed and isinstance(step, Edit):
             said = step.text.removesuffix("\n")
             strokes = hands.keys(said)
             full = full_answers(step, tree, ask, partial(_add, on_key, keys))
-            answers |= {Place(place, at): text for at, text in enumerate(full)}
+            answers |= {KeyPosition(place, at): text for at, text in enumerate(full)}
             saved += patient(full, strokes)
             keys += len(strokes)
         apply(tree, step)
@@ -102,24 +99,24 @@ class FullAnswers:
     Args:
         answers: kept from run to run.
         identity: names model and engine.
-        runtime: what answers; its drafter may be any.
+        server: what answers; its drafter may be any.
     """
 
-    def __init__(self, answers: Answers, identity: str, runtime: Runtime) -> None:
-        self._answers, self._runtime = answers, runtime
+    def __init__(self, answers: Answers, identity: str, server: FullAnswer) -> None:
+        self._answers, self._server = answers, server
         self._identity = f"{identity} {_rules()}"
 
     def __call__(self, request: CompletionRequest) -> str:
-        """See `Ask`."""
-        place = place_of(request)
+        """The full answer to `request`; those to one run's requests are asked for in their order."""
+        text, at = request.snapshot.text, request.offset
         if request.snapshot.version == 0:
-            self._runtime.prompts.forget(request.snapshot.uri)  # a run's answers depend on that run alone
-        prompt = self._runtime.prompts.build(request.snapshot, request.offset)
-        text = hashlib.sha256(f"{place.before}\0{place.after}".encode("utf-8", "surrogatepass")).hexdigest()
-        name = key(self._identity, prompt, f"keystroke {self._runtime.limits.max_tokens} {text}")
+            self._server.forget(request.snapshot.uri)  # a run's answers depend on that run alone
+        prompt = self._server.prompt(request)
+        asked = hashlib.sha256(f"{text[:at]}\0{text[at:]}".encode("utf-8", "surrogatepass")).hexdigest()
+        name = key(self._identity, prompt, f"keystroke {self._server.max_tokens} {asked}")
         found = self._answers.get(name)
         if found is None:
-            found = suggest(self._runtime, request, place, lambda: False, Spans()).text
+            found = self._server.text(request)
             self._answers.put(name, found)
         return found
 

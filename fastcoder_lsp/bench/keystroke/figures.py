@@ -74,7 +74,7 @@ def ghost_ms(requests: Sequence[Request], budget_ms: float) -> dict[str, float |
 
 
 def ghost_times(requests: Sequence[Request], budget_ms: float) -> list[float]:
-    """See the module's docstring."""
+    """The ages that count as ghost times, in milliseconds."""
     return [
         request.ms
         for request in requests

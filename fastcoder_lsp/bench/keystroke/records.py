@@ -13,7 +13,7 @@ TYPED_THROUGH = "typed-through"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class KeyPosition:
     """Before key `key` of the typed run `run`, everything before it being there."""
 
     run: int
@@ -29,7 +29,7 @@ class Request:
     then. `finish`, `parts` (span → ms), `steps`, `tokens`, `prefilled`: as the server told of its answer.
     """
 
-    place: Place | None
+    place: KeyPosition | None
     through: bool
     outcome: Outcome
     ms: float
@@ -46,7 +46,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ServerWork:
     """The server's counts, from its start or between two moments; `mechanisms`: name → count."""
 
     steps: int = 0
@@ -55,9 +55,9 @@ class Work:
     accepted_by_source: Mapping[str, int] = field(default_factory=dict)
     mechanisms: Mapping[str, int] = field(default_factory=dict)
 
-    def since(self, before: "Work") -> "Work":
+    def since(self, before: "ServerWork") -> "ServerWork":
         """What was done after `before`."""
-        return Work(
+        return ServerWork(
             self.steps - before.steps,
             self.tokens - before.tokens,
             self.prefilled - before.prefilled,
@@ -76,7 +76,7 @@ class Played:
     """
 
     requests: tuple[Request, ...]
-    work: tuple[Work, ...]
+    work: tuple[ServerWork, ...]
     typed: int
     saved: int
     accepts: int
@@ -87,7 +87,7 @@ class Played:
     server: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_work(stats: Mapping[str, Any]) -> Work:
+def read_server_work(stats: Mapping[str, Any]) -> ServerWork:
     """The counts of a `fastcoder/stats` answer."""
     requests = stats["requests"]
     told = {
@@ -95,7 +95,7 @@ def read_work(stats: Mapping[str, Any]) -> Work:
         for name in ("adopted", "background", "ahead", "budgeted", "budgeted_empty", "alternatives")
     }
     suppressed = sum(stats.get("suppressed", {}).values())
-    return Work(
+    return ServerWork(
         requests["steps"],
         requests["tokens"],
         requests["prefilled"],

@@ -14,13 +14,13 @@ from typing import Any
 
 import psutil
 
+from fastcoder_lsp.bench.common.product import Status
 from fastcoder_lsp.bench.keystroke.editor import Editor
-from fastcoder_lsp.bench.keystroke.records import Played, read_work
+from fastcoder_lsp.bench.keystroke.records import Played, read_server_work
 from fastcoder_lsp.bench.keystroke.subset import Subset
 from fastcoder_lsp.bench.keystroke.typist import Typist
 from fastcoder_lsp.client.client import Client
 from fastcoder_lsp.client.rpc import Params, ServerGoneError
-from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.config.programs import python_command
 from fastcoder_lsp.errors import FastcoderError
@@ -127,7 +127,7 @@ class _Session:
     async def _typed(self, typist: Typist, subset: Subset) -> Played:
         """Type, and watch what it costs the server."""
         process = psutil.Process(self._client.process_id)
-        before, cpu, begun = read_work(await self._client.stats()), process.cpu_times(), time.perf_counter()
+        before, cpu, begun = read_server_work(await self._client.stats()), process.cpu_times(), time.perf_counter()
         typing = asyncio.create_task(typist.type(subset))
         while not typing.done():
             await asyncio.wait([typing], timeout=0.5)
@@ -140,7 +140,7 @@ class _Session:
         account = typist.account
         return Played(
             requests=tuple(account.requests),
-            work=(before, *account.work, read_work(stats)),
+            work=(before, *account.work, read_server_work(stats)),
             typed=account.typed,
             saved=account.saved,
             accepts=account.accepts,

@@ -7,7 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fastcoder_lsp.bench.histories import Edit, Step
+from fastcoder_lsp.bench.datasets.histories import Edit, Step
 from fastcoder_lsp.bench.keystroke.hands import keys
 
 PLAIN_KEYS = 480
@@ -33,7 +33,7 @@ class Subset:
         return [step for place, step in enumerate(self.steps) if place in self.typed and isinstance(step, Edit)]
 
 
-def choose(steps: Sequence[Step], limit: int | None, seed: int) -> Subset:
+def choose_runs(steps: Sequence[Step], limit: int | None, seed: int) -> Subset:
     """`limit` runs; without, as many as make up `PLAIN_KEYS`."""
     lengths = {
         place: len(keys(step.text.removesuffix("\n")))

@@ -9,10 +9,10 @@ import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 
-from fastcoder_lsp.bench.histories import Edit
+from fastcoder_lsp.bench.datasets.histories import Edit
 from fastcoder_lsp.bench.keystroke import hands
 from fastcoder_lsp.bench.keystroke.editor import Editor
-from fastcoder_lsp.bench.keystroke.records import Place, Request, Work, read_work
+from fastcoder_lsp.bench.keystroke.records import KeyPosition, Request, ServerWork, read_server_work
 from fastcoder_lsp.bench.keystroke.subset import Subset
 from fastcoder_lsp.client.client import Client
 from fastcoder_lsp.client.ghost import Ghost, ghost_of
@@ -28,7 +28,7 @@ AFTER_S = 0.7
 class _Open:
     """A request that is not answered yet; `sent`: when it went out."""
 
-    place: Place | None
+    place: KeyPosition | None
     through: bool
     version: int
     sent: float | None = None
@@ -40,7 +40,7 @@ class Account:
     """What a session comes to."""
 
     requests: list[Request] = field(default_factory=list)
-    work: list[Work] = field(default_factory=list)
+    work: list[ServerWork] = field(default_factory=list)
     typed: int = 0
     saved: int = 0
     accepts: int = 0
@@ -103,7 +103,7 @@ class Typist:
         opened = hands.opening(said)
         self._editor.replace(step.path, step.offset, step.offset, opened + step.text[len(said) :])
         self._cursor += len(opened)
-        self._ask(Place(run, 0))
+        self._ask(KeyPosition(run, 0))
         strokes = hands.keys(said)
         waits = hands.waits(strokes, self._speed, f"{self._seed} {run}")
         key = 0
@@ -111,19 +111,19 @@ class Typist:
             await self._wait(waits[key])
             saved = hands.accepted_keys(self._ghost.text, strokes[key:]) if self._ghost else 0
             if saved:
-                await self._accept(Place(run, key + saved), "".join(strokes[key : key + saved]))
+                await self._accept(KeyPosition(run, key + saved), "".join(strokes[key : key + saved]))
                 self.account.accepts += 1
                 self.account.saved += saved
                 key += saved
             else:
-                self._press(Place(run, key + 1), strokes[key])
+                self._press(KeyPosition(run, key + 1), strokes[key])
                 self.account.typed += 1
                 key += 1
             self._on_key(behind + key)
         await self._wait(AFTER_S)
         assert self._editor.text(step.path) == expected, "what was typed is not what the history has"
 
-    def _press(self, after: Place, key: str) -> None:
+    def _press(self, after: KeyPosition, key: str) -> None:
         """One key."""
         ghost = self._ghost
         through = ghost is not None and ghost.text.startswith(key) and len(key) < len(ghost.text)
@@ -131,7 +131,7 @@ class Typist:
         self._ghost = ghost.after_typing(key) if ghost is not None and through else None
         self._ask(after, through=through)
 
-    async def _accept(self, after: Place, kept: str) -> None:
+    async def _accept(self, after: KeyPosition, kept: str) -> None:
         """Tab; what is wrong of the suggestion is deleted at the next key."""
         assert self._ghost is not None
         ghost, self._ghost = self._ghost, None
@@ -154,7 +154,7 @@ class Typist:
 
     # Asking -------------------------------------------------------------------------------------------------------
 
-    def _ask(self, place: Place | None, *, through: bool = False) -> None:
+    def _ask(self, place: KeyPosition | None, *, through: bool = False) -> None:
         self._cancel()
         self._asking = _Open(place, through, self._editor.version)
         self._newest = self._start(self._await(self._asking))
@@ -208,7 +208,7 @@ class Typist:
 
     async def _poll(self) -> None:
         with contextlib.suppress(ServerGoneError):  # the session notices
-            self.account.work.append(read_work(await self._client.stats()))
+            self.account.work.append(read_server_work(await self._client.stats()))
 
     def _now(self) -> float:
         return asyncio.get_running_loop().time()

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.bench.histories import Edit, Save
+from fastcoder_lsp.bench.datasets.histories import Edit, Save
 from fastcoder_lsp.bench.keystroke.ceiling import ceiling, full_answers, patient
 from fastcoder_lsp.bench.keystroke.hands import keys
-from fastcoder_lsp.bench.keystroke.records import Place
-from fastcoder_lsp.bench.keystroke.subset import Subset, choose
+from fastcoder_lsp.bench.keystroke.records import KeyPosition
+from fastcoder_lsp.bench.keystroke.subset import Subset, choose_runs
 from fastcoder_lsp.core import CompletionRequest
 
 TREE = {"a.py": "one\nold\ntwo\n"}
@@ -52,15 +52,15 @@ def test_steps_that_are_not_typed_are_made() -> None:
     top = ceiling(Subset(steps, frozenset({2}), 2, 1), TREE, ask, lambda _: None)
     assert seen[0] == "zero\n\nold\ntwo\n"
     assert (top.keys, top.saved, top.share) == (1, 1, 1.0)
-    assert top.answers[Place(2, 0)] == "x"
+    assert top.answers[KeyPosition(2, 0)] == "x"
 
 
 @given(st.lists(st.text("ab\n ", max_size=120), max_size=12), st.one_of(st.none(), st.integers(0, 15)), st.integers())
 def test_the_subset_is_the_seeds_choice(texts: list[str], limit: int | None, seed: int) -> None:
     """So many runs as asked for, none without keys, the same for the same seed, and no step after the last."""
     steps = [step for text in texts for step in (Edit("a.py", 0, 0, text + "\n", typed=True), Save("a.py"))]
-    subset = choose(steps, limit, seed)
-    assert subset == choose(steps, limit, seed)
+    subset = choose_runs(steps, limit, seed)
+    assert subset == choose_runs(steps, limit, seed)
     assert subset.runs == len(texts)
     assert subset.keys == sum(len(keys(step.text.removesuffix("\n"))) for step in subset.typed_steps())
     assert all(keys(step.text.removesuffix("\n")) for step in subset.typed_steps())

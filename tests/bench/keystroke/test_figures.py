@@ -6,10 +6,10 @@ import pytest
 
 from fastcoder_lsp.bench.keystroke.ceiling import Ceiling
 from fastcoder_lsp.bench.keystroke.figures import empty_where_shown, figures, ghost_times, origins, typed_through
-from fastcoder_lsp.bench.keystroke.records import Place, Played, Request, Work
+from fastcoder_lsp.bench.keystroke.records import KeyPosition, Played, Request, ServerWork
 
 BUDGET_MS = 400.0
-SHOWN = Request(Place(0, 0), through=False, outcome="shown", ms=100.0, finish="stop")
+SHOWN = Request(KeyPosition(0, 0), through=False, outcome="shown", ms=100.0, finish="stop")
 EMPTY = replace(SHOWN, outcome="empty", ms=50.0)
 THROUGH = replace(SHOWN, through=True, ms=1.0, finish="typed-through")
 EARLY = replace(SHOWN, outcome="cancelled", ms=90.0, finish="")
@@ -32,8 +32,8 @@ def test_typed_through_asks_who_answered() -> None:
 
 def test_empty_where_the_ceiling_shows_text() -> None:
     """Only places of the history count, and only those where the full answer is not empty."""
-    ceiling = Ceiling({Place(0, 0): "x", Place(0, 1): ""}, keys=2, saved=1)
-    elsewhere, nothing_to_say = replace(EMPTY, place=None), replace(EMPTY, place=Place(0, 1))
+    ceiling = Ceiling({KeyPosition(0, 0): "x", KeyPosition(0, 1): ""}, keys=2, saved=1)
+    elsewhere, nothing_to_say = replace(EMPTY, place=None), replace(EMPTY, place=KeyPosition(0, 1))
     assert empty_where_shown([EMPTY, SHOWN, SHOWN, SHOWN, elsewhere, nothing_to_say, EARLY], ceiling) == 0.25
     assert empty_where_shown([nothing_to_say], ceiling) is None
 
@@ -46,7 +46,7 @@ def test_what_became_of_the_requests() -> None:
 def test_the_figures_of_a_session() -> None:
     """Shares are of what they say; work is what was done while typing, by the key."""
     work = tuple(
-        Work(steps, 3 * steps, prefilled, {"prompt": 2 * steps}, {"adopted": 0})
+        ServerWork(steps, 3 * steps, prefilled, {"prompt": 2 * steps}, {"adopted": 0})
         for steps, prefilled in ((10, 500), (11, 501), (12, 502), (16, 900))
     )
     played = Played(
@@ -60,7 +60,7 @@ def test_the_figures_of_a_session() -> None:
         wall_s=9.0,
         memory_bytes=1,
     )
-    found = figures(played, Ceiling({Place(0, 0): "x"}, keys=10, saved=5))
+    found = figures(played, Ceiling({KeyPosition(0, 0): "x"}, keys=10, saved=5))
     assert found["ghost_ms"] == {"p50": 401.0, "p95": 450.0, "p99": 450.0, "count": 3}
     assert (found["shown"], found["empty"], found["cancelled"], found["cancelled_late"]) == (2, 1, 2, 1)
     assert found["within_budget"] == pytest.approx(3 / 5)
@@ -77,7 +77,7 @@ def test_the_figures_of_a_session() -> None:
 
 def test_a_session_in_which_nothing_happened() -> None:
     """Where there is nothing to take a share of, there is no figure, and no error."""
-    played = Played((), (Work(),), 0, 0, 0, BUDGET_MS, 0.0, 1.0, 1)
+    played = Played((), (ServerWork(),), 0, 0, 0, BUDGET_MS, 0.0, 1.0, 1)
     found = figures(played, Ceiling({}, keys=0, saved=0))
     assert found["ghost_ms"] == {"p50": None, "p95": None, "p99": None, "count": 0}
     assert (found["within_budget"], found["typed_through"], found["prefilled_tokens_per_key"]) == (None, None, None)

@@ -9,15 +9,15 @@ import pytest
 
 from fastcoder_lsp.bench import report
 from fastcoder_lsp.bench.keystroke.ceiling import Ceiling
-from fastcoder_lsp.bench.keystroke.command import by_drafter
 from fastcoder_lsp.bench.keystroke.drawing import steps_up_to
 from fastcoder_lsp.bench.keystroke.figures import figures, timeline
 from fastcoder_lsp.bench.keystroke.page import page
-from fastcoder_lsp.bench.keystroke.records import Place, Played, Request, Work
+from fastcoder_lsp.bench.keystroke.records import KeyPosition, Played, Request, ServerWork
+from fastcoder_lsp.bench.keystroke.run import by_drafter
 from fastcoder_lsp.bench.keystroke.session import Arm
 
 PARTS = {"queue": 1.0, "prompt": 1.0, "prefill": 30.0, "draft": 1.0, "verify": 60.0, "post": 1.0, "total": 94.0}
-SHOWN = Request(Place(0, 0), through=False, outcome="shown", ms=95.0, finish="stop", parts=PARTS)
+SHOWN = Request(KeyPosition(0, 0), through=False, outcome="shown", ms=95.0, finish="stop", parts=PARTS)
 VOID = frozenset({"meta", "br"})
 
 
@@ -53,10 +53,14 @@ class Outline(HTMLParser):
 
 
 def made_up(history: str = "small") -> dict[str, Any]:
-    requests = (SHOWN, Request(Place(0, 1), False, "cancelled", 500.0), Request(Place(0, 2), False, "empty", 9.0))
-    work = (Work(), Work(4, 9, 30, {"prompt": 3, "<b>": 2}, {"adopted": 1}))
+    requests = (
+        SHOWN,
+        Request(KeyPosition(0, 1), False, "cancelled", 500.0),
+        Request(KeyPosition(0, 2), False, "empty", 9.0),
+    )
+    work = (ServerWork(), ServerWork(4, 9, 30, {"prompt": 3, "<b>": 2}, {"adopted": 1}))
     played = Played(requests, work, 3, 5, 1, 400.0, 1.0, 3.0, 1, {"model": "m", "engine": "e"})
-    nothing = Played((), (Work(),), 0, 0, 0, 400.0, 0.0, 1.0, 1, {"model": "m", "engine": "e"})
+    nothing = Played((), (ServerWork(),), 0, 0, 0, 400.0, 0.0, 1.0, 1, {"model": "m", "engine": "e"})
     results = {
         arm: figures(each, Ceiling({}, 8, 6)) | {"timeline": timeline(each.requests), "server": dict(each.server)}
         for arm, each in (

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.bench import histories
+from fastcoder_lsp.bench.datasets import histories
 from fastcoder_lsp.bench.keystroke.ceiling import ceiling
 from fastcoder_lsp.bench.keystroke.figures import figures
 from fastcoder_lsp.bench.keystroke.session import Arm, play
-from fastcoder_lsp.bench.keystroke.subset import choose
+from fastcoder_lsp.bench.keystroke.subset import choose_runs
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.errors import FastcoderError
@@ -23,7 +23,7 @@ def test_a_session_with_a_scripted_model(tmp_path: Path, monkeypatch: pytest.Mon
     """The model says one line everywhere: it is taken where it belongs, and the account adds up."""
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
     write_history(tmp_path)
-    subset = choose(tuple(histories.steps(tmp_path, NAME)), None, 0)
+    subset = choose_runs(tuple(histories.steps(tmp_path, NAME)), None, 0)
     files = histories.base(tmp_path, NAME)
     assert files == BASE
     keys: list[int] = []
@@ -43,7 +43,7 @@ def test_a_session_with_a_scripted_model(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_server_that_cannot_work_ends_the_session(tmp_path: Path) -> None:
     """No figures of a server that has no model; the error says what to do."""
     write_history(tmp_path)
-    subset = choose(tuple(histories.steps(tmp_path, NAME)), None, 0)
+    subset = choose_runs(tuple(histories.steps(tmp_path, NAME)), None, 0)
     arm = Arm("scripted", "none", 20.0, {"model": "no/such"})
     with pytest.raises(FastcoderError, match="no model no/such"):
         play(arm, subset, BASE, seed=0, on_key=lambda _: None, command=SCRIPTED)

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.bench.histories import Create, Edit, Remove, Save, Step, apply
+from fastcoder_lsp.bench.datasets.histories import Create, Edit, Remove, Save, Step, apply
 from fastcoder_lsp.bench.keystroke.editor import Editor
 from fastcoder_lsp.bench.keystroke.hands import keys
-from fastcoder_lsp.bench.keystroke.records import Place
+from fastcoder_lsp.bench.keystroke.records import KeyPosition
 from fastcoder_lsp.bench.keystroke.subset import Subset
 from fastcoder_lsp.bench.keystroke.typist import Account, Typist
 from fastcoder_lsp.client.client import Client, Suggestion
@@ -170,7 +170,7 @@ def test_what_agrees_is_taken_and_the_wrong_rest_deleted() -> None:
     server = MadeUpServer(lambda text, offset: "value + wrong" if text[:offset].endswith("= ") else "", 0.01)
     account = replayed(server, {"a.py": ""}, whole([Edit("a.py", 0, 0, "x = value + 1\n", typed=True)]))
     assert (account.accepts, account.saved, account.typed) == (1, len("value + "), len("x = ") + 1)
-    assert [request.place for request in account.requests][-3:] == [None, Place(0, 12), Place(0, 13)]
+    assert [request.place for request in account.requests][-3:] == [None, KeyPosition(0, 12), KeyPosition(0, 13)]
 
 
 def test_keys_along_the_ghost_text_are_marked() -> None:

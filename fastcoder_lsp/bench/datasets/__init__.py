@@ -1,0 +1,1 @@
+"""The data that benchmarks read: tasks, lines to infill, recorded histories. Owns their forms; measures nothing."""

@@ -1,0 +1,1 @@
+"""`bench decode`: the model for real, every drafter against plain decoding."""

@@ -1,0 +1,1 @@
+"""`bench draft`: drafters replayed over what the model said, without the model."""

@@ -1,0 +1,88 @@
+"""A decode timed with a drafter beside the same decode without: what `bench decode` and `bench trained` call speed.
+
+Owns the runs, their times (prefill excluded), and what a drafter's pairs come to.
+"""
+
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fastcoder_lsp.bench.drafting.stopwatch import Stopwatch
+from fastcoder_lsp.core import Drafter, Engine
+from fastcoder_lsp.decode.guard import GuardedDrafter
+from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
+from fastcoder_lsp.observe import Spans, percentile
+
+LONG_ENOUGH = 48
+"""Tokens: shorter tasks say little about the worst case."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One decode of one task: what came out, passes after the prefill, and milliseconds without it.
+
+    `draft_us`: what the drafter's own work took in each step.
+    """
+
+    tokens: tuple[int, ...]
+    emitted: int
+    steps: int
+    ms: float
+    draft_us: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A task decoded plainly and then with a drafter."""
+
+    task: str
+    plain: Run
+    drafted: Run
+
+    @property
+    def speedup(self) -> float:
+        """How many times faster the drafter was."""
+        return self.plain.ms / self.drafted.ms
+
+
+def run_once(engine: Engine, drafter: Drafter, request: DecodeRequest) -> Run:
+    """Decode to the end; the clock runs from the end of the prefill."""
+    timed = Stopwatch(drafter)
+    decoding = Decoding(engine, GuardedDrafter(timed), request, Spans())
+    done = decoding.prefill(lambda: False)
+    assert done
+    started = time.perf_counter()
+    while decoding.step():
+        pass
+    ms = (time.perf_counter() - started) * 1e3
+    result = decoding.result()
+    return Run(result.tokens, len(result.tokens) + (result.finish == "eos"), result.steps, ms, tuple(timed.us))
+
+
+def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """One drafter's figures over all its pairs."""
+    tokens = sum(pair.drafted.emitted for pair in pairs)
+    drafted_ms, plain_ms = sum(pair.drafted.ms for pair in pairs), sum(pair.plain.ms for pair in pairs)
+    by_task: dict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        by_task[pair.task].append(pair)
+    medians = {
+        task: statistics.median(pair.speedup for pair in of_task)
+        for task, of_task in by_task.items()
+        if of_task[0].plain.emitted >= LONG_ENOUGH
+    }
+    worst = min(medians, key=lambda task: medians[task], default=None)
+    us = [us for pair in pairs for us in pair.drafted.draft_us]
+    return {
+        "ms_per_token": drafted_ms / tokens,
+        "plain_ms_per_token": plain_ms / tokens,
+        "speedup": plain_ms / drafted_ms,
+        "mat": tokens / sum(pair.drafted.steps for pair in pairs),
+        "identical": all(pair.plain.tokens == pair.drafted.tokens for pair in pairs),
+        "worst_speedup": medians[worst] if worst else None,
+        "worst_task": worst,
+        "draft_us": {"p50": percentile(us, 0.5), "p99": percentile(us, 0.99)} if us else None,
+    }

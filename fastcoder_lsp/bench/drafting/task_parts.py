@@ -1,0 +1,131 @@
+"""What benchmarks of drafters decode: tasks, a model, and the datastores of both.
+
+Owns their composition from a benchmark's options.
+"""
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastcoder_lsp.bench.common.requests import NODES, decode_request
+from fastcoder_lsp.bench.datasets import repoeval
+from fastcoder_lsp.bench.datasets.folder import require
+from fastcoder_lsp.bench.datasets.spread import spread
+from fastcoder_lsp.bench.drafting.drafters import DrafterParts
+from fastcoder_lsp.bench.drafting.task_stores import TaskStores
+from fastcoder_lsp.bench.model import BenchModel, find_model
+from fastcoder_lsp.core import Engine
+from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.draft.store import Pinned
+from fastcoder_lsp.draft.trained import Trained, load_trained
+from fastcoder_lsp.tokenizer import Tokenizer
+
+CONTEXT = 2048
+LEAKAGE = "the target's body is in no index and no prompt"
+"""What reports say of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskParts:
+    """Tasks and a model. `engine` makes one; `identity` names model and engine; `trained`: what it was tuned for."""
+
+    tasks: repoeval.TaskSet
+    chosen: tuple[repoeval.Task, ...]
+    model: BenchModel
+    stores: TaskStores
+    engine: Callable[[], Engine]
+    identity: str
+    trained: Trained
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's."""
+        return self.model.tokenizer
+
+    def in_file_order(self) -> list[repoeval.Task]:
+        """The chosen tasks, those of one file one after the other, from its top down."""
+        return sorted(self.chosen, key=lambda task: (task.repo, task.path, task.start))
+
+    def drafter_parts(self, task: repoeval.Task) -> DrafterParts:
+        """What drafters of one task are made of."""
+        return DrafterParts(lambda _: self.stores.pin(task), self.tokenizer.piece, trained=self.trained)
+
+    def request(
+        self,
+        task: repoeval.Task,
+        max_tokens: int,
+        *,
+        to_body_end: bool,
+        document: str = "",
+        nodes: int = NODES,
+    ) -> DecodeRequest:
+        """A decode of the body of `task`; `to_body_end`: its output ends where the body does."""
+        return decode_request(
+            self.tokenizer,
+            repoeval.prompt(self.tokenizer, self.tasks.before(task)),
+            max_tokens,
+            cut=repoeval.function_end if to_body_end else None,
+            document=document,
+            nodes=nodes,
+        )
+
+
+@dataclass(slots=True)
+class TaskPin:
+    """Pins the datastores of `task`, whichever it is just then (`draft.store.Pin`): drafters outlive a task."""
+
+    stores: TaskStores
+    task: repoeval.Task
+
+    def __call__(self, _document: str) -> Pinned:
+        """The stores of the task, whatever the document."""
+        return self.stores.pin(self.task)
+
+
+def document_of(task: repoeval.Task, *, warm: bool) -> str:
+    """The URI that drafters keep their caches under: warm, of the task's file; cold, of the task alone."""
+    return f"file:///{task.repo}/{task.path}" if warm else f"task:{task.id}"
+
+
+def load_parts(
+    *, tasks: Path | None = None, limit: int | None = None, model: str = "auto", engine: str, strict: bool = False
+) -> TaskParts:
+    """Put the parts together; no engine is loaded yet.
+
+    Args:
+        tasks: a folder with tasks.jsonl and repos.tar.gz; None for RepoEval.
+        limit: take so many tasks, evenly spread; None for all.
+        model: as the setting `model`.
+        engine: as the setting `engine`.
+        strict: as the setting `gpu.strict`.
+
+    Raises:
+        FastcoderError: the model or the tasks are not on this machine.
+    """
+    found = find_model(model)
+    read = repoeval.load(tasks or require("repoeval"))
+    return TaskParts(
+        tasks=read,
+        chosen=spread(read.tasks, limit),
+        model=found,
+        stores=TaskStores(found.tokenizer, read, found.cache),
+        engine=lambda: found.engine(engine, CONTEXT, strict=strict),
+        identity=f"{found.files.digest} {engine}",
+        trained=load_trained(found.files.folder, found.files.digest),
+    )
+
+
+def parts_of(arguments: argparse.Namespace) -> TaskParts:
+    """The parts that the options of `drafting.options.add_tasks` say.
+
+    Raises:
+        FastcoderError: the model or the tasks are not on this machine.
+    """
+    return load_parts(
+        tasks=arguments.tasks,
+        limit=arguments.limit,
+        model=arguments.model,
+        engine=arguments.engine,
+        strict=arguments.strict,
+    )

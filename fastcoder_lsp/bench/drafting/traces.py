@@ -1,0 +1,149 @@
+"""What the model says to each task, greedily: recorded once by the real engine, kept, and resumed where it ended.
+
+Owns the recordings' form and place; `draft` replays them. A recording belongs to a model, an engine and a prompt: with
+another of these it is another one.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from fastcoder_lsp.bench.common.requests import decode_request
+from fastcoder_lsp.bench.datasets import repoeval
+from fastcoder_lsp.bench.drafting.task_parts import TaskParts
+from fastcoder_lsp.core import Engine
+from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.suffix import SuffixDrafter
+from fastcoder_lsp.tokenizer import Tokenizer
+
+Setting = Literal["product", "paper"]
+"""`product`: the output ends with the function. `paper`: 512 tokens. An end-of-text token ends both."""
+
+PAPER_TOKENS = 512
+PRODUCT_TOKENS = 512
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A prompt and what the model said: `tokens` up to the one that showed the end, an end-of-text token included."""
+
+    task: repoeval.Task
+    prompt: tuple[int, ...]
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """What is kept of a task: tokens so far, and whether the model ended the text itself."""
+
+    tokens: tuple[int, ...]
+    ended: bool
+
+
+class Recorder:
+    """Recordings of one model, in a file to which lines are only appended; the last line of a task counts.
+
+    Args:
+        tasks: what is recorded.
+        tokenizer: of the model.
+        engine: makes an engine when one is first needed.
+        identity: names model and engine.
+        cache: the cache folder.
+    """
+
+    def __init__(
+        self,
+        tasks: repoeval.TaskSet,
+        tokenizer: Tokenizer,
+        engine: Callable[[], Engine],
+        identity: str,
+        cache: Path,
+    ) -> None:
+        self._tasks, self._tokenizer, self._make_engine = tasks, tokenizer, engine
+        self._engine: Engine | None = None
+        name = hashlib.sha256(f"{FORMAT} {identity} {tokenizer.identity}".encode()).hexdigest()[:16]
+        self._path = cache / "bench" / f"traces-{name}.jsonl"
+        self._records = dict(self._read())
+
+    def trace(self, task: repoeval.Task, setting: Setting) -> Trace:
+        """The recording of a task; what is missing of it is recorded now."""
+        prompt = repoeval.prompt(self._tokenizer, self._tasks.before(task))
+        key = self._key(task, prompt)
+        record = self._records.get(key, _Record((), ended=False))
+        tokens = self._cut(record, setting)
+        if tokens is None:
+            record = self._records[key] = self._record(prompt, record, setting)
+            self._append(key, record)
+            tokens = self._cut(record, setting)
+            assert tokens is not None
+        return Trace(task, prompt, tokens)
+
+    def _cut(self, record: _Record, setting: Setting) -> tuple[int, ...] | None:
+        """The tokens that `setting` takes of a record; None where it holds too few."""
+        if setting == "paper":
+            return record.tokens[:PAPER_TOKENS] if record.ended or len(record.tokens) >= PAPER_TOKENS else None
+        end = product_end(record.tokens, self._tokenizer.piece)
+        if end is not None:
+            return record.tokens[:end]
+        return record.tokens if record.ended or len(record.tokens) >= PRODUCT_TOKENS else None
+
+    def _record(self, prompt: tuple[int, ...], record: _Record, setting: Setting) -> _Record:
+        """Let the model go on from where the record ends. A drafter makes it quicker, never different."""
+        if self._engine is None:
+            self._engine = self._make_engine()
+        said = record.tokens
+        before = b"".join(map(self._tokenizer.piece, said)).decode("utf-8", errors="ignore")
+
+        def cut(text: str) -> int | None:
+            return repoeval.function_end(before + text) if setting == "product" else None
+
+        result = decode(
+            self._engine,
+            SuffixDrafter(),
+            decode_request(self._tokenizer, (*prompt, *said), PAPER_TOKENS - len(said), cut=cut, nodes=8),
+            lambda: False,
+        )
+        # The token that ended the text is not told by the loop; which one it was makes no difference to a draft.
+        ended = result.finish == "eos"
+        end = (min(self._tokenizer.end_ids),) if ended else ()
+        return _Record((*said, *result.tokens, *end), ended)
+
+    def _key(self, task: repoeval.Task, prompt: tuple[int, ...]) -> str:
+        return task.id + " " + hashlib.sha256(json.dumps(prompt).encode()).hexdigest()[:12]
+
+    def _append(self, key: str, record: _Record) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"key": key, "tokens": record.tokens, "ended": record.ended})
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+    def _read(self) -> Iterable[tuple[str, _Record]]:
+        if not self._path.exists():
+            return
+        for line in self._path.read_text(encoding="utf-8").splitlines():
+            try:
+                row = json.loads(line)
+            except json.JSONDecodeError:
+                continue  # the last line of a run that was killed
+            yield row["key"], _Record(tuple(row["tokens"]), row["ended"])
+
+
+def record(parts: TaskParts, setting: Setting) -> list[Trace]:
+    """The traces of the chosen tasks, in the order of their files; what is not recorded yet is recorded now."""
+    recorder = Recorder(parts.tasks, parts.tokenizer, parts.engine, parts.identity, parts.model.cache)
+    traces = [recorder.trace(task, setting) for task in parts.in_file_order()]
+    return [trace for trace in traces if trace.tokens]
+
+
+def product_end(tokens: tuple[int, ...], piece: Callable[[int], bytes]) -> int | None:
+    """How many tokens are said when the function is seen to end, the one that shows it included; None: not yet."""
+    spelt = bytearray()
+    for index, token in enumerate(tokens):
+        spelt += piece(token)
+        if repoeval.function_end(spelt.decode("utf-8", errors="ignore")) is not None:
+            return index + 1
+    return None

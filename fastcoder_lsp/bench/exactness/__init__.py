@@ -1,0 +1,1 @@
+"""`bench exactness`: whatever drafts, the model says the same."""

@@ -1,0 +1,1 @@
+"""`bench prompt`: how many prompt tokens a keystroke costs, without a model."""
