@@ -6,15 +6,15 @@ Owns no measurement. Whatever else a benchmark uses of the product lies below it
 from collections.abc import Mapping
 from typing import Any
 
-from fastcoder_lsp.completion.costs import measure as measure_costs
 from fastcoder_lsp.completion.place import place_of
-from fastcoder_lsp.completion.runtime import load_runtime
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggest import suggest
 from fastcoder_lsp.config import Layer, resolve
 from fastcoder_lsp.core import CompletionRequest
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.prompt import Prompt
+from fastcoder_lsp.runtime.costs import measure as measure_costs
+from fastcoder_lsp.runtime.load import load_runtime
 
 __all__ = ["FullAnswer", "Status", "measure_costs"]
 
