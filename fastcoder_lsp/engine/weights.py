@@ -1,18 +1,19 @@
-"""A model's tensors in the ordinary transformers format, read from safetensors files one at a time.
+"""A model's tensors, read whole or a few rows at a time: for the CPU's kernels by numpy, for other engines by torch.
 
-Owns opening and naming them; converts nothing. Never reads pickles.
+Owns the checks of what is read: there, of the shape that config.json says, finite. Converts nothing.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from safetensors import SafetensorError, safe_open
+import numpy as np
+import numpy.typing as npt
 
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, Shape
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError
-from fastcoder_lsp.model.files import weight_files
+from fastcoder_lsp.model.tensors import Tensors, open_tensors
 
 if TYPE_CHECKING:
     import torch
@@ -21,64 +22,97 @@ NORM = "model.norm.weight"
 EMBEDDING = "model.embed_tokens.weight"
 HEAD = "lm_head.weight"
 
+Floats = npt.NDArray[np.float32]
+
 
 class Weights:
     """Tensors by name, read when asked for. Made by `open_weights`."""
 
-    def __init__(self, files: dict[str, safe_open]) -> None:
-        self._files = files
+    def __init__(self, tensors: Tensors) -> None:
+        self._tensors = tensors
 
     def __contains__(self, name: str) -> bool:
-        return name in self._files
+        return name in self._tensors
 
-    def get(self, name: str, *shape: int) -> "torch.Tensor":
-        """The tensor `name` as fp32.
+    def rows(self, name: str, start: int, stop: int, *shape: int) -> Floats:
+        """The rows `start` to `stop` of the tensor `name`, which is of this shape, as fp32.
 
         Raises:
-            ModelInvalidError: it is absent or not of this shape.
+            ModelInvalidError: it is absent, of another shape, or holds what is no finite number.
+            ResourceError: there is no memory for it.
         """
-        found = self.raw(name, *shape)
-        if not found.is_floating_point():
-            raise ModelInvalidError(f"{name} holds {found.dtype}, not numbers with a fraction", BROKEN_HINT)
-        found = _made(found.float, name)
-        if not bool(found.isfinite().all()):
+        self._check(name, shape)
+        try:
+            found = self._tensors.rows(name, start, stop)
+            finite = bool(np.isfinite(found).all())
+        except MemoryError as error:
+            raise _no_memory(name) from error
+        if not finite:
             raise ModelInvalidError(f"{name} holds numbers that are not finite", BROKEN_HINT)
         return found
 
+    def array(self, name: str, *shape: int) -> Floats:
+        """The tensor `name` as fp32; raises like `rows`."""
+        return self.rows(name, 0, shape[0], *shape)
+
+    def optional_array(self, name: str, *shape: int) -> Floats | None:
+        """Like `array`, but None where there is none: biases."""
+        return self.array(name, *shape) if name in self else None
+
+    def kind(self, name: str, *shape: int) -> str:
+        """What the tensor's numbers are kept as, "BF16" or another; raises like `rows`."""
+        self._check(name, shape)
+        return self._tensors.kind(name)
+
+    def get(self, name: str, *shape: int) -> "torch.Tensor":
+        """The tensor `name` as fp32; raises like `rows`."""
+        import torch  # noqa: PLC0415 the CPU's own kernels do without
+
+        return torch.from_numpy(_writeable(self.array(name, *shape)))
+
     def raw(self, name: str, *shape: int) -> "torch.Tensor":
-        """The tensor `name` in the precision of its file; raises like `get`."""
-        if name not in self._files:
-            raise ModelInvalidError(f"the model's files hold no {name}", BROKEN_HINT)
-        opened: Any = self._files[name]
+        """The tensor `name` in the precision of its file, fp32 for blocks of a GGUF; raises like `rows`."""
+        import torch  # noqa: PLC0415 as above
+
+        self._check(name, shape)
         try:
-            # its shape first: what a damaged head claims is not read
-            said = tuple(opened.get_slice(name).get_shape())
-            if said != shape:
-                raise ModelInvalidError(f"{name} is {said}, config.json says {shape}", BROKEN_HINT)
-            tensor: torch.Tensor = _made(lambda: opened.get_tensor(name), name)
-        except (SafetensorError, OSError, TypeError, ValueError, AttributeError) as error:
+            found = _writeable(self._tensors.raw(name))
+            if self._tensors.kind(name) == "BF16" and found.dtype == np.uint16:
+                return torch.from_numpy(found.view(np.int16)).view(torch.bfloat16)
+            return torch.from_numpy(found)
+        except MemoryError as error:
+            raise _no_memory(name) from error
+        except TypeError as error:
             raise ModelInvalidError(f"{name} cannot be read: {error}", BROKEN_HINT) from error
-        return tensor
 
     def optional(self, name: str, *shape: int) -> "torch.Tensor | None":
         """Like `get`, but None where there is none: biases."""
         return self.get(name, *shape) if name in self else None
 
+    def head_name(self) -> str:
+        """The tensor of the head, which is the embedding where the file has none of its own (tied)."""
+        return HEAD if HEAD in self else EMBEDDING
+
     def head(self, shape: Shape) -> "torch.Tensor":
-        """The head's rows, which are the embedding's where the file has none of its own (tied)."""
-        return self.get(HEAD if HEAD in self else EMBEDDING, shape.vocabulary, shape.width)
+        """The head's rows."""
+        return self.get(self.head_name(), shape.vocabulary, shape.width)
+
+    def _check(self, name: str, shape: tuple[int, ...]) -> None:
+        """Its shape, before anything is read: what a damaged head claims is not."""
+        if name not in self._tensors:
+            raise ModelInvalidError(f"the model's files hold no {name}", BROKEN_HINT)
+        said = self._tensors.shape(name)
+        if said != shape:
+            raise ModelInvalidError(f"{name} is {said}, config.json says {shape}", BROKEN_HINT)
 
 
-def _made(make: "Callable[[], torch.Tensor]", name: str) -> "torch.Tensor":
-    """What `make` gives; torch says it has no memory by a plain RuntimeError."""
-    try:
-        return make()
-    except RuntimeError as error:
-        if "allocate memory" not in str(error) and "not enough memory" not in str(error):
-            raise ModelInvalidError(f"{name} cannot be read: {error}", BROKEN_HINT) from error
-        raise ResourceError(
-            f"memory ran out while {name} was read", "Close other programs, or take a smaller model."
-        ) from error
+def _writeable(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """The same: torch shares the memory, and wants it to be its own."""
+    return array if array.flags.writeable else array.copy()
+
+
+def _no_memory(name: str) -> ResourceError:
+    return ResourceError(f"memory ran out while {name} was read", "Close other programs, or take a smaller model.")
 
 
 @contextmanager
@@ -88,12 +122,8 @@ def open_weights(folder: Path) -> Iterator[Weights]:
     Raises:
         ModelInvalidError: a file is missing or damaged.
     """
-    with ExitStack() as stack:
-        files: dict[str, safe_open] = {}
-        for path in weight_files(folder):
-            try:
-                opened = stack.enter_context(safe_open(path, framework="pt"))
-            except (SafetensorError, OSError, ValueError) as error:
-                raise ModelInvalidError(f"{path} is damaged: {error}", BROKEN_HINT) from error
-            files |= dict.fromkeys(opened.keys(), opened)
-        yield Weights(files)
+    tensors = open_tensors(folder)
+    try:
+        yield Weights(tensors)
+    finally:
+        tensors.close()

@@ -44,7 +44,7 @@ def convert(gguf: Path, folder: Path) -> None:
         ResourceError: memory or disk does not suffice.
     """
     _say(0.0, "reading the header")
-    values = check_header(gguf)
+    values = sum(tensor.numbers for tensor in check_header(gguf).tensors)
     require_space(folder, 4 * values + (64 << 20), f"converting {gguf.name}")
     require_memory(4 * values + OVERHEAD_BYTES, gguf)
 

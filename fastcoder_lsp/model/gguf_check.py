@@ -4,9 +4,11 @@ Owns these checks; they read the head alone (`gguf_header`) and take millisecond
 """
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from fastcoder_lsp.errors import ModelInvalidError
+from fastcoder_lsp.model.gguf_blocks import kind_of
 from fastcoder_lsp.model.gguf_header import DAMAGED_HINT, Header, read_header
 
 EMBEDDING = "token_embd.weight"
@@ -17,34 +19,31 @@ _BLOCK = re.compile(r"blk\.(\d{1,5})\.")
 _SIZES = ("_length", "_count", "vocab_size")
 
 
-def check_header(gguf: Path) -> int:
-    """Numbers in all tensors of a GGUF, whose head is read and whose tensors lie within the file.
+def check_header(gguf: Path, lists: Collection[str] = ()) -> Header:
+    """The head of a GGUF whose tensors lie within the file, with the contents of `lists`.
 
     Raises:
         ModelInvalidError: it is no GGUF, damaged, or of a kind that cannot be read.
     """
-    header = read_header(gguf)
+    header = read_header(gguf, lists)
     if not isinstance(header.fields.get("general.architecture"), str):
         raise ModelInvalidError(f"{gguf} cannot be read: it names no architecture", DAMAGED_HINT)
     _check_tensors(header, gguf)
     _check_sizes(header, gguf)
-    return sum(tensor.numbers for tensor in header.tensors)
+    return header
 
 
 def _check_tensors(header: Header, gguf: Path) -> None:
     """Every tensor is of a kind that can be read, and its bytes are in the file."""
-    from gguf import GGML_QUANT_SIZES  # noqa: PLC0415
-
-    sizes = {int(kind): size for kind, size in GGML_QUANT_SIZES.items()}
-    unreadable = {kind for kind in {tensor.kind for tensor in header.tensors} if not _can_read(kind)}
+    kinds = {number: kind_of(number) for number in {tensor.kind for tensor in header.tensors}}
     available = gguf.stat().st_size - header.data_from
     for tensor in header.tensors:
-        if tensor.kind in unreadable:
+        kind = kinds[tensor.kind]
+        if kind is None:
             raise ModelInvalidError(f"{gguf} holds weights of the unknown kind {kind_name(tensor.kind)}", KIND_HINT)
-        block, size = sizes[tensor.kind]
-        if tensor.sizes[:1] and tensor.sizes[0] % block:
+        if tensor.sizes[:1] and tensor.sizes[0] % kind.numbers:
             raise ModelInvalidError(f"{gguf} cannot be read: {tensor.name} is no whole number of blocks", DAMAGED_HINT)
-        if tensor.offset + tensor.numbers // block * size > available:
+        if tensor.offset + tensor.numbers // kind.numbers * kind.size > available:
             raise ModelInvalidError(f"{gguf} ends before its tensors do", DAMAGED_HINT)
     if not header.tensors:
         raise ModelInvalidError(f"{gguf} holds no tensors", DAMAGED_HINT)
@@ -55,19 +54,6 @@ def kind_name(kind: int) -> str:
     from gguf import GGMLQuantizationType  # noqa: PLC0415
 
     return next((known.name for known in GGMLQuantizationType if known == kind), str(kind))
-
-
-def _can_read(kind: int) -> bool:
-    """Whether the library can turn weights of this kind into plain numbers: tried on a block of zeros."""
-    import numpy as np  # noqa: PLC0415
-    from gguf import GGML_QUANT_SIZES, GGMLQuantizationType, dequantize  # noqa: PLC0415
-
-    try:
-        known = GGMLQuantizationType(kind)
-        dequantize(np.zeros((1, GGML_QUANT_SIZES[known][1]), np.uint8), known)
-    except (ValueError, KeyError, NotImplementedError):
-        return False
-    return True
 
 
 def _check_sizes(header: Header, gguf: Path) -> None:

@@ -6,7 +6,7 @@ every length is held against the bytes that are there. Converts nothing.
 
 import os
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -51,23 +51,27 @@ class TensorHead:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """`fields`: what is no list; `lengths`: of the lists; `data_from`: where the tensors' bytes begin."""
+    """`fields`: what is no list; `lengths`: of the lists; `data_from`: where the tensors' bytes begin.
+
+    `lists`: what those hold that were asked for.
+    """
 
     fields: Mapping[str, Scalar]
     lengths: Mapping[str, int]
     tensors: tuple[TensorHead, ...]
     data_from: int
+    lists: Mapping[str, Sequence[Scalar]]
 
 
-def read_header(path: Path) -> Header:
-    """The head of `path`.
+def read_header(path: Path, lists: Collection[str] = ()) -> Header:
+    """The head of `path`, with the contents of the `lists` of these names.
 
     Raises:
         ModelInvalidError: it is no GGUF file, or its head is damaged.
     """
     try:
         with path.open("rb") as file:
-            return _read(_Reader(file))
+            return _read(_Reader(file), lists)
     except (_DamagedError, UnicodeDecodeError) as error:
         raise ModelInvalidError(f"{path} cannot be read: {error}", DAMAGED_HINT) from error
     except OSError as error:
@@ -119,7 +123,7 @@ class _Reader:
         self.take(self.count(MOST_TEXT, "bytes of one text"))
 
 
-def _read(reader: _Reader) -> Header:
+def _read(reader: _Reader, wanted: Collection[str]) -> Header:
     if reader.size < 4 or reader.take(4) != b"GGUF":
         raise _DamagedError("it is not a GGUF file")
     version = reader.number("<I")
@@ -128,11 +132,14 @@ def _read(reader: _Reader) -> Header:
     tensors = reader.count(MOST_TENSORS, "tensors")
     fields: dict[str, Scalar] = {}
     lengths: dict[str, int] = {}
-    for name, value, length in _fields(reader, reader.count(MOST_FIELDS, "fields")):
+    lists: dict[str, Sequence[Scalar]] = {}
+    for name, value, length in _fields(reader, reader.count(MOST_FIELDS, "fields"), wanted):
         if name in fields or name in lengths:
             raise _DamagedError(f"it says {name} twice")
-        if value is None:
+        if isinstance(value, list):
             lengths[name] = length
+            if name in wanted:
+                lists[name] = value
         else:
             fields[name] = value
     heads = tuple(_tensor(reader) for _ in range(tensors))
@@ -141,33 +148,40 @@ def _read(reader: _Reader) -> Header:
     alignment = fields.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment > 1 << 16 or alignment & (alignment - 1):
         raise _DamagedError(f"its alignment is {alignment}")
-    return Header(fields, lengths, heads, -(-reader.place // alignment) * alignment)
+    return Header(fields, lengths, heads, -(-reader.place // alignment) * alignment, lists)
 
 
-def _fields(reader: _Reader, count: int) -> Iterator[tuple[str, Scalar | None, int]]:
-    """(name, value, 0) of a single value, (name, None, length) of a list."""
+def _fields(reader: _Reader, count: int, wanted: Collection[str]) -> Iterator[tuple[str, Scalar | list[Scalar], int]]:
+    """(name, value, 0) of a single value, (name, items, length) of a list; the items of `wanted` lists alone."""
     for _ in range(count):
         name, kind = reader.text(), reader.number("<I")
         if kind == _TEXT:
             yield name, reader.text(), 0
         elif kind == _LIST:
-            yield name, None, _skip_list(reader)
+            yield name, *_list(reader, keep=name in wanted)
         elif (form := _SCALARS.get(int(kind))) is not None:
             yield name, reader.number(form), 0
         else:
             raise _DamagedError(f"{name} is of the unknown kind {kind}")
 
 
-def _skip_list(reader: _Reader) -> int:
+def _list(reader: _Reader, *, keep: bool) -> tuple[list[Scalar], int]:
+    """A list's items, none where they are not to be kept, and how many it has."""
     kind, length = reader.number("<I"), reader.count(MOST_ITEMS, "items of one list")
+    items: list[Scalar] = []
     if kind == _TEXT:
         for _ in range(length):
-            reader.skip_text()
+            if keep:
+                items.append(reader.text())
+            else:
+                reader.skip_text()
     elif (form := _SCALARS.get(int(kind))) is not None:
-        reader.take(length * struct.calcsize(form))
+        data = reader.take(length * struct.calcsize(form))
+        if keep:
+            items = [value for (value,) in struct.iter_unpack(form, data)]
     else:
         raise _DamagedError(f"it holds a list of the unknown kind {kind}")
-    return length
+    return items, length
 
 
 def _tensor(reader: _Reader) -> TensorHead:

@@ -1,10 +1,11 @@
 """Weights as int8 rows with a scale each, in the order in which the kernels read them.
 
-Owns rounding and layout, and which matrices stand together; the files are `packed_file`'s.
+Owns rounding and layout, and which matrices stand together; the files are `packed_file`'s. Weights pass through in a
+stream, so that no more of a model than a few rows is ever in memory unpacked.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,10 @@ from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 
 Array = npt.NDArray[np.generic]
+Floats = npt.NDArray[np.float32]
+
+AT_ONCE = 1 << 18
+"""Numbers that are rounded together: they stay in a core's own cache, and packing takes hardly any memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,69 +73,123 @@ def layout(shape: Shape, kind: DotKind, embedding: str) -> dict[str, tuple[str, 
 
 
 def pack(weights: Weights, shape: Shape, kind: DotKind) -> Iterator[tuple[str, Array]]:
-    """Every array of `layout`, or a layer's share of it, in that order; (name, what follows in it).
+    """Every array of `layout`, a few rows at a time, in that order; (name, what follows in it).
 
     Raises:
         ModelInvalidError: a tensor is missing, damaged, or of another shape.
     """
     for matrix in matrices(shape):
-        packed = [_pack_layer(*_read(weights, shape, matrix, layer), kind) for layer in range(matrix.layers)]
-        for index, part in enumerate(("weights", "sums", "scales", "biases")):
-            for arrays in packed:
-                yield f"{matrix.name}.{part}", arrays[index]
+        rest = _Rest()
+        for layer in range(matrix.layers):
+            for weight_NK in _by_blocks(_parts(weights, matrix, layer), matrix, kind):
+                packed, sums_N, scales_N = pack_rows(weight_NK, kind)
+                rest.sums.append(sums_N)
+                rest.scales.append(scales_N)
+                yield f"{matrix.name}.weights", packed
+            rest.biases.append(_biases(weights, matrix, layer, kind))
+        yield f"{matrix.name}.sums", np.concatenate(rest.sums)
+        yield f"{matrix.name}.scales", np.concatenate(rest.scales)
+        yield f"{matrix.name}.biases", np.concatenate(rest.biases)
     for name, tensor in (("norm1", "input_layernorm"), ("norm2", "post_attention_layernorm")):
         for layer in range(shape.layers):
-            yield name, weights.get(f"model.layers.{layer}.{tensor}.weight", shape.width).numpy()
-    yield "norm", weights.get(NORM, shape.width).numpy()
-    yield "embedding", embedding_rows(weights, shape)
+            yield name, weights.array(f"model.layers.{layer}.{tensor}.weight", shape.width)
+    yield "norm", weights.array(NORM, shape.width)
+    for rows in _embedding_rows(weights, shape):
+        yield "embedding", rows
 
 
 def embedding_kind(weights: Weights, shape: Shape) -> str:
-    """How embeddings are kept: as in the model where that is 16 bits wide, else as halves (error below 2^-11)."""
-    kept = str(weights.raw(EMBEDDING, shape.vocabulary, shape.width).dtype)
-    return "BF16" if kept == "torch.bfloat16" else "F16"
+    """How embeddings are kept: as in the model where that is bfloat16, else as halves (error below 2^-11)."""
+    return "BF16" if weights.kind(EMBEDDING, shape.vocabulary, shape.width) == "BF16" else "F16"
 
 
-def embedding_rows(weights: Weights, shape: Shape) -> Array:
-    """The embeddings as 16-bit patterns, of the kind that `embedding_kind` says."""
-    rows = weights.get(EMBEDDING, shape.vocabulary, shape.width).numpy()
-    if embedding_kind(weights, shape) == "BF16":
-        return (rows.view(np.uint32) >> 16).astype(np.uint16)
-    return rows.astype(np.float16).view(np.uint16)
-
-
-def quantise(weight_NK: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.float32]]:
+def quantise(weight_NK: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
     """Rows as whole numbers in −127…127, and each row's scale."""
-    scales_N = np.maximum(np.abs(weight_NK).max(axis=1), np.float32(1e-9)) / np.float32(127)
-    return np.rint(weight_NK / scales_N[:, None]).astype(np.int8), scales_N
+    peaks_N = np.maximum(weight_NK.max(axis=1), -weight_NK.min(axis=1))
+    scales_N = np.maximum(peaks_N, np.float32(1e-9)) / np.float32(127)
+    rounded_NK = weight_NK / scales_N[:, None]
+    return np.rint(rounded_NK, out=rounded_NK).astype(np.int8), scales_N
 
 
-def _read(
-    weights: Weights, shape: Shape, matrix: Matrix, layer: int
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """A layer's matrix [N, K] and its biases [N], zero where it has none."""
-    if matrix.name == "head":
-        return weights.head(shape).numpy(), np.zeros(shape.vocabulary, dtype=np.float32)
-    rows, biases = [], []
-    for part, size in matrix.parts:
-        name = f"model.layers.{layer}.{part}"
-        rows.append(weights.get(f"{name}.weight", size, matrix.columns).numpy())
-        bias = weights.optional(f"{name}.bias", size)
-        biases.append(np.zeros(size, dtype=np.float32) if bias is None else bias.numpy())
-    return np.concatenate(rows), np.concatenate(biases)
-
-
-def _pack_layer(
-    weight_NK: npt.NDArray[np.float32], bias_N: npt.NDArray[np.float32], kind: DotKind
-) -> tuple[Array, Array, Array, Array]:
-    """Rounded weights as [block][K/4][vectors][16][4], Σ w · 128, scales, biases; columns filled up with zeros."""
+def pack_rows(weight_NK: Floats, kind: DotKind) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
+    """Rounded weights as [block][K/4][vectors][16][4], Σ w · 128, scales; the last block is filled up with zeros."""
     rounded_NK, scales_N = quantise(weight_NK)
     count, size = rounded_NK.shape
     block = kind.vectors * LANES
     blocks = -(-count // block)
-    filled = np.zeros((blocks * block, size), dtype=np.int8)
-    filled[:count] = rounded_NK
+    extra = (0, blocks * block - count)
+    filled = np.pad(rounded_NK, (extra, (0, 0))) if extra[1] else rounded_NK
     turned = filled.view(np.int32).reshape(blocks, block, size // 4).transpose(0, 2, 1)
     weights = np.ascontiguousarray(turned).view(np.int8).reshape(blocks, size // 4, block * 4)
-    extra = (0, blocks * block - count)
-    return weights, filled.sum(axis=1, dtype=np.int32) * np.int32(128), np.pad(scales_N, extra), np.pad(bias_N, extra)
+    return weights, filled.sum(axis=1, dtype=np.int32) * np.int32(128), np.pad(scales_N, extra)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What stands in the file behind a product's weights, a small share of them, kept until they are written."""
+
+    sums: list[Array] = field(default_factory=list)
+    scales: list[Array] = field(default_factory=list)
+    biases: list[Array] = field(default_factory=list)
+
+
+def _parts(weights: Weights, matrix: Matrix, layer: int) -> list["_Part"]:
+    """The tensors of a layer's matrix that stand below each other."""
+    if matrix.name == "head":
+        return [_Part(weights, weights.head_name(), matrix.rows, matrix.columns)]
+    stem = f"model.layers.{layer}"
+    return [_Part(weights, f"{stem}.{part}.weight", rows, matrix.columns) for part, rows in matrix.parts]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A tensor of so many rows and columns."""
+
+    weights: Weights
+    name: str
+    rows: int
+    columns: int
+
+    def read(self, start: int, stop: int) -> Floats:
+        """Its rows of these numbers, as far as it has them."""
+        start, stop = max(0, start), min(self.rows, stop)
+        return self.weights.rows(self.name, start, max(start, stop), self.rows, self.columns)
+
+
+def _by_blocks(parts: Sequence[_Part], matrix: Matrix, kind: DotKind) -> Iterator[Floats]:
+    """A matrix from its first row to the last, in whole blocks of columns of the product: few rows at a time."""
+    block = kind.vectors * LANES
+    each = max(1, AT_ONCE // (matrix.columns * block)) * block
+    for start in range(0, matrix.rows, each):
+        stop, first, found = min(matrix.rows, start + each), 0, list[Floats]()
+        for part in parts:
+            if first < stop and start < first + part.rows:
+                found.append(part.read(start - first, stop - first))
+            first += part.rows
+        yield found[0] if len(found) == 1 else np.concatenate(found)
+
+
+def _biases(weights: Weights, matrix: Matrix, layer: int, kind: DotKind) -> Floats:
+    """A layer's biases, zero where it has none, filled up with zeros to a whole block."""
+    block = kind.vectors * LANES
+    biases_N = np.zeros(-(-matrix.rows // block) * block, dtype=np.float32)
+    first = 0
+    for part, rows in matrix.parts if matrix.name != "head" else ():
+        found = weights.optional_array(f"model.layers.{layer}.{part}.bias", rows)
+        if found is not None:
+            biases_N[first : first + rows] = found
+        first += rows
+    return biases_N
+
+
+def _embedding_rows(weights: Weights, shape: Shape) -> Iterator[Array]:
+    """The embeddings as 16-bit patterns, of the kind that `embedding_kind` says."""
+    as_they_are = embedding_kind(weights, shape) == "BF16"
+    each = max(1, AT_ONCE // shape.width)
+    for start in range(0, shape.vocabulary, each):
+        stop = min(shape.vocabulary, start + each)
+        rows = weights.rows(EMBEDDING, start, stop, shape.vocabulary, shape.width)
+        if as_they_are:
+            yield (rows.view(np.uint32) >> 16).astype(np.uint16)
+        else:
+            yield rows.astype(np.float16).view(np.uint16)

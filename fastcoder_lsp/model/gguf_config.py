@@ -1,0 +1,105 @@
+"""The configuration of a model, in the transformers format, from the metadata of its GGUF.
+
+Owns that reading, and the word on whether the weights can be used as they lie in the file: all tensors of a known
+architecture are there, of the sizes that the metadata say, and no others. Where anything is unknown there is no
+configuration, and the file is left to transformers.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastcoder_lsp.model.gguf_header import Header, Scalar
+from fastcoder_lsp.model.gguf_names import ARCHITECTURES, EMBEDDING, HEAD, all_names
+
+_CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
+_TOKENS = {"bos": "bos_token_id", "eos": "eos_token_id", "padding": "pad_token_id"}
+
+
+def config_of(header: Header) -> dict[str, Any] | None:
+    """What `config.json` says of this model; None for one that only transformers knows."""
+    architecture = header.fields.get("general.architecture")
+    # transformers takes a Llama of this very name for a Mistral, which looks back on less
+    if architecture not in ARCHITECTURES or header.fields.get("general.name") == "mistral":
+        return None
+    fields = _own(header.fields, str(architecture))
+    try:
+        config = _config(header, str(architecture), fields)
+    except (KeyError, TypeError, ValueError, StopIteration):
+        return None
+    return config if config is not None and _sizes(header) == _expected(config) else None
+
+
+def _own(fields: Mapping[str, Scalar], architecture: str) -> dict[str, Scalar]:
+    prefix = f"{architecture}."
+    return {name.removeprefix(prefix): value for name, value in fields.items() if name.startswith(prefix)}
+
+
+def _config(header: Header, architecture: str, fields: Mapping[str, Scalar]) -> dict[str, Any] | None:
+    rope = _rope(fields)
+    heads, width = int(fields["attention.head_count"]), int(fields["embedding_length"])
+    head_dim = int(fields.get("attention.key_length", width // heads))
+    if rope is None or int(fields.get("rope.dimension_count", head_dim)) != head_dim:
+        return None
+    if int(fields.get("attention.value_length", head_dim)) != head_dim or fields.get("attention.sliding_window"):
+        return None
+    vocabulary = next(tensor.sizes[-1] for tensor in header.tensors if tensor.name == EMBEDDING)
+    config: dict[str, Any] = {
+        "architectures": [_CLASSES[architecture]],
+        "model_type": architecture,
+        "dtype": "float32",
+        "hidden_act": "silu",
+        "hidden_size": width,
+        "intermediate_size": int(fields["feed_forward_length"]),
+        "max_position_embeddings": int(fields["context_length"]),
+        "num_attention_heads": heads,
+        "num_hidden_layers": int(fields["block_count"]),
+        "num_key_value_heads": int(fields.get("attention.head_count_kv", heads)),
+        "head_dim": head_dim,
+        "rms_norm_eps": float(fields["attention.layer_norm_rms_epsilon"]),
+        "rope_parameters": rope,
+        "tie_word_embeddings": all(tensor.name != HEAD for tensor in header.tensors),
+        "vocab_size": vocabulary,
+    }
+    if architecture == "qwen2":
+        config |= {"use_sliding_window": False, "sliding_window": None}
+    for kind, name in _TOKENS.items():
+        if (token := header.fields.get(f"tokenizer.ggml.{kind}_token_id")) is not None:
+            config[name] = int(token)
+    return config
+
+
+def _rope(fields: Mapping[str, Scalar]) -> dict[str, object] | None:
+    """How positions turn; None for a kind that is not known here."""
+    theta = float(fields.get("rope.freq_base", 10000.0))
+    kind = fields.get("rope.scaling.type", "none")
+    factor = float(fields.get("rope.scaling.factor", fields.get("rope.scale_linear", 1.0)))
+    if kind == "none" and factor == 1.0:
+        return {"rope_theta": theta, "rope_type": "default"}
+    if kind in ("linear", "none") and factor > 0:
+        return {"rope_theta": theta, "rope_type": "linear", "factor": factor}
+    return None
+
+
+def _sizes(header: Header) -> dict[str, tuple[int, ...]]:
+    """GGUF's name → rows first, as the transformers format says sizes."""
+    return {tensor.name: tensor.sizes[::-1] for tensor in header.tensors}
+
+
+def _expected(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    """The same, of a model with this configuration."""
+    width, inner, dim = config["hidden_size"], config["intermediate_size"], config["head_dim"]
+    q, kv = config["num_attention_heads"] * dim, config["num_key_value_heads"] * dim
+    rows = {"attn_q": q, "attn_k": kv, "attn_v": kv, "attn_output": width}
+    rows |= {"ffn_gate": inner, "ffn_up": inner, "ffn_down": width}
+    columns = {"attn_output": q, "ffn_down": inner}
+    names = all_names(config["model_type"], config["num_hidden_layers"], tied=config["tie_word_embeddings"])
+    expected: dict[str, tuple[int, ...]] = {}
+    for name in names.values():
+        *_, part, end = name.split(".")
+        if part in ("token_embd", "output"):
+            expected[name] = (config["vocab_size"], width)
+        elif part not in rows:
+            expected[name] = (width,)
+        else:
+            expected[name] = (rows[part], columns.get(part, width)) if end == "weight" else (rows[part],)
+    return expected

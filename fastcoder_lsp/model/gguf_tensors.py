@@ -1,0 +1,124 @@
+"""The weights of a GGUF as they were published, read a few rows at a time under the names of the transformers format.
+
+Owns the reading of a file whose configuration `gguf_config` gave; what the blocks mean is `gguf_blocks`'s.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.errors import ModelInvalidError
+from fastcoder_lsp.model.digest import sha256_file
+from fastcoder_lsp.model.gguf_blocks import Kind, kind_of, unfold
+from fastcoder_lsp.model.gguf_check import check_header
+from fastcoder_lsp.model.gguf_config import config_of
+from fastcoder_lsp.model.gguf_header import DAMAGED_HINT, TensorHead
+from fastcoder_lsp.model.gguf_names import gguf_name, turned_heads
+from fastcoder_lsp.model.origin import gguf_of, read_origin
+
+GONE_HINT = "Put the file back, or fetch the model again: fastcoder-lsp model pull (with its name)."
+
+
+class GgufTensors:
+    """The tensors of one file; see `tensors.Tensors`.
+
+    Raises:
+        ModelInvalidError: the file is damaged, or of a kind whose weights cannot be used as they lie in it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        header = check_header(path)
+        config = config_of(header)
+        if config is None:
+            raise ModelInvalidError(f"{path} is not of a kind that is read directly", DAMAGED_HINT)
+        self._architecture = str(config["model_type"])
+        self._config: Mapping[str, int] = config
+        self._heads = {tensor.name: tensor for tensor in header.tensors}
+        self._data_from = header.data_from
+        self._kinds: dict[int, Kind | None] = {kind: kind_of(kind) for kind in {t.kind for t in header.tensors}}
+        try:
+            self._file = path.open("rb")
+        except OSError as error:
+            raise ModelInvalidError(f"{path} cannot be read: {error.strerror}", GONE_HINT) from error
+
+    @classmethod
+    def of(cls, folder: Path) -> "GgufTensors":
+        """Those of the model in `folder`, whose note names the file.
+
+        Raises:
+            ModelInvalidError: the file is gone, damaged, or not the one that it was.
+        """
+        origin, path = read_origin(folder), gguf_of(folder)
+        assert path is not None, "the caller looked"
+        try:
+            state = path.stat()
+            same = state.st_size == origin.size
+            if same and state.st_mtime_ns != origin.mtime_ns:  # copied, or touched
+                same = sha256_file(path) == origin.gguf_sha256
+        except OSError as error:
+            raise ModelInvalidError(
+                f"{path}, which holds the weights, is gone ({error.strerror})", GONE_HINT
+            ) from error
+        if not same:
+            raise ModelInvalidError(f"{path} is not the file that it was", GONE_HINT)
+        return cls(path)
+
+    def __contains__(self, name: str) -> bool:
+        return gguf_name(name) in self._heads
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """See `Tensors`."""
+        return self._heads[gguf_name(name)].sizes[::-1]
+
+    def kind(self, name: str) -> str:
+        """See `Tensors`."""
+        return self._kind(self._heads[gguf_name(name)]).name
+
+    def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """See `Tensors`."""
+        head = self._heads[gguf_name(name)]
+        heads = turned_heads(self._architecture, head.name, self._config)
+        if not heads:
+            return self._read(head, start, stop)
+        dim = head.sizes[-1] // heads
+        first, last = start // dim, -(-stop // dim)  # whole heads: their rows change places
+        found = self._read(head, first * dim, last * dim)
+        pairs = found.reshape(last - first, dim // 2, 2, *found.shape[1:])
+        turned = np.ascontiguousarray(pairs.swapaxes(1, 2)).reshape(found.shape)
+        return turned[start - first * dim : stop - first * dim]
+
+    def raw(self, name: str) -> npt.NDArray[np.float32]:
+        """See `Tensors`."""
+        return self.rows(name, 0, self.shape(name)[0])
+
+    def close(self) -> None:
+        """See `Tensors`."""
+        self._file.close()
+
+    def _kind(self, head: TensorHead) -> Kind:
+        kind = self._kinds[head.kind]
+        assert kind is not None, "the header was checked"
+        return kind
+
+    def _read(self, head: TensorHead, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Rows as they stand in the file; of a vector its numbers, all of them."""
+        kind = self._kind(head)
+        columns, *outer = head.sizes
+        if not outer:  # a vector may be a part of one block
+            return self._blocks(head, kind, 0, columns // kind.numbers).reshape(-1)[start:stop]
+        blocks = columns // kind.numbers
+        return self._blocks(head, kind, start * blocks, (stop - start) * blocks).reshape(stop - start, columns)
+
+    def _blocks(self, head: TensorHead, kind: Kind, start: int, count: int) -> npt.NDArray[np.float32]:
+        found = np.empty((count, kind.size), dtype=np.uint8)
+        try:
+            self._file.seek(self._data_from + head.offset + start * kind.size)
+            read = self._file.readinto(found.data.cast("B"))
+        except OSError as error:
+            raise ModelInvalidError(f"{head.name} cannot be read: {error}", GONE_HINT) from error
+        if read != found.nbytes:
+            raise ModelInvalidError(f"{self._path} ends before its tensors do", DAMAGED_HINT)
+        return unfold(found, head.kind)
