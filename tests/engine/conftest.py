@@ -1,4 +1,4 @@
-"""Fixtures of the engine's tests: real models where they are on this machine, kernels compiled once a session."""
+"""Fixtures of the engine's tests: real models where they are on this machine, machine code that all tests share."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp import model
-from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.config import cache_folder, kernels_folder
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.model import ModelFiles
@@ -15,9 +15,15 @@ from tests.engine.tiny_models import load
 
 
 @pytest.fixture(scope="session")
-def kernel_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache folder for converted weights and compiled kernels."""
+def weights_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder for converted weights."""
     return tmp_path_factory.mktemp("engine-cache")
+
+
+@pytest.fixture(scope="session")
+def kernels() -> Path:
+    """The folder of machine code that all tests share."""
+    return kernels_folder()
 
 
 @pytest.fixture(scope="session")

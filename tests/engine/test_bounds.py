@@ -38,7 +38,9 @@ class Guarded:
         )
 
 
-def test_a_model_wider_than_its_layers_are(tmp_path: Path, kernel_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_wider_than_its_layers_are(
+    tmp_path: Path, weights_cache: Path, kernels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Few heads and a small inner layer: the norm of a row is the widest thing there is. Trees of many sizes."""
     guarded = Guarded()
     monkeypatch.setattr(backend, "aligned", guarded.aligned)
@@ -48,8 +50,9 @@ def test_a_model_wider_than_its_layers_are(tmp_path: Path, kernel_cache: Path, m
         source="made here",
         digest="small",
         options=engines.EngineOptions(kind="cpu-int8", context=512, threads=2),
-        cache=kernel_cache,
+        cache=weights_cache,
         progress=lambda _share, _what: None,
+        kernels=kernels,
     )
     chance = np.random.default_rng(0)
     for rows in (1, 2, 3, 8, 15, 16, 17, 64, 127, MAX_NODES):

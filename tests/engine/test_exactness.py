@@ -11,24 +11,24 @@ from tests.engine.rows import check_place, run
 from tests.engine.tiny_models import VOCABULARY, load, make_model
 
 
-def test_tiny_models_give_the_same_bits(tmp_path: Path, kernel_cache: Path) -> None:
+def test_tiny_models_give_the_same_bits(tmp_path: Path, weights_cache: Path) -> None:
     """Qwen2 and Llama shapes, with groups of 2 and of 1: chains, trees, chunks and warm caches agree bit for bit."""
     rng = np.random.default_rng(0)
     for kind in ("qwen2", "llama"):
-        engine = load(make_model(tmp_path / kind, kind), kernel_cache, "cpu-int8", threads=2)
+        engine = load(make_model(tmp_path / kind, kind), weights_cache, "cpu-int8", threads=2)
         for length in (1, 40, 150):
             tokens = rng.integers(0, VOCABULARY, length + 16).tolist()
             assert check_place(engine.backend, tokens, 16, rng) == 16, (kind, length)
         engine.close()
 
 
-def test_threads_change_no_bit(tmp_path: Path, kernel_cache: Path) -> None:
+def test_threads_change_no_bit(tmp_path: Path, weights_cache: Path) -> None:
     """One thread, two, and more than there are cores give the same logits."""
     folder = make_model(tmp_path / "model", "qwen2")
     tokens = np.random.default_rng(1).integers(0, VOCABULARY, 60).tolist()
     found = []
     for threads in (1, 2, 5):
-        engine = load(folder, kernel_cache, "cpu-int8", threads=threads)
+        engine = load(folder, weights_cache, "cpu-int8", threads=threads)
         engine.prefill(tokens, lambda: False)
         found.append(run(engine.backend, [7, 8, 9], [-1, 0, 1], len(tokens)).tobytes())
         engine.close()

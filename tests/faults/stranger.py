@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from fastcoder_lsp.config import kernels_folder
 from tests.faults.small_model import write_model
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +47,9 @@ class Ended:
 class Stranger:
     """Somebody's first day: `home` and `cache` are empty, `model` is a small whole one, `file` has a place to complete.
 
-    `explanations`: what was said of each fault, shared by all tests, which must all differ.
+    `explanations`: what was said of each fault, shared by all tests, which must all differ. `environment`: more
+    variables. Compiled functions are those that all tests share: compiling takes longer than everything else of a
+    command. With FASTCODER_KERNELS empty they are in the cache, of which there is nothing.
     """
 
     folder: Path
@@ -78,7 +81,8 @@ class Stranger:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(others)}
         own = {"HOME": str(self.home), "FASTCODER_CACHE": str(self.cache), "PYTHONPATH": str(ROOT)}
         offline = {"HF_HUB_OFFLINE": "1", "PIP_NO_INDEX": "1", "OMP_NUM_THREADS": "1"}
-        return kept | own | offline | self.environment
+        compiled = {"FASTCODER_KERNELS": str(kernels_folder())}
+        return kept | own | offline | compiled | self.environment
 
     def run(self, *arguments: str, prefix: tuple[str, ...] = (), variables: Mapping[str, str] | None = None) -> Ended:
         """Run one command of ours to its end; a traceback or a hang fails the test."""

@@ -10,7 +10,6 @@ import pytest
 
 from fastcoder_lsp.cli.doctor.last_start import check_last_start
 from fastcoder_lsp.cli.doctor.places import check_indexes, check_kernels
-from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.runtime.start_record import StartRecord, start_path
 from tests.faults.stranger import Ended, Stranger
@@ -26,7 +25,6 @@ def found(ended: Ended) -> dict[str, Any]:
 
 def test_all_is_right_with_a_model_that_is_whole(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
     """A first run in an empty home: nothing is wrong, and one completion is timed; the next tells of its start."""
-    stranger.environment["FASTCODER_KERNELS"] = str(kernels_folder())  # compiling is not what this is about
     arguments = ("--model", str(stranger.model), "--engine", "cpu-fp32", "--json")
     checks = found(stranger.run("doctor", *arguments))
     wrong = {name for name, check in checks.items() if check["state"] == "wrong"}
@@ -40,7 +38,7 @@ def test_all_is_right_with_a_model_that_is_whole(stranger: Stranger, monkeypatch
 
 def test_many_faults_at_once_are_each_named(stranger: Stranger, explanations: dict[str, str]) -> None:
     """Kernels that others can write, a damaged index, half a download, half conversions, a start that failed."""
-    cache = stranger.cache
+    cache, stranger.environment = stranger.cache, {"FASTCODER_KERNELS": ""}
     assert stranger.run(*stranger.completion).code == ModelMissingError.exit_code
     (cache / "kernels").mkdir(exist_ok=True)
     (cache / "kernels").chmod(0o777)

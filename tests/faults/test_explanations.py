@@ -108,7 +108,8 @@ def test_a_disk_without_room_is_found_before_it_is_filled(stranger: Stranger) ->
 
 
 def test_an_unwritable_cache(stranger: Stranger) -> None:
-    """What has to be kept there is said not to be, with what to do; what need not, works without."""
+    """What has to be kept there is said not to be, with what to do; what need not, as compiled code, works without."""
+    stranger.environment = {"FASTCODER_KERNELS": ""}
     path = stranger.folder / "own.gguf"
     write_gguf(path)
     closed = f"mount --bind {stranger.cache} {stranger.cache} && mount -o remount,ro,bind {stranger.cache}"
@@ -122,7 +123,7 @@ def test_an_unwritable_cache(stranger: Stranger) -> None:
 
 def test_a_read_only_home(stranger: Stranger) -> None:
     """With home and cache read-only (a kiosk, a container), a model that is here works."""
-    stranger.environment = {"FASTCODER_CACHE": str(stranger.home / "cache")}
+    stranger.environment = {"FASTCODER_CACHE": str(stranger.home / "cache"), "FASTCODER_KERNELS": ""}
     closed = f"mount --bind {stranger.home} {stranger.home} && mount -o remount,ro,bind {stranger.home}"
     ended = stranger.run_after(closed, *stranger.completion, "--model", str(stranger.model))
     assert (ended.code, ended.out) == (0, "max()\n"), ended

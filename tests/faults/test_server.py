@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.config import kernels_folder
 from tests.faults.stranger import Stranger
 from tests.lsp.raw_client import RawClient, running
 
@@ -29,7 +28,6 @@ async def test_a_model_that_cannot_be_loaded_and_then_can(stranger: Stranger) ->
     path = stranger.model / "tokenizer.json"
     whole = path.read_text(encoding="utf-8")
     path.write_text(whole[: len(whole) // 2], encoding="utf-8")
-    stranger.environment["FASTCODER_KERNELS"] = str(kernels_folder())
     command = (*SERVE, "--model", str(stranger.model))
     async with running(command=command, environment=dict(stranger.variables())) as client:
         await client.initialize(initializationOptions={"drafter": "none"})
