@@ -200,11 +200,29 @@ export class Workbench {
 
     // What a user sees ---------------------------------------------------------------------------------------------
 
-    /** The ghost text on the screen; empty where there is none. */
+    /**
+     * The ghost text on the screen; empty where there is none.
+     *
+     * The editor puts what belongs below the cursor's line into the page at once, and what belongs on that line with the next
+     * frame; between the two there is half a suggestion, which no one sees. So all is read at one go, and only what is still
+     * the same after two frames counts.
+     */
     async ghostText(): Promise<string> {
-        const pieces = await this.page.locator('.monaco-editor [class*="ghost-text-decoration"]:not([class*="preview"])').allInnerTexts()
-        const below = await this.page.locator('.monaco-editor .suggest-preview-text .view-line').allInnerTexts()
-        return [pieces.join(''), ...below].join('\n').replaceAll('\u00a0', ' ')
+        return await this.page.evaluate(async () => {
+            const texts = (selector: string): string[] =>
+                [...document.querySelectorAll<HTMLElement>(`.monaco-editor ${selector}`)].map((element) => element.innerText)
+            const read = (): string => {
+                const pieces = texts('[class*="ghost-text-decoration"]:not([class*="preview"])')
+                return [pieces.join(''), ...texts('.suggest-preview-text .view-line')].join('\n').replaceAll('\u00a0', ' ')
+            }
+            for (;;) {
+                const text = read()
+                await new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))
+                if (read() === text) {
+                    return text
+                }
+            }
+        })
     }
 
     /** Wait for ghost text. */
