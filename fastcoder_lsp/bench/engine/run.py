@@ -95,6 +95,7 @@ def _transformers_subject(folder: Path, tokens: tuple[int, ...], threads: int | 
     bars.disable_progress_bar()
     if threads is not None:
         torch.set_num_threads(threads)
+    require_checkpoint(folder, lambda _share, _what: None)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
     ids = torch.tensor([tokens])
     filled = DynamicCache()
