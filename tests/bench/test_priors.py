@@ -1,10 +1,17 @@
 """Fitting what `auto` believes at first: the likelihood is that of the drafter, and what was put in is found again."""
 
+from typing import cast
+
 import numpy as np
 
+from fastcoder_lsp.bench.datasets.repoeval import Task
+from fastcoder_lsp.bench.drafting.task_stores import TaskStores
+from fastcoder_lsp.bench.priors.examples import collect
 from fastcoder_lsp.bench.priors.fit import Example, fit, starting_priors
+from fastcoder_lsp.bench.priors.row_traces import RowTrace
 from fastcoder_lsp.draft.calibration import Priors
 from fastcoder_lsp.draft.evidence import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT
+from fastcoder_lsp.draft.store import Pinned
 
 
 def likely(priors: Priors, cell_BS: np.ndarray) -> np.ndarray:
@@ -49,3 +56,24 @@ def test_what_no_example_tells_of_is_believed_as_at_the_start() -> None:
     np.testing.assert_allclose(shift_C, shift_C[0], atol=1e-5)
     np.testing.assert_array_equal(found.logits_SC[OUTDATED], found.logits_SC[TEXT])
     assert not np.array_equal(found.logits_SC[TEXT], start.logits_SC[TEXT])
+
+
+class NoStores:
+    """Datastores that hold nothing."""
+
+    def pin(self, _task: Task) -> Pinned:
+        return Pinned()
+
+
+def test_what_repeats_is_an_example_of_the_running_text() -> None:
+    """Along a text that says itself again, the next token is mostly among what `auto`'s sources say."""
+    said = (7, 8, 9, 10) * 6
+    trace = RowTrace(Task("t", "r", "p", 0, 0), (1, 7, 8, 9, 10, 7, 8), (9, 10, *said), {}, {})
+    examples = list(collect(cast("TaskStores", NoStores()), [trace], starting_priors()))
+    assert {example.repo for example in examples} == {"r"}
+    right = [example for example in examples if example.right_B.any()]
+    assert len(right) > len(examples) / 2
+    assert all(example.right_B.sum() <= 1 for example in examples)
+    assert all((example.cell_BS[example.right_B][:, TEXT] >= 0).all() for example in right)
+    fitted = fit(examples)
+    assert fitted.logits_SC.shape == starting_priors().logits_SC.shape
