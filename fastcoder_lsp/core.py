@@ -268,12 +268,25 @@ class Draft:
 NO_DRAFT = Draft()
 
 
+@dataclass(frozen=True, slots=True)
+class DrafterTraits:
+    """What must be known of a drafter by those who drive it.
+
+    `top_k`: how many best ids of every verified row it wants to observe, rejected rows too; 0 for none. `late`: it may
+    be told of a step after it was asked for the next draft. `weighs_costs`: it ends its drafts where one more row
+    costs more than it gains, so it may be offered many; other drafters fill what they are offered.
+    """
+
+    top_k: int = 0
+    late: bool = False
+    weighs_costs: bool = False
+
+
 class Drafter(Protocol):
     """Guesses what the model will say. It can change the speed only, never the output."""
 
     name: str
-    top_k: int
-    """How many best ids of every verified row it wants to observe; 0 for none."""
+    traits: DrafterTraits
 
     def begin(self, context: DraftContext) -> None:
         """A new decode starts with this prompt."""
@@ -293,6 +306,18 @@ class Drafter(Protocol):
 
     def rename(self, old: str, new: str) -> None:
         """The document has another URI: what is kept for it follows."""
+        ...
+
+    def keep(self) -> None:
+        """Write what was learnt to the disk, where it keeps that: milliseconds, for when nobody waits."""
+        ...
+
+    def warm_up(self) -> None:
+        """Run what only some texts lead to, so that it is compiled; nothing is learnt of it."""
+        ...
+
+    def figures(self) -> Mapping[str, float]:
+        """What it has counted of its own work, for reports; most count nothing."""
         ...
 
 

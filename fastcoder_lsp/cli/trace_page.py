@@ -11,7 +11,9 @@ from html import escape
 from typing import Final
 
 from fastcoder_lsp.core import StepTrace
-from fastcoder_lsp.decode.trace import Group, group_of, token_texts
+from fastcoder_lsp.decode.trace import token_texts
+from fastcoder_lsp.draft.registry import group_of
+from fastcoder_lsp.draft.specification import Group
 
 CONTEXT_LINES: Final = 16
 """Lines of code shown above and below the completion."""

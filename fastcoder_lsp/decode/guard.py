@@ -4,64 +4,64 @@ Its first failure is logged, then it drafts no more in this decode.
 """
 
 import logging
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Drafter, DraftTree, Verified
 
 logger = logging.getLogger(__name__)
+Answer = TypeVar("Answer")
 
 
 class GuardedDrafter:
     """A drafter behind a guard; the same interface, and nothing that it raises gets through."""
 
     def __init__(self, drafter: Drafter) -> None:
-        self.name = drafter.name
-        self.top_k = drafter.top_k
-        self.late = bool(getattr(drafter, "late", False))
-        """Whether it may be told of a step while the next one is verified; few drafters say anything of it."""
+        self.name, self.traits = drafter.name, drafter.traits
         self._drafter = drafter
         self._failed = False
 
     def begin(self, context: DraftContext) -> None:
-        """See `core.Drafter`; a new decode gives a failed drafter another chance."""
+        """A new decode starts, which gives a failed drafter another chance."""
         self._failed = False
-        try:
-            self._drafter.begin(context)
-        except Exception as failure:  # noqa: BLE001 - a guess must not cost an answer
-            self._fail(failure)
+        self._ask(lambda: self._drafter.begin(context), None)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """See `core.Drafter`."""
+        """The drafter's guesses; none where there is no room for any, or it has failed in this decode."""
         if self._failed or nodes < 1:
             return NO_DRAFT
-        try:
-            return self._drafter.propose(context, nodes)
-        except Exception as failure:  # noqa: BLE001 - as above
-            self._fail(failure)
-            return NO_DRAFT
+        return self._ask(lambda: self._drafter.propose(context, nodes), NO_DRAFT)
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """See `core.Drafter`."""
-        if self._failed:
-            return
-        try:
-            self._drafter.observe(tree, verified)
-        except Exception as failure:  # noqa: BLE001 - as above
-            self._fail(failure)
+        """Tell the drafter what became of the last tree, unless it has failed in this decode."""
+        if not self._failed:
+            self._ask(lambda: self._drafter.observe(tree, verified), None)
 
     def forget(self, document: str) -> None:
-        """See `core.Drafter`."""
-        try:
-            self._drafter.forget(document)
-        except Exception as failure:  # noqa: BLE001 - as above
-            self._fail(failure)
+        """The document is closed; a failed drafter is told too."""
+        self._ask(lambda: self._drafter.forget(document), None)
 
     def rename(self, old: str, new: str) -> None:
-        """See `core.Drafter`."""
-        try:
-            self._drafter.rename(old, new)
-        except Exception as failure:  # noqa: BLE001 - as above
-            self._fail(failure)
+        """The document has another URI; a failed drafter is told too."""
+        self._ask(lambda: self._drafter.rename(old, new), None)
 
-    def _fail(self, failure: Exception) -> None:
-        self._failed = True
-        logger.error("drafter %s failed; decoding goes on without drafts", self.name, exc_info=failure)
+    def keep(self) -> None:
+        """Have the drafter write what it learnt to the disk."""
+        self._ask(self._drafter.keep, None)
+
+    def warm_up(self) -> None:
+        """Have the drafter compile what only some texts lead to."""
+        self._ask(self._drafter.warm_up, None)
+
+    def figures(self) -> Mapping[str, float]:
+        """What the drafter has counted of its own work."""
+        return self._ask(self._drafter.figures, {})
+
+    def _ask(self, question: Callable[[], Answer], otherwise: Answer) -> Answer:
+        """The drafter's answer; `otherwise` where it raises."""
+        try:
+            return question()
+        except Exception:  # a guess must not cost an answer
+            self._failed = True
+            logger.exception("drafter %s failed; decoding goes on without drafts", self.name)
+            return otherwise

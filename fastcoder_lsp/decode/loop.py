@@ -25,6 +25,7 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.healing import Allow, Healing, Piece, allowed_ids
 from fastcoder_lsp.decode.tree import build_tree
+from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.observe import Spans
 
 OnStep = Callable[[DraftTree, Verified], None]
@@ -118,7 +119,7 @@ class Decoding:
             return False
         self._prefilled += pending
         self._pending = list(prompt[-pending:])
-        if getattr(self.drafter, "late", False) and isinstance(self.engine, LaunchingEngine):
+        if self.drafter.traits.late and isinstance(self.engine, LaunchingEngine):
             self._launching = self.engine
         self.drafter.begin(self._context())
         return True
@@ -177,7 +178,7 @@ class Decoding:
 
     def _verify(self, tree: DraftTree, allowed: Mapping[int, npt.NDArray[np.int64]]) -> Verified:
         """The engine's step; a drafter that may be told late extends what it keeps while the device works."""
-        sampler, top_k = self.request.sampler, self.drafter.top_k
+        sampler, top_k = self.request.sampler, self.drafter.traits.top_k
         if self._launching is None:
             verified = self.engine.step(tree, sampler, allowed, top_k)
         else:
@@ -253,11 +254,3 @@ def decode(
 def _riders(missing: int) -> int:
     """How many of a prompt's last tokens go along with the first step, `missing` of it not being in the cache."""
     return missing if 1 <= missing <= PENDING_AT_MOST else 1
-
-
-def common_prefix(left: tuple[int, ...], right: tuple[int, ...]) -> int:
-    """How many tokens two sequences share from their start."""
-    for index, (a, b) in enumerate(zip(left, right, strict=False)):
-        if a != b:
-            return index
-    return min(len(left), len(right))

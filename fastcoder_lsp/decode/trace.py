@@ -1,29 +1,13 @@
 """Where every token of an output came from: what the loop tells of its steps, kept and put into plain values.
 
-Owns the reading of steps and the groups that pictures colour by; draws nothing, and decides nothing in the loop.
+Owns the reading of steps; draws nothing, and decides nothing in the loop.
 """
 
 import codecs
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from fastcoder_lsp.core import DraftTree, StepTrace, TracedToken, Verified
-
-Group = Literal["datastore", "cache", "prompt", "model", "other"]
-
-_GROUPS: dict[str, Group] = {
-    "": "model",
-    "repository": "datastore",
-    "corpus": "datastore",
-    "frozen": "datastore",
-    "cache": "cache",
-    "outdated": "cache",
-    "recycling": "cache",
-    "recycling-pairs": "cache",
-    "lookahead": "cache",
-    "prompt": "prompt",
-}
 
 
 class Tracer:
@@ -63,11 +47,6 @@ def trace_step(tree: DraftTree, verified: Verified, piece: Callable[[int], bytes
     if len(verified.path) < at_most:
         tokens.append(TracedToken(piece(verified.emitted[-1])))
     return StepTrace(tuple(tokens), tree, tuple(map(piece, tree.tokens)), path)
-
-
-def group_of(source: str) -> Group:
-    """What a picture colours a source as; guessers without a group of their own are `other`."""
-    return _GROUPS.get(source, "other")
 
 
 def texts(pieces: Iterable[bytes]) -> list[str]:

@@ -15,20 +15,24 @@ from typing import Literal
 
 import numpy as np
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, StepCosts, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.draft import kept_counts
 from fastcoder_lsp.draft.auto_branches import TAIL, Said
 from fastcoder_lsp.draft.auto_growth import Grown, grow, new_grown, new_scratch
 from fastcoder_lsp.draft.auto_sources import ContinuationSource, Found, OutdatedSource, StoreSource, resynchronise
 from fastcoder_lsp.draft.auto_width import draft_costs
+from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.calibration import Calibration, Counts, Priors, shipped_priors
 from fastcoder_lsp.draft.chain import TokenChain
 from fastcoder_lsp.draft.documents import PerDocument
-from fastcoder_lsp.draft.evidence import CORPUS, FROZEN, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
+from fastcoder_lsp.draft.evidence import CORPUS, FROZEN, GROUPED, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
 from fastcoder_lsp.draft.frozen_table import TableShape, build
+from fastcoder_lsp.draft.parts import DrafterParts
 from fastcoder_lsp.draft.row_table import RANKS, RowTable, learn
+from fastcoder_lsp.draft.sdsat import SdsatDrafter
+from fastcoder_lsp.draft.specification import FROM_ADAPTIVE, Specification
 from fastcoder_lsp.draft.store import Pin
-from fastcoder_lsp.draft.trained import SdsatSource
+from fastcoder_lsp.draft.trained_sources import JacobiSource, SdsatSource
 from fastcoder_lsp.errors import UsageError
 
 _TOKEN_MS = 20.0
@@ -64,6 +68,24 @@ class AutoParameters:
         return names
 
 
+def _make(parameters: AutoParameters, parts: DrafterParts) -> "AutoDrafter":
+    trained = parts.trained
+    guesses = [JacobiSource(trained.block)] if trained.block else []
+    adaptive = SdsatSource(SdsatDrafter(trained.adaptive)) if trained.adaptive else None
+    return AutoDrafter(parts.pin, parameters, costs=parts.costs, kept=parts.kept, more=guesses, adaptive=adaptive)
+
+
+AUTO = Specification(
+    "auto",
+    "all sources of the others in one tree, as wide as pays; the default",
+    AutoParameters(),
+    _make,
+    sources=(*GROUPED, FROM_ADAPTIVE),
+    traits=DrafterTraits(top_k=RANKS, late=True, weighs_costs=True),
+    reads=frozenset({"repository", "corpus", "table"}),
+)
+
+
 @dataclass(slots=True)
 class _Document:
     """What was said in a document, and what the model would have said, by the last token and by the last two."""
@@ -82,8 +104,8 @@ class _Step:
     drafted: int
 
 
-class AutoDrafter:
-    """See the module's docstring. `late`: it may be told of a step after the next draft.
+class AutoDrafter(BaseDrafter):
+    """Grows one tree over all sources, best first, as wide as pays.
 
     Args:
         pin: gives the stores D_r and D_c, and Cacheback's frozen table.
@@ -94,8 +116,6 @@ class AutoDrafter:
         more: sources beside those that are built in.
         adaptive: the source that also hangs adaptive tokens below the tree, on a model that was tuned by SDSAT.
     """
-
-    name = "auto"
 
     def __init__(
         self,
@@ -108,7 +128,10 @@ class AutoDrafter:
         more: Sequence[ContinuationSource] = (),
         adaptive: SdsatSource | None = None,
     ) -> None:
-        self._pin, self._parameters = pin, (asked := parameters or AutoParameters())
+        asked = parameters or AutoParameters()
+        self._documents = PerDocument(lambda: _Document(TokenChain(asked.history)))
+        super().__init__(AUTO, self._documents)
+        self._pin, self._parameters = pin, asked
         self._costs = costs if asked.width == "cost" else None
         self._kept = kept
         self.calibration = Calibration(
@@ -127,10 +150,12 @@ class AutoDrafter:
         ]
         self.sources = [source for source in self.sources if source.name not in silent]
         rows = {"recycling", "recycling-pairs"} - silent
-        # A model's own last guesses are what a trained source drafts from, so it must know them.
-        self.late = not more and adaptive is None
-        self.top_k = max([RANKS if rows else 0, *(source.top_k for source in self.sources)])
-        self._documents = PerDocument(lambda: _Document(TokenChain(asked.history)))
+        self.traits = DrafterTraits(
+            top_k=max([RANKS if rows else 0, *(source.top_k for source in self.sources)]),
+            # A model's own last guesses are what a trained source drafts from, so it must know them.
+            late=not more and adaptive is None,
+            weighs_costs=True,
+        )
         self._document = self._documents.fetch("")
         self._text, self._prompt_length = TokenChain(), 0
         self._found = Found()
@@ -212,17 +237,9 @@ class AutoDrafter:
         build(np.zeros(0, np.int32), TableShape()).commonest_VR  # noqa: B018 made when it is asked for
 
     def forget(self, document: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.forget(document)
-        for source in self.sources:
-            source.forget(document)
+        """The document is closed: drop what is remembered of it, and keep what was learnt of all."""
+        super().forget(document)
         self.keep()
-
-    def rename(self, old: str, new: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.rename(old, new)
-        for source in self.sources:
-            source.rename(old, new)
 
     def keep(self) -> None:
         """Write what was learnt since the last time to the disk; milliseconds, for when nobody waits."""

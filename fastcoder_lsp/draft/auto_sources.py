@@ -1,4 +1,4 @@
-"""Sources of `auto` that say whole continuations of the text: the datastore, outdated suggestions, drafters wrapped.
+"""Sources of `auto` that say whole continuations of the text: the datastore, and outdated suggestions.
 
 Owns one class a source behind `ContinuationSource`, and the buffer they write to. To add a source is to add such a
 class, and where its word is to be trusted differently, a name in `evidence`. What is asked at every node of the tree
@@ -13,9 +13,9 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
+from fastcoder_lsp.core import DraftContext, DraftTree, Verified
 from fastcoder_lsp.draft.auto_branches import TAIL, Continuations
-from fastcoder_lsp.draft.evidence import OUTDATED, REPOSITORY, TRAINED
+from fastcoder_lsp.draft.evidence import OUTDATED, REPOSITORY, SOURCES
 from fastcoder_lsp.draft.kernels import GAP, match_suffix
 from fastcoder_lsp.draft.retrieval import RetrievalRule
 from fastcoder_lsp.draft.store import Pinned
@@ -79,34 +79,20 @@ class ContinuationSource(Protocol):
         """What became of the tree; `accepted`: the sources of the accepted nodes; `start`: the text's length then."""
         ...
 
-    def forget(self, document: str) -> None:
-        """The document is closed."""
-        ...
 
-    def rename(self, old: str, new: str) -> None:
-        """The document has another URI."""
-        ...
-
-
-class _Stateless:
-    """What most sources do on most occasions."""
+class QuietSource:
+    """What most sources do on most occasions: ask nothing of the engine, start every decode alike, learn nothing."""
 
     top_k = 0
 
     def begin(self, context: DraftContext, stores: Pinned) -> None:
-        """See `ContinuationSource`."""
+        """A decode starts: there is nothing to prepare."""
 
     def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:
-        """See `ContinuationSource`."""
-
-    def forget(self, document: str) -> None:
-        """See `ContinuationSource`."""
-
-    def rename(self, old: str, new: str) -> None:
-        """See `ContinuationSource`."""
+        """What became of the tree: nothing is learnt of it."""
 
 
-class StoreSource(_Stateless):
+class StoreSource(QuietSource):
     """D_r or D_c: what follows the longest match of the text's end there; searched where `RetrievalRule` says.
 
     Args:
@@ -117,7 +103,7 @@ class StoreSource(_Stateless):
     """
 
     def __init__(self, source: int, *, hits: int, skips: bool, token_ms: float) -> None:
-        self.name = "repository" if source == REPOSITORY else "corpus"
+        self.name = SOURCES[source]
         self.rule = RetrievalRule()
         self._source, self._hits, self._skips, self._token_ms = source, hits, skips, token_ms
         self._store: Searcher | None = None
@@ -127,13 +113,13 @@ class StoreSource(_Stateless):
         """Lengths of the text that was searched for, and its last token; nobody told yet what came of it."""
 
     def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
-        """See `ContinuationSource`."""
+        """Search this decode's state of the store; what was missing in an older one may be there."""
         self._store = stores.repository if self._source == REPOSITORY else stores.corpus
         self.rule.pinned(stores.generation)
         self._asked.clear()
 
     def find(self, context: DraftContext, found: Found) -> None:
-        """See `ContinuationSource`."""
+        """What follows the longest match, unless the rule says that a search is not worth its time."""
         last = context.tokens[-1]
         if self._store is None or (self._skips and not self.rule.worth(last, self._search_ms, self._token_ms)):
             return
@@ -148,27 +134,27 @@ class StoreSource(_Stateless):
             self.rule.nothing(last)
 
     def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
-        """See `ContinuationSource`."""
+        """Tell the rule how many accepted tokens the search for this step gave."""
         while self._asked and self._asked[0][0] <= start:
             length, last = self._asked.popleft()
             if length == start:
                 self.rule.gave(last, accepted.count(self._source))
 
 
-class OutdatedSource(_Stateless):
+class OutdatedSource(QuietSource):
     """What the output was expected to be before the text changed, put in step with what is said now.
 
     An expectation that the output so far agrees with from its first token goes on from there. Else the longest end of
     the output that stands in the expectation says where to go on: what was inserted or left out before does not matter.
     """
 
-    name = "outdated"
+    name = SOURCES[OUTDATED]
 
     def __init__(self, longest: int = TAIL) -> None:
         self._longest = longest
 
     def find(self, context: DraftContext, found: Found) -> None:
-        """See `ContinuationSource`."""
+        """The rest of each outdated suggestion from where the output has come to."""
         if not context.outdated:
             return
         output = np.array(context.tokens[context.prompt_length :], np.int32)
@@ -189,46 +175,3 @@ def resynchronise(output: npt.NDArray[np.int32], expected: npt.NDArray[np.int32]
     ends_K = np.empty(1, np.int64)
     length, found = match_suffix(expected, output, longest, 1, ends_K)
     return (int(ends_K[0]), int(length)) if found else (0, 0)
-
-
-class DrafterSource:
-    """Another drafter's guesses as a source: each path of its tree from the root to a leaf is a continuation.
-
-    Args:
-        drafter: proposes on its own; it sees the tree that was verified, not the one that it proposed.
-        nodes: how many guesses it is asked for.
-    """
-
-    def __init__(self, drafter: Drafter, nodes: int) -> None:
-        self.name, self.top_k, self._drafter, self._nodes = drafter.name, drafter.top_k, drafter, nodes
-
-    def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
-        """See `ContinuationSource`."""
-        self._drafter.begin(context)
-
-    def find(self, context: DraftContext, found: Found) -> None:
-        """See `ContinuationSource`."""
-        draft = self._drafter.propose(context, self._nodes)
-        inner = set(draft.parents)
-        for leaf in range(len(draft.tokens)):
-            if leaf in inner:
-                continue
-            path: list[int] = []
-            node = leaf
-            while node >= 0 and len(path) <= leaf:
-                path.append(draft.tokens[node])
-                node = draft.parents[node]
-            row = np.array(path[::-1][: found.depth], np.int32)
-            found.add(row[None], TRAINED, draft.matches[leaf] if draft.matches else 1)
-
-    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
-        """See `ContinuationSource`."""
-        self._drafter.observe(tree, verified)
-
-    def forget(self, document: str) -> None:
-        """See `ContinuationSource`."""
-        self._drafter.forget(document)
-
-    def rename(self, old: str, new: str) -> None:
-        """See `ContinuationSource`."""
-        self._drafter.rename(old, new)

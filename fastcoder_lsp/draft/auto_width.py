@@ -1,10 +1,8 @@
 """How many rows a verification should have: the arithmetic of cost, apart from where the numbers come from.
 
-Owns the curve of milliseconds by number of drafts, and the rule in plain Python; `auto_growth` follows the same rule
-while it grows a tree, and a test compares the two.
+Owns the curve of milliseconds by number of drafts; `auto_growth` ends a tree by it.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -22,18 +20,3 @@ def draft_costs(costs: StepCosts | None, nodes: int) -> npt.NDArray[np.float64]:
     if costs is None:
         return np.zeros(0)
     return np.array([costs.step_ms(1 + drafts) + DRAFT_MS for drafts in range(nodes + 1)])
-
-
-def best_width(likely: Sequence[float], ms: Sequence[float]) -> int:
-    """How many of the likeliest nodes to draft: the number with the most expected tokens a millisecond.
-
-    Args:
-        likely: probabilities that a node is accepted, falling; their sum is the expected number of accepted drafts.
-        ms: what a step with 0, 1, 2, … drafts takes.
-    """
-    expected, best, most = 1.0, 0, 1.0 / ms[0]
-    for drafts, probability in enumerate(likely, start=1):
-        expected += probability
-        if expected / ms[drafts] > most:
-            best, most = drafts, expected / ms[drafts]
-    return best

@@ -9,12 +9,14 @@ here it lives as long as its document, which is the same for a document's first 
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
+from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.documents import PerDocument
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
+from fastcoder_lsp.draft.specification import FROM_CACHE, FROM_CORPUS, Source, Specification
 from fastcoder_lsp.draft.store import Pin, nothing
 
 Gram = tuple[int, ...]
@@ -37,6 +39,32 @@ class CachebackParameters:
     continuation_reserve: int = 16
     dynamic: bool = True
     frozen: bool = True
+
+
+CACHEBACK = Specification(
+    "cacheback",
+    "tables of recent and of common n-grams",
+    CachebackParameters(),
+    lambda parameters, parts: CachebackDrafter(parameters, parts.pin),
+    paper="Ma et al. 2025, Cacheback",
+    sources=(FROM_CACHE, FROM_CORPUS),
+    reads=frozenset({"table"}),
+)
+CACHEBACK_DYNAMIC = replace(
+    CACHEBACK,
+    name="cacheback-dynamic",
+    guesses_from="the table of recent n-grams alone",
+    parameters=CachebackParameters(frozen=False),
+    sources=(FROM_CACHE,),
+    reads=frozenset(),
+)
+CACHEBACK_FROZEN = replace(
+    CACHEBACK,
+    name="cacheback-frozen",
+    guesses_from="the table of common n-grams alone",
+    parameters=CachebackParameters(dynamic=False),
+    sources=(FROM_CORPUS,),
+)
 
 
 class LruTable:
@@ -82,16 +110,13 @@ class _Document:
     """Windows of `seen` that are in the table."""
 
 
-class CachebackDrafter:
+class CachebackDrafter(BaseDrafter):
     """Grows a tree from the tables, breadth first.
 
     Args:
         parameters: the paper's by default.
         pin: gives the frozen table, at a decode's start; while there is none, the dynamic table drafts alone.
     """
-
-    name = "cacheback"
-    top_k = 0
 
     def __init__(self, parameters: CachebackParameters | None = None, pin: Pin = nothing) -> None:
         self._parameters = asked = parameters or CachebackParameters()
@@ -101,6 +126,7 @@ class CachebackDrafter:
         )
         self._frozen: FrozenTable | None = None
         self._documents = PerDocument(lambda: _Document(LruTable(asked.leader_capacity, asked.follower_capacity)))
+        super().__init__(CACHEBACK, self._documents)
         self._document = self._documents.fetch("")
 
     def begin(self, context: DraftContext) -> None:
@@ -120,7 +146,7 @@ class CachebackDrafter:
         self._fill()
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """See `core.Drafter`; the newly accepted tokens enter the table first.
+        """Grow a tree below the last leader; the newly accepted tokens enter the table first.
 
         TDL counts the tokens that are not in the KV cache yet: the loop holds back one, the last.
         """
@@ -131,17 +157,6 @@ class CachebackDrafter:
         if room < 1:
             return NO_DRAFT
         return self._grow(context.tokens, room)
-
-    def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """The accepted tokens come with the next context."""
-
-    def forget(self, document: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.forget(document)
-
-    def rename(self, old: str, new: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.rename(old, new)
 
     def _fill(self) -> None:
         """Slide the window over what is new: each place gives one (leader, follower)."""
@@ -154,12 +169,12 @@ class CachebackDrafter:
             document.table.insert(gram[:middle], gram[middle:])
             document.inserted = start + 1
 
-    def _followers(self, leader: Gram) -> Iterator[tuple[str, Gram]]:
+    def _followers(self, leader: Gram) -> Iterator[tuple[Source, Gram]]:
         """Dynamic followers first, then frozen ones."""
-        dynamic = (("cache", follower) for follower in self._document.table.query(leader))
+        dynamic = ((FROM_CACHE, follower) for follower in self._document.table.query(leader))
         if self._frozen is None:
             return dynamic
-        return chain(dynamic, (("corpus", follower) for follower in self._frozen.query(leader)))
+        return chain(dynamic, ((FROM_CORPUS, follower) for follower in self._frozen.query(leader)))
 
     def _grow(self, tokens: Sequence[int], room: int) -> Draft:
         """Query level by query level; the first may not use what CRT reserves for the others.
@@ -196,7 +211,7 @@ class _Tree:
         """Whether the tree has `limit` nodes."""
         return len(self._tokens) >= limit
 
-    def extend(self, node: int, followers: Iterable[tuple[str, Gram]], limit: int) -> None:
+    def extend(self, node: int, followers: Iterable[tuple[Source, Gram]], limit: int) -> None:
         """Hang followers below `node` until the tree has `limit` nodes; the last follower may be cut short."""
         tokens, parents, places = self._tokens, self._parents, self._places
         if len(tokens) >= limit:
@@ -214,7 +229,7 @@ class _Tree:
                     known = places[place, token] = len(tokens)
                     tokens.append(token)
                     parents.append(place)
-                    self._sources.append(source)
+                    self._sources.append(source.name)
                 place = known
             if len(tokens) > before:
                 self._ends.append(place)

@@ -9,20 +9,30 @@ Owns the numbering; the counts are in `calibration`.
 
 from typing import Any, Final
 
+from fastcoder_lsp.draft.specification import (
+    FROM_CACHE,
+    FROM_CORPUS,
+    FROM_PROMPT,
+    FROM_RECYCLING,
+    FROM_REPOSITORY,
+    Source,
+)
 from fastcoder_lsp.kernels import inlined
 
-SOURCES: Final = (
-    "prompt",
-    "cache",
-    "repository",
-    "corpus",
-    "outdated",
-    "trained",
-    "recycling",
-    "recycling-pairs",
-    "frozen",
+GROUPED: Final = (
+    FROM_PROMPT,
+    FROM_CACHE,
+    FROM_REPOSITORY,
+    FROM_CORPUS,
+    Source("outdated", "cache"),
+    Source("trained", "other"),
+    FROM_RECYCLING,
+    Source("recycling-pairs", "cache"),
+    Source("frozen", "datastore"),
 )
 """In the order of their numbers, which are also who is named where several say the same."""
+SOURCES: Final = tuple(source.name for source in GROUPED)
+"""The names of all sources, by their numbers."""
 TEXT, PAST, REPOSITORY, CORPUS, OUTDATED, TRAINED, RECYCLED, PAIRS, FROZEN = range(9)
 LENGTHS = 8
 ABSENT = 120

@@ -19,18 +19,26 @@ handing a search of some 20 µs to another one costs more than the search.
 
 import random
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.documents import PerDocument
 from fastcoder_lsp.draft.growth import Growth
 from fastcoder_lsp.draft.history import History
 from fastcoder_lsp.draft.kernels import continuations, match_suffix
 from fastcoder_lsp.draft.sequences import SequenceCache
 from fastcoder_lsp.draft.skip import Reading, at_skip_token
+from fastcoder_lsp.draft.specification import (
+    FROM_CACHE,
+    FROM_CORPUS,
+    FROM_PROMPT,
+    FROM_REPOSITORY,
+    Specification,
+)
 from fastcoder_lsp.draft.store import Pin, Pinned, search
 
 
@@ -77,6 +85,26 @@ PRODUCT = FastcoderParameters(cache_minimum=1, skip=False, merge=True, growth=1.
 """What the default drafter runs with: measured on the development tasks (`bench draft`)."""
 
 
+FASTCODER_PAPER = Specification(
+    "fastcoder-paper",
+    "the cache, else D_r and D_c, as published",
+    FastcoderParameters(),
+    lambda parameters, parts: FastcoderDrafter(parts.pin, parts.piece, parameters),
+    paper="FastCoder / CodeSwift, Algorithm 1",
+    sources=(FROM_CACHE, FROM_REPOSITORY, FROM_CORPUS),
+    traits=DrafterTraits(late=True),  # the CACHE grows while the engine verifies
+    reads=frozenset({"repository", "corpus"}),
+)
+FASTCODER = replace(
+    FASTCODER_PAPER,
+    name="fastcoder",
+    guesses_from="the running text, a cache of accepted sequences, the repository (D_r) and D_c, merged",
+    paper="our departures from `fastcoder-paper`",
+    parameters=PRODUCT,
+    sources=(FROM_PROMPT, FROM_CACHE, FROM_REPOSITORY, FROM_CORPUS),
+)
+
+
 @dataclass(slots=True)
 class RetrievalCounts:
     """What became of the retrievals; the paper reports such shares.
@@ -112,7 +140,7 @@ class _Document:
     generation: tuple[int, ...] = ()
 
 
-class FastcoderDrafter:
+class FastcoderDrafter(BaseDrafter):
     """Algorithm 1.
 
     Args:
@@ -121,15 +149,11 @@ class FastcoderDrafter:
         parameters: the paper's by default.
     """
 
-    name = "fastcoder"
-    top_k = 0
-    late = True
-    """It may be told of a step after the next draft: the CACHE grows while the engine verifies."""
-
     def __init__(self, pin: Pin, piece: Callable[[int], bytes], parameters: FastcoderParameters | None = None) -> None:
         self._pin, self._piece = pin, piece
         self._parameters = asked = parameters or FastcoderParameters()
         self._documents = PerDocument(_Document)
+        super().__init__(FASTCODER, self._documents)
         self._document = self._documents.fetch("")
         self._stores = Pinned()
         self._history = History()
@@ -139,7 +163,7 @@ class FastcoderDrafter:
         self._growth = Growth(4 * asked.max_hits, asked.depth)
         self._ends_K = np.empty(asked.max_hits, np.int64)
         self._random = random.Random(asked.seed)  # noqa: S311 a guess is no secret
-        self.counts = RetrievalCounts()
+        self.retrievals = RetrievalCounts()
 
     def begin(self, context: DraftContext) -> None:
         """Pin the stores; M is dropped where they changed since it was learnt."""
@@ -157,7 +181,7 @@ class FastcoderDrafter:
         self._history.follow(context)
         self._lengths.append(len(self._history))
         self._growth.clear()
-        self.counts.asked += 1
+        self.retrievals.asked += 1
         asked, room = self._parameters, min(nodes, self._parameters.draft_tokens)
         if room < 1:
             return NO_DRAFT
@@ -183,15 +207,12 @@ class FastcoderDrafter:
         while told - self._cut_at >= asked.cut:
             self._document.cache.add(history.tokens[self._cut_at : self._cut_at + asked.cut].tolist())
             self._cut_at += asked.cut
-        self.counts.sequences = max(self.counts.sequences, len(self._document.cache))
+        self.retrievals.sequences = max(self.retrievals.sequences, len(self._document.cache))
 
-    def forget(self, document: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.forget(document)
-
-    def rename(self, old: str, new: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.rename(old, new)
+    def figures(self) -> Mapping[str, float]:
+        """What became of the retrievals, and the shares that the paper reports."""
+        counted = self.retrievals
+        return asdict(counted) | {"saved": counted.saved(), "from_cache": counted.from_cache()}
 
     def _from_cache(self) -> bool:
         """Line 1: the CACHE, searched by suffix like the stores."""
@@ -201,9 +222,12 @@ class FastcoderDrafter:
         )
         if not length:
             return False
-        self.counts.cached += 1
+        self.retrievals.cached += 1
         self._growth.add(
-            rows_KD, self._weight(asked.text_weight if asked.merge else 1.0, length, len(rows_KD)), "cache", length
+            rows_KD,
+            self._weight(asked.text_weight if asked.merge else 1.0, length, len(rows_KD)),
+            FROM_CACHE.name,
+            length,
         )
         return True
 
@@ -211,7 +235,7 @@ class FastcoderDrafter:
         """Line 3: a search for this suffix found nothing before."""
         asked = self._parameters
         missing = asked.missing and tuple(context.tokens[-asked.n_min :]) in self._document.missing
-        self.counts.missing += missing
+        self.retrievals.missing += missing
         return missing
 
     def _is_skipped(self, context: DraftContext) -> bool:
@@ -222,25 +246,25 @@ class FastcoderDrafter:
             and at_skip_token(context.tokens, self._piece, asked.skip_reading)
             and self._random.random() >= asked.skip_probability
         )
-        self.counts.skipped += skipped
+        self.retrievals.skipped += skipped
         return skipped
 
     def _from_stores(self, context: DraftContext) -> None:
         """Lines 5 and 6: D_r and D_c, each with its longest match; both empty: the suffix is missing."""
         asked, end, found = self._parameters, context.tokens[-self._parameters.n_max :], False
         for store, wanted, weight, source in (
-            (self._stores.repository, asked.repository, asked.repository_weight, "repository"),
-            (self._stores.corpus, asked.corpus, asked.corpus_weight, "corpus"),
+            (self._stores.repository, asked.repository, asked.repository_weight, FROM_REPOSITORY),
+            (self._stores.corpus, asked.corpus, asked.corpus_weight, FROM_CORPUS),
         ):
             hits = search(store if wanted else None, end, asked.n_max, asked.max_hits, asked.depth, asked.n_min)
             if hits is not None:
                 found = True
                 rows_KD = hits.continuations_HD
-                self._growth.add(rows_KD, self._weight(weight, hits.length, len(rows_KD)), source, hits.length)
+                self._growth.add(rows_KD, self._weight(weight, hits.length, len(rows_KD)), source.name, hits.length)
         if found:
-            self.counts.found += 1
+            self.retrievals.found += 1
         else:
-            self.counts.empty += 1
+            self.retrievals.empty += 1
             self._document.missing.add(tuple(end[-asked.n_min :]))
 
     def _from_text(self) -> None:
@@ -250,7 +274,7 @@ class FastcoderDrafter:
         if found:
             rows_KD = np.empty((found, asked.depth), np.int32)
             continuations(tokens, self._ends_K[:found], rows_KD)
-            self._growth.add(rows_KD, self._weight(asked.text_weight, length, found), "prompt", int(length))
+            self._growth.add(rows_KD, self._weight(asked.text_weight, length, found), FROM_PROMPT.name, int(length))
 
     def _weight(self, weight: float, length: int, hits: int) -> float:
         """Of one continuation: the source's weight; under `growth` by the match's length and its share of the hits."""

@@ -6,9 +6,11 @@ iteration: the accepted path is the part that no longer moves (the *fast-forward
 """
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.specification import FROM_JACOBI, Specification
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,31 +21,41 @@ class JacobiParameters:
     seed: int = 0
 
 
-@dataclass(slots=True)
-class JacobiDrafter:
+JACOBI = Specification(
+    "jacobi",
+    "the state of a Jacobi iteration",
+    JacobiParameters(),
+    lambda parameters, _parts: JacobiDrafter(parameters),
+    paper="Santilli et al. 2023, Algorithm 1",
+    sources=(FROM_JACOBI,),
+    traits=DrafterTraits(top_k=1),
+)
+
+
+class JacobiDrafter(BaseDrafter):
     """Drafts one chain: the state of the iteration, y^(j)."""
 
-    parameters: JacobiParameters = field(default_factory=JacobiParameters)
-    name: str = "jacobi"
-    top_k: int = 1
-    _guess: list[int] = field(default_factory=list)
-    _random: random.Random = field(default_factory=random.Random)
+    def __init__(self, parameters: JacobiParameters | None = None) -> None:
+        super().__init__(JACOBI)
+        self._parameters = parameters or JacobiParameters()
+        self._guess: list[int] = []
+        self._random = random.Random(self._parameters.seed)  # noqa: S311 a guess is no secret
 
     def begin(self, context: DraftContext) -> None:  # noqa: ARG002 the interface
-        """See `core.Drafter`; y^(0) is drawn in the first `propose`."""
+        """Forget the last decode's state; y^(0) is drawn in the first `propose`."""
         self._guess = []
-        self._random.seed(self.parameters.seed)
+        self._random.seed(self._parameters.seed)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """See `core.Drafter`: the state, filled up with random tokens of the prompt where it became short."""
-        length = min(self.parameters.length, nodes)
+        """The state, filled up with random tokens of the prompt where it became short."""
+        length = min(self._parameters.length, nodes)
         if length < 1:
             return NO_DRAFT
         prompt = context.tokens[: context.prompt_length] or context.tokens
         while len(self._guess) < length:
             self._guess.append(self._random.choice(prompt))
         guess = tuple(self._guess[:length])
-        return Draft(guess, tuple(range(-1, length - 1)), ("jacobi",) * length, (0,) * length)
+        return Draft(guess, tuple(range(-1, length - 1)), (FROM_JACOBI.name,) * length, (0,) * length)
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
         """y_i^(j+1) = argmax p(y | y_<i^(j), x): the argmax of each row is the next state, the accepted part cut off.
@@ -53,9 +65,3 @@ class JacobiDrafter:
         assert verified.top_ids_NK is not None
         last = verified.path[-1] if verified.path else tree.pending - 1
         self._guess = verified.top_ids_NK[last + 1 :, 0].tolist()
-
-    def forget(self, document: str) -> None:
-        """Nothing outlives a decode."""
-
-    def rename(self, old: str, new: str) -> None:
-        """Nothing outlives a decode."""

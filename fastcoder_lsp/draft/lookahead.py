@@ -10,10 +10,14 @@ branch* holds up to G n-grams of the pool that begin with the last token.
 import random
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.documents import PerDocument
+from fastcoder_lsp.draft.specification import FROM_JACOBI, Source, Specification
+
+FROM_LOOKAHEAD = Source("lookahead", "cache")
 
 Gram = tuple[int, ...]
 
@@ -34,6 +38,23 @@ class LookaheadParameters:
     seed: int = 0
     prompt: bool = False
     leaders_at_most: int = 8192
+
+
+LOOKAHEAD_PAPER = Specification(
+    "lookahead-paper",
+    "n-grams of a Jacobi trajectory",
+    LookaheadParameters(),
+    lambda parameters, _parts: LookaheadDrafter(parameters),
+    paper="Fu et al. 2024, Algorithm 2",
+    sources=(FROM_LOOKAHEAD, FROM_JACOBI),
+    traits=DrafterTraits(top_k=1),
+)
+LOOKAHEAD = replace(
+    LOOKAHEAD_PAPER,
+    name="lookahead",
+    guesses_from="n-grams of a Jacobi trajectory and of the prompt",
+    parameters=LookaheadParameters(prompt=True),
+)
 
 
 @dataclass(slots=True)
@@ -60,15 +81,13 @@ class Pool:
         return list(reversed(self.grams.get(token, ())))
 
 
-class LookaheadDrafter:
+class LookaheadDrafter(BaseDrafter):
     """Drafts the pool's n-grams, and beside them the window that makes new ones."""
-
-    name = "lookahead"
-    top_k = 1
 
     def __init__(self, parameters: LookaheadParameters | None = None) -> None:
         self._parameters = asked = parameters or LookaheadParameters()
         self._documents = PerDocument(lambda: Pool(asked.leaders_at_most, asked.guesses))
+        super().__init__(LOOKAHEAD, self._documents)
         self._pool = self._documents.fetch("")
         self._random = random.Random(asked.seed)  # noqa: S311 a guess is no secret
         self._levels: list[list[int]] = []
@@ -100,11 +119,11 @@ class LookaheadDrafter:
             left = draft.left() - self._width * levels
             if left < 1:
                 break
-            draft.chain(-1, gram[:left], "lookahead", self._parameters.gram)
+            draft.chain(-1, gram[:left], FROM_LOOKAHEAD, self._parameters.gram)
         place = -1
         for column in range(self._width):
-            place = draft.chain(place, [self._levels[0][column]], "jacobi", 0)
-            draft.chain(place, [level[column] for level in self._levels[1:]], "jacobi", 0)
+            place = draft.chain(place, [self._levels[0][column]], FROM_JACOBI, 0)
+            draft.chain(place, [level[column] for level in self._levels[1:]], FROM_JACOBI, 0)
         return draft.draft()
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
@@ -126,14 +145,6 @@ class LookaheadDrafter:
         if not fresh:
             return
         self._advance(fresh)
-
-    def forget(self, document: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.forget(document)
-
-    def rename(self, old: str, new: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.rename(old, new)
 
     def _advance(self, fresh: Sequence[int | None]) -> None:
         """Add the level `fresh`; a column that was not run keeps its top token. Once N-1 levels stand, the pool grows.
@@ -168,7 +179,7 @@ class _Draft:
         """How many more nodes fit."""
         return self._room - len(self._nodes)
 
-    def chain(self, node: int, tokens: Sequence[int], source: str, match: int) -> int:
+    def chain(self, node: int, tokens: Sequence[int], source: Source, match: int) -> int:
         """Hang `tokens` below `node`, as far as there is room; returns the last node."""
         for token in tokens:
             place = self._places.get((node, token))
@@ -176,7 +187,7 @@ class _Draft:
                 if not self.left():
                     return node
                 place = self._places[node, token] = len(self._nodes)
-                self._nodes.append((token, node, source, match))
+                self._nodes.append((token, node, source.name, match))
             node = place
         return node
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
+from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.history import History
 from fastcoder_lsp.draft.kernels import match_suffix
+from fastcoder_lsp.draft.specification import FROM_PROMPT, Specification
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,23 +24,31 @@ class LookupParameters:
     length: int = 10
 
 
-class LookupDrafter:
+LOOKUP = Specification(
+    "lookup",
+    "the latest longest match in prompt and output",
+    LookupParameters(),
+    lambda parameters, _parts: LookupDrafter(parameters),
+    paper="Saxena 2023, prompt lookup",
+    sources=(FROM_PROMPT,),
+)
+
+
+class LookupDrafter(BaseDrafter):
     """Drafts one chain: the continuation of the latest longest match."""
 
-    name = "lookup"
-    top_k = 0
-
     def __init__(self, parameters: LookupParameters | None = None) -> None:
+        super().__init__(LOOKUP)
         self._parameters = parameters or LookupParameters()
         self._history = History()
         self._end_1 = np.zeros(1, np.int64)
 
     def begin(self, context: DraftContext) -> None:
-        """See `core.Drafter`."""
+        """The prompt is what is searched at first."""
         self._history.begin(context)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """See `core.Drafter`."""
+        """Copy what followed the match, at most `length` tokens of it."""
         self._history.follow(context)
         asked, tokens = self._parameters, self._history.tokens
         match, found = match_suffix(tokens, tokens, asked.n_max, asked.n_min, self._end_1)
@@ -49,13 +59,4 @@ class LookupDrafter:
         # A match that reaches into the text's end is a loop: go on with what was just drafted.
         while len(copied) < length:
             copied.append(copied[start + len(copied) - len(tokens)])
-        return Draft(tuple(copied), tuple(range(-1, length - 1)), ("prompt",) * length, (match,) * length)
-
-    def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """The text itself is all there is to learn from."""
-
-    def forget(self, document: str) -> None:
-        """Nothing outlives a decode."""
-
-    def rename(self, old: str, new: str) -> None:
-        """Nothing outlives a decode."""
+        return Draft(tuple(copied), tuple(range(-1, length - 1)), (FROM_PROMPT.name,) * length, (match,) * length)

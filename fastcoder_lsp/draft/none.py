@@ -1,26 +1,18 @@
 """No drafts: plain decoding, the baseline that every other drafter is compared with."""
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
+from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.specification import Specification
+
+NONE = Specification("none", "nothing: plain decoding", parameters=None, make=lambda _parameters, _parts: NoDrafter())
 
 
-class NoDrafter:
+class NoDrafter(BaseDrafter):
     """Never guesses."""
 
-    name = "none"
-    top_k = 0
-
-    def begin(self, context: DraftContext) -> None:
-        """Nothing to prepare."""
+    def __init__(self) -> None:
+        super().__init__(NONE)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:  # noqa: ARG002 - the interface
         """No guess."""
         return NO_DRAFT
-
-    def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """Nothing to learn."""
-
-    def forget(self, document: str) -> None:
-        """Nothing to drop."""
-
-    def rename(self, old: str, new: str) -> None:
-        """Nothing to carry over."""

@@ -7,10 +7,12 @@ M. The paper's hot start (inheriting the matrix from the previous query) is here
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.documents import PerDocument
+from fastcoder_lsp.draft.specification import FROM_RECYCLING, Specification
 
 Matrix = dict[int, list[int]]
 """M, by rows that were ever filled; a token without a row has no candidates yet (the paper's zeros)."""
@@ -33,6 +35,23 @@ class RecyclingParameters:
     shares: tuple[float, ...] = (0.52, 0.15, 0.08, 0.05, 0.04, 0.03, 0.02, 0.02)
     tokens_at_most: int = 16384
     prompt: bool = False
+
+
+RECYCLING_PAPER = Specification(
+    "recycling-paper",
+    "the model's own best next tokens, of rejected guesses too",
+    RecyclingParameters(),
+    lambda parameters, _parts: RecyclingDrafter(parameters),
+    paper="Luo et al. 2024, Token Recycling, sections 3.1 to 3.3",
+    sources=(FROM_RECYCLING,),
+    traits=DrafterTraits(top_k=RecyclingParameters().k),
+)
+RECYCLING = replace(
+    RECYCLING_PAPER,
+    name="recycling",
+    guesses_from="the model's own best next tokens, and at first what followed in the prompt",
+    parameters=RecyclingParameters(prompt=True),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,20 +81,19 @@ def template(parameters: RecyclingParameters) -> Template:
     return Template(tuple(parents), tuple(ranks))
 
 
-class RecyclingDrafter:
+class RecyclingDrafter(BaseDrafter):
     """Fills the static tree from the matrix; every verified row refreshes the matrix."""
 
-    name = "recycling"
-
     def __init__(self, parameters: RecyclingParameters | None = None) -> None:
-        self._parameters = parameters or RecyclingParameters()
-        self.top_k = self._parameters.k
-        self._template = template(self._parameters)
         self._documents: PerDocument[Matrix] = PerDocument(dict)
+        super().__init__(RECYCLING, self._documents)
+        self._parameters = parameters or RecyclingParameters()
+        self.traits = DrafterTraits(top_k=self._parameters.k)
+        self._template = template(self._parameters)
         self._matrix: Matrix = {}
 
     def begin(self, context: DraftContext) -> None:
-        """See `core.Drafter`; hot start where the document has a matrix."""
+        """Hot start where the document has a matrix; without one, from the prompt or from nothing."""
         self._matrix = self._documents.fetch(context.document)
         if self._parameters.prompt:
             self._seed(context.tokens)
@@ -101,7 +119,7 @@ class RecyclingDrafter:
             placed.append((len(tokens), row_of(token)))
             tokens.append(token)
             parents.append(parent)
-        return Draft(tuple(tokens), tuple(parents), ("recycling",) * len(tokens), (1,) * len(tokens))
+        return Draft(tuple(tokens), tuple(parents), (FROM_RECYCLING.name,) * len(tokens), (1,) * len(tokens))
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
         """Section 3.3: the k best next tokens of every row replace its token's row in M.
@@ -126,11 +144,3 @@ class RecyclingDrafter:
                 row.append(after)
         for token, row in rows.items():
             self._matrix.setdefault(token, row)
-
-    def forget(self, document: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.forget(document)
-
-    def rename(self, old: str, new: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.rename(old, new)

@@ -8,8 +8,10 @@ longest match in one search, so no length is tried in vain.
 
 from dataclasses import dataclass
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
+from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.growth import Growth
+from fastcoder_lsp.draft.specification import FROM_CORPUS, Specification
 from fastcoder_lsp.draft.store import Pin, Pinned, search
 
 
@@ -29,36 +31,36 @@ class RestParameters:
     max_hits: int = 256
 
 
-class RestDrafter:
+REST = Specification(
+    "rest",
+    "common code (D_c)",
+    RestParameters(),
+    lambda parameters, parts: RestDrafter(parts.pin, parameters),
+    paper="He et al. 2024, REST, sections 3.2 and 3.3",
+    sources=(FROM_CORPUS,),
+    reads=frozenset({"corpus"}),
+)
+
+
+class RestDrafter(BaseDrafter):
     """Retrieves from D_c."""
 
-    name = "rest"
-    top_k = 0
-
     def __init__(self, pin: Pin, parameters: RestParameters | None = None) -> None:
+        super().__init__(REST)
         self._pin, self._parameters = pin, parameters or RestParameters()
         self._stores = Pinned()
         self._growth = Growth(self._parameters.max_hits, self._parameters.depth)
 
     def begin(self, context: DraftContext) -> None:
-        """See `core.Drafter`."""
+        """Pin the datastore as it is now."""
         self._stores = self._pin(context.document)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """See `core.Drafter`."""
+        """The heaviest nodes of the continuations of the longest match."""
         asked = self._parameters
         hits = search(self._stores.corpus, context.tokens, asked.n_max, asked.max_hits, asked.depth, asked.n_min)
         if hits is None:
             return NO_DRAFT
         self._growth.clear()
-        self._growth.add(hits.continuations_HD, 1.0, "corpus", hits.length)
+        self._growth.add(hits.continuations_HD, 1.0, FROM_CORPUS.name, hits.length)
         return self._growth.draft(min(nodes, asked.draft_tokens))
-
-    def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """The datastore does not change."""
-
-    def forget(self, document: str) -> None:
-        """Nothing is kept for a document."""
-
-    def rename(self, old: str, new: str) -> None:
-        """Nothing is kept for a document."""

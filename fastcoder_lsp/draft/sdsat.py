@@ -16,9 +16,11 @@ from itertools import count
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.specification import FROM_ADAPTIVE, Source, Specification
 
-SOURCE, ADAPTIVE = "sdsat", "sdsat-adaptive"
+FROM_SDSAT = Source("sdsat", "other")
 SEEN = 8
 """Best ids of a row that its probabilities are estimated from."""
 PRIOR = 4.0
@@ -38,6 +40,18 @@ class SdsatParameters:
     top_p: float = 0.95
     least: float = 0.03
     two_step: bool = False
+
+
+SDSAT = Specification(
+    "sdsat",
+    "the model's own guesses behind adaptive tokens",
+    SdsatParameters(),
+    lambda parameters, parts: SdsatDrafter(parts.trained.adaptive, parameters),
+    paper="Liu et al. 2024, SDSAT, section 3.3",
+    sources=(FROM_SDSAT, FROM_ADAPTIVE),
+    traits=DrafterTraits(top_k=SEEN),
+    tuned_by="sdsat",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,7 @@ class Calibration:
         return chance
 
 
-class SdsatDrafter:
+class SdsatDrafter(BaseDrafter):
     """Drafts on a model that was tuned by `fastcoder-lsp train sdsat`.
 
     Args:
@@ -88,9 +102,9 @@ class SdsatDrafter:
     """
 
     def __init__(self, adaptive: Sequence[int], parameters: SdsatParameters | None = None) -> None:
-        self.name = "sdsat"
+        super().__init__(SDSAT)
         self.parameters = parameters or SdsatParameters()
-        self.top_k = max(self.parameters.branch, SEEN)
+        self.traits = DrafterTraits(top_k=max(self.parameters.branch, SEEN))
         self.calibration = Calibration()
         self._adaptive = tuple(adaptive)
         self._candidates: list[list[Candidate]] = []
@@ -105,11 +119,11 @@ class SdsatDrafter:
         return self._candidates
 
     def begin(self, context: DraftContext) -> None:  # noqa: ARG002 the interface
-        """See `core.Drafter`; what the calibration has learnt stays, for it is about the model."""
+        """No candidates yet; what the calibration has learnt stays, for it is about the model."""
         self._candidates = []
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:  # noqa: ARG002 the interface
-        """See `core.Drafter`: guesses from the last pass's adaptive tokens, and adaptive tokens for the next ones."""
+        """Guesses from the last pass's adaptive tokens, and adaptive tokens for the next ones."""
         if nodes < 1 or not self._adaptive:
             return NO_DRAFT
         growth = _Growth(self, nodes)
@@ -117,7 +131,7 @@ class SdsatDrafter:
         return growth.draft()
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """See `core.Drafter`: learn from what came true, and read the chain below the last accepted token."""
+        """Learn from what came true, and read the chain below the last accepted token."""
         if not self._adaptive:
             return
         assert verified.top_ids_NK is not None
@@ -131,12 +145,6 @@ class SdsatDrafter:
             if node is None:
                 return
             self._candidates.append(self._read(verified.top_ids_NK[node], verified.top_logits_NK[node]))
-
-    def forget(self, document: str) -> None:
-        """Nothing is kept for a document."""
-
-    def rename(self, old: str, new: str) -> None:
-        """Nothing is kept for a document."""
 
     def adaptive_id(self, place: int) -> int:
         """The adaptive token at a place of a chain."""
@@ -183,7 +191,7 @@ class _Growth:
         while self._heap and len(self._nodes) < self._room:
             _, _, token, parent, place, chance, adaptive = heapq.heappop(self._heap)
             node = len(self._nodes)
-            self._nodes.append((token, parent, ADAPTIVE if adaptive else SOURCE))
+            self._nodes.append((token, parent, (FROM_ADAPTIVE if adaptive else FROM_SDSAT).name))
             if adaptive:
                 self._adapt(node, place + 1, chance)
             else:

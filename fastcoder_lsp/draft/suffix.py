@@ -12,9 +12,11 @@ import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
 from fastcoder_lsp.draft.automaton import SuffixAutomaton
+from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.documents import PerDocument
 from fastcoder_lsp.draft.history import History
 from fastcoder_lsp.draft.kernels import GAP
+from fastcoder_lsp.draft.specification import FROM_CACHE, FROM_PROMPT, Specification
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,16 @@ class SuffixParameters:
     history: int = 4096
 
 
+SUFFIX = Specification(
+    "suffix",
+    "the likeliest continuations of the longest matches in prompt, output and what the model said in this document",
+    SuffixParameters(),
+    lambda parameters, _parts: SuffixDrafter(parameters),
+    paper="Oliaro et al. 2024, SuffixDecoding; Hu et al. 2024, SAM-Decoding",
+    sources=(FROM_PROMPT, FROM_CACHE),
+)
+
+
 @dataclass(slots=True)
 class _Document:
     """What the model said in a document: outputs, each ended by GAP, and their automaton (made when first needed)."""
@@ -40,15 +52,13 @@ class _Document:
     automaton: SuffixAutomaton | None = None
 
 
-class SuffixDrafter:
+class SuffixDrafter(BaseDrafter):
     """Drafts from two automata, of this decode and of the document's earlier ones."""
-
-    name = "suffix"
-    top_k = 0
 
     def __init__(self, parameters: SuffixParameters | None = None) -> None:
         self._parameters = asked = parameters or SuffixParameters()
         self._documents = PerDocument(_Document)
+        super().__init__(SUFFIX, self._documents)
         self._document = self._documents.fetch("")
         self._running = SuffixAutomaton(2 * asked.window)
         self._history = History()
@@ -71,7 +81,7 @@ class SuffixDrafter:
             self._document.automaton.follow(window)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """See `core.Drafter`: the better of the two automata's drafts."""
+        """The better of the two automata's drafts, by what is expected to be accepted of them."""
         asked, past = self._parameters, self._document.automaton
         self._history.follow(context)
         fresh = new = self._history.tokens[self._taken :]
@@ -86,27 +96,19 @@ class SuffixDrafter:
         count, match, score = self._running.draft(
             found_3N, own=True, factor=asked.factor, offset=asked.offset, least=asked.least
         )
-        source = "prompt"
+        source = FROM_PROMPT
         if past is not None:
             past.follow(new)
             other_3N = np.zeros((3, nodes), np.int32)
             found = past.draft(other_3N, own=False, factor=asked.factor, offset=asked.offset, least=asked.least)
             if found[2] > score:
-                (count, match, score), found_3N, source = found, other_3N, "cache"
+                (count, match, score), found_3N, source = found, other_3N, FROM_CACHE
         tokens, parents, _ = found_3N[:, :count].tolist()
-        return Draft(tuple(tokens), tuple(parents), (source,) * count, (match,) * count)
+        return Draft(tuple(tokens), tuple(parents), (source.name,) * count, (match,) * count)
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:  # noqa: ARG002 the interface
         """The accepted tokens come with the next context; the last ones are taken from here, for none follows."""
         self._history.append(verified.emitted)
-
-    def forget(self, document: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.forget(document)
-
-    def rename(self, old: str, new: str) -> None:
-        """See `core.Drafter`."""
-        self._documents.rename(old, new)
 
     def _remember(self) -> None:
         """Append the output of the decode that ended to its document's history, the oldest half falls if it is full."""

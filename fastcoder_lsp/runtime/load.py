@@ -59,7 +59,6 @@ def _load(
     settings: Settings, record: StartRecord, progress: Progress, around: Surroundings, ahead: CompileAhead
 ) -> Runtime:
     # Late, because they bring a compiler along.
-    from fastcoder_lsp.draft.auto import AutoDrafter  # noqa: PLC0415
     from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned, warm_up  # noqa: PLC0415
     from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
     from fastcoder_lsp.draft.trained import load_trained  # noqa: PLC0415
@@ -110,7 +109,6 @@ def _load(
     progress(1.0, "ready")
     place = private_place(kernels_folder())
     record.start.notes.extend([place.note] if place.note else [])
-    chooses = isinstance(drafter, AutoDrafter)
     on_cpu = engine.info.name.startswith("cpu-")
     room = engine.info.context - settings.completion_max_tokens
     told = CONTEXT_TOKENS if settings.context_enabled else 0
@@ -122,9 +120,11 @@ def _load(
         ),
         drafter=drafter,
         allow=lambda remaining: allowed(tokenizer, remaining),
-        limits=Limits(settings.completion_max_tokens, cpu_nodes(costs) if on_cpu and not chooses else GPU_NODES),
+        limits=Limits(
+            settings.completion_max_tokens,
+            cpu_nodes(costs) if on_cpu and not drafter.traits.weighs_costs else GPU_NODES,
+        ),
         costs=costs,
-        **({"keep": drafter.keep} if isinstance(drafter, AutoDrafter) else {}),
     )
 
 

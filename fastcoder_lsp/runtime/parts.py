@@ -26,10 +26,6 @@ GPU_NODES = 64
 chooses the width by what it costs."""
 
 
-def _nothing_to_keep() -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a model is told of the workspace.
@@ -67,8 +63,9 @@ class Runtime:
     limits: Limits
     costs: StepCosts
 
-    keep: Callable[[], None] = _nothing_to_keep
-    """Writes what was learnt to the disk: milliseconds, for when nobody waits."""
+    def keep(self) -> None:
+        """Write what was learnt to the disk: milliseconds, for when nobody waits."""
+        self.drafter.keep()
 
     def close(self) -> None:
         """Keep what was learnt, and give the model's memory back."""

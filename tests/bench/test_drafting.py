@@ -20,7 +20,7 @@ from fastcoder_lsp.bench.drafting.traces import Recorder, Trace
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.draft.registry import NEED_ROWS, PRESETS, make
+from fastcoder_lsp.draft.registry import SPECIFICATIONS, make
 from tests.draft.toys import RepetitiveEngine
 
 PIECES = (b"x", b" y", b"\n", b"    ", b"\n\n", b"    z", b"(", b"\xc3\xa9")
@@ -72,7 +72,7 @@ def test_the_end_never_moves(pieces: list[str]) -> None:
         known = end
 
 
-@pytest.mark.parametrize("name", [name for name in PRESETS if name not in NEED_ROWS])
+@pytest.mark.parametrize("name", [name for name, known in SPECIFICATIONS.items() if known.replayable])
 def test_a_replay_takes_the_steps_that_decoding_takes(name: str) -> None:
     """Drafters that need no rows do in a replay exactly what they do with the model."""
     chance, engine = random.Random(4), RepetitiveEngine()

@@ -1,7 +1,6 @@
 """The loop's promise, checked on an engine small enough to be obvious: whatever is drafted, the output is the plain."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import Decoded, DecodeRequest, Decoding, decode
 from fastcoder_lsp.decode.tree import build_tree
@@ -49,14 +48,14 @@ def plain(asked: DecodeRequest) -> Decoded:
     return decode(ToyEngine(), NoDrafter(), asked, lambda: False)
 
 
-@dataclass
-class Scripted:
+class Scripted(NoDrafter):
     """A drafter that says what it was told to, step by step, right or wrong."""
 
-    drafts: list[Draft]
-    name: str = "scripted"
-    top_k: int = 0
-    seen: list[DraftContext] = field(default_factory=list)
+    def __init__(self, drafts: list[Draft]) -> None:
+        super().__init__()
+        self.name = "scripted"
+        self.drafts = drafts
+        self.seen: list[DraftContext] = []
 
     def begin(self, context: DraftContext) -> None:
         self.seen.append(context)
@@ -68,12 +67,6 @@ class Scripted:
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
         assert len(verified.emitted) == len(verified.path) + 1
-
-    def forget(self, document: str) -> None:
-        raise NotImplementedError
-
-    def rename(self, old: str, new: str) -> None:
-        raise NotImplementedError
 
 
 def draft_strategy() -> st.SearchStrategy[Draft]:
@@ -186,9 +179,9 @@ def test_a_full_context_ends_the_text() -> None:
 class LateDrafter(NoDrafter):
     """Keeps the order in which it is asked and told."""
 
-    late = True
-
     def __init__(self, heard: list[str]) -> None:
+        super().__init__()
+        self.traits = DrafterTraits(late=True)
         self.heard = heard
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.core import Draft, DraftTree, StepTrace, TracedToken, Verified
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.decode.trace import Tracer, as_plain, group_of, token_texts, trace_step
+from fastcoder_lsp.decode.trace import Tracer, as_plain, token_texts, trace_step
 from tests.decode.test_loop import PIECES, Scripted, oracle, request
 from tests.decode.toy_engine import ToyEngine
 
@@ -79,9 +79,3 @@ def test_plain_values_are_json_and_leave_nothing_out() -> None:
             },
         }
     ]
-
-
-def test_sources_fall_into_groups() -> None:
-    """The groups of the paper's case study, and one for those that are in none of them."""
-    groups = [group_of(source) for source in ("repository", "corpus", "cache", "prompt", "", "jacobi")]
-    assert groups == ["datastore", "datastore", "cache", "prompt", "model", "other"]

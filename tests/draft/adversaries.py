@@ -1,26 +1,18 @@
 """Drafters that do everything wrong; the output must not care."""
 
 import random
-from dataclasses import dataclass, field
 
 from fastcoder_lsp.core import Draft, DraftContext, Drafter, DraftTree, Verified
+from fastcoder_lsp.draft.none import NoDrafter
 
 
-@dataclass
-class Adversary:
+class Adversary(NoDrafter):
     """Says nothing itself; the others override one method."""
 
-    name: str = "adversary"
-    top_k: int = 0
-    chance: random.Random = field(default_factory=lambda: random.Random(1))
-
-    def begin(self, context: DraftContext) -> None: ...
-    def propose(self, context: DraftContext, nodes: int) -> Draft:
-        return Draft()
-
-    def observe(self, tree: DraftTree, verified: Verified) -> None: ...
-    def forget(self, document: str) -> None: ...
-    def rename(self, old: str, new: str) -> None: ...
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "adversary"
+        self.chance = random.Random(1)
 
 
 class Rubbish(Adversary):

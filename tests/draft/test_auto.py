@@ -10,7 +10,7 @@ from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, StepCos
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft import auto, calibration, row_table
 from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters
-from fastcoder_lsp.draft.auto_sources import DrafterSource, StoreSource
+from fastcoder_lsp.draft.auto_sources import StoreSource
 from fastcoder_lsp.draft.evidence import SOURCES
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.lookup import LookupDrafter
@@ -20,6 +20,7 @@ from fastcoder_lsp.draft.store import Pinned, nothing
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.entry import FixedTypes
 from tests.draft.adversaries import ADVERSARIES, Adversary, adversary
+from tests.draft.drafter_source import DrafterSource
 from tests.draft.small_store import pinned
 from tests.draft.test_exactness import request
 from tests.draft.toys import RepetitiveEngine
@@ -234,7 +235,7 @@ def test_what_is_told_late_is_learnt_all_the_same(late: bool) -> None:
     """A step is judged by the draft that was made for it, whenever that is told, and however many drafts came since."""
     stores = pinned([[1, 2, 7, 8, 9, 3]], [[5, 6, 8, 8]])
     drafter = AutoDrafter(lambda _: stores, replace(FIXED, skips=False))
-    assert drafter.late
+    assert drafter.traits.late
     text, steps = [4, 1, 2], [(7, 8, 5), (6, 8), (3,)]
     drafter.begin(context(*text))
     untold: list[tuple[Draft, int, tuple[int, ...]]] = []

@@ -14,14 +14,14 @@ from fastcoder_lsp.core import GREEDY, DraftContext, Drafter, Engine, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.draft.registry import PRESETS, DrafterParts, make
+from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make
 from tests.draft.adversaries import ADVERSARIES, Adversary, adversary
 from tests.draft.small_store import pinned
 from tests.draft.toys import RepetitiveEngine
 from tests.engine import tiny_models
 
 VOCABULARY = 40
-NAMES = [name for name in PRESETS if name != "none"]
+NAMES = [name for name in SPECIFICATIONS if name != "none"]
 LINES = tuple(b"\n" if token % 9 == 0 else b"  " if token % 7 == 0 else b"w" for token in range(VOCABULARY))
 
 

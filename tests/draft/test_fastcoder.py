@@ -70,7 +70,7 @@ def test_a_search_in_vain_is_remembered_by_its_suffix() -> None:
     made, _ = drafter(prompt=(0, 1, 99))
     made.propose(DraftContext((0, 1, 99), 3, "d"), 64)
     made.propose(DraftContext((0, 1, 99, 5, 99), 3, "d"), 64)
-    assert (made.counts.empty, made.counts.missing) == (1, 1)
+    assert (made.retrievals.empty, made.retrievals.missing) == (1, 1)
 
 
 def test_the_missing_table_is_dropped_where_the_store_changed() -> None:
@@ -82,7 +82,7 @@ def test_the_missing_table_is_dropped_where_the_store_changed() -> None:
     assert made.propose(context, 8).tokens == ()
     made.begin(context)
     made.propose(context, 8)
-    assert made.counts.missing == 1
+    assert made.retrievals.missing == 1
     del stores[0]
     made.begin(context)
     assert made.propose(context, 8).tokens == (4, 4)
@@ -93,10 +93,10 @@ def test_the_cache_is_asked_once_it_holds_l_sequences() -> None:
     made, context = drafter(replace(PAPER, cache_minimum=2))
     accept(made, 2, 50, 51, 52)
     made.propose(DraftContext((*context.tokens, 50, 51, 52, 1, 2), 3, "d"), 64)
-    assert (made.counts.cached, made.counts.found) == (0, 1)
+    assert (made.retrievals.cached, made.retrievals.found) == (0, 1)
     accept(made, 2, 60, 61, 62)
     draft = made.propose(DraftContext((*context.tokens, 50, 51, 52, 1, 2, 60, 61, 62, 2, 60), 3, "d"), 64)
-    assert made.counts.cached == 1
+    assert made.retrievals.cached == 1
     assert draft.tokens[:1] == (61,)
     assert set(draft.sources) == {"cache"}
 
@@ -131,9 +131,9 @@ def test_at_a_skip_token_the_search_goes_on_with_probability_p(probability: floa
     pieces = {0: b"x\n", 1: b"    ", 2: b"def"}
     made, context = drafter(replace(PAPER, skip_probability=probability), piece=lambda token: pieces.get(token, b"w"))
     assert bool(made.propose(context, 8).tokens) == found
-    assert made.counts.skipped == (not found)
+    assert made.retrievals.skipped == (not found)
     made.propose(DraftContext((*context.tokens, 3, 2), 3, "d"), 8)
-    assert made.counts.missing == 0
+    assert made.retrievals.missing == 0
 
 
 @pytest.mark.parametrize(

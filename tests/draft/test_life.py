@@ -7,12 +7,12 @@ import pytest
 from fastcoder_lsp.core import Drafter
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.documents import DOCUMENTS_AT_MOST
-from fastcoder_lsp.draft.registry import PRESETS, make
+from fastcoder_lsp.draft.registry import SPECIFICATIONS, make
 from tests.draft.test_exactness import PARTS, request
 from tests.draft.toys import RepetitiveEngine
 
 KEEPING_NOTHING = {"none", "lookup", "rest", "jacobi", "cacheback-frozen", "sdsat"}
-NAMES = [f"{name}:cache_minimum=1" if name == "fastcoder-paper" else name for name in PRESETS]
+NAMES = [f"{name}:cache_minimum=1" if name == "fastcoder-paper" else name for name in SPECIFICATIONS]
 """The paper's CACHE is asked from its 50th sequence on: too late for a text as short as here."""
 Trees = list[tuple[int, ...]]
 

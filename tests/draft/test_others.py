@@ -8,11 +8,9 @@ from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters
 from fastcoder_lsp.draft.lookahead import LookaheadDrafter, LookaheadParameters
 from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters
-from fastcoder_lsp.draft.names import reads_store
 from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters, template
-from fastcoder_lsp.draft.registry import PRESETS, DrafterParts, make, warm_up
+from fastcoder_lsp.draft.registry import SPECIFICATIONS, make, warm_up
 from fastcoder_lsp.draft.rest import RestDrafter, RestParameters
-from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.draft.suffix import SuffixDrafter
 from fastcoder_lsp.errors import UsageError
 from tests.draft.small_store import pinned
@@ -149,7 +147,7 @@ def test_lookahead_takes_the_prompt_as_reference() -> None:
     assert narrow.sources == ("lookahead", "lookahead", "lookahead", "jacobi", "jacobi")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", SPECIFICATIONS)
 def test_every_name_makes_a_drafter(name: str) -> None:
     """Without any parts too, and it can be warmed up."""
     drafter = make(name)
@@ -160,7 +158,7 @@ def test_every_name_makes_a_drafter(name: str) -> None:
 def test_parameters_are_read_from_a_name() -> None:
     """`name:key=value,…`; kinds of values as in the parameters' class."""
     drafter = make("recycling:k=3,shares=0.5/0.3/0.2")
-    assert drafter.top_k == 3
+    assert drafter.traits.top_k == 3
     drafter = make("lookup:length=2,n_min=2")
     assert drafter.name == "lookup:length=2,n_min=2"
     drafter.begin(context(1, 2, 1, 2))
@@ -175,19 +173,3 @@ def test_a_wrong_name_is_told(name: str) -> None:
     with pytest.raises(UsageError) as failure:
         make(name)
     assert failure.value.hint
-
-
-@pytest.mark.parametrize("name", PRESETS)
-def test_who_reads_the_datastore_is_known_beforehand(name: str) -> None:
-    """`reads_store` says of every drafter what it does: a server that is told no keeps no datastore for it."""
-    asked: list[str] = []
-    stores = pinned([[1, 2, 3, 4]], [[1, 2, 3, 4]])
-
-    def pin(_document: str) -> Pinned:
-        asked.append("pin")
-        return stores
-
-    drafter = make(name, DrafterParts(pin, lambda _: b"x"))
-    drafter.begin(context(1, 2, 3, 1, 2))
-    drafter.propose(context(1, 2, 3, 1, 2), 8)
-    assert bool(asked) == reads_store(f"{name}:parameter=1")

@@ -20,7 +20,8 @@ from fastcoder_lsp.core import GREEDY, Drafter, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make
-from fastcoder_lsp.draft.sdsat import ADAPTIVE, SOURCE, SdsatDrafter, SdsatParameters
+from fastcoder_lsp.draft.sdsat import FROM_SDSAT, SdsatDrafter, SdsatParameters
+from fastcoder_lsp.draft.specification import FROM_ADAPTIVE
 from fastcoder_lsp.draft.trained import load_trained
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.model.tuned import TrainingRecord, read_record
@@ -183,7 +184,7 @@ def test_k_can_be_changed_at_run_time(speaker: Speaker, sdsat: Path, sdsat_engin
 
         def listen(tree: object, _verified: object) -> None:
             nonlocal deepest
-            deepest = max(deepest, sum(source == ADAPTIVE for source in tree.sources))  # type: ignore[attr-defined]
+            deepest = max(deepest, sum(source == FROM_ADAPTIVE.name for source in tree.sources))  # type: ignore[attr-defined]
 
         drafter = SdsatDrafter(adaptive, SdsatParameters(k=5, branch=1, least=0.0, two_step=True))
         drafter.parameters = dataclasses.replace(drafter.parameters, k=k)
@@ -236,4 +237,4 @@ def test_sources_have_names(sdsat_engine: TreeEngine, sdsat: Path, speaker: Spea
     decode(
         sdsat_engine, drafter, requests(speaker, 1)[0], lambda: False, on_step=lambda tree, _: seen.update(tree.sources)
     )
-    assert seen == {"", SOURCE, ADAPTIVE}
+    assert seen == {"", FROM_SDSAT.name, FROM_ADAPTIVE.name}

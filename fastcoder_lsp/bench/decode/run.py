@@ -15,7 +15,6 @@ from fastcoder_lsp.bench.common.requests import NODES
 from fastcoder_lsp.bench.datasets import repoeval
 from fastcoder_lsp.bench.drafting.drafters import (
     DrafterParts,
-    chooses_width,
     drafter_names,
     label,
     make,
@@ -81,7 +80,7 @@ def run_round(
         )
         for name, drafter in drafters.items():
             plain = run_once(engine, NoDrafter(), request)
-            chooses = costs is not None and chooses_width(drafter)
+            chooses = costs is not None and drafter.traits.weighs_costs
             drafted = run_once(engine, drafter, replace(request, nodes=AUTO_NODES) if chooses else request)
             if plain.emitted:
                 done.append((name, Pair(task.id, plain, drafted)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fastcoder_lsp.bench.datasets.repoeval import Task
-from fastcoder_lsp.bench.drafting.drafters import DrafterParts, make, retrievals
+from fastcoder_lsp.bench.drafting.drafters import DrafterParts, make
 from fastcoder_lsp.bench.drafting.replay import Step, replay
 from fastcoder_lsp.bench.drafting.task_parts import TaskParts, TaskPin, document_of
 from fastcoder_lsp.bench.drafting.traces import Trace
@@ -44,7 +44,7 @@ class Replayed:
             "nodes_mean": statistics.mean(step.drafted for step in every),
             "accepted_by_source": dict(accepted.most_common()),
         }
-        if (counted := retrievals(self.drafter)) is not None:
+        if counted := self.drafter.figures():
             figures["retrievals"] = counted
         return figures
 

@@ -4,13 +4,8 @@ The one door to the drafters' registry. Owns the groups: names that stand for se
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
 
-from fastcoder_lsp.core import Drafter
-from fastcoder_lsp.draft.auto import AutoDrafter
-from fastcoder_lsp.draft.fastcoder import FastcoderDrafter
-from fastcoder_lsp.draft.registry import NEED_TUNING, PRESETS, DrafterParts, make, require_tuned
+from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make, require_tuned
 from fastcoder_lsp.draft.trained import Trained
 
 __all__ = ["DrafterParts", "make", "require_tuned"]
@@ -64,22 +59,9 @@ def drafter_names(text: str) -> list[str]:
 
 def all_names(trained: Trained) -> list[str]:
     """Every drafter that can draft on a model tuned for `trained`."""
-    return [name for name in PRESETS if name not in NEED_TUNING or trained.adaptive]
+    return [name for name, known in SPECIFICATIONS.items() if trained.suits(known.tuned_by)]
 
 
 def label(name: str) -> str:
     """What tables call a drafter."""
     return ABLATION.get(name, name)
-
-
-def chooses_width(drafter: Drafter) -> bool:
-    """Whether it takes as many rows as pay, so that it is given room for many."""
-    return isinstance(drafter, AutoDrafter)
-
-
-def retrievals(drafter: Drafter) -> dict[str, Any] | None:
-    """How often it asked its stores, and what it spared; None for a drafter that does not count them."""
-    if not isinstance(drafter, FastcoderDrafter):
-        return None
-    counts = drafter.counts
-    return asdict(counts) | {"saved": counts.saved(), "from_cache": counts.from_cache()}

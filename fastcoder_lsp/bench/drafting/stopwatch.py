@@ -4,15 +4,19 @@ Owns the measured times; the drafter's answers pass through unchanged.
 """
 
 import time
+from dataclasses import replace
 
 from fastcoder_lsp.core import Draft, DraftContext, Drafter, DraftTree, Verified
+from fastcoder_lsp.draft.none import NoDrafter
 
 
-class Stopwatch:
+class Stopwatch(NoDrafter):
     """Times `propose` and `observe` of a drafter; `us` holds the sum of both for each step, in microseconds."""
 
     def __init__(self, drafter: Drafter) -> None:
-        self.name, self.top_k = drafter.name, drafter.top_k
+        super().__init__()
+        # Whoever is told late would have its clock stopped in another step.
+        self.name, self.traits = drafter.name, replace(drafter.traits, late=False)
         self.us: list[float] = []
         self._drafter = drafter
 

@@ -16,7 +16,7 @@ from fastcoder_lsp.bench.common.requests import decode_request
 from fastcoder_lsp.bench.gpu.machine import Bench, say
 from fastcoder_lsp.bench.gpu.shapes import Named
 from fastcoder_lsp.bench.gpu.steps import bench_prompt, prepared
-from fastcoder_lsp.core import GREEDY, Draft, DraftContext, Drafter, DraftTree, Engine, Sampler, Verified
+from fastcoder_lsp.core import GREEDY, Draft, DraftContext, Drafter, DraftTree, Engine, Sampler
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import Decoding
 from fastcoder_lsp.draft.none import NoDrafter
@@ -27,17 +27,14 @@ STORED = 1_000_000
 """Tokens of the stores that are searched: a repository of middling size."""
 
 
-class Prompter:
+class Prompter(NoDrafter):
     """A drafter that knows the text: chains of what comes next, wrong at seeded places, with wrong branches beside."""
 
-    name, top_k = "prompter", 0
-
     def __init__(self, truth: Sequence[int], vocabulary: int, seed: int = 0) -> None:
+        super().__init__()
+        self.name = "prompter"
         self._truth, self._vocabulary = truth, vocabulary
         self._random = np.random.default_rng(seed)
-
-    def begin(self, context: DraftContext) -> None:
-        """See `core.Drafter`."""
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """Up to six right tokens, one of them spoilt at times, and as many wrong ones below the root."""
@@ -47,15 +44,6 @@ class Prompter:
             right[int(self._random.integers(len(right)))] = int(self._random.integers(self._vocabulary))
         wrong = [int(token) for token in self._random.integers(0, self._vocabulary, min(9, nodes - len(right)))]
         return Draft((*right, *wrong), (*range(-1, len(right) - 1), *[-1] * len(wrong)))
-
-    def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """See `core.Drafter`."""
-
-    def forget(self, document: str) -> None:
-        """See `core.Drafter`."""
-
-    def rename(self, old: str, new: str) -> None:
-        """See `core.Drafter`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +101,7 @@ def host_gap(bench: Bench, model: Named, kernels: str) -> list[Gap]:
     for drafter in drafters:
         decode(engine, drafter, prompt, count, nodes)
         done = decode(engine, drafter, prompt, count, nodes)
-        device_ms = {rows: _device_ms(bench, engine, prompt, rows, drafter.top_k) for rows in set(done.rows)}
+        device_ms = {rows: _device_ms(bench, engine, prompt, rows, drafter.traits.top_k) for rows in set(done.rows)}
         waited = [ms - device_ms[rows] for ms, rows in zip(done.step_ms, done.rows, strict=True)]
         step_ms, us = statistics.median(done.step_ms), statistics.median(waited) * 1e3
         found.append(Gap(drafter.name, statistics.median(done.rows), step_ms, us))

@@ -18,9 +18,10 @@ import numpy.typing as npt
 
 from fastcoder_lsp.bench.datasets import repoeval
 from fastcoder_lsp.bench.drafting.task_parts import TaskParts
-from fastcoder_lsp.core import Draft, DraftContext, Drafter, DraftTree, Engine, Verified
+from fastcoder_lsp.core import Draft, DraftContext, Drafter, DrafterTraits, DraftTree, Engine, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.fastcoder import PRODUCT, FastcoderDrafter
+from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters
 
 NODES = 64
@@ -137,12 +138,12 @@ class RowRecorder:
         _save(path, request.prompt, said, drafter.steps)
 
 
-class _Wide:
+class _Wide(NoDrafter):
     """Half of the rows for what retrieval guesses, half for the model's own candidates; keeps what came of them."""
 
-    name, top_k = "wide", TOP_K
-
     def __init__(self, retrieval: Drafter) -> None:
+        super().__init__()
+        self.name, self.traits = "wide", DrafterTraits(top_k=TOP_K)
         self._both = retrieval, RecyclingDrafter(RecyclingParameters(prompt=True))
         self.steps: list[tuple[DraftTree, Verified]] = []
 
@@ -164,12 +165,6 @@ class _Wide:
         for drafter in self._both:
             drafter.observe(tree, verified)
         self.steps.append((tree, verified))
-
-    def forget(self, document: str) -> None:
-        """Nothing is kept."""
-
-    def rename(self, old: str, new: str) -> None:
-        """Nothing is kept."""
 
 
 def _save(

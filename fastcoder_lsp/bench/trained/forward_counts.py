@@ -11,16 +11,18 @@ from dataclasses import dataclass, field, replace
 from fastcoder_lsp.core import Draft, DraftContext, Drafter, DraftTree, Engine, Sampler, Verified
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters
-from fastcoder_lsp.draft.sdsat import SOURCE, SdsatDrafter, SdsatParameters
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.sdsat import FROM_SDSAT, SdsatDrafter, SdsatParameters
 
 GRAM = 4
 
 
-class _Listening:
+class _Listening(NoDrafter):
     """A drafter whose drafts and outcomes are handed on."""
 
     def __init__(self, drafter: Drafter) -> None:
-        self.drafter, self.name, self.top_k = drafter, drafter.name, drafter.top_k
+        super().__init__()
+        self.drafter, self.name, self.traits = drafter, drafter.name, replace(drafter.traits, late=False)
 
     def begin(self, context: DraftContext) -> None:
         self.drafter.begin(context)
@@ -61,7 +63,7 @@ class AcceptListener(_Listening):
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
         """Count, where there were guesses."""
-        if SOURCE in tree.sources:
+        if FROM_SDSAT.name in tree.sources:
             self.accepted.append(len(verified.path))
         super().observe(tree, verified)
 

@@ -1,0 +1,31 @@
+"""What drafters are made of, handed in by whoever makes one.
+
+Owns the record of the parts and what stands in for those that are not there.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.draft.store import Pin, nothing
+from fastcoder_lsp.draft.trained import UNTRAINED, Trained
+
+
+def _no_piece(token: int) -> bytes:  # noqa: ARG001 the interface
+    return b""
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterParts:
+    """What drafters are made of: the datastore, and the tokens' bytes.
+
+    `costs`: of the engine's steps, for drafters that choose a width by them. `kept`: the file in which a drafter may
+    keep what it learns; None: nothing is kept. `trained`: what the model was tuned for.
+    """
+
+    pin: Pin = nothing
+    piece: Callable[[int], bytes] = _no_piece
+    costs: StepCosts | None = None
+    kept: Path | None = None
+    trained: Trained = UNTRAINED

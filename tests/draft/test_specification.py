@@ -1,0 +1,111 @@
+"""What a specification says of a drafter is what the drafter does, and what docs/drafters.md says of it."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastcoder_lsp.core import DraftContext
+from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.evidence import GROUPED
+from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, group_of, make, reads_datastore, require_tuned
+from fastcoder_lsp.draft.specification import Specification, Store
+from fastcoder_lsp.draft.store import Pinned
+from fastcoder_lsp.draft.trained import Trained
+from fastcoder_lsp.errors import UsageError
+from tests.draft.small_store import pinned
+from tests.draft.test_exactness import PARTS, VOCABULARY, request
+from tests.draft.toys import RepetitiveEngine
+
+DOCUMENTATION = Path(__file__).parents[2] / "docs" / "drafters.md"
+STORES: dict[Store, str] = {"repository": "D_r", "corpus": "D_c", "table": "a table of D_c"}
+TUNED = (Trained(), Trained(adaptive=(VOCABULARY - 2,)), Trained(block=8))
+PROMPT = (1, 2, 3, 1, 2)
+
+
+def row(known: Specification[Any]) -> str:
+    """A specification as docs/drafters.md shows it."""
+    reads = ", ".join(name for store, name in STORES.items() if store in known.reads)
+    needs = [f"the model's {known.traits.top_k} best ids" if known.traits.top_k > 1 else "the model's best id"]
+    needs = needs if known.traits.top_k else []
+    needs += [f"a model tuned by `train {known.tuned_by}`"] if known.tuned_by else []
+    cells = (f"`{known.name}`", known.guesses_from, reads, ", ".join(needs), known.paper)
+    return f"| {' | '.join(cell or '–' for cell in cells)} |"
+
+
+def test_the_documentation_has_a_row_for_every_drafter() -> None:
+    """The table is what the specifications say, in their order."""
+    lines = DOCUMENTATION.read_text(encoding="utf-8").splitlines()
+    start = lines.index("| name | guesses from | reads | needs | paper |") + 2
+    table = lines[start : lines.index("", start)]
+    expected = [row(known) for known in SPECIFICATIONS.values()]
+    assert table == expected, "the table should be:\n" + "\n".join(expected)
+
+
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_a_drafter_is_made_as_specified(name: str) -> None:
+    """Its name and traits; in particular, one that needs no rows of the model asks for none."""
+    known, drafter = SPECIFICATIONS[name], make(name)
+    assert (drafter.name, drafter.traits) == (name, known.traits)
+    assert known.replayable == (known.traits.top_k == 0)
+
+
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+@pytest.mark.parametrize("trained", TUNED, ids=["untuned", "sdsat", "cllm"])
+def test_guesses_come_from_where_is_specified(name: str, trained: Trained) -> None:
+    """Over several decodes, cold and warm, with outdated suggestions: no source that the specification leaves out."""
+    known, drafter, seen = SPECIFICATIONS[name], make(name, replace(PARTS, trained=trained)), set[str]()
+    for nodes in (64, 16, 64):
+        asked = replace(request(PROMPT, nodes=nodes), outdated=((5, 6, 7, 8, 9),))
+        decode(RepetitiveEngine(), drafter, asked, lambda: False, on_step=lambda tree, _: seen.update(tree.sources))
+    assert seen <= {"", *(source.name for source in known.sources)}
+    guesses = len(seen) > 1
+    assert guesses == (name != "none" and (not known.tuned_by or trained.suits(known.tuned_by)))
+
+
+def test_a_source_is_in_one_group() -> None:
+    """Whoever draws from it; the groups are the paper's case study's, and one for those that are in none of them."""
+    named = {source for known in SPECIFICATIONS.values() for source in known.sources}
+    assert len(named) == len({source.name for source in named})
+    assert {(source.name, group_of(source.name)) for source in GROUPED} == set(GROUPED)
+    groups = [group_of(source) for source in ("repository", "corpus", "cache", "prompt", "", "jacobi", "unheard of")]
+    assert groups == ["datastore", "datastore", "cache", "prompt", "model", "other", "other"]
+
+
+class Watched(Pinned):
+    """Stores that write down which of them is read."""
+
+    read: set[str]
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in STORES or name == "frozen":
+            Watched.read.add("table" if name == "frozen" else name)
+        return super().__getattribute__(name)
+
+
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_what_is_read_of_the_datastore_is_known_beforehand(name: str) -> None:
+    """Exactly what the specification says: a server keeps no datastore for a drafter that reads none."""
+    stores, Watched.read = pinned([[1, 2, 3, 4]], [[1, 2, 3, 4]]), set()
+    watched = Watched(stores.repository, stores.corpus, stores.generation, stores.frozen)
+    drafter = make(name, DrafterParts(lambda _: watched, lambda _: b"x"))
+    drafter.begin(DraftContext(PROMPT, len(PROMPT), "d"))
+    drafter.propose(DraftContext(PROMPT, len(PROMPT), "d"), 8)
+    assert SPECIFICATIONS[name].reads == Watched.read
+    assert reads_datastore(f"{name}:parameter=1") == bool(Watched.read)
+    assert not reads_datastore("nobody")
+
+
+@pytest.mark.parametrize("name", SPECIFICATIONS)
+def test_a_drafter_is_refused_where_it_cannot_draft(name: str) -> None:
+    """On a model that was not tuned for it, with what to do; any other drafter is welcome on any model."""
+    require_tuned(f"{name}:k=3", Trained(adaptive=(1,)))
+    if not SPECIFICATIONS[name].tuned_by:
+        require_tuned(name, Trained())
+        return
+    with pytest.raises(UsageError) as failure:
+        require_tuned(f"{name}:k=3", Trained())
+    assert failure.value.hint == (
+        "Tune one: fastcoder-lsp train sdsat --data FOLDER --out FOLDER; then name it with --model FOLDER/model."
+    )
