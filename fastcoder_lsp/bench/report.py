@@ -16,13 +16,15 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from fastcoder_lsp.config.processor import processor
+
 PACKAGES = ("fastcoder-lsp", "torch", "transformers", "numpy", "numba", "tokenizers", "pydivsufsort", "pygls")
 
 
 def machine() -> dict[str, Any]:
     """The machine that measures: processor, cores, memory, operating system."""
     return {
-        "processor": _processor(),
+        "processor": processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_bytes": psutil.virtual_memory().total,
         "system": platform.platform(),
@@ -65,15 +67,3 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     for row in rows:
         table.add_row(*(f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row))
     Console(width=None if Console().is_terminal else 110).print(table)
-
-
-def _processor() -> str:
-    """The processor's name; its family where the system tells no more."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    facts = dict(line.split(":", 1) for line in lines if ":" in line)
-    by_key = {key.strip(): value.strip() for key, value in facts.items()}
-    family = f"family {by_key.get('cpu family', '?')} model {by_key.get('model', '?')}"
-    return f"{by_key.get('model name', platform.machine())} ({family})"

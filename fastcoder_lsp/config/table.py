@@ -7,20 +7,9 @@ field of `Settings`; code reads `settings.popup_budget_ms`, people write `popup.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
-ENGINES: Final = (
-    "auto",
-    "cpu-int8",
-    "cpu-fp32",
-    "cpu-bf16",
-    "cpu-graphs",
-    "cuda-bf16",
-    "cuda-graphs",
-    "cuda-int8",
-    "cuda-int4",
-    "mps-bf16",
-)
+from fastcoder_lsp.config.engines import ENGINES
 
 
 class Scope(Enum):

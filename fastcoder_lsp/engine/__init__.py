@@ -7,10 +7,11 @@ imports no torch: `load` does, when the engine is wanted.
 from collections.abc import Callable
 from pathlib import Path
 
+from fastcoder_lsp.config.engines import EngineKind as Kind
 from fastcoder_lsp.core import Engine, Progress
-from fastcoder_lsp.engine.options import EngineOptions, Kind
+from fastcoder_lsp.engine.options import EngineOptions
 
-__all__ = ["EngineOptions", "Kind", "load", "products_only"]
+__all__ = ["EngineOptions", "Kind", "load"]
 
 
 def _nobody_records(_: str) -> None:
@@ -61,16 +62,3 @@ def load(
         enter=enter,
     )
     return load_engine(job)
-
-
-def products_only(engine: Engine) -> Callable[[int], None] | None:
-    """What runs the matrix products of a step of so many rows and nothing else, the floor that a benchmark shows.
-
-    None for an engine that cannot tell them apart.
-    """
-    from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415 as above
-    from fastcoder_lsp.engine.tree_engine import TreeEngine  # noqa: PLC0415
-
-    if isinstance(engine, TreeEngine) and isinstance(engine.backend, Int8Backend):
-        return engine.backend.run_products
-    return None

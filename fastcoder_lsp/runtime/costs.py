@@ -9,7 +9,6 @@ import hashlib
 import json
 import math
 import os
-import platform
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,6 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import fastcoder_lsp
+from fastcoder_lsp.config.processor import processor
 from fastcoder_lsp.core import DraftTree, Engine, Progress, StepCosts
 from fastcoder_lsp.index.files import private_folder, replace_file
 
@@ -162,17 +162,8 @@ def _never() -> bool:
 def _name(engine: Engine, identity: str) -> str:
     """Of the file: everything that the times depend on."""
     info = engine.info
-    facts = (FORMAT, fastcoder_lsp.__version__, _processor(), os.cpu_count(), info.name, info.device, identity, WIDTHS)
+    facts = (FORMAT, fastcoder_lsp.__version__, processor(), os.cpu_count(), info.name, info.device, identity, WIDTHS)
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]
-
-
-def _processor() -> str:
-    """The processor's model, as far as the system tells."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    return next((line for line in lines if line.startswith("model name")), platform.machine())
 
 
 def _record(costs: StepCosts) -> dict[str, object]:

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from fastcoder_lsp.config.table import ENGINES
+from fastcoder_lsp.config.engines import ENGINES
 
 REPLAYED = "lookup,suffix,rest,fastcoder,fastcoder-paper,cacheback"
 """Drafters that can be replayed over recorded text."""

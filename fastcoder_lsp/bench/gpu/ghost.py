@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastcoder_lsp.bench.gpu.loop import Decode, Prompter, decode
+from fastcoder_lsp.bench.gpu.loop import PROMPTER, Decode, Prompter, decode
 from fastcoder_lsp.bench.gpu.machine import Bench, say
 from fastcoder_lsp.bench.gpu.shapes import Named
 from fastcoder_lsp.bench.gpu.steps import bench_prompt, fill
@@ -51,7 +51,7 @@ def measure(bench: Bench, model: Named, kernels: str) -> list[Ghost]:
             drafted.append(guessed)
     engine.close()
     bench.tidy()
-    found = [_ghost("none", plain), _ghost(Prompter.name, drafted)]
+    found = [_ghost("none", plain), _ghost(PROMPTER, drafted)]
     say(f"{model.name}: ghost text after " + ", ".join(f"{ghost.p50_ms:.1f} ms ({ghost.drafter})" for ghost in found))
     return found
 

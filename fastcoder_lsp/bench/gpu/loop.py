@@ -25,6 +25,7 @@ from fastcoder_lsp.observe import Spans
 
 STORED = 1_000_000
 """Tokens of the stores that are searched: a repository of middling size."""
+PROMPTER = "prompter"
 
 
 class Prompter(NoDrafter):
@@ -32,7 +33,7 @@ class Prompter(NoDrafter):
 
     def __init__(self, truth: Sequence[int], vocabulary: int, seed: int = 0) -> None:
         super().__init__()
-        self.name = "prompter"
+        self.name = PROMPTER
         self._truth, self._vocabulary = truth, vocabulary
         self._random = np.random.default_rng(seed)
 

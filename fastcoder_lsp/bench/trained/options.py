@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from fastcoder_lsp.config.table import ENGINES
+from fastcoder_lsp.config.engines import ENGINES
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
