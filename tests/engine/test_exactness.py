@@ -35,6 +35,7 @@ def test_threads_change_no_bit(tmp_path: Path, weights_cache: Path) -> None:
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.ci
 @pytest.mark.model
 def test_a_slice_of_real_rows(real_engine: TreeEngine, real_tokenizer: Tokenizer) -> None:
     """About a hundred rows of a real file on the real model."""

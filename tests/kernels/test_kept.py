@@ -2,6 +2,7 @@
 
 import ast
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -48,24 +49,34 @@ def compiled(folder: Path, **environment: str) -> int:
     return int(done.stdout)
 
 
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which one process has compiled the kernel."""
+    folder = tmp_path_factory.mktemp("compiled") / "kernels"
+    assert compiled(folder) == 1
+    return folder
+
+
+@pytest.fixture
+def folder(compiled_once: Path, tmp_path: Path) -> Path:
+    """The same for one test alone."""
+    return shutil.copytree(compiled_once, tmp_path / "kernels")
+
+
 def kept(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*.kernel"))
 
 
-def test_a_second_start_compiles_nothing(tmp_path: Path) -> None:
+def test_a_second_start_compiles_nothing(folder: Path) -> None:
     """What one process compiled, the next one loads; the files are the user's alone."""
-    folder = tmp_path / "kernels"
-    assert compiled(folder) == 1
     assert compiled(folder) == 0
     for path in (folder, *folder.rglob("*")):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "garbage", "flipped", "folder", "link", "fifo"])
-def test_what_is_damaged_is_compiled_anew(tmp_path: Path, damage: str) -> None:
+def test_what_is_damaged_is_compiled_anew(folder: Path, tmp_path: Path, damage: str) -> None:
     """A file that is not what was written is dropped without a word, and the next start finds a good one."""
-    folder = tmp_path / "kernels"
-    compiled(folder)
     (path,) = kept(folder)
     whole = path.read_bytes()
     path.unlink()
@@ -87,10 +98,8 @@ def test_what_is_damaged_is_compiled_anew(tmp_path: Path, damage: str) -> None:
 
 
 @pytest.mark.parametrize("writable", ["file", "folder"])
-def test_what_others_could_write_is_not_read(tmp_path: Path, writable: str) -> None:
+def test_what_others_could_write_is_not_read(folder: Path, writable: str) -> None:
     """Machine code is run: a file or folder that a group could write to until now counts as nothing, and is closed."""
-    folder = tmp_path / "kernels"
-    compiled(folder)
     (path,) = kept(folder)
     {"file": path, "folder": folder}[writable].chmod(0o770)
     assert compiled(folder) == 1

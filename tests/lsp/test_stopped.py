@@ -13,7 +13,7 @@ import pytest
 
 from tests.lsp.raw_client import Json, RawClient, running
 
-pytestmark = [pytest.mark.model, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.ci, pytest.mark.model, pytest.mark.timeout(600)]
 
 URI = "untitled:stopped"
 SERVE = (sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "serve")

@@ -30,6 +30,8 @@ from tests.engine import tiny_models
 from tests.train.conftest import Speaker
 from tests.train.made_up import held_out
 
+pytestmark = pytest.mark.ci
+
 TOKENS = 64
 DISTINCT = 0.7
 GROWTH = 1.5
