@@ -31,7 +31,7 @@ _STRIDE = 1 << 16
 _TOKENS, _SIZE, _ORDER, _ENTRIES, _BITS, _STARTS, _SHIFTS, _FILES = range(8)
 
 
-def choose(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
+def segments_to_merge(sizes: Sequence[int], dead: Sequence[int]) -> list[int]:
     """Which segments to merge now.
 
     Args:

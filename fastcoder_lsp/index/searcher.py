@@ -56,7 +56,7 @@ class Hits:
 
     `length`: tokens of the longest match that a live file has, 0 for none. `count`: how many places have it.
     `continuations_HD`: what follows the sampled ones, -1 past the end of a file; recent edits first.
-    `rows_H`, `places_H`: where they are, for `Searcher.place`.
+    `rows_H`, `places_H`: where they are, for `Searcher.position`.
     """
 
     length: int
@@ -75,8 +75,8 @@ class Buffers:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place in a file: its key in the store, and how many of the file's tokens stand before it."""
+class TokenPosition:
+    """Where a token stands: its file's key in the store, and how many of the file's tokens are before it."""
 
     key: str
     token: int
@@ -177,12 +177,12 @@ class Searcher:
             answers.append(Hits(length, count, continuations_BHD[b, :h], hits_BH2[b, :h, 0], hits_BH2[b, :h, 1]))
         return answers
 
-    def place(self, hits: Hits, hit: int) -> Place:
+    def position(self, hits: Hits, hit: int) -> TokenPosition:
         """Where a sampled hit is."""
         part = self._parts[int(hits.rows_H[hit])].part
         place = int(hits.places_H[hit])
         file = part.file_at(place)
-        return Place(part.records[file].key, place - int(part.starts[file]))
+        return TokenPosition(part.records[file].key, place - int(part.starts[file]))
 
     def tokens_of(self, key: str) -> npt.NDArray[np.int32] | None:
         """The tokens of a live file; None if there is no such file."""

@@ -177,6 +177,10 @@ class State:
         """The holdings of one kind, oldest first."""
         return [holding for holding in self.holdings if holding.kind is kind]
 
+    def dead_by_segment(self) -> dict[str, set[int]]:
+        """Name of each segment, oldest first → its dead files, as they are now."""
+        return {holding.part.name: set(holding.dead) for holding in self.of(Kind.SEGMENT)}
+
     def records(self) -> dict[str, FileRecord]:
         """key → record of every saved file."""
         return {key: holding.part.records[file] for key, (holding, file) in self.saved.items()}

@@ -1,14 +1,13 @@
-"""One store: a folder of segments, a tail in memory, and the snapshot that searchers pin.
+"""One store: a folder of segments, and the files that are held in memory with them.
 
 Owns the disk side: who may write, what the manifest says, sealing and merging. Every public method may be called from
-any thread. `pin` costs nothing; `save`, `overlay` and their opposites cost what sorting the handed files costs;
-`seal`, `merge` and `add_segment` may take long and never hold up the others.
+any thread; `seal`, `merge` and `add_segment` may take long and never hold up those of `HeldFiles`.
 """
 
 import errno
 import logging
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +16,11 @@ import numpy.typing as npt
 
 from fastcoder_lsp.index import merge as merging
 from fastcoder_lsp.index.files import private_folder
-from fastcoder_lsp.index.liveness import liveness
+from fastcoder_lsp.index.held_files import HeldFiles
 from fastcoder_lsp.index.manifest import Manifest, SegmentEntry, read_manifest
-from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
-from fastcoder_lsp.index.searcher import NOTHING, Snapshot
+from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.segment import DamagedError, SegmentDraft, read_segment, write_segment
-from fastcoder_lsp.index.state import Holding, Kind, State
+from fastcoder_lsp.index.state import Kind
 from fastcoder_lsp.index.store_status import StoreStatus
 from fastcoder_lsp.index.stored import check_order, delete_all, delete_unnamed, folder_size, load, new_segment_path
 from fastcoder_lsp.index.writer_lock import WriterLock
@@ -31,24 +29,21 @@ log = logging.getLogger(__name__)
 
 MOST_SEGMENTS = 16
 """Where there are more, as while a large repository is read for the first time, nobody waits for a quiet moment."""
-TAIL_PARTS = 6
-"""Parts of one kind in memory; where there are more, all but the newest become one."""
 
 
-class Store:
-    """See the module's docstring. Open with `Store.open`.
+class Store(HeldFiles):
+    """Files that outlive the program. Open with `Store.open`.
 
     One process at a time may write (`writable`); another that opens the same folder reads what the first has sealed
     (`follow`) and keeps its own edits in memory.
     """
 
     def __init__(self, folder: Path, identity: str, source: str, notice: Callable[[str], None]) -> None:
+        super().__init__()
         self.folder = folder
         self._identity, self._source, self._notice = identity, source, notice
-        self._lock = threading.RLock()
         self._disk = threading.RLock()
         self._writer = WriterLock(folder)
-        self._state, self._snapshot = State(), NOTHING
         self._manifest = Manifest(identity, source)
 
     @classmethod
@@ -143,84 +138,6 @@ class Store:
                 return False
         return True
 
-    def pin(self) -> Snapshot:
-        """The present state, which stays as it is while it is held."""
-        return self._snapshot
-
-    def save(self, documents: Sequence[Document]) -> None:
-        """Files as they are on the disk now. For a few files; for many see `add_segment`."""
-        if documents:
-            self._add(build_part(documents), Kind.SAVED)
-
-    def overlay(self, document: Document) -> None:
-        """A file's unsaved text, which hides what is on the disk."""
-        self._add(build_part([document]), Kind.UNSAVED)
-
-    def keep_unsaved(self, record: FileRecord) -> bool:
-        """The unsaved text was saved as it is: it becomes the file's text on the disk too, at no cost.
-
-        Returns:
-            False where the store has no unsaved text with this digest.
-        """
-        with self._lock:
-            home = self._state.unsaved.get(record.key)
-            if home is None or home[0].part.records[home[1]].digest != record.digest:
-                return False
-            document = replace(home[0].part.document(home[1]), record=record)
-            single = len(home[0].part.records) == 1
-            part = replace(home[0].part, records=(record,)) if single else build_part([document])
-            self._add(part, Kind.SAVED)
-        return True
-
-    def remove(self, keys: Iterable[str]) -> None:
-        """Files that are gone from the disk."""
-        with self._lock:
-            if self._state.remove(keys):
-                self._publish()
-
-    def drop_overlay(self, key: str) -> None:
-        """The editor has closed the file: the disk's text holds again."""
-        with self._lock:
-            if self._state.uncover(key):
-                self._publish()
-
-    def records(self) -> dict[str, FileRecord]:
-        """key → record of every file, as it was when its saved text was read."""
-        with self._lock:
-            return self._state.records()
-
-    def record(self, key: str) -> FileRecord | None:
-        """The record of one file, as in `records`."""
-        with self._lock:
-            home = self._state.saved.get(key)
-            return None if home is None else home[0].part.records[home[1]]
-
-    def unsaved_digest(self, key: str) -> str | None:
-        """What tells a file's unsaved text from another; None where there is none."""
-        with self._lock:
-            home = self._state.unsaved.get(key)
-            return None if home is None else home[0].part.records[home[1]].digest
-
-    def below(self, folder: str) -> list[str]:
-        """The keys of the saved files below a folder."""
-        with self._lock:
-            return self._state.keys.below(folder)
-
-    def in_memory(self) -> list[str]:
-        """The keys of the saved files that are in no segment."""
-        with self._lock:
-            return [key for key, (holding, _) in self._state.saved.items() if holding.kind is Kind.SAVED]
-
-    def begin_reading(self) -> None:
-        """From now on files are read that `add_segment` will store."""
-        with self._lock:
-            self._state.touched = set()
-
-    def end_reading(self) -> None:
-        """Nothing that was read waits for `add_segment` any longer."""
-        with self._lock:
-            self._state.touched = None
-
     def add_segment(self, documents: Sequence[Document]) -> None:
         """Many files as they were on the disk when they were read, straight into a segment.
 
@@ -246,8 +163,10 @@ class Store:
             with self._lock:
                 tail = self._state.of(Kind.SAVED)
             if tail:
-                self._replace(tail, Kind.SEGMENT)
-            if tail or self._dead_changed():
+                self._weave(tail, Kind.SEGMENT, self._segment_room)
+            with self._lock:
+                dead = self._state.dead_by_segment()
+            if tail or dead != {segment.name: set(segment.dead) for segment in self._manifest.segments}:
                 self._write_manifest()
 
     def merge(self, should_stop: Callable[[], bool] = lambda: False) -> bool:
@@ -258,8 +177,10 @@ class Store:
             with self._lock:
                 segments = self._state.of(Kind.SEGMENT)
                 sizes = [holding.part.size for holding in segments]
-                chosen = [segments[i] for i in merging.choose(sizes, [holding.dead_size() for holding in segments])]
-            if not chosen or not self._replace(chosen, Kind.SEGMENT, should_stop):
+                chosen = [
+                    segments[i] for i in merging.segments_to_merge(sizes, [holding.dead_size() for holding in segments])
+                ]
+            if not chosen or not self._weave(chosen, Kind.SEGMENT, self._segment_room, should_stop):
                 return False
             self._write_manifest()
         return True
@@ -292,8 +213,7 @@ class Store:
             segments = tuple(sorted((h.part.size for h in holdings if h.kind is Kind.SEGMENT), reverse=True))
             tail = sum(holding.part.size for holding in holdings if holding.kind is not Kind.SEGMENT)
             unsaved = len(self._state.unsaved)
-        size = folder_size(self.folder)
-        complete = self._manifest.complete
+        size, complete = folder_size(self.folder), self._manifest.complete
         return StoreStatus(
             self.folder, self._source, self.writable, complete, len(homes), tokens, unsaved, segments, size, tail
         )
@@ -333,45 +253,10 @@ class Store:
         if not stored:
             # Segments that were deleted are mapped still.
             for holding in self._state.of(Kind.SEGMENT):
-                self._replace([holding], Kind.SEGMENT)
+                self._weave([holding], Kind.SEGMENT, self._segment_room)
             if self._state.of(Kind.SEGMENT):
                 self._write_manifest()
         delete_unnamed(self.folder, self._manifest)
-
-    def _add(self, part: Part, kind: Kind) -> None:
-        with self._lock:
-            self._state.add(part, kind)
-            crowded = [h for h in self._state.of(kind)[:-1] if not h.busy] if kind is not Kind.SEGMENT else []
-            if len(crowded) >= TAIL_PARTS:
-                self._replace(crowded, kind)
-            self._publish()
-
-    def _publish(self) -> None:
-        self._snapshot = self._state.snapshot()
-
-    def _replace(self, old: Sequence[Holding], kind: Kind, should_stop: Callable[[], bool] = lambda: False) -> bool:
-        """Weave holdings into one; the lock is not held meanwhile, unless the caller holds it."""
-        with self._lock:
-            # Files that are hidden are woven too: they may be uncovered.
-            dead = [frozenset(holding.dead) for holding in old]
-            for holding in old:
-                holding.busy = True
-        try:
-            live = [
-                liveness(holding.part.order_M, holding.part.starts, out) for holding, out in zip(old, dead, strict=True)
-            ]
-            room = self._segment_room if kind is Kind.SEGMENT else merging.MemoryRoom
-            part = merging.weave([holding.part for holding in old], dead, live, room, should_stop)
-            if part is None:
-                return False
-            with self._lock:
-                self._state.replace(old, part, dead, kind)
-                self._publish()
-        finally:
-            with self._lock:
-                for holding in old:
-                    holding.busy = False
-        return True
 
     def _segment_room(
         self, starts: npt.NDArray[np.int64], records: tuple[FileRecord, ...], entries: int
@@ -402,9 +287,8 @@ class Store:
         """Make the disk say what the state is, `now` but for its segments, and delete segments that are out of it."""
         with self._lock:
             self._state.drop_dead_segments()
-            entries = tuple(
-                SegmentEntry(holding.part.name, tuple(sorted(holding.dead))) for holding in self._state.of(Kind.SEGMENT)
-            )
+            dead = self._state.dead_by_segment()
+        entries = tuple(SegmentEntry(name, tuple(sorted(files))) for name, files in dead.items())
         now = now or self._manifest
         now = replace(now, segments=entries, source=self._source, generation=now.generation + 1)
         if not self._writer.guards():
@@ -413,8 +297,3 @@ class Store:
         # Only what the disk has said is said to be on the disk: otherwise it is tried again.
         self._manifest = now
         delete_unnamed(self.folder, now)
-
-    def _dead_changed(self) -> bool:
-        with self._lock:
-            now = {holding.part.name: holding.dead for holding in self._state.of(Kind.SEGMENT)}
-        return now != {segment.name: set(segment.dead) for segment in self._manifest.segments}

@@ -16,7 +16,6 @@ from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings, cache_folder
 from fastcoder_lsp.core import Late, Progress
-from fastcoder_lsp.draft.names import reads_store
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.configuration import Configuration
@@ -223,12 +222,14 @@ class Session:
 
     def _load_all(self, settings: Settings, progress: Progress) -> Runtime:
         """In the service's worker: the model, and with its tokenizer the datastore, if anybody drafts from it."""
-        store, wanted = self._datastore, settings.index_enabled and reads_store(settings.drafter)
+        # Late, as below, because it brings a compiler along.
+        from fastcoder_lsp.draft.registry import reads_datastore  # noqa: PLC0415
+
+        store, wanted = self._datastore, settings.index_enabled and reads_datastore(settings.drafter)
         if store is not None and not wanted:
             self._soon(partial(self._close_datastore, store))
             store = None
         elif store is None and wanted:
-            # Late, because it brings a compiler along.
             from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415
 
             store = Datastore(self._folder_settings(), cache_folder(), self._on_indexing, self._on_notice)

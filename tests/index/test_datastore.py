@@ -70,7 +70,7 @@ def test_drafters_pin_repository_and_common_code(datastore: Datastore, tmp_path:
     assert pinned.corpus is not None
     hits = pinned.repository.search(ids("def repository(argument):\n"), 16, 8, 8)
     assert hits.count == 2
-    assert pinned.repository.place(hits, 0).key == str(edited)
+    assert pinned.repository.position(hits, 0).key == str(edited)
     assert pinned.corpus.longest(ids("def common(argument)"), 16) == (6, 1)
     for held in ("def dependency()", "export function installed()"):
         assert pinned.corpus.longest(ids(held), 16) == (len(ids(held)), 1)
@@ -138,7 +138,7 @@ def test_corpus_of_folders_and_archives(tmp_path: Path) -> None:
     )
     searcher = Searcher([corpora.open("mine", "toy").pin()])
     hits = searcher.search(ids("two ="), 16, 4, 4)
-    assert searcher.place(hits, 0).key == f"{tmp_path / 'two.zip'}!two/two.py"
+    assert searcher.position(hits, 0).key == f"{tmp_path / 'two.zip'}!two/two.py"
     rebuilt = corpora.build("mine", ["less"], corpus_files.texts_of(paths[1:]), ToyEncoder())
     assert rebuilt is not None
     assert (rebuilt.files, corpora.infos()) == (2, [rebuilt])

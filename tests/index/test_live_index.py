@@ -96,7 +96,7 @@ def same_answers(live: LiveIndex, files: Mapping[str, list[int]], chance: random
 def places(searcher: Searcher, hits: Hits) -> set[tuple[str, int, tuple[int, ...]]]:
     found = set()
     for hit in range(len(hits.rows_H)):
-        place = searcher.place(hits, hit)
+        place = searcher.position(hits, hit)
         found.add((place.key, place.token, tuple(hits.continuations_HD[hit].tolist())))
     return found
 

@@ -128,7 +128,7 @@ def test_merging_comes_to_an_end_with_few_segments(sizes: list[int], data: st.Da
     """Applied until it wants nothing more, the policy leaves segments that grow geometrically."""
     dead = [data.draw(st.integers(0, size)) for size in sizes]
     rounds = 0
-    while chosen := merge.choose(sizes, dead):
+    while chosen := merge.segments_to_merge(sizes, dead):
         rounds += 1
         assert rounds < 50
         merged = sum(sizes[i] - dead[i] for i in chosen)

@@ -142,7 +142,7 @@ class Machine(RuleBasedStateMachine):
             }
             if expected or length == 0:
                 break
-        found = [searcher.place(hits, hit) for hit in range(len(hits.rows_H))]
+        found = [searcher.position(hits, hit) for hit in range(len(hits.rows_H))]
         assert hits.length == length
         assert {(place.key, place.token) for place in found} == (expected if length else set())
         assert hits.count == len(found)
@@ -152,14 +152,14 @@ def check(searcher: Searcher, files: dict[str, list[int]], context: list[int], n
     """One search, with room for all hits and with little room, against the naive index."""
     length, count, expected = naive.search(files, context, n_max)
     hits = searcher.search(context, n_max, 1000, 4)
-    places = [searcher.place(hits, hit) for hit in range(len(hits.rows_H))]
+    places = [searcher.position(hits, hit) for hit in range(len(hits.rows_H))]
     assert (hits.length, hits.count) == (length, count) == searcher.longest(context, n_max)
     assert frozenset((place.key, place.token) for place in places) == expected
     assert len(places) == count
     for place, continuation in zip(places, hits.continuations_HD.tolist(), strict=True):
         assert continuation == naive.continuation(files[place.key], place.token, 4)
     few = searcher.search(context, n_max, 3, 2)
-    sample = [searcher.place(few, hit) for hit in range(len(few.rows_H))]
+    sample = [searcher.position(few, hit) for hit in range(len(few.rows_H))]
     assert (few.length, few.count, len(sample)) == (length, count, min(3, count))
     assert len({(place.key, place.token) for place in sample}) == len(sample)
     assert {(place.key, place.token) for place in sample} <= expected
