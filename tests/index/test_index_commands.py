@@ -1,4 +1,4 @@
-"""`index` and `corpus` as a person uses them, with the default model's tokenizer."""
+"""`index` and `corpus` as a person uses them, with a small model's tokenizer."""
 
 import shutil
 from pathlib import Path
@@ -7,8 +7,6 @@ import pytest
 
 from fastcoder_lsp.cli import main as command_line
 from fastcoder_lsp.model import ModelFiles
-
-pytestmark = pytest.mark.model
 
 
 @pytest.fixture
@@ -29,16 +27,16 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def test_index_build_search_verify_clear(
-    project: Path, default_model: ModelFiles, capsys: pytest.CaptureFixture[str]
+    project: Path, llama_model: ModelFiles, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Each step says what it did; a missing index says how to build one; what may not be read is not found."""
-    model = ["--model", str(default_model.folder)]
+    model = ["--model", str(llama_model.folder)]
     (project / "left_out.py").write_text("unwanted = 1\n", encoding="utf-8")
     (project / "fastcoder.toml").write_text('read.exclude = ["left_out.py", "*.toml"]\n', encoding="utf-8")
     code, _, err = run(capsys, "index", "status", str(project), *model)
     assert code == 1
     assert "fastcoder-lsp index build" in err
-    assert run(capsys, "index", "build", str(project), *model)[:2] == (0, f"{project}: 1 files, 17 tokens, 0.0 MB\n")
+    assert run(capsys, "index", "build", str(project), *model)[:2] == (0, f"{project}: 1 files, 22 tokens, 0.0 MB\n")
     code, out, _ = run(capsys, "index", "status", str(project), *model)
     assert code == 0
     assert "complete" in out
@@ -59,13 +57,13 @@ def test_index_build_search_verify_clear(
     assert run(capsys, "index", "status", str(project), *model)[0] == 1
 
 
-def test_corpus_build_list_remove(project: Path, default_model: ModelFiles, capsys: pytest.CaptureFixture[str]) -> None:
-    model = ["--model", str(default_model.folder)]
+def test_corpus_build_list_remove(project: Path, llama_model: ModelFiles, capsys: pytest.CaptureFixture[str]) -> None:
+    model = ["--model", str(llama_model.folder)]
     assert run(capsys, "corpus", "build", str(project), "--name", "mine", *model)[:2] == (
         0,
-        "mine: 1 files, 17 tokens, 0.0 MB\n",
+        "mine: 1 files, 22 tokens, 0.0 MB\n",
     )
-    assert run(capsys, "corpus", "list")[1].startswith("mine: 17 tokens in 1 files")
+    assert run(capsys, "corpus", "list")[1].startswith("mine: 22 tokens in 1 files")
     assert len(list((project.parent / "cache" / "tables").glob("*.npz"))) == 1
     assert run(capsys, "corpus", "remove", "mine")[0] == 0
     assert run(capsys, "corpus", "list")[1].startswith("No corpora yet")
@@ -77,12 +75,12 @@ def test_corpus_build_list_remove(project: Path, default_model: ModelFiles, caps
 def test_a_disk_that_takes_nothing_is_a_line_and_a_hint(
     command: str,
     project: Path,
-    default_model: ModelFiles,
+    llama_model: ModelFiles,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A full disk, and a cache that can't be made: exit code 6, what to do, and nothing half made."""
-    arguments = [command, "build", str(project), "--model", str(default_model.folder)]
+    arguments = [command, "build", str(project), "--model", str(llama_model.folder)]
     total = shutil.disk_usage(project).total
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(total, total, 0))
