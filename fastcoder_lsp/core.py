@@ -4,6 +4,7 @@ Everything here is plain data that could cross a process boundary: tuples, numpy
 types, no I/O. A token id is an `int`; an offset counts characters (Unicode code points) from the start of a text.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import lt
@@ -135,6 +136,45 @@ class StepTrace:
     tree: DraftTree
     pieces: tuple[bytes, ...]
     path: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a model did.
+
+    Attributes:
+        steps: forward passes after the prefill.
+        tokens: what they gave.
+        accepted: drafts among these.
+        prefilled: prompt tokens that were computed.
+        reused: prompt tokens that the KV cache held already.
+        by_source: `accepted` by who guessed them.
+    """
+
+    steps: int = 0
+    tokens: int = 0
+    accepted: int = 0
+    prefilled: int = 0
+    reused: int = 0
+    by_source: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, more: "Counts") -> "Counts":
+        return self._with(more, 1)
+
+    def __sub__(self, before: "Counts") -> "Counts":
+        return self._with(before, -1)
+
+    def _with(self, other: "Counts", sign: int) -> "Counts":
+        sources = Counter(self.by_source)
+        sources.update({source: sign * count for source, count in other.by_source.items()})
+        return Counts(
+            self.steps + sign * other.steps,
+            self.tokens + sign * other.tokens,
+            self.accepted + sign * other.accepted,
+            self.prefilled + sign * other.prefilled,
+            self.reused + sign * other.reused,
+            dict(+sources),
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
-"""Spans of time inside one request, and their percentiles over many.
+"""Spans of time inside one request, their percentiles over many, and what is counted beside.
 
 Owns the clock and the arithmetic; decides nothing. Every span of a request is named here, in milliseconds.
 """
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
+from typing import Any
+
+from fastcoder_lsp.core import Counts
 
 SPANS = ("queue", "prompt", "prefill", "draft", "verify", "post", "total")
 
@@ -28,13 +31,23 @@ class _Measured:
 class Spans:
     """The spans of one request, summed where a span is entered more than once.
 
+    Attributes:
+        opened_s: when the request came in, by `time.perf_counter`.
+
     Args:
-        waited_ms: how long ago the request came in.
+        waited_ms: how long ago that was.
     """
 
     def __init__(self, waited_ms: float = 0.0) -> None:
         self._ms = dict.fromkeys(SPANS, 0.0)
-        self._opened = time.perf_counter() - waited_ms / 1e3
+        self.opened_s = time.perf_counter() - waited_ms / 1e3
+
+    @classmethod
+    def since(cls, opened_s: float) -> "Spans":
+        """The spans of a request that came in when `time.perf_counter` showed `opened_s`."""
+        spans = cls()
+        spans.opened_s = opened_s
+        return spans
 
     def measure(self, span: str) -> "_Measured":
         """A context that adds the time spent inside to `span`, which is one of `SPANS`."""
@@ -46,7 +59,7 @@ class Spans:
 
     def elapsed_ms(self) -> float:
         """Milliseconds since the request came in."""
-        return (time.perf_counter() - self._opened) * 1e3
+        return (time.perf_counter() - self.opened_s) * 1e3
 
     def close(self) -> dict[str, float]:
         """All spans in milliseconds, `total` since the request came in."""
@@ -70,6 +83,44 @@ class SpanStatistics:
             span: {"p50": percentile(values, 0.50), "p95": percentile(values, 0.95)}
             for span, values in self._values.items()
             if values
+        }
+
+
+class Tally:
+    """What is counted since the start, and times of late; whoever calls holds the lock."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[str] = Counter()
+        self._by_source: Counter[str] = Counter()
+        self._suppressed: Counter[str] = Counter()
+        self._spans = SpanStatistics()
+
+    def count(self, what: str, by: int = 1) -> None:
+        """One more of `what`, a field of `Statistics`."""
+        self._counts[what] += by
+
+    def suppressed(self, rule: str) -> None:
+        """A rule kept a suggestion away."""
+        self._counts["empty"] += 1
+        self._suppressed[rule] += 1
+
+    def worked(self, counts: Counts) -> None:
+        """The model did this."""
+        for name in ("steps", "tokens", "prefilled", "reused"):
+            self._counts[name] += getattr(counts, name)
+        self._counts["accepted_drafts"] += counts.accepted
+        self._by_source.update(counts.by_source)
+
+    def took(self, ms: Mapping[str, float]) -> None:
+        """The spans of one answered request."""
+        self._spans.record(ms)
+
+    def totals(self) -> dict[str, Any]:
+        """All of it, by the field of `Statistics`."""
+        return dict(self._counts) | {
+            "suppressed": dict(self._suppressed),
+            "accepted_by_source": dict(self._by_source),
+            "ms": self._spans.percentiles(),
         }
 
 

@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     text = read_text(path)
     offset = offset_of(text, line, column)
 
-    from fastcoder_lsp.completion.once import complete_once
+    from fastcoder_lsp.cli.once import complete_once
     from fastcoder_lsp.config import Layer, resolve
     from fastcoder_lsp.decode.trace import as_plain
     from fastcoder_lsp.workspace.languages import language_of

@@ -1,1 +1,1 @@
-"""ONE REQUEST: the service (latest wins, one worker), and answers that need no model."""
+"""ONE REQUEST: `service` answers what needs no model, `scheduler` has the model work on the rest, the latest first."""

@@ -2,17 +2,16 @@
 
 Owns where they part from it: at the earliest tokens of which the model was least certain, each candidate going on
 greedily from there. All share the prompt in the KV cache, and one pass over the first tokens tells every such place.
-Runs in the service's worker, one piece of work at a time.
+Runs in the scheduler's thread, one piece of work at a time.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fastcoder_lsp.completion.pace import Clock, Pace
-from fastcoder_lsp.completion.preparation import Preparation
-from fastcoder_lsp.completion.reuse import Suggestion
-from fastcoder_lsp.completion.task import Task, Work
-from fastcoder_lsp.core import DraftTree
+from fastcoder_lsp.completion.budget import Clock, Pace
+from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.completion.task import Prefill, Task
+from fastcoder_lsp.core import Counts, DraftTree
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.runtime.parts import Runtime
@@ -36,15 +35,15 @@ class Branch:
 class Alternatives:
     """The search for other candidates than `first`, which is finished.
 
-    `found`: what there is so far, the plain answer first. `work`: what the others took.
+    `found`: what there is so far, the plain answer first. `counts`: what the others took.
     """
 
     def __init__(self, runtime: Runtime, pace: Pace, clock: Clock, first: Task, most: int) -> None:
         self.found: list[Suggestion] = [first.made()]
-        self.work = Work()
+        self.counts = Counts()
         self.finished = most < 2 or not self.found[0].text
         self._runtime, self._pace, self._clock, self._first, self._most = runtime, pace, clock, first, most
-        self._prompt = Preparation(runtime.engine, pace, clock, first.request.prompt[:-1])
+        self._prompt = Prefill(runtime.engine, pace, clock, first.request.prompt[:-1])
         self._branches: list[Branch] | None = None
         self._task: Task | None = None
 
@@ -78,7 +77,7 @@ class Alternatives:
         started = self._clock()
         verified = engine.step(chain, top_k=TOP_K)
         self._pace.stepped(len(chain), self._clock() - started)
-        self.work = replace(self.work, steps=self.work.steps + 1)
+        self.counts = replace(self.counts, steps=self.counts.steps + 1)
         if verified.top_ids_NK is None or verified.top_logits_NK is None:
             self._branches = []
         else:
@@ -101,7 +100,7 @@ class Alternatives:
 
     def _take(self, task: Task) -> None:
         """A branch is over: it is a candidate if it shows what no other does."""
-        self._task, self.work = None, self.work.plus(task.work())
+        self._task, self.counts = None, self.counts + task.counts()
         suggestion = task.useful()
         shown = {" ".join(known.text.split()) for known in self.found}
         if suggestion.text and " ".join(suggestion.text.split()) not in shown:

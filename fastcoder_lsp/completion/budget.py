@@ -1,19 +1,55 @@
-"""Time as arithmetic: how long a request may take.
+"""Time: how long a request may take, what work will take, and how much of it there is while nobody waits.
 
-Owns no clock and nothing that is learnt: what work takes is `pace`'s. Milliseconds throughout.
+Owns no clock. What work takes is what was measured, times how much slower it was of late; a stall (a stopped process, a
+suspended machine, a burst of other work, a clock that jumped) looks like a slow piece of work and says nothing about
+the next one. So a single slow piece is not believed at all, many are believed only up to a bound, a few quick ones in a
+row take all of it back, and what is a few seconds old counts no more, whether anything was done since or not.
+Milliseconds throughout.
 """
 
+import math
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.question import Policy, Question
 from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.runtime.costs import believable
 
+Clock = Callable[[], float]
+"""Milliseconds since some moment."""
+
+ANSWER_MS = 12.0
+"""Kept back of every budget, beside what it takes to find a beginning worth showing: for the way to the client."""
+CHUNK_MS = 60.0
+"""One stretch of a prefill takes no longer, so that a newer request need not wait."""
+MOST = 6.0
+"""So many times what was measured is reckoned with at most: work that takes longer still is late by one piece of it,
+while a belief that nothing fits any more would keep every later answer away."""
+FORGET_MS = 5000.0
+"""What is older says nothing about the next piece of work."""
+_EFFICIENT = 2.5
+"""A stretch may take so many times what a single token takes, on slow machines too."""
+_SEEN, _IN_A_ROW = 8, 3
+_OVER = 1.5
+"""After a few pieces in a row, the next one takes hardly longer than so many times the slowest of them."""
+_ALONE = 2.0
+"""What a first slow piece is believed at most."""
+_BEGINNING_MS, _MOST_BEGINNING_MS = 3.0, 40.0
+_UNKNOWN = StepCosts((1, 8, 64), (30.0, 40.0, 120.0), 1.0)
+"""Of a machine that nothing sensible is known about: what is measured soon takes its place."""
 LINE_STEPS = 16
 """Steps without drafts that say a line, as a rule."""
 _LINE_PREFILL = 256
 """Tokens of a prompt that are new after a change of place in the same file."""
 _MOST_INVOKED_MS = 60_000.0
 """Nobody who asked by a key still waits for it then; more than the settings allow to be asked for."""
+MOST_MS = 8500.0
+"""Of work after a request, whatever is allowed: ten seconds after it all is quiet…"""
+OWED_MS = 30_000.0
+"""…unless nothing was shown at the place yet and nobody has set another limit: the text is made for whoever waits."""
+_CHARGED_MS = 1000.0
+"""A piece of work that took longer was interrupted; it is not charged with what it did not use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +75,141 @@ class Budgets:
             policy.invoked_ms or min(max(5 * automatic, 2 * line), _MOST_INVOKED_MS),
             policy.background_ms or min(10 * automatic, 4000.0),
         )
+
+
+@dataclass(slots=True)
+class Allowance:
+    """How much work may follow `question` while nobody waits.
+
+    Attributes:
+        question: the one that all of it is for.
+        granted_ms: so much at first.
+        left_ms: so much of that is left.
+        owed_ms: so much more where nothing was shown at the question's place.
+        prepare: whether the document is to be prepared for the next question, when the user pauses.
+    """
+
+    question: Question
+    granted_ms: float
+    left_ms: float
+    owed_ms: float
+    prepare: bool
+
+    @classmethod
+    def of(cls, question: Question, budgets: Budgets) -> "Allowance":
+        """What a new question brings."""
+        granted = min(budgets.background_ms, MOST_MS)
+        owed = 0.0 if question.policy.background_ms else max(OWED_MS - granted, 0.0)
+        return cls(question, granted, granted, owed, question.policy.ahead)
+
+    def room_ms(self, *, owed: bool) -> float:
+        """So much may be done now."""
+        return self.left_ms + (self.owed_ms if owed else 0.0)
+
+    def charge(self, ms: float) -> None:
+        """A piece of work took so long."""
+        self.left_ms -= min(max(ms, 0.0), _CHARGED_MS)
+
+    def end(self) -> None:
+        """No more of it."""
+        self.left_ms = -self.owed_ms
+
+
+class Pace:
+    """What steps and prefills will take, hardly ever more.
+
+    Args:
+        costs: as measured; not taken where they cannot be true.
+        clock: tells how old an observation is.
+    """
+
+    def __init__(self, costs: StepCosts, clock: Clock) -> None:
+        self.costs = costs if believable(costs) else _UNKNOWN
+        self._steps, self._prefills = _OfLate(1.0, MOST, clock), _OfLate(1.0, MOST, clock)
+        self._beginnings_ms = _OfLate(_BEGINNING_MS, _MOST_BEGINNING_MS, clock)
+
+    def step_ms(self, rows: int) -> float:
+        """What a step of so many rows will take."""
+        return self._steps.wary() * self.costs.step_ms(rows)
+
+    def prefill_ms(self, tokens: int) -> float:
+        """What so many tokens of a prompt will take in one stretch."""
+        return self._prefills.wary() * self._plain_prefill_ms(tokens)
+
+    def answer_ms(self) -> float:
+        """What is to be kept back of a budget for the answer itself."""
+        return ANSWER_MS + self._beginnings_ms.wary()
+
+    def rows_within(self, ms: float, at_most: int) -> int:
+        """The widest step that `ms` holds, 0 where it holds none."""
+        slower = self._steps.wary()
+        return _largest(at_most, lambda rows: slower * self.costs.step_ms(rows) <= ms)
+
+    def stretch_within(self, ms: float, at_most: int) -> int:
+        """How many tokens of a prompt are to be computed in one stretch that `ms` holds, 0 where it holds none.
+
+        One at least where `ms` is infinite.
+        """
+        slower = self._prefills.wary()
+        most_ms = min(ms, max(CHUNK_MS, _EFFICIENT * slower * self._plain_prefill_ms(1)))
+        return _largest(at_most, lambda tokens: slower * self._plain_prefill_ms(tokens) <= most_ms)
+
+    def stepped(self, rows: int, took_ms: float) -> None:
+        """A step of so many rows took so long."""
+        self._steps.saw(took_ms / self.costs.step_ms(rows))
+
+    def prefilled(self, tokens: int, took_ms: float) -> None:
+        """A stretch of a prefill took so long."""
+        self._prefills.saw(took_ms / self._plain_prefill_ms(tokens))
+
+    def begun(self, took_ms: float) -> None:
+        """To find a beginning worth showing took so long."""
+        self._beginnings_ms.saw(took_ms)
+
+    def _plain_prefill_ms(self, tokens: int) -> float:
+        """A pass reads all weights, and works on every token; a step of as many rows does more."""
+        costs = self.costs
+        return min(costs.step_ms(tokens), costs.step_ms(1) + tokens * costs.prefill_ms)
+
+
+class _OfLate:
+    """What a value was of late, and what it will hardly exceed.
+
+    Args:
+        usual: what it is where nothing was seen of late.
+        most: what is reckoned with at most.
+        clock: milliseconds.
+    """
+
+    def __init__(self, usual: float, most: float, clock: Clock) -> None:
+        self._usual, self._most, self._clock = usual, most, clock
+        self._seen: deque[tuple[float, float]] = deque(maxlen=_SEEN)
+
+    def wary(self) -> float:
+        """What is exceeded only now and then: all but the highest of the last few values stay below it."""
+        now = self._clock()
+        # By the distance either way: a clock that jumped back makes what was seen no fresher.
+        fresh = [value for when, value in self._seen if abs(now - when) < FORGET_MS]
+        if not fresh:
+            return self._usual
+        high = min(fresh[0], _ALONE * self._usual) if len(fresh) == 1 else sorted(fresh)[-2]
+        if len(fresh) >= _IN_A_ROW:
+            high = min(high, _OVER * max(fresh[-_IN_A_ROW:]))
+        return min(high, self._most)
+
+    def saw(self, value: float) -> None:
+        """One more observation; what no clock can have measured is none."""
+        if value >= 0 and math.isfinite(value):
+            self._seen.append((self._clock(), value))
+
+
+def _largest(at_most: int, fits: Callable[[int], bool]) -> int:
+    """The largest number from 1 to `at_most` that fits, of numbers that fit up to some one; 0 for none."""
+    low, high = 0, at_most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low

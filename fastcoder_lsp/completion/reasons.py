@@ -5,7 +5,7 @@ the service for the rest.
 """
 
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.unfit import Rule
+from fastcoder_lsp.completion.suggestions import Rule
 from fastcoder_lsp.core import Reason
 
 CODES = (

@@ -1,50 +1,73 @@
 """The completion service: what a front asks of it, from any thread.
 
-Owns how the parts are put together: the desk where requests wait, the worker that answers them, the host of the model.
-Every request is answered exactly once, and no caller waits for the model: `submit` answers at once or hands a future.
+Owns the side that knows documents and no model: who waits for which answer, what was suggested of late, what is shown,
+the rules by which a suggestion would be in the way. What needs the model goes to the `scheduler` as a plain `Question`
+and comes back as a plain `Answer`. Every request is answered exactly once, and no caller waits for the model.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial, wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import psutil
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.desk import Desk, Job, answer
-from fastcoder_lsp.completion.host import Host, LoadRuntime
-from fastcoder_lsp.completion.pace import Clock
-from fastcoder_lsp.completion.place import answering, nothing, place_of
-from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.budget import Clock
+from fastcoder_lsp.completion.known import KnownText
+from fastcoder_lsp.completion.model import LoadRuntime
+from fastcoder_lsp.completion.question import Answer, Policy, Question, Waiting, answering, nothing, place_of
+from fastcoder_lsp.completion.scheduler import Scheduler
 from fastcoder_lsp.completion.status import Statistics, Status
-from fastcoder_lsp.completion.worker import Worker
-from fastcoder_lsp.core import Completion, CompletionRequest, Late, Reason
-from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Late, Reason
+from fastcoder_lsp.observe import Spans, Tally
+
+logger = logging.getLogger(__name__)
+
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
+Value = TypeVar("Value")
+
+
+def _alone(
+    verb: "Callable[Concatenate[CompletionService, Params], Result]",
+) -> "Callable[Concatenate[CompletionService, Params], Result]":
+    """A verb that nobody else's may overlap; it neither waits nor computes."""
+
+    @wraps(verb)
+    def alone(service: "CompletionService", /, *arguments: Params.args, **named: Params.kwargs) -> Result:
+        with service.lock:
+            return verb(service, *arguments, **named)
+
+    return alone
 
 
 def _milliseconds() -> float:
     return time.monotonic() * 1e3
 
 
-def _nobody_waits(_: Late) -> None:
-    pass
-
-
 class CompletionService:
     """Turns requests into completions, one at a time, the latest first.
 
+    Attributes:
+        scheduler: what needs the model.
+        lock: held by one verb at a time. The scheduler's thread takes it to hand over what it made, and has no other.
+
     Args:
-        load: makes the model ready; called in the worker, at the first request and after `reload`.
-        on_status: told every change of state, from the worker's thread.
-        on_late: told, from the worker's thread, that more is known to go on at the place that was asked about last than
-            its answer showed, nothing having been asked since.
+        load: makes the model ready; called in the scheduler's thread, at the first request and after `reload`.
+        on_status: told every change of state, from that thread.
+        on_late: told, from that thread, that more is known to go on at the place that was asked about last than its
+            answer showed, nothing having been asked since.
         enabled: while False nothing is loaded and every request is answered empty.
-        idle_s: after so many seconds without a request the worker prepares the document in view for the next one.
+        idle_s: after so many seconds without a request the document in view is prepared for the next one.
         clock: milliseconds.
-        threaded: False where the caller drives `worker` itself, turn by turn.
+        threaded: False where the caller drives `scheduler` itself, turn by turn.
     """
 
     def __init__(
@@ -56,19 +79,25 @@ class CompletionService:
         idle_s: float = 1.0,
         clock: Clock = _milliseconds,
         threaded: bool = True,
-        on_late: Callable[[Late], None] = _nobody_waits,
+        on_late: Callable[[Late], object] = bool,
     ) -> None:
-        self._enabled = enabled
-        self._desk = Desk(clock)
-        self._on_status, self._status = on_status, Status("starting")
-        self._host = Host(load, self._told, clock)
-        self.worker = Worker(self._desk, self._host, idle_s * 1e3, on_late)
+        self.lock = threading.RLock()
+        self._clock, self._enabled, self._closing = clock, enabled, False
+        self._on_status, self._on_late = on_status, on_late
+        self._status = Status("starting")
+        self._number = 0
+        self._waiting: Waiting | None = None
+        self._known, self._tally = KnownText(), Tally()
         self._process = psutil.Process()
-        self._thread = threading.Thread(target=self.worker.run, name="fastcoder-worker", daemon=True)
+        self.scheduler = Scheduler(load, self, clock, idle_s * 1e3, enabled=enabled)
+        self._thread = threading.Thread(target=self.scheduler.run, name="fastcoder-scheduler", daemon=True)
         if threaded:
             self._thread.start()
-        self._host.tell(Status("starting") if enabled else Status("off"))
+        self.told(Status("starting") if enabled else Status("off"))
 
+    # For the front, from any thread ---------------------------------------------------------------------------------
+
+    @_alone
     def submit(
         self, request: CompletionRequest, policy: Policy | None = None, waited_ms: float = 0.0
     ) -> "Future[Completion]":
@@ -80,126 +109,199 @@ class CompletionService:
         `waited_ms`: for how long the client has waited already; its budget counts from there.
         """
         future: Future[Completion] = Future()
-        desk, place = self._desk, place_of(request)
-        with desk.changed:
-            desk.asked_ms = desk.clock() - waited_ms
-            job = Job(request, place, policy or Policy(), desk.asked_ms, [future], Spans(waited_ms))
-            desk.tally.count("requests")
-            future.add_done_callback(self._count_cancelled)
-            if desk.closing or not self._enabled:
-                answer(future, nothing(request, "off", reasons.off()))
-            elif (rule := desk.unfit(job)) is not None:
-                self._supersede()
-                desk.tally.suppressed(rule)
-                answer(future, nothing(request, rule, reasons.unfit(rule)))
-            elif recalled := desk.recall(job):
-                self._supersede()
-                desk.tally.count("typed_through")
-                completion = answering(request, recalled, "typed-through", job.spans.close())
-                desk.saw(job, completion)
-                answer(future, completion)
-            elif (other := desk.sharing(request)) is not None:
-                other.futures.append(future)
-            else:
-                self._supersede()
-                desk.put(job)
+        future.add_done_callback(self._count_cancelled)
+        waiting = Waiting(self._question(request, policy or Policy(), waited_ms), [future])
+        question = waiting.question
+        self._tally.count("requests")
+        if self._closing or not self._enabled:
+            self.scheduler.noticed(question.asked_ms, answered=False)
+            waiting.answer(nothing(request, "off", reasons.off()))
+        elif (rule := self._known.in_the_way(question)) is not None:
+            self._supersede()
+            self.scheduler.noticed(question.asked_ms, answered=True)
+            self._tally.suppressed(rule)
+            waiting.answer(nothing(request, rule, reasons.unfit(rule)))
+        elif recalled := self._known.recall(question):
+            self._supersede()
+            self.scheduler.noticed(question.asked_ms, answered=True)
+            self._tally.count("typed_through")
+            completion = answering(request, recalled, "typed-through", Spans.since(question.opened_s).close())
+            self._known.shows(question, completion)
+            waiting.answer(completion)
+        elif self._waiting is not None and self._waiting.question.asks(request):  # a popup and ghost text
+            self.scheduler.noticed(question.asked_ms, answered=False)
+            self._waiting.futures.append(future)
+        else:
+            self._supersede()
+            self._waiting = waiting
+            self.scheduler.ask(question)
         return future
 
+    @_alone
     def accepted(self, request: CompletionRequest, policy: Policy) -> None:
         """A suggestion was taken whole: `request` is what will probably be asked next."""
-        desk = self._desk
-        with desk.changed:
-            desk.asked_ms = desk.clock()
-            desk.rejections.taken()
-            if self._enabled and policy.ahead and desk.wanted() is None:
-                desk.expect(Job(request, place_of(request), policy, desk.asked_ms, []))
+        self._known.taken()
+        if self._enabled and policy.ahead and self._waiting is None:
+            self._expect(self._question(request, policy), unserved=False)
+        else:
+            self.scheduler.noticed(self._clock(), answered=False)
 
+    @_alone
     def preload(self) -> "Future[bool]":
         """Load the model now, before the first request; the answer is whether that went well."""
         future: Future[bool] = Future()
-        with self._desk.changed:
-            if self._desk.closing:
-                future.set_result(False)
-            else:
-                self._desk.leave(lambda: self._preload(future))
+        if self._closing:
+            future.set_result(False)
+        else:
+            self.scheduler.load(partial(_reply, future))
         return future
 
+    @_alone
     def document_closed(self, uri: str) -> None:
         """Drop everything kept for a document."""
-        with self._desk.changed:
-            self._desk.closed(uri)
-            self._desk.leave(lambda: self.worker.forget(uri))
+        self._known.forget(uri)
+        if self._waiting is not None and self._waiting.question.uri == uri:
+            self._supersede(reasons.changed())
+        self._known.shows_nothing(uri)
+        self.scheduler.forget(uri)
 
+    @_alone
     def document_renamed(self, old: str, new: str) -> None:
         """Carry what is kept for a document over to its new name."""
-        with self._desk.changed:
-            self._desk.renamed(old, new)
-            self._desk.leave(lambda: self.worker.rename(old, new))
+        self._known.rename(old, new)
+        if self._waiting is not None and self._waiting.question.uri == old:
+            self._waiting.question = self._waiting.question.renamed(new)
+        self.scheduler.rename(old, new)
 
+    @_alone
     def set_enabled(self, enabled: bool) -> None:
         """Off unloads the model and answers everything empty; on loads it at the next request."""
-        with self._desk.changed:
-            self._enabled = enabled
-            if not enabled:
-                self._supersede(reasons.off())
-            self._desk.leave(self._settle_switch)
+        self._enabled = enabled
+        if not enabled:
+            self._supersede(reasons.off())
+        self.scheduler.enable(enabled=enabled)
 
+    @_alone
     def reload(self, load: LoadRuntime) -> None:
         """Use another model or other settings from the next request on."""
-        with self._desk.changed:
-            self._desk.memory.clear()
-            self._supersede()
-            self._desk.leave(lambda: self.worker.use(load))
+        self._known.forget(None)
+        self._supersede()
+        self.scheduler.use(load)
 
+    @_alone
     def statistics(self) -> Statistics:
         """Counts since the start, percentiles of late."""
-        budgets = self.worker.budgets
+        budgets = self.scheduler.budgets
         ms = {name.removesuffix("_ms"): value for name, value in asdict(budgets).items()} if budgets else {}
-        with self._desk.changed:
-            return self._desk.tally.statistics(self._host.info, self._process.memory_info().rss, ms)
+        info = self.scheduler.info()
+        return Statistics(
+            model=info.model if info else "",
+            engine=info.name if info else "",
+            resident_bytes=self._process.memory_info().rss,
+            budget_ms=ms,
+            **self._tally.totals(),
+        )
 
     def shutdown(self, wait_s: float = 2.0) -> None:
-        """Answer what is open, stop the worker within a step, give the model's memory back."""
-        desk = self._desk
-        with desk.changed:
-            desk.closing = True
+        """Answer what is open, stop the scheduler within a step, give the model's memory back."""
+        with self.lock:
+            self._closing = True
             self._supersede()
-            desk.changed.notify_all()
+            self.scheduler.close()
         if self._thread.is_alive():
             self._thread.join(wait_s)
 
-    def _told(self, status: Status) -> None:
+    # For the scheduler, from its thread: `Listener` -----------------------------------------------------------------
+
+    @_alone
+    def answered(self, number: int, answer: Answer) -> None:
+        """The question of this number has its answer."""
+        if answer.ms:
+            self._tally.took(answer.ms)
+        waiting = self._waiting
+        if waiting is None or waiting.question.number != number:
+            return
+        self._waiting, completion = None, answer.to(waiting.question.request)
+        told = waiting.answer(completion)
+        self._tally.count(answer.outcome, told)
+        if told and answer.outcome != "failed":
+            self._known.shows(waiting.question, completion)
+
+    def made(self, uri: str, suggestion: Suggestion) -> None:
+        """This is suggested from now on; whoever waits where it goes on is told."""
+        with self.lock:
+            self._known.remember(uri, suggestion)
+            late = self._known.late() if self._waiting is None else None
+        if late is not None:
+            _tell(self._on_late, late)
+
+    @_alone
+    def forgotten(self, uri: str | None) -> None:
+        """What was made for a document holds no more; None: for any."""
+        self._known.forget(uri)
+
+    @_alone
+    def counted(self, what: str, by: int) -> None:
+        """So many more of a field of `Statistics`."""
+        self._tally.count(what, by)
+
+    @_alone
+    def worked(self, counts: Counts) -> None:
+        """The model did this."""
+        self._tally.worked(counts)
+
+    def told(self, status: Status) -> None:
+        """The state has changed."""
         self._status = status
-        self._on_status(status)
+        _tell(self._on_status, status)
+
+    # ----------------------------------------------------------------------------------------------------------------
+
+    def _question(self, request: CompletionRequest, policy: Policy, waited_ms: float = 0.0) -> Question:
+        self._number += 1
+        asked_ms, opened_s = self._clock() - waited_ms, time.perf_counter() - waited_ms / 1e3
+        return Question(self._number, request, place_of(request), policy, asked_ms, opened_s)
+
+    def _supersede(self, reason: Reason | None = None) -> None:
+        """Whoever waits is answered with nothing: something newer came, or `reason`."""
+        self._known.shows_nothing()
+        waiting, self._waiting = self._waiting, None
+        if waiting is None:
+            return
+        why = reason or (reasons.loading(self._status) if self._loading() else reasons.superseded())
+        empty = nothing(waiting.question.request, "superseded", why)
+        self._tally.count("superseded", waiting.answer(empty))
+        self.scheduler.withdraw(waiting.question.number)
+
+    def _expect(self, question: Question, *, unserved: bool) -> None:
+        self.scheduler.expect(question, known=self._known.holds(question), unserved=unserved)
 
     def _loading(self) -> bool:
         return self._status.state in {"starting", "loading"}
 
-    def _supersede(self, reason: Reason | None = None) -> None:
-        """Whoever waits is answered with nothing: something newer came, or `reason`."""
-        self._desk.supersede(reason or (reasons.loading(self._status) if self._loading() else reasons.superseded()))
-
+    @_alone
     def _count_cancelled(self, future: "Future[Completion]") -> None:
-        if future.cancelled():
-            with self._desk.changed:
-                self._desk.tally.count("cancelled")
-                if self._loading():
-                    self._desk.given_up()
-                self._desk.changed.notify_all()
+        """Somebody may wait no more; what the model was not there for is made all the same, once it is."""
+        if not future.cancelled():
+            return
+        self._tally.count("cancelled")
+        waiting = self._waiting
+        if waiting is None or waiting.wanted():
+            return
+        self._waiting = None
+        self.scheduler.withdraw(waiting.question.number)
+        if self._loading():
+            self._expect(waiting.question, unserved=True)
+            self._known.awaited(waiting.question)
 
-    def _preload(self, future: "Future[bool]") -> None:
-        """In the worker: whatever happens, whoever waits is told."""
-        there = False
-        try:
-            there = self._enabled and not self._desk.closing and self.worker.ready() is not None
-        finally:
-            with suppress(InvalidStateError):  # nobody waits any more
-                future.set_result(there)
 
-    def _settle_switch(self) -> None:
-        """In the worker, after `set_enabled`: unload what is not wanted, and say so."""
-        if self._enabled:
-            self._host.tell(Status("ready") if self._host.loaded else Status("starting"))
-        else:
-            self.worker.drop_model()
-            self._host.tell(Status("off"))
+def _reply(future: "Future[bool]", there: bool) -> None:
+    with suppress(InvalidStateError):  # nobody waits any more
+        future.set_result(there)
+
+
+def _tell(listener: Callable[[Value], object], value: Value) -> None:
+    try:
+        listener(value)
+    except Exception:  # whoever listens must not stop the scheduler
+        logger.exception("a listener failed")

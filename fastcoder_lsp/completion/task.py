@@ -2,62 +2,34 @@
 
 Owns the order of these parts and none of them; what it has said so far; and whether that serves another place, where
 the user has typed along it. It is paused between any two pieces and costs nothing while it rests, but somebody else's
-work on the engine ends it. Runs in the service's worker.
+work on the engine ends it. Runs in the scheduler's thread.
 """
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.budget import LINE_STEPS
-from fastcoder_lsp.completion.pace import Clock, Pace
-from fastcoder_lsp.completion.place import Place
-from fastcoder_lsp.completion.reuse import Suggestion, are_closers
-from fastcoder_lsp.completion.useful import useful
-from fastcoder_lsp.core import DraftTree, Reason, Snapshot, StepTrace, Verified
+from fastcoder_lsp.completion.budget import LINE_STEPS, Clock, Pace
+from fastcoder_lsp.completion.suggestions import Place, Suggestion, are_closers
+from fastcoder_lsp.core import (
+    CompletionRequest,
+    Counts,
+    DraftTree,
+    Engine,
+    Reason,
+    Snapshot,
+    StepTrace,
+    Tokens,
+    Verified,
+)
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.stop import choose
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.postprocess import finish, replaces, whole_lines
+from fastcoder_lsp.postprocess import finish, replaces, useful, whole_lines
 from fastcoder_lsp.runtime.parts import Runtime
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What was done: forward passes, the tokens they gave, drafts among these; prompt tokens computed and found."""
-
-    steps: int = 0
-    tokens: int = 0
-    accepted: int = 0
-    prefilled: int = 0
-    reused: int = 0
-    by_source: Mapping[str, int] = field(default_factory=dict)
-
-    def plus(self, more: "Work") -> "Work":
-        """Both."""
-        return Work(
-            self.steps + more.steps,
-            self.tokens + more.tokens,
-            self.accepted + more.accepted,
-            self.prefilled + more.prefilled,
-            self.reused + more.reused,
-            dict(Counter(self.by_source) + Counter(more.by_source)),
-        )
-
-    def since(self, before: "Work") -> "Work":
-        """What was done after `before`."""
-        return Work(
-            self.steps - before.steps,
-            self.tokens - before.tokens,
-            self.accepted - before.accepted,
-            self.prefilled - before.prefilled,
-            self.reused - before.reused,
-            dict(Counter(self.by_source) - Counter(before.by_source)),
-        )
 
 
 class Task:
@@ -152,7 +124,7 @@ class Task:
     def agrees(self, place: Place) -> bool:
         """Whether what it says serves `place` too, as far as is known: the user has typed along it, or nothing."""
         if self.finished:
-            return place == self.place or self.made().rest(place.before, place.after) is not None
+            return place == self.place or self.made().rest(place) is not None
         if not place.before.startswith(self.place.before) or not place.after.endswith(self.place.after):
             return False
         typed, said = place.before[len(self.place.before) :], self.said()
@@ -186,16 +158,15 @@ class Task:
             self._useful = said, self._suggestion(useful(said, before, after, self.snapshot.language, cut))
         return self._useful[1]
 
-    def work(self) -> Work:
+    def counts(self) -> Counts:
         """What was done for it so far."""
         decoded = self._decoding.result()
-        reused = decoded.reused if self._decoding.prefilled else 0
-        return Work(
+        return Counts(
             decoded.steps,
             len(decoded.tokens),
             decoded.accepted,
             decoded.prefilled,
-            reused,
+            decoded.reused if self._decoding.prefilled else 0,
             decoded.accepted_by_source,
         )
 
@@ -210,35 +181,53 @@ class Task:
     def _suggestion(self, text: str) -> Suggestion:
         before, after = self.place.before, self.place.after
         over = replaces(text, before, after, self.snapshot.language) if text else 0
-        return Suggestion(before, after, text, over)
+        return Suggestion(self.place, text, over)
 
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:
         self._rows = len(tree)
         self._tracer(tree, verified)
 
 
+class Prefill:
+    """Tokens on their way into the KV cache; `prefilled` of them were computed for that."""
+
+    def __init__(self, engine: Engine, pace: Pace, clock: Clock, prompt: Tokens) -> None:
+        self._engine, self._pace, self._clock = engine, pace, clock
+        self._prompt = prompt
+        self.finished = False
+        self.prefilled = 0
+
+    def advance(self, room_ms: float) -> bool:
+        """One stretch of the prefill; False where none fits into `room_ms`."""
+        started = self._clock()
+        cached = self._engine.prefill(self._prompt, _at_once).reused
+        missing = len(self._prompt) - cached
+        tokens = self._pace.stretch_within(room_ms, missing)
+        if tokens:
+            self._engine.prefill(self._prompt[: cached + tokens], _never)
+            self._pace.prefilled(tokens, self._clock() - started)
+            self.prefilled += tokens
+        self.finished = tokens == missing
+        return self.finished or tokens > 0
+
+
 def begin(
     runtime: Runtime,
     pace: Pace,
     clock: Clock,
-    snapshot: Snapshot,
+    request: CompletionRequest,
     place: Place,
-    *,
-    max_tokens: int | None,
-    expected: Sequence[str] = (),
+    expected: Sequence[str],
     spans: Spans,
 ) -> Task:
-    """A task for `place` in `snapshot`.
-
-    `max_tokens`: the longest answer, None for the runtime's own. `expected`: texts that the answer may well begin with.
-    """
-    snapshot = replace(snapshot, text=place.before + place.after)
+    """A task for `request`, which asks at `place`; `expected`: texts that the answer may well begin with."""
+    snapshot = replace(request.snapshot, text=place.before + place.after)
     with spans.measure("prompt"):
         prompt = runtime.prompts.build(snapshot, len(place.before))
         healing = prompt.healing.decode()
-        request = DecodeRequest(
+        asked = DecodeRequest(
             prompt=prompt.tokens,
-            max_tokens=max_tokens or runtime.limits.max_tokens,
+            max_tokens=request.max_tokens or runtime.limits.max_tokens,
             end_ids=runtime.tokenizer.end_ids,
             piece=runtime.tokenizer.piece,
             allow=runtime.allow,
@@ -248,10 +237,14 @@ def begin(
             nodes=runtime.limits.nodes,
             outdated=tuple(tuple(runtime.tokenizer.encode(healing + text)) for text in expected),
         )
-    task = Task(runtime, pace, clock, snapshot, place, request)
+    task = Task(runtime, pace, clock, snapshot, place, asked)
     task.measured_by(spans)
     return task
 
 
 def _never() -> bool:
     return False
+
+
+def _at_once() -> bool:
+    return True

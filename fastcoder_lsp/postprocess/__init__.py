@@ -2,5 +2,6 @@
 
 from fastcoder_lsp.postprocess.finish import finish, finish_at, whole_lines
 from fastcoder_lsp.postprocess.overwrite import replaces, written_over
+from fastcoder_lsp.postprocess.useful import useful
 
-__all__ = ["finish", "finish_at", "replaces", "whole_lines", "written_over"]
+__all__ = ["finish", "finish_at", "replaces", "useful", "whole_lines", "written_over"]

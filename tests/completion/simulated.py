@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import (
@@ -189,14 +189,14 @@ class Simulation:
     def work(self, *, pieces: int = 10_000, until: Callable[[], bool] = lambda: False) -> None:
         """So many pieces of work at most, or until something holds, or nothing is to be done."""
         for _ in range(pieces):
-            if until() or self.service.worker.turn() > 0:
+            if until() or self.service.scheduler.turn() > 0:
                 return
 
     def rest(self, ms: float) -> None:
         """So much time passes, the worker doing in it what it finds."""
         end = self.clock.ms + ms
         while self.clock.ms < end:
-            wait = self.service.worker.turn()
+            wait = self.service.scheduler.turn()
             if wait > 0:
                 self.clock.ms = min(end, self.clock.ms + wait)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fastcoder_lsp.completion.alternatives import Branch, branches, from_branch
-from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Verified
 from fastcoder_lsp.decode.loop import DecodeRequest
 from tests.completion.simulated import NextLetter, SimulatedEngine, Simulation, plain

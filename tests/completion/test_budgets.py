@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.budget import Budgets
-from fastcoder_lsp.completion.pace import ANSWER_MS, Pace
-from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.budget import ANSWER_MS, Budgets, Pace
+from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion, StepCosts
 from tests.completion.simulated import COSTS, URI, Simulation, plain, script
 
@@ -183,7 +182,7 @@ def test_all_is_quiet_ten_seconds_after_the_last_key() -> None:
     simulation.answer(START)
     simulation.rest(30_000)
     assert simulation.engine.pieces[-1] <= 10_000
-    assert simulation.service.worker.turn() == math.inf
+    assert simulation.service.scheduler.turn() == math.inf
 
 
 def test_a_pause_prepares_the_prompt_unless_power_is_saved() -> None:

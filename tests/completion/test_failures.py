@@ -6,8 +6,8 @@ from concurrent.futures import Future
 
 import pytest
 
-from fastcoder_lsp.completion.host import RETRY_MS
-from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.model import RETRY_MS
+from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.reasons import CODES
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status

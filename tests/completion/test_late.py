@@ -5,7 +5,8 @@ In simulated time; `Simulation.late` holds what was told, and when.
 
 import pytest
 
-from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.completion.suggestions import Place
 from fastcoder_lsp.core import Late
 from tests.completion.simulated import URI, Simulation, script
 
@@ -72,7 +73,7 @@ def test_a_beginning_is_told_as_soon_as_it_is_worth_showing_and_then_the_whole()
     while len(seen) < 3:
         told = len(simulation.late)
         simulation.work(until=lambda: len(simulation.late) > told)  # noqa: B023
-        recalled = simulation.service._desk.memory.recall(URI, START, simulation.after)
+        recalled = simulation.service._known._memory.recall(URI, Place(START, simulation.after))
         assert recalled is not None
         seen.append(recalled.text)
     simulation.rest(60_000)

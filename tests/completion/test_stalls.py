@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.host import RETRY_MS
-from fastcoder_lsp.completion.pace import MOST, Pace
-from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.budget import MOST, Pace
+from fastcoder_lsp.completion.model import RETRY_MS
+from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.errors import ResourceError
 from tests.completion.simulated import COSTS, Simulation, script

@@ -12,7 +12,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion
 from tests.completion.simulated import Simulation, plain
 

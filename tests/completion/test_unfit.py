@@ -2,9 +2,8 @@
 
 import pytest
 
-from fastcoder_lsp.completion.place import Place
-from fastcoder_lsp.completion.policy import Policy, policy_of
-from fastcoder_lsp.completion.unfit import Rejections, in_word
+from fastcoder_lsp.completion.question import Policy, policy_of
+from fastcoder_lsp.completion.suggestions import Place, Rejections, in_word
 from fastcoder_lsp.config import Layer, resolve
 from tests.completion.simulated import Simulation, script
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fastcoder_lsp.completion.policy import Policy
+from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
@@ -66,10 +66,11 @@ class Person:
 
     def work(self, *, pieces: int = 1000, until_done: "Future[Completion] | None" = None) -> None:
         for _ in range(pieces):
-            if (until_done is not None and until_done.done()) or self.service.worker.turn() > 0:
+            if (until_done is not None and until_done.done()) or self.service.scheduler.turn() > 0:
                 return
 
 
+@pytest.mark.ci
 def test_a_budgeted_answer_is_a_beginning_and_the_rest_comes_from_the_background(runtime: Runtime) -> None:
     """No budget holds anything but the first: the second request finds all that was made meanwhile, exact."""
     plain = Person(runtime).answer(BEFORE, Policy()).text
@@ -87,7 +88,7 @@ def test_a_beginning_after_any_number_of_pieces(runtime: Runtime) -> None:
     person = Person(runtime)
     person.ask(BEFORE, Policy())
     person.work(pieces=2)
-    task = person.service.worker.composer.task
+    task = person.service.scheduler.current.task
     assert task is not None
     while not task.finished:
         assert plain.startswith(task.useful().text)
@@ -105,7 +106,7 @@ def test_typing_along_makes_no_step_twice(runtime: Runtime) -> None:
             future.cancel()
         future = person.ask(BEFORE + typed, Policy())
         person.work(pieces=3)
-        task = person.service.worker.composer.task
+        task = person.service.scheduler.current.task
         assert task is not None
         typed += task.said()[len(typed) : len(typed) + 1]
     last = future.result(0)

@@ -6,12 +6,10 @@ Owns no measurement. Whatever else a benchmark uses of the product lies below it
 from collections.abc import Mapping
 from typing import Any
 
-from fastcoder_lsp.completion.place import place_of
+from fastcoder_lsp.bench.common.suggest import suggest
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.suggest import suggest
 from fastcoder_lsp.config import Layer, resolve
 from fastcoder_lsp.core import CompletionRequest
-from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.prompt import Prompt
 from fastcoder_lsp.runtime.costs import measure as measure_costs
 from fastcoder_lsp.runtime.load import load_runtime
@@ -41,7 +39,7 @@ class FullAnswer:
 
     def text(self, request: CompletionRequest) -> str:
         """What would be inserted at the cursor, with no deadline."""
-        return suggest(self._runtime, request, place_of(request), lambda: False, Spans()).text
+        return suggest(self._runtime, request)
 
     def forget(self, uri: str) -> None:
         """Let the prompts of a document depend on nothing before."""

@@ -53,7 +53,7 @@ def check_template(folder: Path) -> Check:
 
 def check_completion(settings: Settings) -> Check:
     """One completion through the service that the editors use, timed."""
-    from fastcoder_lsp.completion.once import complete_once
+    from fastcoder_lsp.cli.once import complete_once
     from fastcoder_lsp.core import CompletionRequest, Snapshot
 
     snapshot = Snapshot("untitled:doctor.py", None, "python", 0, SAMPLE + SAMPLE_AFTER)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from lsprotocol import types
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.policy import Policy, policy_of
+from fastcoder_lsp.completion.question import Policy, policy_of
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, SelectedCompletion, Snapshot
 from fastcoder_lsp.lsp.convert import position_of, range_of
 from fastcoder_lsp.lsp.reasons import no_room, of_rule, unknown_document

@@ -1,7 +1,7 @@
 """The life of the model: loaded when first needed, unloaded when switched off, tried again after a failure.
 
 Owns the runtime and what is told of it. Whatever goes wrong in it is a status, never an exception. Runs in the
-service's worker.
+scheduler's thread.
 """
 
 import gc
@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastcoder_lsp.completion.pace import Clock, Pace
+from fastcoder_lsp.completion.budget import Clock, Pace
 from fastcoder_lsp.completion.status import Status, failure
-from fastcoder_lsp.core import EngineInfo, Progress
+from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.runtime.parts import Runtime
 
@@ -30,8 +30,8 @@ class Loaded:
     pace: Pace
 
 
-class Host:
-    """The model, if there is one.
+class LazyModel:
+    """A model that is loaded when it is first needed.
 
     `loaded`: that. `failed`: why there is none, where loading it went wrong.
 
@@ -42,23 +42,17 @@ class Host:
     """
 
     def __init__(self, load: LoadRuntime, on_status: Callable[[Status], None], clock: Clock) -> None:
-        self._load, self._on_status, self._clock = load, on_status, clock
+        self._load, self._tell, self._clock = load, on_status, clock
         self._failed_ms = 0.0
         self.failed: Status | None = None
         self.loaded: Loaded | None = None
 
-    @property
-    def info(self) -> EngineInfo | None:
-        """What runs, if anything."""
-        loaded = self.loaded
-        return loaded.runtime.engine.info if loaded else None
-
     def ready(self) -> Loaded | None:
         """The model, loaded now if need be; None where that fails (`failed` and the status say why)."""
         if self.loaded is None and not self._failed_of_late():
-            self.tell(Status("loading", percent=0))
+            self._tell(Status("loading", percent=0))
             try:
-                runtime = self._load(lambda share, what: self.tell(Status("loading", int(share * 100), what)))
+                runtime = self._load(lambda share, what: self._tell(Status("loading", int(share * 100), what)))
             except FastcoderError as error:
                 self._fail(Status("error", message=error.message, hint=error.hint))
             except BaseException as error:  # libraries written in Rust raise what is no Exception; somebody waits
@@ -84,24 +78,17 @@ class Host:
         gc.unfreeze()
         gc.collect()
 
-    def tell(self, status: Status) -> None:
-        """Let the listener know."""
-        try:
-            self._on_status(status)
-        except Exception:  # whoever listens must not stop the worker
-            logger.exception("a status listener failed")
-
     def _settle(self, loaded: Loaded) -> None:
         # What lives as long as the model is not to be looked through again: a full collection of it holds all threads
         # for 150 ms, most of a keystroke's budget.
         gc.collect()
         gc.freeze()
         self.loaded, self.failed = loaded, None
-        self.tell(Status("ready"))
+        self._tell(Status("ready"))
 
     def _fail(self, status: Status) -> None:
         self.failed, self._failed_ms = status, self._clock()
-        self.tell(status)
+        self._tell(status)
 
     def _failed_of_late(self) -> bool:
         # A clock that was put back does not put it off.

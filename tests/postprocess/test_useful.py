@@ -3,9 +3,8 @@
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.useful import useful
 from fastcoder_lsp.decode.stop import choose
-from fastcoder_lsp.postprocess import finish, whole_lines
+from fastcoder_lsp.postprocess import finish, useful, whole_lines
 
 BODY = "def f(items):\n    "
 

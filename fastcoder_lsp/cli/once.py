@@ -9,7 +9,6 @@ from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Completion, CompletionRequest, Progress
-from fastcoder_lsp.draft.names import reads_store
 from fastcoder_lsp.errors import FastcoderError, understood
 from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import Runtime, Surroundings
@@ -47,7 +46,9 @@ def complete_once(
     opened = ExitStack()
 
     def load(tell: Progress) -> Runtime:
-        wanted = settings.index_enabled and reads_store(settings.drafter)
+        from fastcoder_lsp.draft.registry import reads_datastore  # late, because it brings a compiler along
+
+        wanted = settings.index_enabled and reads_datastore(settings.drafter)
         store = _datastore(folders, tell) if folders is not None and wanted else None
         try:
             runtime = load_runtime(settings, tell, Surroundings(store.pin if store else None))

@@ -4,19 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.reuse import Recalled, Suggestion, SuggestionMemory
+from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion, SuggestionMemory
 
 URI = "file:///a.py"
 
 
 def remembered(text: str = "return a + b", replaces: int = 0) -> SuggestionMemory:
     memory = SuggestionMemory()
-    memory.remember(URI, Suggestion("def f(a, b):\n    ", "\n", text, replaces))
+    memory.remember(URI, Suggestion(Place("def f(a, b):\n    ", "\n"), text, replaces))
     return memory
 
 
 def ask(memory: SuggestionMemory, before: str, after: str = "\n") -> Recalled | None:
-    return memory.recall(URI, "def f(a, b):\n    " + before, after)
+    return memory.recall(URI, Place("def f(a, b):\n    " + before, after))
 
 
 def test_typing_along_keeps_the_rest() -> None:
@@ -42,7 +42,7 @@ def test_other_text_ends_it(before: str, after: str) -> None:
 
 def test_an_edit_above_ends_it() -> None:
     """The suggestion was made for other text."""
-    assert remembered().recall(URI, "def g(a, b):\n    r", "\n") is None
+    assert remembered().recall(URI, Place("def g(a, b):\n    r", "\n")) is None
 
 
 def test_a_bracket_that_the_editor_closed_is_replaced() -> None:
@@ -55,7 +55,7 @@ def test_a_bracket_that_the_editor_closed_is_replaced() -> None:
 def test_the_latest_suggestion_answers_first() -> None:
     """Two suggestions hold for the same place: the newer one is shown."""
     memory = remembered("return a - b")
-    memory.remember(URI, Suggestion("def f(a, b):\n    ret", "\n", "urn a * b"))
+    memory.remember(URI, Suggestion(Place("def f(a, b):\n    ret", "\n"), "urn a * b"))
     assert ask(memory, "retu") == Recalled("rn a * b", 0)
     assert ask(memory, "re") == Recalled("turn a - b", 0)
 
@@ -65,22 +65,22 @@ def test_it_belongs_to_its_document() -> None:
     memory = remembered()
     memory.rename(URI, "file:///b.py")
     assert ask(memory, "") is None
-    assert memory.recall("file:///b.py", "def f(a, b):\n    ", "\n") is not None
+    assert memory.recall("file:///b.py", Place("def f(a, b):\n    ", "\n")) is not None
     memory.forget("file:///b.py")
-    assert memory.recall("file:///b.py", "def f(a, b):\n    ", "\n") is None
+    assert memory.recall("file:///b.py", Place("def f(a, b):\n    ", "\n")) is None
     small = SuggestionMemory(documents=2)
     for name in "abc":
-        small.remember(name, Suggestion("", "", "text"))
-    assert [small.recall(name, "", "") is not None for name in "abc"] == [False, True, True]
+        small.remember(name, Suggestion(Place("", ""), "text"))
+    assert [small.recall(name, Place("", "")) is not None for name in "abc"] == [False, True, True]
 
 
 @given(st.text("ab(\n", max_size=6), st.text("ab)\n", max_size=6), st.text("ab()\n", min_size=1, max_size=8), st.data())
 def test_whatever_is_recalled_completes_the_same_text(before: str, after: str, text: str, data: st.DataObject) -> None:
     """Inserted where it is recalled, the rest gives exactly the text that the whole suggestion would have given."""
     memory = SuggestionMemory()
-    memory.remember(URI, Suggestion(before, after, text))
+    memory.remember(URI, Suggestion(Place(before, after), text))
     typed = data.draw(st.text("ab()\n", max_size=8))
     closers = data.draw(st.sampled_from(["", ")", "))"]))
-    recalled = memory.recall(URI, before + typed, closers + after)
+    recalled = memory.recall(URI, Place(before + typed, closers + after))
     if recalled is not None:
         assert before + typed + recalled.text + (closers + after)[recalled.replaces :] == before + text + after

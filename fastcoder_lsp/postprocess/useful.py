@@ -7,7 +7,8 @@ brackets. Texts have `\n` line ends.
 
 from collections.abc import Callable
 
-from fastcoder_lsp.postprocess import finish_at, written_over
+from fastcoder_lsp.postprocess.finish import finish_at
+from fastcoder_lsp.postprocess.overwrite import written_over
 from fastcoder_lsp.postprocess.place import Place
 from fastcoder_lsp.syntax import indent
 

@@ -1,0 +1,28 @@
+"""A whole completion at one go, without the service: benchmarks ask one question after the other.
+
+Owns nothing: it drives a task to its end.
+"""
+
+import math
+import time
+
+from fastcoder_lsp.completion.budget import Pace
+from fastcoder_lsp.completion.question import place_of
+from fastcoder_lsp.completion.task import begin
+from fastcoder_lsp.core import CompletionRequest
+from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.runtime.parts import Runtime
+
+
+def suggest(runtime: Runtime, request: CompletionRequest) -> str:
+    """What would be inserted at the cursor, "" where there is nothing worth showing."""
+    place = place_of(request)
+    task = begin(runtime, Pace(runtime.costs, _milliseconds), _milliseconds, request, place, (), Spans())
+    while not task.finished:
+        task.advance(math.inf)
+    rest = task.made().rest(place)
+    return rest.text if rest is not None else ""
+
+
+def _milliseconds() -> float:
+    return time.monotonic() * 1e3

@@ -1,0 +1,94 @@
+"""What is done while nobody waits: finishing what was begun, preparing what will probably be asked.
+
+Owns its order; how much of it there is says the last question's `Allowance`. Runs in the scheduler's thread, one piece
+at a time, and whoever asks comes first.
+"""
+
+import math
+from collections.abc import Callable
+
+from fastcoder_lsp.completion.budget import Allowance, Clock
+from fastcoder_lsp.completion.model import Loaded
+from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.completion.running import CurrentTask
+from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.completion.task import Prefill, Task
+
+
+class Background:
+    """The work that nobody waits for.
+
+    Args:
+        current: what the model was saying when it was last wanted.
+        clock: milliseconds.
+        idle_ms: after so long without a question the document in view is prepared for the next one.
+        on_made: told of every suggestion that it makes.
+        on_counted: told so many more of a field of `Statistics`.
+    """
+
+    def __init__(
+        self,
+        current: CurrentTask,
+        clock: Clock,
+        idle_ms: float,
+        on_made: Callable[[Suggestion], None],
+        on_counted: Callable[[str, int], None],
+    ) -> None:
+        self._current, self._clock, self._idle_ms = current, clock, idle_ms
+        self._on_made, self._on_counted = on_made, on_counted
+        self._prefill: tuple[Question, Prefill] | None = None
+
+    def advance(self, loaded: Loaded, allowance: Allowance, asked_ms: float, *, unserved: bool) -> float:
+        """The next piece; returns 0, or for how many milliseconds there will be nothing to do.
+
+        Args:
+            loaded: the model.
+            allowance: of the last question.
+            asked_ms: when somebody asked last.
+            unserved: whether nothing was shown for the last question.
+        """
+        started, task = self._clock(), self._current.task
+        unfinished = task is not None and not task.finished
+        owed = unfinished and unserved
+        room_ms = allowance.room_ms(owed=owed)
+        if room_ms <= 0:
+            return math.inf
+        if task is not None and unfinished:
+            self._finish(task, allowance, room_ms, owed=owed)
+        elif not allowance.prepare:
+            return math.inf
+        elif (wait_ms := asked_ms + self._idle_ms - started) > 0:
+            return min(wait_ms, self._idle_ms)  # a clock that jumped back makes it no longer
+        else:
+            self._prepare(loaded, allowance, room_ms)
+        allowance.charge(self._clock() - started)
+        return 0.0
+
+    def _finish(self, task: Task, allowance: Allowance, room_ms: float, *, owed: bool) -> None:
+        """A piece of what was begun; what comes of it is told where somebody waits for it.
+
+        As long as there is much time, one is done even where none seems to fit: else what was learnt of a stall would
+        never be found wrong.
+        """
+        if not task.advance(room_ms, in_any_case=2 * room_ms > allowance.granted_ms):
+            allowance.end()
+            return
+        made = task.useful() if owed or task.finished else None
+        if task.finished:
+            self._current.count()
+            self._on_counted("ahead" if self._current.ahead else "background", 1)
+        if made is not None and made.text:
+            self._on_made(made)
+
+    def _prepare(self, loaded: Loaded, allowance: Allowance, room_ms: float) -> None:
+        """The user paused: move the prompt's anchor here, and bring the KV cache up to date."""
+        question = allowance.question
+        if self._prefill is None or self._prefill[0] is not question:
+            prompt = loaded.runtime.prompts.settle(question.request.snapshot, question.request.offset)
+            prefill = Prefill(loaded.runtime.engine, loaded.pace, self._clock, prompt.tokens[:-1])
+            self._prefill = question, prefill
+        prefill = self._prefill[1]
+        if not prefill.advance(room_ms) or prefill.finished:
+            self._on_counted("ahead", 1)
+            self._on_counted("prefilled", prefill.prefilled)
+            self._prefill, allowance.prepare = None, False

@@ -1,0 +1,128 @@
+"""What is known without the model: suggestions of late, what is shown of them, and what became of them.
+
+Owns the answers that cost nothing: the rest of a suggestion that is typed along, and that a suggestion would be in the
+way. It says, too, where more is known by now than is shown. Whoever calls holds the service's lock.
+"""
+
+from dataclasses import dataclass, replace
+
+from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.completion.suggestions import (
+    Place,
+    Recalled,
+    Rejections,
+    Rule,
+    Suggestion,
+    SuggestionMemory,
+    in_word,
+)
+from fastcoder_lsp.core import Completion, Late
+from fastcoder_lsp.workspace.secret_lines import in_secret
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A question and the text that its answer showed behind the cursor, "" for none.
+
+    Whoever waits there is told when there is more: text where nothing was shown, and text that goes on where a
+    beginning was. What is shown is never taken back or changed by that, it grows. `told`: whether that was said.
+    """
+
+    question: Question
+    text: str = ""
+    told: bool = False
+
+    def grows_to(self, text: str) -> bool:
+        """Whether `text` is more of the same."""
+        return len(text) > len(self.text) and text.startswith(self.text)
+
+    def told_of(self, uri: str, place: Place) -> bool:
+        """Whether it was said that there is text at this place."""
+        return self.told and self.question.uri == uri and self.question.place == place
+
+
+class KnownText:
+    """What was suggested of late, and what is shown now."""
+
+    def __init__(self) -> None:
+        self._memory, self._rejections = SuggestionMemory(), Rejections()
+        self._shown: Shown | None = None
+        """The last question, once it is answered, and with what; None where nothing more is wanted for it."""
+
+    def in_the_way(self, question: Question) -> Rule | None:
+        """The rule by which nothing is to be suggested, if there is one. Who asks by a key gets all but secrets."""
+        request, place, policy = question.request, question.place, question.policy
+        if not policy.in_secrets and in_secret(place.before, request.snapshot.language):
+            return "secret"
+        if request.invoked:
+            self._rejections.taken()
+            return None
+        self._rejections.asked(question.uri, place, question.asked_ms)
+        if not policy.in_words and request.selected is None and in_word(place):
+            return "middle_of_word"
+        return "rejections" if self._rejections.too_many(question.uri, place, policy.rejections) else None
+
+    def recall(self, question: Question) -> tuple[Recalled, ...]:
+        """What is known to go on at the question's place; empty where the model is to be asked.
+
+        Who was just told that the text is there gets it, and is not made to wait for other candidates.
+        """
+        uri, place = question.uri, question.place
+        if question.candidates > 1 and not (self._shown is not None and self._shown.told_of(uri, place)):
+            return self._memory.recall_all(uri, place)
+        recalled = self._memory.recall(uri, place)
+        return () if recalled is None else (recalled,)
+
+    def holds(self, question: Question) -> bool:
+        """Whether anything is known to go on at the question's place."""
+        return self._memory.recall(question.uri, question.place) is not None
+
+    def shows(self, question: Question, completion: Completion) -> None:
+        """This is shown now, where it is anything."""
+        # The popup's selected entry, which the text begins with, belongs to the place already.
+        selected = question.request.selected
+        head = selected.text if selected is not None else ""
+        self._shown = Shown(question, completion.text.removeprefix(head))
+        if completion.text and not question.request.invoked and selected is None:
+            self._rejections.shown(question.uri, question.place, completion.text)
+
+    def awaited(self, question: Question) -> None:
+        """Nothing is shown, and somebody waits for a late suggestion."""
+        self._shown = Shown(question)
+
+    def shows_nothing(self, uri: str | None = None) -> None:
+        """Nobody waits for more at the last place, where that is in the document; None: wherever it is."""
+        if self._shown is not None and uri in {None, self._shown.question.uri}:
+            self._shown = None
+
+    def taken(self) -> None:
+        """A suggestion was taken whole."""
+        self._rejections.taken()
+
+    def remember(self, uri: str, suggestion: Suggestion) -> None:
+        """This was made."""
+        self._memory.remember(uri, suggestion)
+
+    def late(self) -> Late | None:
+        """The place of the last question, if more is known to go on there by now than its answer showed."""
+        shown = self._shown
+        if shown is None:
+            return None
+        known = self._memory.recall(shown.question.uri, shown.question.place)
+        if known is None or not shown.grows_to(known.text):
+            return None
+        self._shown = replace(shown, text=known.text, told=True)
+        request = shown.question.request
+        return Late(request.snapshot.uri, request.snapshot.version, request.offset)
+
+    def forget(self, uri: str | None) -> None:
+        """What was made for a document holds no more; None: for any."""
+        if uri is None:
+            self._memory.clear()
+        else:
+            self._memory.forget(uri)
+
+    def rename(self, old: str, new: str) -> None:
+        """A document has another name."""
+        self._memory.rename(old, new)
+        self.shows_nothing(old)

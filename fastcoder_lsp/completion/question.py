@@ -1,0 +1,238 @@
+"""Questions and answers as plain values: all that passes between documents on one side and the model on the other.
+
+Owns what they hold, and the arithmetic between a text and an answer. The editor's popup selection is inserted before
+anybody else looks.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Reason, StepTrace
+
+MOST_ALTERNATIVES = 3
+"""Candidates of an invoked request: what a person still cycles through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What holds for a request; by default it gets one whole answer, however long that takes.
+
+    Attributes:
+        automatic_ms: the budget of a request while typing; 0: chosen from the machine's speed; infinite: none.
+        invoked_ms: the same for one that was asked for by a key.
+        background_ms: the same for work while nobody waits.
+        ahead: work before anybody asks.
+        alternatives: so many candidates at most for an invoked request, the first included.
+        in_words: whether there are suggestions in the middle of words.
+        in_secrets: whether there are suggestions in what looks like a secret.
+        rejections: see the setting `where.rejections`.
+    """
+
+    automatic_ms: float = math.inf
+    invoked_ms: float = math.inf
+    background_ms: float = 0
+    ahead: bool = True
+    alternatives: int = 1
+    in_words: bool = True
+    in_secrets: bool = True
+    rejections: int = 0
+
+
+def policy_of(settings: Settings) -> Policy:
+    """The policy that settings ask for."""
+    return Policy(
+        automatic_ms=settings.budget_automatic_ms,
+        invoked_ms=settings.budget_invoked_ms,
+        background_ms=settings.budget_background_ms,
+        ahead=settings.power != "saver",
+        alternatives=MOST_ALTERNATIVES,
+        in_words=settings.where_middle_of_word,
+        in_secrets=settings.where_secrets,
+        rejections=settings.where_rejections,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A request on its way to the model.
+
+    Attributes:
+        number: counts questions; later ones have higher numbers.
+        request: what was asked.
+        place: where, as text.
+        policy: how it is to be treated.
+        asked_ms: when, by the service's clock.
+        opened_s: when, by the clock of `observe.Spans`.
+    """
+
+    number: int
+    request: CompletionRequest
+    place: Place
+    policy: Policy
+    asked_ms: float
+    opened_s: float
+
+    @property
+    def uri(self) -> str:
+        """The document's."""
+        return self.request.snapshot.uri
+
+    @property
+    def candidates(self) -> int:
+        """So many are wanted."""
+        return self.policy.alternatives if self.request.invoked else 1
+
+    def asks(self, request: CompletionRequest) -> bool:
+        """Whether it asks just what `request` does: a popup and ghost text at one place."""
+        own, a, b = self.request, self.request.snapshot, request.snapshot
+        same_text = a.uri == b.uri and a.version == b.version and a.text == b.text
+        return same_text and (own.offset, own.selected, own.invoked) == (
+            request.offset,
+            request.selected,
+            request.invoked,
+        )
+
+    def renamed(self, uri: str) -> "Question":
+        """The same question, its document having another name."""
+        return replace(self, request=replace(self.request, snapshot=replace(self.request.snapshot, uri=uri)))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the model has for a question.
+
+    Attributes:
+        outcome: a field of `Statistics`: "shown", "empty" or "failed".
+        candidates: what goes on at the question's place, the likeliest first; none where nothing is worth showing.
+        finish: why it ended (`core.Completion.finish`).
+        reason: why there is nothing, where that is so.
+        counts: the work that was done for it.
+        ms: milliseconds by span; empty where the model was not asked.
+        model: the model's name.
+        engine: the engine's name.
+        trace: every step.
+    """
+
+    outcome: str
+    candidates: tuple[Recalled, ...]
+    finish: str
+    reason: Reason | None = None
+    counts: Counts = field(default_factory=Counts)
+    ms: Mapping[str, float] = field(default_factory=dict)
+    model: str = ""
+    engine: str = ""
+    trace: tuple[StepTrace, ...] = ()
+
+    @classmethod
+    def failed(cls, status: Status | None) -> "Answer":
+        """There is none; `status` says why."""
+        return cls("failed", (), "error", reasons.failed(status or Status("error")))
+
+    def to(self, request: CompletionRequest) -> Completion:
+        """The answer to `request` as it is given."""
+        return replace(
+            answering(request, self.candidates, self.finish, self.ms)
+            if self.candidates
+            else nothing(request, self.finish, self.reason, self.ms),
+            model=self.model,
+            engine=self.engine,
+            steps=self.counts.steps,
+            tokens=self.counts.tokens,
+            accepted=self.counts.accepted,
+            prefilled=self.counts.prefilled,
+            reused=self.counts.reused,
+            accepted_by_source=self.counts.by_source,
+            trace=self.trace,
+        )
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A question, and everybody who waits for its answer."""
+
+    question: Question
+    futures: "list[Future[Completion]]"
+
+    def wanted(self) -> bool:
+        """Whether anybody still does."""
+        return not all(future.done() for future in self.futures)
+
+    def answer(self, completion: Completion) -> int:
+        """Give the answer to everybody who has none yet and still wants it; returns to how many."""
+        return sum(_answer(future, completion) for future in self.futures)
+
+
+class Listener(Protocol):
+    """Told what comes of it all, in the scheduler's thread."""
+
+    def answered(self, number: int, answer: Answer) -> None:
+        """The question of this number has its answer."""
+        ...
+
+    def made(self, uri: str, suggestion: Suggestion) -> None:
+        """This is suggested in a document from now on, wherever it fits."""
+        ...
+
+    def forgotten(self, uri: str | None) -> None:
+        """What was made for a document holds no more; None: for any."""
+        ...
+
+    def counted(self, what: str, by: int) -> None:
+        """So many more of a field of `Statistics`."""
+        ...
+
+    def worked(self, counts: Counts) -> None:
+        """The model did this."""
+        ...
+
+    def told(self, status: Status) -> None:
+        """The state has changed."""
+        ...
+
+
+def place_of(request: CompletionRequest) -> Place:
+    """Where `request` asks, as text."""
+    text, selected = request.snapshot.text, request.selected
+    if selected is None:
+        return Place(text[: request.offset], text[request.offset :])
+    return Place(text[: selected.start] + selected.text, text[selected.end :])
+
+
+def nothing(
+    request: CompletionRequest, finish: str, reason: Reason | None, ms: Mapping[str, float] | None = None
+) -> Completion:
+    """The empty answer; `finish` says why to programs, `reason` to people."""
+    return Completion("", request.offset, request.offset, finish=finish, ms=ms or {}, reason=reason)
+
+
+def answering(
+    request: CompletionRequest, candidates: Sequence[Recalled], finish: str, ms: Mapping[str, float]
+) -> Completion:
+    """The answer that inserts the first of `candidates` at the cursor, the others beside it.
+
+    Where the popup has a selected entry, the answer replaces that entry's range and begins with its text.
+    """
+    first, *others = (_inserting(request, candidate, finish) for candidate in candidates)
+    return replace(first, others=tuple(others), ms=ms)
+
+
+def _inserting(request: CompletionRequest, candidate: Recalled, finish: str) -> Completion:
+    start, end, head = request.offset, request.offset, ""
+    if request.selected is not None:
+        start, end, head = request.selected.start, request.selected.end, request.selected.text
+    return Completion(head + candidate.text, start, end + candidate.replaces, finish=finish)
+
+
+def _answer(future: "Future[Completion]", completion: Completion) -> bool:
+    try:
+        future.set_result(completion)
+    except InvalidStateError:
+        return False
+    return True

@@ -1,0 +1,262 @@
+"""A question that is being worked on, and the one task that the model has: piece by piece, up to the answer.
+
+Owns the order of things for one question: what is being said may serve it, or gives way to a new task; pieces are done
+as long as its budget holds them; its answer is all that was said, or at the deadline the longest beginning worth
+showing. Runs in the scheduler's thread.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.alternatives import Alternatives
+from fastcoder_lsp.completion.budget import Budgets, Clock, Pace
+from fastcoder_lsp.completion.model import Loaded
+from fastcoder_lsp.completion.question import Answer, Question
+from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
+from fastcoder_lsp.completion.task import Task, begin
+from fastcoder_lsp.core import Counts, Reason
+from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.runtime.parts import Runtime
+
+_TRIED = 2
+"""The first pieces for a question, a stretch of its prompt and a step, are done even where they seem not to fit, while
+half of its time is left: what was learnt of a slow hour is found wrong by trying alone."""
+
+
+class CurrentTask:
+    """The one task that the model works on, and what becomes of it.
+
+    Attributes:
+        task: that, if there is one.
+        begun_ms: when the first question was asked that it goes back to.
+        ahead: nobody has asked for it.
+
+    Args:
+        clock: milliseconds.
+        on_counted: told what was done since it was told last.
+    """
+
+    def __init__(self, clock: Clock, on_counted: Callable[[Counts], None]) -> None:
+        self._clock, self._on_counted = clock, on_counted
+        self._outdated, self._counted = OutdatedSuggestions(), Counts()
+        self.task: Task | None = None
+        self.begun_ms, self.ahead = 0.0, False
+
+    def serving(self, question: Question) -> Task | None:
+        """The task, if what it says is what is wanted by `question` too."""
+        task = self.task
+        return task if task is not None and task.snapshot.uri == question.uri and task.agrees(question.place) else None
+
+    def begin(
+        self, runtime: Runtime, pace: Pace, question: Question, asked_ms: float, spans: Spans, *, ahead: bool = False
+    ) -> None:
+        """A new one for `question`; what the old one had said is outdated."""
+        self.give_up()
+        expected = self._outdated.expected(question.uri, question.place)
+        self.task = begin(runtime, pace, self._clock, question.request, question.place, expected, spans)
+        self.begun_ms, self.ahead = asked_ms, ahead
+
+    def adopt(self, asked_ms: float, spans: Spans) -> bool:
+        """A question is served by it, to which its time belongs from now on; whether it was another question's."""
+        assert self.task is not None
+        self.task.measured_by(spans)
+        if self.ahead:
+            self.ahead, self.begun_ms = False, asked_ms
+            return False
+        return True
+
+    def said(self, suggestion: Suggestion) -> None:
+        """The task has said this: where it fits no more it is a guess at what comes."""
+        assert self.task is not None
+        self._outdated.keep(self.task.snapshot.uri, suggestion)
+
+    def count(self) -> None:
+        """Tell what was done since it was told last."""
+        if self.task is not None:
+            counts = self.task.counts()
+            self._on_counted(counts - self._counted)
+            self._counted = counts
+
+    def rest(self) -> None:
+        """Nobody waits for it: what is done for it from now on is nobody's time."""
+        if self.task is not None:
+            self.count()
+            self.task.measured_by(Spans())
+
+    def give_up(self) -> None:
+        """What was being said is of no use any more but as a guess."""
+        if self.task is not None:
+            self.count()
+            self.said(Suggestion(self.task.place, self.task.said()))
+        self.drop()
+
+    def drop(self) -> None:
+        """What was being said is not to be trusted."""
+        self.task, self._counted, self.ahead = None, Counts(), False
+
+    def forget(self, uri: str) -> None:
+        """A document was closed."""
+        if self.task is not None and self.task.snapshot.uri == uri:
+            self.give_up()
+        self._outdated.forget(uri)
+
+    def rename(self, old: str, new: str) -> None:
+        """A document has another name."""
+        if self.task is not None and self.task.snapshot.uri == old:
+            self.give_up()
+        self._outdated.rename(old, new)
+
+    def clear(self) -> None:
+        """Another model would say something else."""
+        self.drop()
+        self._outdated.clear()
+
+
+class Running:
+    """A question and the work for it.
+
+    Attributes:
+        question: that.
+
+    Args:
+        question: as it has arrived.
+        clock: milliseconds.
+        current: what the model is saying.
+        on_made: told of every suggestion that it makes.
+        on_counted: told so many more of a field of `Statistics`.
+    """
+
+    def __init__(
+        self,
+        question: Question,
+        clock: Clock,
+        current: CurrentTask,
+        on_made: Callable[[Suggestion], None],
+        on_counted: Callable[[str, int], None],
+    ) -> None:
+        self.question = question
+        self._clock, self._current, self._on_made, self._on_counted = clock, current, on_made, on_counted
+        self._spans = Spans.since(question.opened_s)
+        self._asked_ms, self._patient = question.asked_ms, False
+        self._adopted, self._before = False, Counts()
+        self._pieces = 0
+        self._alternatives: Alternatives | None = None
+
+    def waited_for_model(self) -> None:
+        """The model is there now: whoever waited for that has all the time of who asked by a key."""
+        now = self._clock()
+        if self._asked_ms != now:
+            self._asked_ms, self._patient = now, True
+
+    def queued(self) -> None:
+        """Its turn has come."""
+        self._spans.add("queue", self._spans.elapsed_ms())
+
+    def take(self, loaded: Loaded) -> None:
+        """What is being said may serve it, or gives way to it."""
+        self._alternatives = None
+        question, current = self.question, self._current
+        task = current.serving(question)
+        if task is None or (question.candidates > 1 and task.place != question.place):
+            self._begin(loaded)
+            return
+        self._before, self._adopted = task.counts(), current.adopt(self._asked_ms, self._spans)
+        self._on_counted("adopted", 1)
+
+    def advance(self, loaded: Loaded, task: Task, budgets: Budgets) -> Answer | None:
+        """One piece of work, or the answer."""
+        now = self._clock()
+        allowed_ms = budgets.invoked_ms if self._patient or self.question.request.invoked else budgets.automatic_ms
+        budget_ms = allowed_ms - loaded.pace.answer_ms()
+        room_ms = self._asked_ms + budget_ms - now
+        if task.finished:
+            return self._finished(loaded, task, room_ms)
+        overdue = self._adopted and now >= self._current.begun_ms + budget_ms
+        if overdue and (answer := self._beginning(loaded, task)) is not None:
+            return answer
+        if task.advance(room_ms):
+            self._pieces += 1
+            return None
+        if (answer := self._beginning(loaded, task)) is not None:
+            return answer
+        if self._pieces < _TRIED and 2 * room_ms > budget_ms:
+            self._pieces += task.advance(room_ms, in_any_case=True)
+            return None
+        self._on_counted("budgeted_empty", 1)
+        too_slow = reasons.slow(allowed_ms, max(now - self._asked_ms - allowed_ms, 0.0) + task.line_ms())
+        return self._answer(loaded, task, Suggestion(self.question.place, ""), "budget", too_slow)
+
+    def leave(self) -> Counts:
+        """It is answered, or nobody wants the answer any more. Returns what other candidates took."""
+        alternatives, self._alternatives = self._alternatives, None
+        self._current.rest()
+        return alternatives.counts if alternatives is not None else Counts()
+
+    def _begin(self, loaded: Loaded) -> None:
+        self._adopted, self._before = False, Counts()
+        self._current.begin(loaded.runtime, loaded.pace, self.question, self._asked_ms, self._spans)
+
+    def _finished(self, loaded: Loaded, task: Task, room_ms: float) -> Answer | None:
+        """All is said: that is the answer, unless other candidates are wanted."""
+        if not task.agrees(self.question.place):  # post-processing took another way than the user
+            self._begin(loaded)
+            return None
+        if self._look_further(loaded, task, room_ms):
+            return None
+        return self._answer(loaded, task, self._candidates(task), task.finish)
+
+    def _look_further(self, loaded: Loaded, task: Task, room_ms: float) -> bool:
+        """One piece of work on other candidates; False where no more are wanted, to be had, or in time."""
+        if self.question.candidates < 2:
+            return False
+        if self._alternatives is None:
+            self._on_made(task.made())
+            self._alternatives = Alternatives(loaded.runtime, loaded.pace, self._clock, task, self.question.candidates)
+        alternatives = self._alternatives
+        if not alternatives.finished and not alternatives.advance(room_ms):
+            alternatives.close()
+        return not alternatives.finished
+
+    def _candidates(self, task: Task) -> Suggestion:
+        """What the task has made, with the other candidates if they were looked for."""
+        if self._alternatives is None:
+            return task.made()
+        first, *others = self._alternatives.found
+        for other in reversed(others):
+            self._on_made(other)
+        self._on_counted("alternatives", len(others))
+        return replace(first, others=tuple(others))
+
+    def _beginning(self, loaded: Loaded, task: Task) -> Answer | None:
+        """What can be shown of an unfinished text; None where that is nothing."""
+        begun_ms = self._clock()
+        with self._spans.measure("post"):
+            beginning = task.useful()
+        loaded.pace.begun(self._clock() - begun_ms)
+        if beginning.rest(self.question.place) is None:
+            return None
+        self._on_counted("budgeted", 1)
+        return self._answer(loaded, task, beginning, "budget")
+
+    def _answer(
+        self, loaded: Loaded, task: Task, suggestion: Suggestion, finish: str, reason: Reason | None = None
+    ) -> Answer:
+        """What `suggestion` holds for the question's place; `reason`: why that is nothing, if it is not the task's."""
+        candidates = (suggestion, *(suggestion.others or ()))
+        rests = [rest for one in candidates if (rest := one.rest(self.question.place)) is not None]
+        info = loaded.runtime.engine.info
+        answer = Answer(
+            "shown" if rests else "empty",
+            tuple(rests),
+            finish,
+            reason=None if rests else reason or task.why_nothing(),
+            counts=task.counts() - self._before,
+            ms=self._spans.close(),
+            model=info.model,
+            engine=info.name,
+            trace=task.trace(),
+        )
+        self._current.count()
+        self._on_made(suggestion)
+        return answer

@@ -1,0 +1,285 @@
+"""Suggestions of late, by document: what still fits answers without the model, what no longer fits is a guess.
+
+Owns the memories, bounded, and the arithmetic that lays what was typed along a suggestion. The first answers only
+where the text on both sides of the cursor is what the suggestion was made for, plus a part of the suggestion itself;
+what the second finds is a draft: wrong ones cost a little speed, never an answer. A third follows what became of them,
+for the rules by which a suggestion would be in the way.
+"""
+
+import re
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+TYPED_BY_EDITORS = ")]}>\"'`"
+"""What editors type by themselves right of the cursor."""
+_NEAR = 48
+"""Characters left of a place by which it is found again after edits elsewhere."""
+_FAR = 400
+"""Typed characters since a suggestion was made, beyond which it tells nothing about this place."""
+_AT_REST_MS = 20_000.0
+"""A rejection that is older counts no more."""
+_WORD_TAKEN = re.compile(r"\w\W")
+
+Rule = Literal["middle_of_word", "rejections", "secret"]
+"""Why a suggestion would be in the way at a place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The text on both sides of the cursor, the popup's selected entry already inserted."""
+
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """The rest of a suggestion: insert `text`, replacing `replaces` characters right of the cursor."""
+
+    text: str
+    replaces: int
+
+
+@dataclass(frozen=True, slots=True)
+class Suggestion:
+    """`text` was made for `place`, to replace `replaces` characters right of it.
+
+    `others`: more candidates for this place; None where nobody has looked for any.
+    """
+
+    place: Place
+    text: str
+    replaces: int = 0
+    others: tuple["Suggestion", ...] | None = None
+
+    def rest(self, place: Place) -> Recalled | None:
+        """What is left of this suggestion at `place`; None where that does not belong to it, or nothing is."""
+        if not place.before.startswith(self.place.before):
+            return None
+        typed = place.before[len(self.place.before) :]
+        if len(typed) >= len(self.text) or not self.text.startswith(typed):
+            return None
+        rest = self.text[len(typed) :]
+        if place.after == self.place.after:
+            return Recalled(rest, self.replaces)
+        # An opening bracket or quote was typed, and the editor closed it: the rest brings its own closer.
+        closers = place.after[: len(place.after) - len(self.place.after)]
+        if len(closers) <= len(typed) and place.after.endswith(self.place.after) and _closes(closers, rest):
+            return Recalled(rest, len(closers) + self.replaces)
+        return None
+
+
+def are_closers(text: str) -> bool:
+    """Whether `text` is something, and all of it what editors type by themselves."""
+    return bool(text) and all(letter in TYPED_BY_EDITORS for letter in text)
+
+
+def _closes(closers: str, rest: str) -> bool:
+    """Whether `rest` holds all of `closers` in their order."""
+    if not are_closers(closers):
+        return False
+    found = accumulate(closers, lambda place, closer: rest.find(closer, place) + 1 or len(rest) + 1, initial=0)
+    return list(found)[-1] <= len(rest)
+
+
+class SuggestionMemory:
+    """The last suggestions of the last documents.
+
+    Args:
+        documents: how many documents are remembered.
+        suggestions: how many suggestions of each.
+    """
+
+    def __init__(self, documents: int = 16, suggestions: int = 12) -> None:
+        self._capacity = documents
+        self._suggestions = suggestions
+        self._of: OrderedDict[str, deque[Suggestion]] = OrderedDict()
+
+    def remember(self, document: str, suggestion: Suggestion) -> None:
+        """A suggestion was made."""
+        if not suggestion.text:
+            return
+        of = self._of.setdefault(document, deque(maxlen=self._suggestions))
+        self._of.move_to_end(document)
+        of.appendleft(suggestion)
+        while len(self._of) > self._capacity:
+            self._of.popitem(last=False)
+
+    def recall(self, document: str, place: Place) -> Recalled | None:
+        """The rest of the latest suggestion that goes on at `place`."""
+        rests = (suggestion.rest(place) for suggestion in self._of.get(document, ()))
+        return next((rest for rest in rests if rest is not None), None)
+
+    def recall_all(self, document: str, place: Place) -> tuple[Recalled, ...]:
+        """All candidates for exactly this place, the first one first; empty where nobody has looked for others."""
+        for suggestion in self._of.get(document, ()):
+            if suggestion.others is not None and suggestion.place == place:
+                all_of_it = (suggestion, *suggestion.others)
+                return tuple(Recalled(candidate.text, candidate.replaces) for candidate in all_of_it)
+        return ()
+
+    def forget(self, document: str) -> None:
+        """The document was closed."""
+        self._of.pop(document, None)
+
+    def rename(self, old: str, new: str) -> None:
+        """The document has another name now."""
+        if (of := self._of.pop(old, None)) is not None:
+            self._of[new] = of
+
+    def clear(self) -> None:
+        """Another model or other settings: nothing of before holds."""
+        self._of.clear()
+
+
+class OutdatedSuggestions:
+    """The last suggestions of each document, whatever became of them.
+
+    Args:
+        documents: how many documents are remembered.
+        suggestions: how many suggestions of each.
+    """
+
+    def __init__(self, documents: int = 16, suggestions: int = 6) -> None:
+        self._documents, self._suggestions = documents, suggestions
+        self._of: OrderedDict[str, deque[Suggestion]] = OrderedDict()
+
+    def keep(self, document: str, suggestion: Suggestion) -> None:
+        """A suggestion was made, whole or not."""
+        if not suggestion.text.strip():
+            return
+        of = self._of.setdefault(document, deque(maxlen=self._suggestions))
+        self._of.move_to_end(document)
+        if of and of[0].place.before == suggestion.place.before and suggestion.text.startswith(of[0].text):
+            of.popleft()  # there is more of it now
+        of.appendleft(suggestion)
+        while len(self._of) > self._documents:
+            self._of.popitem(last=False)
+
+    def expected(self, document: str, place: Place) -> tuple[str, ...]:
+        """What may be said at `place` in the light of what was said before, the likeliest first."""
+        texts = (rest_after(suggestion, place) for suggestion in self._of.get(document, ()))
+        return tuple(dict.fromkeys(text for text in texts if text.strip()))
+
+    def forget(self, document: str) -> None:
+        """The document was closed."""
+        self._of.pop(document, None)
+
+    def rename(self, old: str, new: str) -> None:
+        """The document has another name now."""
+        if (of := self._of.pop(old, None)) is not None:
+            self._of[new] = of
+
+    def clear(self) -> None:
+        """Another model: it would say something else."""
+        self._of.clear()
+
+
+class Rejections:
+    """How many suggestions in a row were not taken: shown while typing, and then something else was typed.
+
+    Once there were too many, a line gets one suggestion, until one is taken, a key asks for one, or some time passes.
+    """
+
+    def __init__(self) -> None:
+        self._streak = 0
+        self._shown: tuple[str, Place, str] | None = None
+        self._rejected_in: tuple[str, int] | None = None
+        self._rejected_ms = 0.0
+
+    def shown(self, document: str, place: Place, text: str) -> None:
+        """This was shown; what is left of what was shown before does not count again."""
+        if self._shown is None or not self._shown[2].endswith(text):
+            self._shown = document, place, text
+
+    def taken(self) -> None:
+        """A suggestion was taken, or one was asked for."""
+        self._streak, self._shown = 0, None
+
+    def asked(self, document: str, place: Place, now_ms: float) -> None:
+        """The next question tells what became of the last suggestion."""
+        if abs(now_ms - self._rejected_ms) > _AT_REST_MS:  # either way: a clock may be put back
+            self._streak = 0
+        if self._shown is None:
+            return
+        where, then, text = self._shown
+        typed = place.before[len(then.before) :] if place.before.startswith(then.before) else None
+        if where == document and typed is not None and text.startswith(typed):
+            if _WORD_TAKEN.search(typed) or typed == text:
+                self.taken()
+            return
+        self._shown = None
+        self._streak += 1
+        self._rejected_in, self._rejected_ms = _line(document, place), now_ms
+
+    def too_many(self, document: str, place: Place, most: int) -> bool:
+        """Whether this line has had its suggestion, `most` in a row having been rejected; 0: never too many."""
+        return 0 < most <= self._streak and self._rejected_in == _line(document, place)
+
+
+def in_word(place: Place) -> bool:
+    """Whether the cursor stands in a word that goes on to its right."""
+    return _wordy(place.before[-1:]) and _wordy(place.after[:1])
+
+
+def rest_after(suggestion: Suggestion, place: Place) -> str:
+    """What of `suggestion` is still to come at `place`; "" where the two have nothing to do with each other.
+
+    What was typed since is laid along the suggestion: as far as both agree, and then by the last whole piece of it, a
+    word or a run of signs, that the suggestion holds too, from where they parted on.
+    """
+    typed = _typed_since(suggestion, place)
+    if typed is None:
+        return ""
+    shared = _shared(suggestion.text, typed)
+    if shared == len(typed):
+        return suggestion.text[shared:]
+    text, tail = suggestion.text[shared:], typed[shared:]
+    for length in range(min(len(tail), len(text)), 0, -1):
+        piece = tail[-length:]
+        found = text.find(piece)
+        if piece.strip() and found >= 0 and _whole_pieces(tail, len(tail) - length, text, found):
+            return text[found + length :]
+    # Perhaps a name was changed and no more: what came after the name that stood here.
+    return text[_word(text) :] if _word(tail) == len(tail) else ""
+
+
+def _typed_since(suggestion: Suggestion, place: Place) -> str | None:
+    """What was typed since it was made; None where its place is not to be found, or is left long since."""
+    site = len(suggestion.place.before)
+    if not place.before.startswith(suggestion.place.before):
+        near = suggestion.place.before[-_NEAR:]
+        found = place.before.rfind(near, max(0, len(place.before) - _NEAR - _FAR)) if near else -1
+        if found < 0:
+            return None
+        site = found + len(near)
+    typed = place.before[site:]
+    return typed if len(typed) <= _FAR else None
+
+
+def _shared(left: str, right: str) -> int:
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+
+
+def _word(text: str) -> int:
+    """The length of the word that `text` begins with."""
+    return next((i for i, letter in enumerate(text) if not (letter.isalnum() or letter == "_")), len(text))
+
+
+def _whole_pieces(left: str, at: int, right: str, found: int) -> bool:
+    """Whether what begins at both places begins a piece there: no word is cut in two."""
+    return _begins(left, at) and _begins(right, found)
+
+
+def _begins(text: str, at: int) -> bool:
+    return at == 0 or not (_word(text[at - 1]) and _word(text[at]))
+
+
+def _line(document: str, place: Place) -> tuple[str, int]:
+    return document, place.before.rfind("\n")
+
+
+def _wordy(letter: str) -> bool:
+    return letter.isalnum() or letter == "_"
