@@ -8,7 +8,6 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from fastcoder_lsp.bench.versions import versions
 from fastcoder_lsp.config.processor import processor
 
 PACKAGES = ("fastcoder-lsp", "torch", "transformers", "numpy", "numba", "tokenizers", "pydivsufsort", "pygls")
@@ -32,17 +32,6 @@ def machine() -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str]:
-    """The versions of the packages that matter to a measurement."""
-    found = {}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "absent"
-    return found
-
-
 def write_json(path: Path, benchmark: str, settings: Mapping[str, Any], results: Mapping[str, Any]) -> None:
     """Write a full report: `results` at the top level, beside where and how they were measured."""
     path.write_text(json.dumps(head(benchmark, settings) | dict(results), indent=1) + "\n", encoding="utf-8")
@@ -54,7 +43,7 @@ def head(benchmark: str, settings: Mapping[str, Any]) -> dict[str, Any]:
         "benchmark": benchmark,
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine(),
-        "versions": versions(),
+        "versions": versions(PACKAGES),
         "settings": dict(settings),
     }
 

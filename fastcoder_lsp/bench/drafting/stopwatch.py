@@ -21,26 +21,26 @@ class Stopwatch(NoDrafter):
         self._drafter = drafter
 
     def begin(self, context: DraftContext) -> None:
-        """See `core.Drafter`."""
+        """A new decode starts with this prompt; not timed."""
         self._drafter.begin(context)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """See `core.Drafter`."""
+        """The drafter's draft; its time begins a step."""
         started = time.perf_counter_ns()
         draft = self._drafter.propose(context, nodes)
         self.us.append((time.perf_counter_ns() - started) / 1e3)
         return draft
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """See `core.Drafter`."""
+        """What became of the last tree; its time ends the step."""
         started = time.perf_counter_ns()
         self._drafter.observe(tree, verified)
         self.us[-1] += (time.perf_counter_ns() - started) / 1e3
 
     def forget(self, document: str) -> None:
-        """See `core.Drafter`."""
+        """The document is closed."""
         self._drafter.forget(document)
 
     def rename(self, old: str, new: str) -> None:
-        """See `core.Drafter`."""
+        """The document has another URI."""
         self._drafter.rename(old, new)

@@ -55,21 +55,21 @@ class RecordedPrograms:
         self._logits_NK = -np.sort(-chance.normal(size=(MAX_NODES, TOP_K)).astype(np.float32))
 
     def send(self, tokens: Sequence[int], parents: Sequence[int], *, width: int, cached: int, sampler: Sampler) -> None:
-        """See `Programs`."""
+        """Write a step's inputs to where the device would read them."""
         self._input.write(tokens, parents, width=width, cached=cached, sampler=sampler)
 
     def launch(self, program: Program) -> None:  # noqa: ARG002 see `Programs`
-        """See `Programs`: from here on a device would work."""
+        """Hand a step over: from here on a device would work."""
         self.launched = time.perf_counter_ns()
 
     def wait(self) -> None:
-        """See `Programs`: what a device would have done."""
+        """Wait for what a device would have done: the recording says what came of the step."""
         self._verified = accept(self.tree, self._trace.tokens[self._said :])
         self._said += len(self._verified.emitted)
         self.done = time.perf_counter_ns()
 
     def said(self, program: Program) -> list[int]:
-        """See `Programs`: the rows of the path say what was recorded, the others the last id that there is."""
+        """Each row's token: the rows of the path say what was recorded, the others the last id that there is."""
         said = [self._last] * program.width
         root = self.tree.pending - 1
         for node, token in zip((root, *self._verified.path), self._verified.emitted, strict=True):
@@ -82,7 +82,7 @@ class RecordedPrograms:
         nodes: int,
         count: int,
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """See `Programs`."""
+        """The `count` best ids and logits of `nodes` rows; made up, for a recording has none."""
         return self._ids_NK[:nodes, :count].copy(), self._logits_NK[:nodes, :count].copy()
 
 
@@ -90,7 +90,7 @@ class RecordedMoves:
     """Stands in for `Moves`: nothing is held that could be moved."""
 
     def keep(self, cached: int, kept: Sequence[int]) -> None:
-        """See `Moves`."""
+        """Keep the accepted rows of the KV cache: there are none to be moved."""
 
 
 class RecordedBackend:
@@ -102,11 +102,11 @@ class RecordedBackend:
         self.programs = programs
 
     def recall(self, held: Sequence[int], wanted: Sequence[int]) -> int:  # noqa: ARG002 see `StaticBackend`
-        """See `StaticBackend`: nothing is kept."""
+        """How many tokens of `wanted` are brought back from earlier prompts: none was kept."""
         return 0
 
     def forward(self, rows: object) -> None:
-        """See `Backend.forward`."""
+        """Run rows of a prefill: there is nothing to compute."""
 
 
 class RecordedEngine(StaticEngine):
@@ -124,7 +124,7 @@ class RecordedEngine(StaticEngine):
         allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
         top_k: int = 0,
     ) -> None:
-        """See `StaticEngine`."""
+        """Begin a step, whose tree the stand-in of the device is told."""
         self._recorded.tree = tree
         super().launch(tree, sampler, allowed, top_k)
 

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from fastcoder_lsp.bench.gpu.shapes import Named, random_weights
+from fastcoder_lsp.bench.versions import versions
 from fastcoder_lsp.engine.static.build import Recipe, build
 from fastcoder_lsp.engine.static.device import Device
 from fastcoder_lsp.engine.static.engine import StaticEngine
@@ -112,7 +112,7 @@ def facts(device: Device) -> dict[str, Any]:
         "system": platform.platform(),
         "python": platform.python_version(),
         "cuda": torch.version.cuda,
-        "versions": {package: _version(package) for package in PACKAGES},
+        "versions": versions(PACKAGES),
     }
     return found
 
@@ -120,10 +120,3 @@ def facts(device: Device) -> dict[str, Any]:
 def say(text: str) -> None:
     """A line of progress, with the time, at once."""
     print(f"[{time.strftime('%H:%M:%S')}] {text}", flush=True)  # noqa: T201 a script's own words
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "absent"

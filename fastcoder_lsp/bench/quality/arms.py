@@ -76,7 +76,7 @@ class _Repository:
         """Nobody edits here."""
 
     def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:
-        """See `prompt.Context`."""
+        """Snippets of the other files that have to do with the text at `offset`, the best first."""
         return related(snapshot, offset, self.files)
 
     def may_show(self, sources: Collection[str]) -> bool:
