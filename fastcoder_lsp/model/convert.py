@@ -1,7 +1,8 @@
-"""A GGUF made into an ordinary transformers folder, once: the parent's side.
+"""A GGUF made into an ordinary transformers folder by transformers, once: the parent's side.
 
 Owns the atomic result and the reading of what went wrong. The work runs in a process of its own (`convert_worker`), so
-that its memory is given back and a damaged file can hurt nothing else. torch is never imported here.
+that its memory is given back and a damaged file can hurt nothing else. torch is never imported here. Most files need
+no conversion (`gguf_folder`).
 """
 
 import json
@@ -16,9 +17,9 @@ from fastcoder_lsp import errors
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import FastcoderError, InstallationError, ModelInvalidError, ResourceError
 from fastcoder_lsp.model.digest import remembered_sha256
+from fastcoder_lsp.model.origin import ORIGIN, Origin
 from fastcoder_lsp.model.store import Store, disk_full, publish, writing
 
-ORIGIN = "origin.json"
 DISK_SIGNALS = (signal.SIGBUS, signal.SIGXFSZ) if hasattr(signal, "SIGBUS") else ()
 _SAYS_DISK_FULL = ("No space left", "File too large", "Disk quota exceeded")
 _SAYS_NO_MEMORY = (
@@ -57,24 +58,9 @@ def convert(gguf: Path, sha256: str, source: str, store: Store, progress: Progre
             _run_worker(gguf, made, store.root, progress)
             progress(0.95, "checking the converted weights")
             digest = remembered_sha256(made / "model.safetensors", work)
-            origin = {"source": source, "gguf_sha256": sha256, "digest": digest}
-            (made / ORIGIN).write_text(json.dumps(origin, indent=1) + "\n", encoding="utf-8")
+            Origin(source, sha256, digest).write(made)
             publish(made, place)
     progress(1.0, "converted")
-
-
-def read_origin(folder: Path) -> dict[str, object]:
-    """What a conversion was made from, and the digest of its weights.
-
-    Raises:
-        ModelInvalidError: the note is damaged.
-    """
-    try:
-        origin = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        hint = f"Remove the folder {folder} and fetch the model again."
-        raise ModelInvalidError(f"{folder / ORIGIN} is damaged: {error}", hint) from error
-    return origin if isinstance(origin, dict) else {}
 
 
 def _run_worker(gguf: Path, folder: Path, root: Path, progress: Progress) -> None:

@@ -16,6 +16,7 @@ from fastcoder_lsp.errors import FastcoderError, InstallationError, ModelInvalid
 from fastcoder_lsp.model.gguf_check import check_header
 from fastcoder_lsp.model.gguf_header import DAMAGED_HINT
 from fastcoder_lsp.model.memory import available_bytes
+from fastcoder_lsp.model.needs import require_packages
 from fastcoder_lsp.model.store import require_space, size_text
 
 OVERHEAD_BYTES = 1200 << 20
@@ -44,6 +45,7 @@ def convert(gguf: Path, folder: Path) -> None:
         ResourceError: memory or disk does not suffice.
     """
     _say(0.0, "reading the header")
+    require_packages(f"converting {gguf.name}", "torch", "transformers", "accelerate")
     values = sum(tensor.numbers for tensor in check_header(gguf).tensors)
     require_space(folder, 4 * values + (64 << 20), f"converting {gguf.name}")
     require_memory(4 * values + OVERHEAD_BYTES, gguf)

@@ -12,8 +12,9 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.model.convert import ORIGIN
 from fastcoder_lsp.model.files import weight_files
+from fastcoder_lsp.model.gguf_check import check_header
+from fastcoder_lsp.model.origin import ORIGIN, gguf_of
 from fastcoder_lsp.model.store import Store, reading, writing
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -37,6 +38,10 @@ def damage(folder: Path) -> Damage | None:
                 return Damage(file, f"{file} does not describe a model")
             file = folder / "tokenizer.json"
             Tokenizer.load(folder)
+            if (gguf := gguf_of(folder)) is not None:
+                file = gguf
+                check_header(gguf)
+                return None
             for file in weight_files(folder):
                 with safe_open(file, framework="np"):
                     pass

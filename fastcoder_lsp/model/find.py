@@ -1,6 +1,6 @@
 """From a name to a model on this disk: `auto`, a hub id, a folder, a `.gguf`, or `wheels:KEY`.
 
-Never downloads and never asks. `find` answers in milliseconds; `prepare` may also convert a GGUF that is here.
+Never downloads and never asks. `find` answers in milliseconds; `prepare` may also make a GGUF ready that is here.
 """
 
 import re
@@ -18,10 +18,11 @@ from fastcoder_lsp.model.catalogue import (
     stand_in,
     wheel_model,
 )
-from fastcoder_lsp.model.convert import ORIGIN, convert, read_origin
 from fastcoder_lsp.model.digest import known_sha256, remembered_sha256
 from fastcoder_lsp.model.files import PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, ModelFiles, is_complete, open_folder
+from fastcoder_lsp.model.gguf_folder import drop_copies, follow, holds_weights, make_ready
 from fastcoder_lsp.model.gpu import gpu_memory_bytes
+from fastcoder_lsp.model.origin import ORIGIN, read_origin
 from fastcoder_lsp.model.store import Store, reading, size_text
 
 AUTO = "auto"
@@ -129,7 +130,9 @@ def _find(reference: Reference, store: Store, gpu_bytes: int | None) -> ModelFil
 
 
 def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int | None = None) -> ModelFiles:
-    """Like `find`, but a GGUF on this disk that was not converted yet is converted now (a minute); nothing is fetched.
+    """Like `find`, but a GGUF on this disk that is not ready yet is made so (a second, or by transformers a minute).
+
+    Nothing is fetched. What earlier versions unpacked is deleted where nothing needs it any more.
 
     Raises:
         ModelMissingError, ModelInvalidError, UsageError: as `find`.
@@ -137,14 +140,37 @@ def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int
     """
     store = Store.at(cache)
     store.sweep()
+    drop_copies(store, lambda said: progress(0.0, said))
     try:
         return find(name, cache, gpu_bytes=gpu_bytes)
     except ModelMissingError:
         reference = understand(name)
+        known = _fetched(reference, store, gpu_bytes)
         if reference.kind is Kind.GGUF:
             convert_gguf(Path(reference.value), store, progress)
-            return find(name, cache, gpu_bytes=gpu_bytes)
-        raise
+        elif known is not None:
+            make_ready(store.gguf(known.file), known.sha256, f"wheels {known.key}", store, progress)
+        else:
+            raise
+        return find(name, cache, gpu_bytes=gpu_bytes)
+
+
+def _fetched(reference: Reference, store: Store, gpu_bytes: int | None) -> WheelModel | None:
+    """The wheel-borne model that a name may mean, if its file is here as a whole."""
+    match reference.kind:
+        case Kind.WHEELS:
+            candidates: list[WheelModel | None] = [wheel_model(reference.value)]
+        case Kind.HUB:
+            candidates = [stand_in(reference.value)]
+        case Kind.AUTO:
+            wanted = fitting_models(gpu_memory_bytes() if gpu_bytes is None else gpu_bytes)
+            candidates = [stand_in(hub_id) for hub_id in wanted]
+        case _:
+            return None
+    for known in candidates:
+        if known is not None and (path := store.gguf(known.file)).is_file() and path.stat().st_size == known.size:
+            return known if remembered_sha256(path, store.digests) == known.sha256 else None
+    return None
 
 
 def _half(reference: Reference, store: Store, gpu_bytes: int | None) -> tuple[int, int]:
@@ -175,31 +201,31 @@ def _half_of_wheels(known: WheelModel, store: Store) -> tuple[int, int]:
 def missing(reference: Reference, here: int = 0, total: int = 0) -> ModelMissingError:
     """The error for a model that is not here, or only `here` bytes of `total` are, with the command that brings it."""
     what = f"the model {reference.name}" if reference.kind is not Kind.AUTO else "the default model"
-    lacks = "has not been converted yet" if reference.kind is Kind.GGUF else "is not on this machine"
+    lacks = "has not been made ready yet" if reference.kind is Kind.GGUF else "is not on this machine"
     command = "fastcoder-lsp model pull" + ("" if reference.kind is Kind.AUTO else f" {reference.name}")
     if here:
         of = f" of {size_text(total)}" if total else ""
-        lacks = "is fetched, but not converted yet" if here == total else f"is only half here: {size_text(here)}{of}"
+        lacks = "is fetched, but not ready yet" if here == total else f"is only half here: {size_text(here)}{of}"
         return ModelMissingError(f"{what} {lacks}", f"Run: {command}; it goes on where it was.")
     return ModelMissingError(f"{what} {lacks}", f"Run: {command}")
 
 
 def convert_gguf(path: Path, store: Store, progress: Progress) -> Path:
-    """Convert a user's own GGUF, unless the same bytes were converted before; returns the folder."""
+    """Make a user's own GGUF ready, unless the same bytes were before; returns the folder."""
     store.open()
     sha256 = remembered_sha256(path, store.digests)
     if not is_converted(store, sha256):
-        convert(path, sha256, f"gguf {path}", store, progress)
+        make_ready(path, sha256, f"gguf {path}", store, progress)
     return store.converted(sha256)
 
 
 def is_converted(store: Store, sha256: str) -> bool:
-    """Whether the GGUF of this sum was converted."""
+    """Whether the GGUF of this sum was made ready."""
     return (store.converted(sha256) / ORIGIN).is_file()
 
 
 def wheels_converted(known: WheelModel, store: Store) -> ModelFiles | None:
-    """The wheel-borne model, if it was fetched and converted."""
+    """The wheel-borne model, if it was fetched and made ready."""
     if not is_converted(store, known.sha256):
         return None
     source = f"wheels {known.parts[0].distribution.removesuffix('-part1')} ({known.title})"
@@ -221,7 +247,9 @@ def _gguf(path: Path, name: str, store: Store) -> ModelFiles | None:
     sha256 = known_sha256(path, store.digests)
     if sha256 is None or not is_converted(store, sha256):
         return None
-    return _converted(sha256, Path(name).name, f"gguf {path}", store)
+    found = _converted(sha256, Path(name).name, f"gguf {path}", store)
+    follow(found.folder, path, store)
+    return found
 
 
 def _hub_or_stand_in(wanted: tuple[str, ...], asked: str, store: Store) -> ModelFiles | None:
@@ -243,9 +271,10 @@ def _hub_or_stand_in(wanted: tuple[str, ...], asked: str, store: Store) -> Model
 def _converted(sha256: str, name: str, source: str, store: Store) -> ModelFiles:
     folder = store.converted(sha256)
     try:
-        digest = read_origin(folder).get("digest")
+        digest, whole = read_origin(folder).digest, holds_weights(folder)
     except ModelInvalidError as error:
         raise BrokenConversionError(error.message, folder) from error
-    if not is_complete(folder) or not isinstance(digest, str):
+    whole = whole and (folder / "config.json").is_file() and (folder / "tokenizer.json").is_file()
+    if not whole or not digest:
         raise BrokenConversionError(f"{folder} lacks files of the model", folder)
     return ModelFiles(name=name, folder=folder, source=source, variant="", digest=digest)

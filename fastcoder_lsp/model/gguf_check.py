@@ -1,4 +1,4 @@
-"""Whether a GGUF file can be converted: its tensors lie within it, are of known kinds, and fit what it says of itself.
+"""Whether a GGUF file can be read: its tensors lie within it, are of known kinds, and fit what it says of itself.
 
 Owns these checks; they read the head alone (`gguf_header`) and take milliseconds, before a library sees the file.
 """

@@ -5,16 +5,16 @@ Owns the list; removes only what this program made, and from the hub's cache wha
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
 from fastcoder_lsp.model import hub
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS, WheelModel, wheel_model
-from fastcoder_lsp.model.convert import ORIGIN, read_origin
 from fastcoder_lsp.model.digest import known_sha256
 from fastcoder_lsp.model.find import Kind, Reference, find, is_converted, missing, understand
+from fastcoder_lsp.model.origin import ORIGIN, Origin, read_origin
 from fastcoder_lsp.model.store import Store, folder_bytes
 
 
@@ -98,20 +98,20 @@ def _conversions(store: Store) -> Iterator[Entry]:
     from_wheels = {known.sha256 for known in WHEEL_MODELS}
     for folder in sorted(store.root.glob("converted/*")):
         if folder.name not in from_wheels and (folder / ORIGIN).is_file():
-            source = str(_origin(folder).get("source", ""))
-            yield _entry(source.removeprefix("gguf "), "converted from your own GGUF", (folder,), _digest(folder))
+            source = _origin(folder).source
+            yield _entry(source.removeprefix("gguf "), "your own GGUF", (folder,), _digest(folder))
 
 
 def _digest(folder: Path) -> str:
-    return str(_origin(folder).get("digest", ""))
+    return _origin(folder).digest
 
 
-def _origin(folder: Path) -> Mapping[str, object]:
+def _origin(folder: Path) -> Origin:
     """The note of a conversion; empty where it is damaged or absent."""
     try:
         return read_origin(folder)
     except ModelInvalidError:
-        return {}
+        return Origin()
 
 
 def _entry(name: str, source: str, paths: tuple[Path, ...], digest: str) -> Entry:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import psutil
 
+from fastcoder_lsp.errors import ResourceError
+
 _CGROUPS = Path("/sys/fs/cgroup")
 _UNLIMITED = 1 << 60
 
@@ -18,6 +20,20 @@ _UNLIMITED = 1 << 60
 def available_bytes() -> int:
     """Bytes that can be taken now."""
     return max(0, min((psutil.virtual_memory().available, *_own_limit(), *_container())))
+
+
+def require_memory(needed: int) -> None:
+    """See that a model that takes `needed` bytes fits.
+
+    Raises:
+        ResourceError: it does not.
+    """
+    available = available_bytes()
+    if needed > available:
+        raise ResourceError(
+            f"the model needs {needed / 1e9:.1f} GB of memory, {available / 1e9:.1f} GB are free",
+            "close other programs, or take a smaller model or context",
+        )
 
 
 def _own_limit() -> Iterator[int]:

@@ -53,7 +53,8 @@ def read_origin(folder: Path) -> Origin:
     """
     try:
         row = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
-        found = Origin(**{entry.name: row[entry.name] for entry in fields(Origin) if entry.name in row})
+        named = {**row}  # refuses what is no table
+        found = Origin(**{entry.name: named[entry.name] for entry in fields(Origin) if entry.name in named})
     except (OSError, ValueError, TypeError, RecursionError) as error:
         hint = f"Remove the folder {folder} and fetch the model again."
         raise ModelInvalidError(f"{folder / ORIGIN} is damaged: {error}", hint) from error

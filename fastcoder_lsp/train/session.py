@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp import model as models
+from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.tuned import TrainingRecord, read_record
@@ -80,6 +81,7 @@ def train(job: Job, cache: Path, should_stop: Callable[[], bool], listener: List
     """
     started = time.monotonic()
     files = models.find(job.model, cache)
+    models.require_checkpoint(files.folder, _once(listener.note))
     tokenizer = Tokenizer.load(files.folder)
     texts = read_texts(job.data, tokenizer, cache)
     settings, notes = settle(job.method, job.asked, machine(job.device, count_parameters(files.folder)))
@@ -133,6 +135,7 @@ def export_run(out: Path, model: str | None, target: Path | None, cache: Path) -
             f"{files.name} is not the model that the run in {out} tunes",
             f"That is {record.base}, weights {record.base_digest[:12]}…: name it with --model.",
         )
+    models.require_checkpoint(files.folder, _once(lambda _: None))
     settings = settings_of(identity["settings"])
     return _export(files.folder, _with_plan(settings, folder), folder, target or folder.export, record)
 
@@ -265,6 +268,18 @@ def _export(
             figures |= {f"{name}_{term}_first": values[0][1], f"{name}_{term}_last": values[-1][1]}
     arguments = {**record.arguments, "training": asdict(settings)}
     return export(base, settings, folder.path, target, replace(record, figures=figures, arguments=arguments))
+
+
+def _once(note: Callable[[str], None]) -> Progress:
+    """Notes what is done when it begins."""
+    said: set[str] = set()
+
+    def tell(_share: float, what: str) -> None:
+        if what not in said:
+            said.add(what)
+            note(what)
+
+    return tell
 
 
 def _with_plan(settings: TrainSettings, folder: RunFolder) -> TrainSettings:

@@ -1,4 +1,4 @@
-"""A GGUF becomes a transformers folder, whole or not at all; by the real worker on tiny real files."""
+"""A GGUF that only transformers can read becomes a transformers folder, whole or not at all; by the real worker."""
 
 import contextlib
 import os
@@ -21,6 +21,9 @@ from fastcoder_lsp.model.store import Store, require_space
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.model.tiny import write_gguf
 
+UNKNOWN = "some-new-way"
+"""To cut texts: such a file is left to transformers."""
+
 
 def silent(_share: float, _what: str) -> None:
     """Progress that nobody follows."""
@@ -29,7 +32,7 @@ def silent(_share: float, _what: str) -> None:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     place = tmp_path / "tiny.gguf"
-    write_gguf(place)
+    write_gguf(place, pre=UNKNOWN)
     return place
 
 
@@ -39,7 +42,7 @@ def leftovers(cache: Path) -> list[Path]:
 
 def test_values_and_tokenizer_survive_and_the_second_time_is_free(tmp_path: Path) -> None:
     path = tmp_path / "tiny.gguf"
-    weights = write_gguf(path)
+    weights = write_gguf(path, pre=UNKNOWN)
     shares: list[float] = []
     files = model.prepare(str(path), tmp_path / "cache", lambda share, _: shares.append(share))
     assert shares == sorted(shares)

@@ -57,8 +57,8 @@ def tensors(seed: int = 0) -> dict[str, npt.NDArray[np.float32]]:
     return {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-def write_gguf(path: Path, seed: int = 0) -> dict[str, npt.NDArray[np.float32]]:
-    """Write a tiny Llama with a byte-level tokenizer; returns its weights."""
+def write_gguf(path: Path, seed: int = 0, pre: str = "default") -> dict[str, npt.NDArray[np.float32]]:
+    """Write a tiny Llama with a byte-level tokenizer that cuts texts in the way `pre`; returns its weights."""
     letters = byte_characters()
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
@@ -72,7 +72,7 @@ def write_gguf(path: Path, seed: int = 0) -> dict[str, npt.NDArray[np.float32]]:
     writer.add_rope_freq_base(10000.0)
     writer.add_vocab_size(len(letters) + 2)
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre("default")
+    writer.add_tokenizer_pre(pre)
     writer.add_token_list([*letters, "ab", "<|end|>"])
     writer.add_token_types([gguf.TokenType.NORMAL] * (len(letters) + 1) + [gguf.TokenType.CONTROL])
     writer.add_token_merges(["a b"])

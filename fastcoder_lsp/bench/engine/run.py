@@ -16,6 +16,7 @@ from fastcoder_lsp.bench.engine.products import products_only
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.core import DraftTree, Engine
+from fastcoder_lsp.model import require_checkpoint
 from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.tokenizer import Tokenizer
 

@@ -1,0 +1,158 @@
+"""A GGUF made ready: a folder with configuration and tokenizer from its own metadata; the weights stay in the file.
+
+Owns that folder, which takes a second and a few megabytes, and the choice between it and a conversion by transformers
+(`convert`), for files of which anything is unknown here. What earlier versions unpacked of such a file goes away.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.model.catalogue import WHEEL_MODELS
+from fastcoder_lsp.model.convert import convert
+from fastcoder_lsp.model.digest import known_sha256
+from fastcoder_lsp.model.files import WEIGHTS
+from fastcoder_lsp.model.gguf_check import check_header
+from fastcoder_lsp.model.gguf_config import config_of
+from fastcoder_lsp.model.gguf_header import Header
+from fastcoder_lsp.model.gguf_names import ARCHITECTURES
+from fastcoder_lsp.model.gguf_tokenizer import LISTS, TOKENS, tokenizer_json
+from fastcoder_lsp.model.origin import ORIGIN, Origin, gguf_of, read_origin
+from fastcoder_lsp.model.store import Store, publish, size_text, write_small, writing
+
+log = logging.getLogger(__name__)
+
+
+def make_ready(gguf: Path, sha256: str, source: str, store: Store, progress: Progress) -> None:
+    """Write `store.converted(sha256)` for `gguf`, whole or not at all.
+
+    Args:
+        gguf: the file; its sum is `sha256`.
+        sha256: names the result.
+        source: kept with the result for the curious.
+        store: where the result goes.
+        progress: told the share done.
+
+    Raises:
+        ModelInvalidError: the file is damaged or of a kind that cannot be read.
+        InstallationError: it is left to transformers, and that is not installed.
+        ResourceError: memory or disk does not suffice.
+    """
+    progress(0.0, "reading the header")
+    files = _described(gguf)
+    if files is None:
+        convert(gguf, sha256, source, store, progress)
+        return
+    place, name = store.converted(sha256), f"convert-{sha256[:16]}"
+    with store.lock(name, lambda: progress(0.0, f"another process converts {gguf.name}; waiting for it")):
+        if (place / ORIGIN).is_file():
+            return
+        with writing(store.root, f"reading {gguf.name}"), store.workspace(name) as work:
+            made = work / "model"
+            made.mkdir(mode=0o700)
+            for file, text in files.items():
+                write_small(made / file, text)
+            Origin(source, sha256, sha256).at(gguf, place, store.root).write(made)
+            publish(made, place)
+    progress(1.0, "ready")
+
+
+def follow(folder: Path, gguf: Path, store: Store) -> None:
+    """Have the note in `folder` name `gguf`, where the same file has moved; nothing where that cannot be written."""
+    origin = read_origin(folder)
+    if not origin.gguf:
+        return
+    try:
+        moved = origin.at(gguf, folder, store.root)
+        if moved != origin:
+            moved.write(folder)
+    except OSError:
+        log.info("%s cannot be told that %s has moved", folder, gguf)
+
+
+def drop_copies(store: Store, note: Callable[[str], None]) -> None:
+    """Delete what earlier versions unpacked of files that are still here, and are used as they are now.
+
+    Args:
+        store: only what was made in it is deleted, and what was packed from it stays in use.
+        note: told what was deleted.
+    """
+    for folder in sorted(store.root.glob("converted/*")):
+        try:
+            origin = read_origin(folder)
+            gguf = None if origin.gguf else _file_of(origin, folder, store)
+            if gguf is not None:
+                with store.lock(f"convert-{folder.name[:16]}", _nobody):
+                    _drop(folder, gguf, store, note)
+        except (FastcoderError, OSError, ValueError, RecursionError) as error:
+            log.info("%s stays as it is: %s", folder, error)
+
+
+def _drop(folder: Path, gguf: Path, store: Store, note: Callable[[str], None]) -> None:
+    """Make a conversion's folder what `make_ready` makes, under the digest that it has. Killed, it is done again."""
+    origin, copy = read_origin(folder), folder / WEIGHTS
+    files = None if origin.gguf else _described(gguf)
+    if files is None:
+        return
+    size = copy.stat().st_size if copy.is_file() else 0
+    for file, text in files.items():
+        write_small(folder / file, text)
+    copy.unlink(missing_ok=True)
+    origin.at(gguf, folder, store.root).write(folder)  # last: without it, the next start does the rest
+    note(f"deleted {size_text(size)} that were unpacked from {gguf.name}: its weights are read as they lie in it")
+
+
+def _file_of(origin: Origin, folder: Path, store: Store) -> Path | None:
+    """The file that a conversion was made from, if it is the same still, and of a kind that may need no conversion."""
+    kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    if not isinstance(kind, Mapping) or kind.get("model_type") not in ARCHITECTURES or not origin.digest:
+        return None
+    for known in WHEEL_MODELS:
+        if known.sha256 == folder.name:
+            path = store.gguf(known.file)
+            return path if path.is_file() and path.stat().st_size == known.size else None
+    path = Path(origin.source.removeprefix("gguf "))
+    return path if path.is_absolute() and known_sha256(path, store.digests) == folder.name else None
+
+
+def _described(gguf: Path) -> dict[str, str] | None:
+    """The files of the folder; None for a GGUF that only transformers can read."""
+    header = check_header(gguf, LISTS)
+    config = config_of(header)
+    tokenizer = tokenizer_json(header) if config is not None else None
+    if config is None or tokenizer is None:
+        return None
+    return {
+        "config.json": json.dumps(config, indent=1) + "\n",
+        "tokenizer.json": tokenizer,
+        "tokenizer_config.json": json.dumps(_tokenizer_config(header), indent=1, ensure_ascii=False) + "\n",
+    }
+
+
+def _tokenizer_config(header: Header) -> dict[str, object]:
+    """What transformers wants to know beside the tokenizer; this program reads none of it."""
+    tokens = header.lists[TOKENS]
+    found: dict[str, object] = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
+    for kind, name in (("bos", "bos_token"), ("eos", "eos_token"), ("padding", "pad_token")):
+        number = header.fields.get(f"tokenizer.ggml.{kind}_token_id")
+        if isinstance(number, int) and 0 <= number < len(tokens):
+            found[name] = tokens[number]
+    if isinstance(template := header.fields.get("tokenizer.chat_template"), str):
+        found["chat_template"] = template
+    return found
+
+
+def holds_weights(folder: Path) -> bool:
+    """Whether the folder's weights are to be had: in it, or in the file that its note names.
+
+    Raises:
+        ModelInvalidError: the note is damaged.
+    """
+    return (folder / WEIGHTS).is_file() or gguf_of(folder) is not None
+
+
+def _nobody() -> None:
+    pass

@@ -1,0 +1,173 @@
+"""A GGUF is made ready from its own metadata; its weights are read where they lie, as transformers reads them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from fastcoder_lsp import model
+from fastcoder_lsp.errors import InstallationError, ModelInvalidError, ResourceError
+from fastcoder_lsp.model.convert import convert
+from fastcoder_lsp.model.damage import damage
+from fastcoder_lsp.model.digest import remembered_sha256
+from fastcoder_lsp.model.gguf_folder import drop_copies
+from fastcoder_lsp.model.needs import require_packages
+from fastcoder_lsp.model.origin import read_origin
+from fastcoder_lsp.model.store import Store
+from fastcoder_lsp.model.tensors import open_tensors
+from fastcoder_lsp.tokenizer import Tokenizer
+from tests.model.tiny import HEADS, LAYERS, write_gguf
+
+CODE = "def f(x: int) -> str:\n\treturn 'ß語' + str(x * 1024)  # e\u0301\n" * 50
+
+
+def silent(_share: float, _what: str) -> None:
+    """Progress that nobody follows."""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "tiny.gguf"
+    write_gguf(place)
+    return place
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+def unpacked(path: Path, cache: Path) -> Path:
+    """The same file as earlier versions left it: converted by transformers."""
+    store = Store.at(cache)
+    store.open()
+    sha256 = remembered_sha256(path, store.digests)
+    convert(path, sha256, f"gguf {path}", store, silent)
+    return store.converted(sha256)
+
+
+def test_it_is_what_transformers_makes_of_it(path: Path, cache: Path, tmp_path: Path) -> None:
+    """Every tensor to the bit, in Llama's own order of rows; the ids of a text; the checkpoint that is asked for."""
+    expected = unpacked(path, tmp_path / "other")
+    files = model.prepare(str(path), cache, silent)
+    assert not (files.folder / "model.safetensors").exists()
+    weights = load_file(expected / "model.safetensors")
+    tensors = open_tensors(files.folder)
+    assert len(weights) == 9 * LAYERS + 2
+    for name, values in weights.items():
+        assert np.array_equal(tensors.raw(name), values)
+        if values.ndim == 2:
+            assert np.array_equal(tensors.rows(name, 5, 21), values[5:21])
+    tensors.close()
+    left, right = Tokenizer.load(files.folder), Tokenizer.load(expected)
+    assert left.encode(CODE) == right.encode(CODE)
+    assert left.control == {"<|end|>": 257}
+    model.require_checkpoint(files.folder, silent)
+    made = load_file(files.folder / "model.safetensors")
+    assert made.keys() == weights.keys()
+    assert all(np.array_equal(made[name], weights[name]) for name in weights)
+    assert model.find(str(path), cache) == files
+
+
+def test_turned_rows_are_turned_back(path: Path, cache: Path) -> None:
+    """Not only equal to transformers: the query rows do stand otherwise in the file."""
+    files = model.prepare(str(path), cache, silent)
+    raw = next(tensor for tensor in gguf.GGUFReader(path).tensors if tensor.name == "blk.0.attn_q.weight").data
+    found = open_tensors(files.folder).raw("model.layers.0.self_attn.q_proj.weight")
+    dim = len(raw) // HEADS
+    assert np.array_equal(found[: dim // 2], raw[:dim:2])
+    assert np.array_equal(found[dim // 2 : dim], raw[1:dim:2])
+
+
+def test_a_file_that_moves_is_followed(path: Path, cache: Path, tmp_path: Path) -> None:
+    files = model.prepare(str(path), cache, silent)
+    moved = path.rename(tmp_path / "moved.gguf")
+    assert model.prepare(str(moved), cache, silent).digest == files.digest
+    open_tensors(files.folder).close()
+
+
+def test_a_file_that_was_changed_is_not_taken_for_the_one_it_was(path: Path, cache: Path) -> None:
+    """Touched is not changed; other bytes of the same size are, and a file that is gone is named."""
+    files = model.prepare(str(path), cache, silent)
+    os.utime(path, ns=(1, 1))
+    open_tensors(files.folder).close()
+    assert damage(files.folder) is None
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-4] + b"\0\0\0\0")
+    with pytest.raises(ModelInvalidError, match="not the file"):
+        open_tensors(files.folder)
+    path.unlink()
+    with pytest.raises(ModelInvalidError, match="gone"):
+        open_tensors(files.folder)
+    found = damage(files.folder)
+    assert found is not None
+    assert found.file == path
+
+
+def test_a_full_disk_leaves_nothing_behind(path: Path, cache: Path) -> None:
+    program = (
+        "import resource, sys; from pathlib import Path; from fastcoder_lsp import model\n"
+        "from fastcoder_lsp.errors import ResourceError\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1_500, 1_500))\n"
+        "try: model.prepare(sys.argv[1], Path(sys.argv[2]), lambda *_: None)\n"
+        "except ResourceError: sys.exit(6)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(path), str(cache)], check=False)
+    assert done.returncode == ResourceError.exit_code
+    assert not list((cache / "models" / "converted").glob("*"))
+    assert model.prepare(str(path), cache, silent).folder.is_dir()
+
+
+def test_what_was_unpacked_is_deleted_with_a_word(path: Path, cache: Path) -> None:
+    """Its digest stays, by which what was packed from it is found; killed in between, the next start does the rest."""
+    folder = unpacked(path, cache)
+    digest = read_origin(folder).digest
+    said: list[str] = []
+    files = model.prepare(str(path), cache, lambda _share, what: said.append(what))
+    assert not (folder / "model.safetensors").exists()
+    assert any("deleted" in what and path.name in what for what in said)
+    assert (files.folder, files.digest) == (folder, digest)
+    open_tensors(folder).close()
+    notes: list[str] = []
+    drop_copies(Store.at(cache), notes.append)
+    assert notes == []
+    model.require_checkpoint(folder, silent)
+    drop_copies(Store.at(cache), notes.append)
+    assert (folder / "model.safetensors").exists()
+
+
+def test_what_is_needed_still_is_not_deleted(path: Path, cache: Path, tmp_path: Path) -> None:
+    """The file is gone, or changed, or is one that only transformers reads."""
+    folder = unpacked(path, cache)
+    path.unlink()
+    drop_copies(Store.at(cache), lambda _: None)
+    assert (folder / "model.safetensors").is_file()
+    write_gguf(path, seed=1)
+    drop_copies(Store.at(cache), lambda _: None)
+    assert (folder / "model.safetensors").is_file()
+    other = tmp_path / "other.gguf"
+    write_gguf(other, pre="some-new-way")
+    files = model.prepare(str(other), cache, silent)
+    drop_copies(Store.at(cache), lambda _: None)
+    assert (files.folder / "model.safetensors").is_file()
+
+
+def test_a_damaged_note_is_said_to_be(path: Path, cache: Path) -> None:
+    files = model.prepare(str(path), cache, silent)
+    for row in ("{", "[]", json.dumps({"gguf": 3, "digest": "d"}), "null"):
+        (files.folder / "origin.json").write_text(row)
+        with pytest.raises(ModelInvalidError, match="damaged"):
+            model.find(str(path), cache)
+
+
+def test_a_missing_package_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    require_packages("this", "numpy")
+    with pytest.raises(InstallationError, match="training needs nosuchpackage") as raised:
+        require_packages("training", "numpy", "nosuchpackage")
+    assert "pip install nosuchpackage" in raised.value.hint
