@@ -11,11 +11,14 @@ import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Self
 
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.kernels.folder import private_place
 
 DEFAULT_HEADS = (7, 64)
@@ -82,6 +85,14 @@ def _kept() -> int:
     """Compiled functions that are on the disk."""
     folder = private_place(kernels_folder()).folder
     return 0 if folder is None else sum(1 for _ in folder.glob("*/*.kernel"))
+
+
+def heads_of(folder: Path) -> tuple[int, int] | None:
+    """What to compile a pass for, as in `DEFAULT_HEADS`, for the model in `folder`; None where the CPU's is not run."""
+    with suppress(ModelInvalidError):  # who loads the model says so
+        shape = fast_shape(read_config(folder))
+        return None if shape is None else (shape.group, shape.head_dim)
+    return None
 
 
 def needed() -> bool:
