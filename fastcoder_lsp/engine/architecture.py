@@ -121,7 +121,7 @@ def graph_shape(config: Mapping[str, Any]) -> Shape | None:
 
 def _shape(config: Mapping[str, Any], eps: str) -> Shape | None:
     """The sizes; None for rotations, windows and quantised weights that only transformers knows."""
-    if config.get("use_sliding_window") or "quantization_config" in config:
+    if config.get("use_sliding_window") or ("quantization_config" in config and not _is_readable(config)):
         return None
     try:
         heads, width = int(config["num_attention_heads"]), int(config["hidden_size"])
@@ -153,6 +153,13 @@ def _shape(config: Mapping[str, Any], eps: str) -> Shape | None:
     if not np.isfinite(angles_H).all():
         raise ModelInvalidError("the model's config.json garbles its rotations", BROKEN_HINT)
     return shape
+
+
+def _is_readable(config: Mapping[str, Any]) -> bool:
+    """Whether weights so quantised can be read without the libraries that made them."""
+    from fastcoder_lsp.model.quantised import scheme_of  # noqa: PLC0415 brings packages that a benchmark does without
+
+    return scheme_of(config) is not None
 
 
 def rope_angles(config: Mapping[str, Any], head_dim: int) -> npt.NDArray[np.float64] | None:

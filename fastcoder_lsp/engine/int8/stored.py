@@ -21,6 +21,7 @@ from fastcoder_lsp.engine.int8.packed_file import (
 from fastcoder_lsp.engine.int8.packing import Array, embedding_kind, layout, pack
 from fastcoder_lsp.engine.weights import Weights, open_weights
 from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.model.tensors import rounded_already
 
 FORMAT = 1
 """Of the packed file; another number makes old ones unread. 1: rows by blocks of columns, embeddings in 16 bits."""
@@ -55,12 +56,14 @@ def load_arrays(
         wanted: which.
         progress: told what is being done.
         enter: told the stage that begins.
-        note: told what is worth knowing: that they could not be kept, and why.
+        note: told what is worth knowing: what is rounded again, or that they could not be kept, and why.
 
     Raises:
         ModelInvalidError: the model's files are damaged.
         ResourceError: memory does not suffice.
     """
+    if by := rounded_already(wanted.folder):
+        note(f"the model's weights, rounded by {by}, are rounded once more: to int8, a scale a row")
     delete_unfinished(wanted.path("F16").parent)
     for embedding in ("F16", "BF16"):
         arrays = _read(wanted, embedding, progress)

@@ -1,0 +1,165 @@
+"""Weights in AWQ's and GPTQ's packed integers, read as the numbers that they stand for, a few rows at a time.
+
+Owns both layouts, as AutoAWQ ("gemm") and AutoGPTQ write them into safetensors: `X.qweight`, `X.qzeros`, `X.scales` in
+place of `X.weight`, whose columns are rows here. A weight is `scale · (q − zero)`; groups of so many inputs share scale
+and zero. Legend: K inputs, N outputs, G groups.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.errors import ModelInvalidError
+from fastcoder_lsp.model.tensors import Tensors
+
+HINT = "Take the same model as a GGUF, or unquantised."
+_WEIGHT = ".weight"
+_AWQ_ORDER = np.array([0, 4, 1, 5, 2, 6, 3, 7])
+"""Which four bits of a word, counted from the lowest, hold its first, second, … number."""
+
+Ints = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """`method`: "awq" or "gptq"; `bits` of a weight; `off`: what is added to every zero."""
+
+    method: str
+    bits: int
+    off: int
+
+    @property
+    def in_a_word(self) -> int:
+        """Numbers in 32 bits."""
+        return 32 // self.bits
+
+
+def scheme_of(config: Mapping[str, Any]) -> Scheme | None:
+    """How the weights are packed by what config.json says; None for a way that is not known here, and for none."""
+    said = config.get("quantization_config")
+    if not isinstance(said, Mapping):
+        return None
+    method, bits = said.get("quant_method"), said.get("bits", said.get("w_bit"))
+    if method == "awq" and bits == 4 and str(said.get("version", "gemm")).lower() == "gemm":
+        return Scheme("awq", 4, 0)
+    form = said.get("checkpoint_format", "gptq")
+    if method == "gptq" and bits in (4, 8) and form in ("gptq", "gptq_v2"):
+        return Scheme("gptq", int(bits), 1 if form == "gptq" else 0)
+    return None
+
+
+class QuantisedTensors:
+    """The tensors of a model so packed; see `tensors.Tensors`. The words of the matrix that is read now are kept."""
+
+    def __init__(self, packed: Tensors, scheme: Scheme) -> None:
+        self._packed, self._scheme = packed, scheme
+        self._at_hand: tuple[str, _Matrix] | None = None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._packed or self._stem(name) is not None
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """See `Tensors`."""
+        stem = self._stem(name)
+        if stem is None:
+            return self._packed.shape(name)
+        words = self._packed.shape(f"{stem}.qweight")
+        if len(words) != 2:
+            raise ModelInvalidError(f"{stem}.qweight is {words}", HINT)
+        each = self._scheme.in_a_word
+        return (words[1] * each, words[0]) if self._scheme.method == "awq" else (words[1], words[0] * each)
+
+    def kind(self, name: str) -> str:
+        """See `Tensors`."""
+        return self._packed.kind(name) if self._stem(name) is None else self._scheme.method
+
+    def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """See `Tensors`."""
+        stem = self._stem(name)
+        return self._packed.rows(name, start, stop) if stem is None else self._matrix(stem).rows(start, stop)
+
+    def raw(self, name: str) -> npt.NDArray[np.generic]:
+        """See `Tensors`."""
+        return self._packed.raw(name) if self._stem(name) is None else self.rows(name, 0, self.shape(name)[0])
+
+    def close(self) -> None:
+        """See `Tensors`."""
+        self._at_hand = None
+        self._packed.close()
+
+    def _stem(self, name: str) -> str | None:
+        """What the names of the packed parts begin with; None for a tensor that is as it is."""
+        stem = name.removesuffix(_WEIGHT)
+        return stem if stem != name and f"{stem}.qweight" in self._packed else None
+
+    def _matrix(self, stem: str) -> "_Matrix":
+        if self._at_hand is None or self._at_hand[0] != stem:
+            self._at_hand = stem, _Matrix(self._packed, stem, self._scheme, self.shape(stem + _WEIGHT))
+        return self._at_hand[1]
+
+
+class _Matrix:
+    """The parts of one matrix.
+
+    Raises:
+        ModelInvalidError: they do not fit together.
+    """
+
+    def __init__(self, packed: Tensors, stem: str, scheme: Scheme, shape: tuple[int, ...]) -> None:
+        self._scheme = scheme
+        rows, columns = shape
+        for part in ("qzeros", "scales"):
+            if f"{stem}.{part}" not in packed:
+                raise ModelInvalidError(f"the model's files hold no {stem}.{part}", HINT)
+        self._words = _integers(packed, f"{stem}.qweight")
+        self._zeros = _integers(packed, f"{stem}.qzeros")
+        self._scales_GN = packed.rows(f"{stem}.scales", 0, packed.shape(f"{stem}.scales")[0])
+        groups = len(self._scales_GN)
+        fits = self._scales_GN.shape == (groups, rows) and self._zeros.shape == (groups, rows // scheme.in_a_word)
+        if not fits or not groups or columns % groups:
+            raise ModelInvalidError(f"the parts of {stem} do not fit together", HINT)
+        self._group_K = np.arange(columns) // (columns // groups)
+        if scheme.method == "gptq" and f"{stem}.g_idx" in packed:  # inputs in order of their weight
+            self._group_K = _integers(packed, f"{stem}.g_idx").astype(np.int64)
+            if self._group_K.shape != (columns,) or self._group_K.min() < 0 or self._group_K.max() >= groups:
+                raise ModelInvalidError(f"{stem}.g_idx names groups that are not there", HINT)
+
+    def rows(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Outputs `start` to `stop`, [N, K]."""
+        each = self._scheme.in_a_word
+        first, last = start // each * each, -(-stop // each) * each
+        zeros_GN = self._across(self._zeros[:, first // each : last // each])[:, start - first : stop - first]
+        if self._scheme.method == "awq":
+            words = self._words[:, first // each : last // each]
+            found_KN = self._across(words)[:, start - first : stop - first].astype(np.float32)
+        else:
+            found_KN = self._down(self._words[:, start:stop]).astype(np.float32)
+        # the first version of GPTQ writes a zero less one, round the corner
+        zeros_GN = (zeros_GN + self._scheme.off) & ((1 << self._scheme.bits) - 1)
+        found_KN -= zeros_GN.astype(np.float32)[self._group_K]
+        found_KN *= self._scales_GN[:, start:stop][self._group_K]
+        return np.ascontiguousarray(found_KN.T)
+
+    def _across(self, words: Ints) -> npt.NDArray[np.int64]:
+        """Numbers that lie beside each other in words: [..., W] → [..., W · numbers in a word]."""
+        bits, each = self._scheme.bits, self._scheme.in_a_word
+        places = _AWQ_ORDER if self._scheme.method == "awq" else np.arange(each)
+        found = (words.view(np.uint32)[..., None] >> (bits * places).astype(np.uint32)) & np.uint32((1 << bits) - 1)
+        return found.reshape(*words.shape[:-1], words.shape[-1] * each).astype(np.int64)
+
+    def _down(self, words: Ints) -> npt.NDArray[np.uint32]:
+        """Numbers that lie below each other: [W, N] → [W · numbers in a word, N]."""
+        bits, each = self._scheme.bits, self._scheme.in_a_word
+        shifts = (bits * np.arange(each)).astype(np.uint32)[:, None]
+        found = (np.ascontiguousarray(words).view(np.uint32)[:, None] >> shifts) & np.uint32((1 << bits) - 1)
+        return found.reshape(words.shape[0] * each, words.shape[1])
+
+
+def _integers(packed: Tensors, name: str) -> Ints:
+    found = packed.raw(name)
+    if found.dtype != np.int32:
+        raise ModelInvalidError(f"{name} holds {packed.kind(name)}, not I32", HINT)
+    return np.ascontiguousarray(found).view(np.int32)
