@@ -36,7 +36,7 @@ class LineRule:
     """The rest of the line."""
 
     def cut(self, text: str) -> int | None:
-        """See `StopRule`."""
+        """The length of the text before its first line end, once there is one."""
         end = text.find("\n")
         return end if end >= 0 else None
 
@@ -62,7 +62,7 @@ class BlockRule:
     language: str
 
     def cut(self, text: str) -> int | None:
-        """See `StopRule`."""
+        """The length up to the last line that belongs to the block, once a line is there that does not."""
         walk = _Walk(self, self.floor, bool(scan(self.head, self.language).openers))
         start = 0
         for line in text.split("\n"):
@@ -203,7 +203,7 @@ class _Walk:
         return end
 
 
-def choose(before: str, after: str, language: str) -> StopRule:
+def stop_rule(before: str, after: str, language: str) -> StopRule:
     """The rule for a cursor between `before` and `after` in a document of `language` (an LSP language id).
 
     Text right of the cursor, closers excepted, asks for the rest of the line. The end of a line that opens a block, and
@@ -240,3 +240,6 @@ def _trivial(line: str) -> bool:
 
 def _first_with_text(lines: Iterable[str]) -> str:
     return next((line for line in lines if line.strip()), "")
+
+
+choose = stop_rule

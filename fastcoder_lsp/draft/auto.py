@@ -19,10 +19,16 @@ from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, Dra
 from fastcoder_lsp.draft import kept_counts
 from fastcoder_lsp.draft.auto_branches import TAIL, Said
 from fastcoder_lsp.draft.auto_growth import Grown, grow, new_grown, new_scratch
-from fastcoder_lsp.draft.auto_sources import ContinuationSource, Found, OutdatedSource, StoreSource, resynchronise
+from fastcoder_lsp.draft.auto_sources import (
+    ContinuationSource,
+    FoundContinuations,
+    OutdatedSource,
+    StoreSource,
+    resynchronise,
+)
 from fastcoder_lsp.draft.auto_width import draft_costs
 from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.calibration import Calibration, Counts, Priors, shipped_priors
+from fastcoder_lsp.draft.calibration import Calibration, EvidenceCounts, Priors, shipped_priors
 from fastcoder_lsp.draft.chain import TokenChain
 from fastcoder_lsp.draft.documents import PerDocument
 from fastcoder_lsp.draft.evidence import CORPUS, FROZEN, GROUPED, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
@@ -135,7 +141,8 @@ class AutoDrafter(BaseDrafter):
         self._costs = costs if asked.width == "cost" else None
         self._kept = kept
         self.calibration = Calibration(
-            shipped_priors() if priors is None else priors, Counts.none() if kept is None else kept_counts.load(kept)
+            shipped_priors() if priors is None else priors,
+            EvidenceCounts.none() if kept is None else kept_counts.load(kept),
         )
         silent = asked.silent()
         self._adaptive = adaptive if adaptive is not None and adaptive.name not in silent else None
@@ -158,7 +165,7 @@ class AutoDrafter(BaseDrafter):
         )
         self._document = self._documents.fetch("")
         self._text, self._prompt_length = TokenChain(), 0
-        self._found = Found()
+        self._found = FoundContinuations()
         self._scratch = new_scratch(0, self._found.capacity)
         self._grown, self._spare = new_grown(0), new_grown(0)
         self._steps: deque[_Step] = deque(maxlen=2)

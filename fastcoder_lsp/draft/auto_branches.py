@@ -24,7 +24,7 @@ from fastcoder_lsp.draft.evidence import (
     hits_cell,
     length_bucket,
 )
-from fastcoder_lsp.draft.row_table import Rows, find, key_of
+from fastcoder_lsp.draft.row_table import RowArrays, find, key_of
 from fastcoder_lsp.kernels import NONE, inlined
 
 S = len(SOURCES)
@@ -70,8 +70,8 @@ class Said(NamedTuple):
     text: Chains
     past: Chains
     asked: Continuations
-    recycled: Rows
-    pairs: Rows
+    recycled: RowArrays
+    pairs: RowArrays
     frozen_VR: npt.NDArray[np.int32]
     weights: Weights
 

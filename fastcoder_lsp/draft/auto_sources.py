@@ -22,7 +22,7 @@ from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.index.searcher import Buffers, Searcher
 
 
-class Found:
+class FoundContinuations:
     """Continuations found for one draft, each with its source and the length of its match."""
 
     def __init__(self, capacity: int = 128, depth: int = 16) -> None:
@@ -71,7 +71,7 @@ class ContinuationSource(Protocol):
         """A decode starts."""
         ...
 
-    def find(self, context: DraftContext, found: Found) -> None:
+    def find(self, context: DraftContext, found: FoundContinuations) -> None:
         """Add continuations of `context.tokens` to `found`."""
         ...
 
@@ -118,7 +118,7 @@ class StoreSource(QuietSource):
         self.rule.pinned(stores.generation)
         self._asked.clear()
 
-    def find(self, context: DraftContext, found: Found) -> None:
+    def find(self, context: DraftContext, found: FoundContinuations) -> None:
         """What follows the longest match, unless the rule says that a search is not worth its time."""
         last = context.tokens[-1]
         if self._store is None or (self._skips and not self.rule.worth(last, self._search_ms, self._token_ms)):
@@ -153,7 +153,7 @@ class OutdatedSource(QuietSource):
     def __init__(self, longest: int = TAIL) -> None:
         self._longest = longest
 
-    def find(self, context: DraftContext, found: Found) -> None:
+    def find(self, context: DraftContext, found: FoundContinuations) -> None:
         """The rest of each outdated suggestion from where the output has come to."""
         if not context.outdated:
             return

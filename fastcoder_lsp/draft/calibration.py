@@ -50,7 +50,7 @@ def shipped_priors() -> Priors:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class EvidenceCounts:
     """Guesses by source and cell; old ones count for less.
 
     `tried_SC`: how many were verified; `right_SC`: how many of them were right; `hoped_SC`: how many would have been
@@ -62,7 +62,7 @@ class Counts:
     hoped_SC: Floats
 
     @classmethod
-    def none(cls) -> "Counts":
+    def none(cls) -> "EvidenceCounts":
         """Nothing was counted yet."""
         tried_SC, right_SC, hoped_SC = np.zeros((3, len(SOURCES), CELLS), np.float32)
         return cls(tried_SC, right_SC, hoped_SC)
@@ -84,9 +84,9 @@ class Calibration:
     """
 
     def __init__(
-        self, priors: Priors, counts: Counts | None = None, strength: float = 10.0, memory: float = 1000.0
+        self, priors: Priors, counts: EvidenceCounts | None = None, strength: float = 10.0, memory: float = 1000.0
     ) -> None:
-        self.counts = counts or Counts.none()
+        self.counts = counts or EvidenceCounts.none()
         self._prior_SC = np.array(priors.logits_SC, np.float32, order="C")
         self._strength, self._memory = strength, memory
         self.weights = Weights(self._prior_SC.copy(), priors.bias)

@@ -14,7 +14,7 @@ import numpy as np
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.kernels import GAP
 from fastcoder_lsp.index.files import delete, private_folder
-from fastcoder_lsp.index.searcher import Snapshot
+from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.index.suffix_array import Tokens32
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ TOKENS_AT_MOST = 16_000_000
 """Counted at once; of more tokens, files evenly spread over all are taken."""
 
 
-def table_of(corpora: Sequence[Snapshot], cache: Path, identity: str, shape: TableShape) -> FrozenTable | None:
+def table_of(corpora: Sequence[StoreSnapshot], cache: Path, identity: str, shape: TableShape) -> FrozenTable | None:
     """The frozen table of `corpora`: read from the disk, or built and written there (a second for 3 million tokens).
 
     Args:

@@ -7,26 +7,26 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-State = TypeVar("State")
+Memory = TypeVar("Memory")
 
 DOCUMENTS_AT_MOST = 32
 
 
-class PerDocument(Generic[State]):
-    """One `State` a document, made by `make` when it is first asked for.
+class PerDocument(Generic[Memory]):
+    """One `Memory` a document, made by `make` when it is first asked for.
 
     A decode without a document ("") gets a state of its own that nobody keeps.
     """
 
-    def __init__(self, make: Callable[[], State], capacity: int = DOCUMENTS_AT_MOST) -> None:
+    def __init__(self, make: Callable[[], Memory], capacity: int = DOCUMENTS_AT_MOST) -> None:
         self._make = make
         self._capacity = capacity
-        self._states: OrderedDict[str, State] = OrderedDict()
+        self._states: OrderedDict[str, Memory] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._states)
 
-    def fetch(self, document: str) -> State:
+    def fetch(self, document: str) -> Memory:
         """The state of `document`, now the most recently used one."""
         if not document:
             return self._make()

@@ -9,8 +9,6 @@ import numpy.typing as npt
 from fastcoder_lsp.core import NO_DRAFT, Draft
 from fastcoder_lsp.draft.kernels import GAP, grow
 
-Rows = npt.NDArray[np.int32]
-
 
 class Growth:
     """Continuations gathered for one draft.
@@ -32,7 +30,7 @@ class Growth:
         self._filled = 0
         self._sources.clear()
 
-    def add(self, rows_KD: Rows, weight: float, source: str, match: int) -> None:
+    def add(self, rows_KD: npt.NDArray[np.int32], weight: float, source: str, match: int) -> None:
         """Take in continuations (GAP after their ends), each with `weight`.
 
         Args:

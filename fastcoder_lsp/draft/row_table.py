@@ -24,7 +24,7 @@ SURENESS = 10
 _EDGES = (0.97, 0.9, 0.75, 0.5, 0.3, 0.15, 0.07, 0.03, 0.01)
 
 
-class Rows(NamedTuple):
+class RowArrays(NamedTuple):
     """The arrays of a `RowTable`, as compiled code takes them; a negative key is an empty slot."""
 
     keys_M: npt.NDArray[np.int64]
@@ -41,7 +41,7 @@ class RowTable:
     """
 
     def __init__(self, slots: int = 8192) -> None:
-        self.rows = Rows(
+        self.rows = RowArrays(
             np.full(slots, -1, np.int64),
             np.full((slots, RANKS), -1, np.int32),
             np.zeros((slots, RANKS), np.int8),
@@ -104,7 +104,7 @@ def _learn(
     logits_NK: Any,
     sure_R: Any,
 ) -> None:
-    """See `learn`; `sure_R` is scratch."""
+    """What `learn` does, compiled; `sure_R` is scratch."""
     for place in range(len(tokens_N) + len(path)):
         node = place if place < len(tokens_N) else path[place - len(tokens_N)]
         if ids_NK[node, 0] < 0 or tokens_N[node] < 0:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastcoder_lsp.core import Draft, DraftContext, DraftTree, StepCosts, Verified
-from fastcoder_lsp.draft.auto_sources import Found, QuietSource
+from fastcoder_lsp.draft.auto_sources import FoundContinuations, QuietSource
 from fastcoder_lsp.draft.evidence import SOURCES, TRAINED
 from fastcoder_lsp.draft.kernels import GAP
 from fastcoder_lsp.draft.sdsat import SdsatDrafter
@@ -43,7 +43,7 @@ class JacobiSource(QuietSource):
         self._random.seed(self._seed)
         self._state = []
 
-    def find(self, context: DraftContext, found: Found) -> None:
+    def find(self, context: DraftContext, found: FoundContinuations) -> None:
         """The state, filled up with random tokens of the prompt where it became short."""
         prompt = context.tokens[: context.prompt_length] or context.tokens
         while len(self._state) < self._block:
@@ -79,7 +79,7 @@ class SdsatSource(QuietSource):
         """The last decode's guesses say nothing of this one."""
         self._drafter.begin(context)
 
-    def find(self, context: DraftContext, found: Found) -> None:  # noqa: ARG002 as above
+    def find(self, context: DraftContext, found: FoundContinuations) -> None:  # noqa: ARG002 as above
         """The likeliest tokens in a row, and at each place its other candidates."""
         candidates = [places for places in self._drafter.candidates() if places]
         firsts = [places[0].token for places in candidates][: found.depth]

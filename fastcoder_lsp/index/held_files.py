@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fastcoder_lsp.index import merge as merging
 from fastcoder_lsp.index.liveness import liveness
 from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
-from fastcoder_lsp.index.searcher import NOTHING, Snapshot
+from fastcoder_lsp.index.searcher import NOTHING, StoreSnapshot
 from fastcoder_lsp.index.state import Holding, Kind, State
 
 TAIL_PARTS = 6
@@ -29,7 +29,7 @@ class HeldFiles:
         self._lock = threading.RLock()
         self._state, self._snapshot = State(), NOTHING
 
-    def pin(self) -> Snapshot:
+    def pin(self) -> StoreSnapshot:
         """The present state, which stays as it is while it is held."""
         return self._snapshot
 

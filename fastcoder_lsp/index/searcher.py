@@ -31,7 +31,7 @@ class LivePart:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class StoreSnapshot:
     """One state of a store; recent parts first, newest first. `generation` grows with every change of the store."""
 
     parts: tuple[LivePart, ...]
@@ -47,7 +47,7 @@ class Snapshot:
         }
 
 
-NOTHING = Snapshot((), 0)
+NOTHING = StoreSnapshot((), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class Searcher:
         avoid: places that do not count, such as the cursor's own.
     """
 
-    def __init__(self, snapshots: Sequence[Snapshot], prefer: str = "", avoid: Avoid | None = None) -> None:
+    def __init__(self, snapshots: Sequence[StoreSnapshot], prefer: str = "", avoid: Avoid | None = None) -> None:
         parts = [entry for snapshot in snapshots for entry in snapshot.parts if entry.part.records]
         parts.sort(key=lambda entry: (not entry.recent, bool(prefer) and not _holds(entry, prefer)))
         self._parts = tuple(parts)

@@ -11,7 +11,7 @@ from enum import Enum
 from fastcoder_lsp.index.keys import SortedKeys
 from fastcoder_lsp.index.liveness import Liveness, liveness
 from fastcoder_lsp.index.part import FileRecord, Part
-from fastcoder_lsp.index.searcher import LivePart, Snapshot
+from fastcoder_lsp.index.searcher import LivePart, StoreSnapshot
 
 
 class Kind(Enum):
@@ -65,13 +65,13 @@ class State:
         self.touched: set[str] | None = None  # keys saved or removed since somebody began to read many; None: nobody
         self._generation = 0
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> StoreSnapshot:
         """What searchers see from now on."""
         entries = [holding.refresh() for holding in reversed(self.holdings)]
         shown = [entry for entry in entries if len(entry.dead) < len(entry.part.records)]
         shown.sort(key=lambda entry: not entry.recent)
         self._generation += 1
-        return Snapshot(tuple(shown), self._generation)
+        return StoreSnapshot(tuple(shown), self._generation)
 
     def add(self, part: Part, kind: Kind, dead: Sequence[int] = ()) -> None:
         """Take in a part; its live files replace what the store had under their keys.

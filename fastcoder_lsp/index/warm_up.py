@@ -5,7 +5,7 @@ import numpy as np
 from fastcoder_lsp.index.liveness import liveness
 from fastcoder_lsp.index.merge import weave
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
-from fastcoder_lsp.index.searcher import LivePart, Searcher, Snapshot
+from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
 
 _FILES = 8
 
@@ -18,5 +18,5 @@ def warm_up() -> None:
     live = liveness(part.order_M, part.starts, many)
     liveness(part.order_M, part.starts, few)
     weave([part, part], [many, nobody], [live, None])
-    snapshot = Snapshot((LivePart(part, many, live, recent=True), LivePart(part, nobody, None, recent=False)), 0)
+    snapshot = StoreSnapshot((LivePart(part, many, live, recent=True), LivePart(part, nobody, None, recent=False)), 0)
     Searcher([snapshot]).search((0, 1), 2, 2, 2)

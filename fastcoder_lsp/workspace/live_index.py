@@ -20,7 +20,7 @@ from pathlib import Path
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
-from fastcoder_lsp.index.searcher import Snapshot
+from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.ignore import IGNORE_FILES
 from fastcoder_lsp.workspace.inbox import MOST, Inbox, Told
@@ -124,7 +124,7 @@ class LiveIndex:
         for store in self._stores.values():
             _close(store)
 
-    def pin(self) -> tuple[Snapshot, ...]:
+    def pin(self) -> tuple[StoreSnapshot, ...]:
         """The present state of every folder's store, for a `Searcher`."""
         return tuple(store.pin() for store in self.stores())
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from fastcoder_lsp.index.searcher import LONGEST, Searcher, Snapshot
+from fastcoder_lsp.index.searcher import LONGEST, Searcher, StoreSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Answer:
 
 
 def search_text(
-    snapshot: Snapshot,
+    snapshot: StoreSnapshot,
     text: str,
     encode: Callable[[str], Sequence[int]],
     decode: Callable[[Sequence[int]], str],
@@ -43,7 +43,7 @@ def search_text(
     return Answer(len(context), length, count, tuple(islice(_read_all(snapshot, text, decode), limit)))
 
 
-def _read_all(snapshot: Snapshot, text: str, decode: Callable[[Sequence[int]], str]) -> Iterator[Found]:
+def _read_all(snapshot: StoreSnapshot, text: str, decode: Callable[[Sequence[int]], str]) -> Iterator[Found]:
     """Every occurrence of `text` in the live files."""
     for key, tokens in sorted(snapshot.files().items()):
         whole = decode(tokens.tolist())

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.decode.stop import choose
+from fastcoder_lsp.decode.stop import stop_rule
 
 CURSOR = "▮"
 
@@ -12,7 +12,7 @@ CURSOR = "▮"
 def check(code: str, said: str, expect: str, language: str = "python") -> None:
     """Of the endless text `said` at the cursor mark of `code`, `expect` is kept, whatever the steps it grows by."""
     before, _, after = code.partition(CURSOR)
-    rule = choose(before, after, language)
+    rule = stop_rule(before, after, language)
     lengths = [rule.cut(said[:end]) for end in range(len(said) + 1)]
     known = [length for length in lengths if length is not None]
     assert known, "the end was never found"
@@ -122,7 +122,7 @@ def test_no_end_no_limit() -> None:
     """A block that never ends is cut at a whole line all the same."""
     said = "".join(f"    a{number}()\n" for number in range(100))
     before, _, after = f"def f():\n{CURSOR}".partition(CURSOR)
-    length = choose(before, after, "python").cut(said)
+    length = stop_rule(before, after, "python").cut(said)
     assert length is not None
     assert 5 < said[:length].count("\n") < 40
     assert said[length] == "\n"
@@ -139,7 +139,7 @@ def test_no_end_no_limit() -> None:
 def test_an_end_once_known_stays(parts: list[str], before: str, after: str, language: str) -> None:
     """Later text never changes an end; an end lies inside the text and, but for the line's own, at a line's end."""
     said = "".join(parts)
-    rule = choose(before, after, language)
+    rule = stop_rule(before, after, language)
     known: int | None = None
     for end in range(len(said) + 1):
         length = rule.cut(said[:end])

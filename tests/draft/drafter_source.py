@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
-from fastcoder_lsp.draft.auto_sources import Found, QuietSource
+from fastcoder_lsp.draft.auto_sources import FoundContinuations, QuietSource
 from fastcoder_lsp.draft.evidence import TRAINED
 from fastcoder_lsp.draft.store import Pinned
 
@@ -24,7 +24,7 @@ class DrafterSource(QuietSource):
     def begin(self, context: DraftContext, stores: Pinned) -> None:
         self._drafter.begin(context)
 
-    def find(self, context: DraftContext, found: Found) -> None:
+    def find(self, context: DraftContext, found: FoundContinuations) -> None:
         draft = self._drafter.propose(context, self._nodes)
         inner = set(draft.parents)
         for leaf in range(len(draft.tokens)):

@@ -18,7 +18,7 @@ from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters
 from fastcoder_lsp.draft.auto_growth import Grown, new_grown
 from fastcoder_lsp.draft.auto_sources import resynchronise
 from fastcoder_lsp.draft.auto_width import draft_costs
-from fastcoder_lsp.draft.calibration import Calibration, Counts, Priors, correction, shipped_priors
+from fastcoder_lsp.draft.calibration import Calibration, EvidenceCounts, Priors, correction, shipped_priors
 from fastcoder_lsp.draft.chain import TokenChain
 from fastcoder_lsp.draft.evidence import ABSENT, CELLS, LENGTHS, SOURCES, hits_cell
 from fastcoder_lsp.draft.retrieval import RetrievalRule
@@ -136,7 +136,7 @@ def test_cells_are_distinct_from_absence(match: int, share: float, hits: int) ->
 def test_a_damaged_file_of_counts_is_none(tmp_path: Path, content: bytes | None) -> None:
     """Damaged, cut, of another version, or impossible: learning starts anew, and the next save repairs the file."""
     path = tmp_path / "learnt.npz"
-    counts = Counts.none()
+    counts = EvidenceCounts.none()
     counts.tried_SC[0, 0], counts.right_SC[0, 0] = 1, 5
     if content is None:
         kept_counts.save(counts, path)  # more right than tried

@@ -7,12 +7,12 @@ import numpy as np
 from fastcoder_lsp.draft.corpus_tables import table_of
 from fastcoder_lsp.draft.frozen_table import TableShape
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
-from fastcoder_lsp.index.searcher import LivePart, Snapshot
+from fastcoder_lsp.index.searcher import LivePart, StoreSnapshot
 
 
-def corpus(*files: list[int]) -> Snapshot:
+def corpus(*files: list[int]) -> StoreSnapshot:
     documents = [Document(FileRecord(f"{i}", ""), np.array(tokens, np.int32)) for i, tokens in enumerate(files)]
-    return Snapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 1)
+    return StoreSnapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 1)
 
 
 def test_a_table_is_kept_beside_its_corpora(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from fastcoder_lsp.bench.datasets.folder import data_folder
 from fastcoder_lsp.config import resolve
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
-from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, Snapshot
+from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, StoreSnapshot
 from fastcoder_lsp.workspace.live_index import BURST, LiveIndex
 from tests.index import history
 from tests.index.toy_encoder import ToyEncoder
@@ -81,7 +81,7 @@ def write(root: Path, files: Mapping[str, str]) -> None:
 def same_answers(live: LiveIndex, files: Mapping[str, list[int]], chance: random.Random, count: int) -> None:
     """Searches give what a store built from scratch gives: length, number of hits and, where few, the same places."""
     documents = [Document(FileRecord(key, ""), np.array(tokens, np.int32)) for key, tokens in files.items()]
-    fresh = Searcher([Snapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 0)])
+    fresh = Searcher([StoreSnapshot((LivePart(build_part(documents), frozenset(), None, recent=False),), 0)])
     searcher = Searcher(live.pin())
     for _ in range(count):
         tokens = chance.choice(documents).tokens.tolist()

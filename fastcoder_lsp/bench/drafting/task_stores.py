@@ -16,7 +16,7 @@ from fastcoder_lsp.draft.kernels import GAP
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.index.liveness import liveness
 from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
-from fastcoder_lsp.index.searcher import LivePart, Searcher, Snapshot
+from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
 from fastcoder_lsp.index.suffix_array import Tokens32
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -66,8 +66,8 @@ class TaskStores:
         edited = self._build({task.path: self._tasks.without_body(task)})
         return Searcher(
             [
-                Snapshot((LivePart(edited, frozenset(), None, recent=True),), 1),
-                Snapshot((LivePart(part, frozenset({target}), live, recent=False),), 1),
+                StoreSnapshot((LivePart(edited, frozenset(), None, recent=True),), 1),
+                StoreSnapshot((LivePart(part, frozenset({target}), live, recent=False),), 1),
             ],
             prefer=task.path,
         )
@@ -81,7 +81,7 @@ class TaskStores:
     def _common(self) -> Searcher:
         if self._corpus_searcher is None:
             part = self._corpus_part()
-            self._corpus_searcher = Searcher([Snapshot((LivePart(part, frozenset(), None, recent=False),), 1)])
+            self._corpus_searcher = Searcher([StoreSnapshot((LivePart(part, frozenset(), None, recent=False),), 1)])
         return self._corpus_searcher
 
     def _corpus_part(self) -> Part:

@@ -117,11 +117,11 @@ def _own_drafters(model: Named) -> list[Drafter]:
     from fastcoder_lsp.bench.drafting.drafters import DrafterParts, make  # noqa: PLC0415 needs numba
     from fastcoder_lsp.draft.store import Pinned  # noqa: PLC0415
     from fastcoder_lsp.index.part import Document, FileRecord, build_part  # noqa: PLC0415
-    from fastcoder_lsp.index.searcher import LivePart, Searcher, Snapshot  # noqa: PLC0415
+    from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot  # noqa: PLC0415
 
     tokens_N = np.random.default_rng(0).integers(0, model.shape.vocabulary, STORED, dtype=np.int32)
     part = build_part([Document(FileRecord("tokens", ""), tokens_N)])
-    store = Searcher([Snapshot((LivePart(part, frozenset(), None, recent=False),), 1)])
+    store = Searcher([StoreSnapshot((LivePart(part, frozenset(), None, recent=False),), 1)])
     parts = DrafterParts(pin=lambda _document: Pinned(store, store, (1,)))
     return [make(name, parts) for name in ("suffix", "fastcoder", "auto:skips=false")]
 
