@@ -24,7 +24,7 @@ def check_python() -> Check:
 
 
 def check_packages() -> Iterator[Check]:
-    """That the packages are there and can be loaded: the CPU engine's compiler, and what converts models."""
+    """That the packages are there and can be loaded: the CPU engine's, and those that a GPU or tuning needs."""
     again = InstallationError("").hint
     found, broken = _load(("llvmlite", "numba", "tokenizers", "safetensors"))
     versions = ", ".join(f"{name} {number}" for name, number in found.items())
@@ -34,8 +34,9 @@ def check_packages() -> Iterator[Check]:
         yield Check("packages", "ok", versions, details=dict(found))
     found, broken = _load(("torch", "transformers"))
     if broken:
-        text = f"{'; '.join(broken)}; a model that was converted runs without, no other can be made ready"
-        yield Check("torch", "note", text, again, dict(found))
+        text = f"{'; '.join(broken)}; a CPU runs models without, a GPU, tuning and rare kinds of models need them"
+        hint = f"Where you want one of those: {sys.executable} -m pip install torch transformers"
+        yield Check("torch", "note", text, hint, dict(found))
     else:
         text = ", ".join(f"{name} {number}" for name, number in found.items())
         yield Check("torch", "ok", text, details=dict(found))

@@ -1,0 +1,105 @@
+"""What runs a model on a CPU does so where torch and transformers are not installed, and so do its processes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.errors import InstallationError
+from tests.model.tiny import write_gguf
+
+ABSENT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "transformers", "accelerate", "peft"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+"""Python reads it at the start of every process."""
+NEEDED = (
+    "fastcoder_lsp.lsp.server",
+    "fastcoder_lsp.cli.serve",
+    "fastcoder_lsp.cli.play.session",
+    "fastcoder_lsp.cli.play.screen",
+    "fastcoder_lsp.runtime.load",
+    "fastcoder_lsp.draft.registry",
+    "fastcoder_lsp.engine.loader",
+    "fastcoder_lsp.engine.int8.backend",
+    "fastcoder_lsp.engine.int8.stored",
+)
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> dict[str, str]:
+    """One in which the packages are absent."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(ABSENT)
+    return os.environ | {"PYTHONPATH": str(tmp_path / "site")}
+
+
+def run(environment: dict[str, str], *command: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-P", *command], env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_they_are_absent_here(environment: dict[str, str]) -> None:
+    for name in ("torch", "transformers"):
+        assert "ModuleNotFoundError" in run(environment, "-c", f"import {name}").stderr
+
+
+def test_the_servers_parts_can_be_loaded(environment: dict[str, str]) -> None:
+    done = run(environment, "-c", "import " + ", ".join(NEEDED))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_gguf_is_made_ready_packed_and_looked_at(environment: dict[str, str], tmp_path: Path) -> None:
+    """`pull`, `path`, `doctor`, and the packing of its weights."""
+    write_gguf(tmp_path / "tiny.gguf")
+    environment |= {"FASTCODER_CACHE": str(tmp_path / "cache"), "HF_HOME": str(tmp_path / "hf")}
+    command, name = ("-m", "fastcoder_lsp.cli.main"), str(tmp_path / "tiny.gguf")
+    pulled = run(environment, *command, "model", "pull", name)
+    assert pulled.returncode == 0, pulled.stderr
+    folder = Path(run(environment, *command, "model", "path", name).stdout.strip())
+    report = json.loads(run(environment, *command, "doctor", "--json").stdout)
+    states = {check["name"]: check["state"] for check in report["checks"]}
+    assert states["packages"] == "ok"
+    assert states["torch"] == "note"
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from fastcoder_lsp.engine.architecture import fast_shape, read_config\n"
+        "from fastcoder_lsp.engine.int8.dot import PLAIN\n"
+        "from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays\n"
+        "folder = Path(sys.argv[1])\n"
+        "wanted = Wanted(folder, fast_shape(read_config(folder)), PLAIN, 'd', Path(sys.argv[2]))\n"
+        "print(load_arrays(wanted, lambda *_: None)['norm'].shape)\n"
+    )
+    packed = run(environment, "-c", program, str(folder), str(tmp_path / "cache"))
+    assert packed.stdout.strip() == "(32,)", packed.stderr
+
+
+def test_who_needs_them_asks_for_them(environment: dict[str, str], tmp_path: Path) -> None:
+    """A file that only transformers can read: which packages, and the line that installs them."""
+    write_gguf(tmp_path / "new.gguf", pre="some-new-way")
+    environment |= {"FASTCODER_CACHE": str(tmp_path / "cache")}
+    done = run(environment, "-m", "fastcoder_lsp.cli.main", "model", "pull", str(tmp_path / "new.gguf"))
+    assert done.returncode == InstallationError.exit_code, done.stderr
+    assert "needs torch and transformers" in done.stderr
+    assert "pip install torch transformers" in done.stderr
+
+
+@pytest.mark.model
+def test_the_default_model_completes(environment: dict[str, str], tmp_path: Path) -> None:
+    """From its stored weights or its file, as the command line has it."""
+    file = tmp_path / "fibonacci.py"
+    file.write_text("def fibonacci(n):\n    numbers = [0, 1]\n    while len(numbers) < n:\n        numbers.append(\n")
+    command = ("complete", f"{file}:4:24", "--engine", "cpu-int8", "--json")
+    done = run(environment, "-m", "fastcoder_lsp.cli.main", *command)
+    assert done.returncode == 0, done.stderr
+    assert "numbers[-1]" in json.loads(done.stdout)["text"]
