@@ -11,7 +11,7 @@ from typing import get_args
 
 from fastcoder_lsp.bench.drafting.drafters import make
 from fastcoder_lsp.bench.drafting.replay import replay
-from fastcoder_lsp.bench.drafting.task_parts import TaskParts, load_parts
+from fastcoder_lsp.bench.drafting.task_parts import TaskParts, document_of, load_parts
 from fastcoder_lsp.bench.drafting.traces import Setting, Trace, record
 from fastcoder_lsp.bench.gpu.acceptance import FILE, PLAIN, Dataset, Step, Task, write
 from fastcoder_lsp.core import StepCosts
@@ -50,7 +50,7 @@ def _task(parts: TaskParts, trace: Trace) -> Task:
     given = replace(parts.drafter_parts(trace.task), costs=GPU_COSTS)
     for name in APPROACHES:
         drafter = make(name, given)
-        steps = replay(drafter, trace, NODES, f"task:{trace.task.id}", parts.tokenizer.vocabulary)
+        steps = replay(drafter, trace, NODES, document_of(trace.task, warm=False), parts.tokenizer.vocabulary)
         found[name] = [Step(step.drafted + 1, step.emitted, step.us) for step in steps]
     return Task(len(trace.prompt), found)
 
