@@ -82,7 +82,7 @@ def complete_once(
 
 def _datastore(folders: Mapping[Path, Settings], tell: Progress) -> "Datastore":
     # Late, because it brings a compiler along.
-    from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415
+    from fastcoder_lsp.workspace.datastore import Datastore
 
     def report(progress: "IndexProgress") -> None:
         if progress.building and progress.total:

@@ -76,6 +76,10 @@ class Budgets:
             policy.background_ms or min(10 * automatic, 4000.0),
         )
 
+    def by_kind(self) -> dict[str, float]:
+        """The name of each without its unit → milliseconds."""
+        return {"automatic": self.automatic_ms, "invoked": self.invoked_ms, "background": self.background_ms}
+
 
 @dataclass(slots=True)
 class Allowance:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from fastcoder_lsp.completion.budget import Clock, Pace
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.runtime.parts import Runtime
 
 logger = logging.getLogger(__name__)
@@ -53,10 +52,7 @@ class LazyModel:
             self._tell(Status("loading", percent=0))
             try:
                 runtime = self._load(lambda share, what: self._tell(Status("loading", int(share * 100), what)))
-            except FastcoderError as error:
-                self._fail(Status("error", message=error.message, hint=error.hint))
-            except BaseException as error:  # libraries written in Rust raise what is no Exception; somebody waits
-                logger.exception("the model could not be loaded")
+            except BaseException as error:  # noqa: BLE001 libraries written in Rust raise what is no Exception
                 self._fail(failure("The model could not be loaded", error))
             else:
                 self._settle(Loaded(runtime, Pace(runtime.costs, self._clock)))

@@ -6,7 +6,6 @@ what arrived, then a piece for the question in the slot, and while there is none
 state is this thread's own; there is no lock but the inbox's. What comes of it is told to a `Listener`, in plain values.
 """
 
-import logging
 import math
 from collections import deque
 from collections.abc import Callable
@@ -23,10 +22,7 @@ from fastcoder_lsp.completion.running import CurrentTask, Running
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import EngineInfo
-from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.observe import Spans
-
-logger = logging.getLogger(__name__)
 
 Params = ParamSpec("Params")
 
@@ -167,8 +163,7 @@ class Scheduler:
         while not self._closing:
             try:
                 wait_ms = self.turn()
-            except BaseException as error:  # libraries written in Rust raise what is no Exception; the thread goes on
-                logger.exception("the scheduler failed")
+            except BaseException as error:  # noqa: BLE001 libraries written in Rust raise what is no Exception; the thread goes on
                 self._fail(failure("An internal error occurred", error))
                 wait_ms = 0.0
             if wait_ms > 0 and not self._closing:
@@ -194,10 +189,7 @@ class Scheduler:
                 return self._background.advance(self._model.loaded, self._allowance, self._asked_ms, unserved=unserved)
             else:
                 return math.inf
-        except FastcoderError as error:
-            self._fail(Status("error", message=error.message, hint=error.hint))
-        except Exception as error:  # a bug of ours must not cost the user every later completion
-            logger.exception("the scheduler failed")
+        except Exception as error:  # noqa: BLE001 a bug of ours must not cost the user every later completion
             self._fail(failure("An internal error occurred", error))
         return 0.0
 
@@ -223,7 +215,7 @@ class Scheduler:
     def _take(self, slot: Running) -> None:
         self._running = slot  # from here on a failure of ours is its answer
         slot.queued()
-        loaded = self._ready()
+        loaded = self._model.loaded or self._ready()
         if loaded is None:
             self._running = None
             self._answer(slot, Answer.failed(self._model.failed))

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
-from dataclasses import asdict
 from functools import partial, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -48,10 +47,6 @@ def _alone(
     return alone
 
 
-def _milliseconds() -> float:
-    return time.monotonic() * 1e3
-
-
 class CompletionService:
     """Turns requests into completions, one at a time, the latest first.
 
@@ -77,7 +72,7 @@ class CompletionService:
         *,
         enabled: bool = True,
         idle_s: float = 1.0,
-        clock: Clock = _milliseconds,
+        clock: Clock = lambda: time.monotonic() * 1e3,
         threaded: bool = True,
         on_late: Callable[[Late], object] = bool,
     ) -> None:
@@ -142,7 +137,8 @@ class CompletionService:
         """A suggestion was taken whole: `request` is what will probably be asked next."""
         self._known.taken()
         if self._enabled and policy.ahead and self._waiting is None:
-            self._expect(self._question(request, policy), unserved=False)
+            question = self._question(request, policy)
+            self.scheduler.expect(question, known=self._known.holds(question), unserved=False)
         else:
             self.scheduler.noticed(self._clock(), answered=False)
 
@@ -191,14 +187,12 @@ class CompletionService:
     @_alone
     def statistics(self) -> Statistics:
         """Counts since the start, percentiles of late."""
-        budgets = self.scheduler.budgets
-        ms = {name.removesuffix("_ms"): value for name, value in asdict(budgets).items()} if budgets else {}
-        info = self.scheduler.info()
+        info, budgets = self.scheduler.info(), self.scheduler.budgets
         return Statistics(
             model=info.model if info else "",
             engine=info.name if info else "",
             resident_bytes=self._process.memory_info().rss,
-            budget_ms=ms,
+            budget_ms=budgets.by_kind() if budgets else {},
             **self._tally.totals(),
         )
 
@@ -273,9 +267,6 @@ class CompletionService:
         self._tally.count("superseded", waiting.answer(empty))
         self.scheduler.withdraw(waiting.question.number)
 
-    def _expect(self, question: Question, *, unserved: bool) -> None:
-        self.scheduler.expect(question, known=self._known.holds(question), unserved=unserved)
-
     def _loading(self) -> bool:
         return self._status.state in {"starting", "loading"}
 
@@ -291,7 +282,7 @@ class CompletionService:
         self._waiting = None
         self.scheduler.withdraw(waiting.question.number)
         if self._loading():
-            self._expect(waiting.question, unserved=True)
+            self.scheduler.expect(waiting.question, known=self._known.holds(waiting.question), unserved=True)
             self._known.awaited(waiting.question)
 
 

@@ -1,10 +1,13 @@
 """What the service tells about itself: plain values for a status bar and a statistics panel."""
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from fastcoder_lsp.errors import FAULT_HINT, understood
+from fastcoder_lsp.errors import FAULT_HINT, FastcoderError, understood
+
+logger = logging.getLogger(__name__)
 
 State = Literal["starting", "loading", "ready", "thinking", "off", "error"]
 _LONGEST = 300
@@ -23,7 +26,10 @@ class Status:
 
 
 def failure(what: str, error: BaseException) -> Status:
-    """The status for an exception that nobody foresaw: what was being done, and what the exception says."""
+    """The status for an exception: what it says itself, or where nobody foresaw it (the log has it), `what` failed."""
+    if isinstance(error, FastcoderError):
+        return Status("error", message=error.message, hint=error.hint)
+    logger.error(what, exc_info=error)
     known = understood(error)
     if known.hint != FAULT_HINT:
         return Status("error", message=f"{what}: {known.message}", hint=known.hint)

@@ -25,7 +25,7 @@ from fastcoder_lsp.core import (
 )
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
-from fastcoder_lsp.decode.stop import choose
+from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import finish, replaces, useful, whole_lines
@@ -154,7 +154,7 @@ class Task:
         said = self.said()
         if self._useful is None or self._useful[0].count("\n") != said.count("\n"):
             before, after = self.place.before, self.place.after
-            cut = choose(before, after, self.snapshot.language).cut
+            cut = stop_rule(before, after, self.snapshot.language).cut
             self._useful = said, self._suggestion(useful(said, before, after, self.snapshot.language, cut))
         return self._useful[1]
 
@@ -231,7 +231,7 @@ def begin(
             end_ids=runtime.tokenizer.end_ids,
             piece=runtime.tokenizer.piece,
             allow=runtime.allow,
-            cut=choose(place.before, place.after, snapshot.language).cut,
+            cut=stop_rule(place.before, place.after, snapshot.language).cut,
             healing=prompt.healing,
             document=snapshot.uri,
             nodes=runtime.limits.nodes,
