@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.completion.suggestions import (
-    Place,
     Recalled,
     Rejections,
     Rule,
@@ -25,20 +24,15 @@ class Shown:
     """A question and the text that its answer showed behind the cursor, "" for none.
 
     Whoever waits there is told when there is more: text where nothing was shown, and text that goes on where a
-    beginning was. What is shown is never taken back or changed by that, it grows. `told`: whether that was said.
+    beginning was. What is shown is never taken back or changed by that, it grows.
     """
 
     question: Question
     text: str = ""
-    told: bool = False
 
     def grows_to(self, text: str) -> bool:
         """Whether `text` is more of the same."""
         return len(text) > len(self.text) and text.startswith(self.text)
-
-    def told_of(self, uri: str, place: Place) -> bool:
-        """Whether it was said that there is text at this place."""
-        return self.told and self.question.uri == uri and self.question.place == place
 
 
 class KnownText:
@@ -65,10 +59,11 @@ class KnownText:
     def recall(self, question: Question) -> tuple[Recalled, ...]:
         """What is known to go on at the question's place; empty where the model is to be asked.
 
-        Who was just told that the text is there gets it, and is not made to wait for other candidates.
+        Who asks by a key is not answered with one candidate alone where others were not looked for: editors take such
+        an answer for all there is, and their keys for the next one do nothing from then on.
         """
         uri, place = question.uri, question.place
-        if question.candidates > 1 and not (self._shown is not None and self._shown.told_of(uri, place)):
+        if question.candidates > 1:
             return self._memory.recall_all(uri, place)
         recalled = self._memory.recall(uri, place)
         return () if recalled is None else (recalled,)
@@ -111,7 +106,7 @@ class KnownText:
         known = self._memory.recall(shown.question.uri, shown.question.place)
         if known is None or not shown.grows_to(known.text):
             return None
-        self._shown = replace(shown, text=known.text, told=True)
+        self._shown = replace(shown, text=known.text)
         request = shown.question.request
         return Late(request.snapshot.uri, request.snapshot.version, request.offset)
 

@@ -156,14 +156,12 @@ def test_who_asked_and_gave_up_while_another_question_waited_for_the_model_is_to
     assert places(simulation) == [Late(URI, simulation.version, len("# other\n" + START))]
 
 
-def test_an_explicit_question_at_the_place_that_was_told_is_answered_from_memory() -> None:
-    """An editor that is told may only be able to ask as by a key: that once, nobody waits for other candidates."""
+def test_who_asks_by_a_key_where_a_late_text_is_shown_gets_other_candidates_too() -> None:
+    """Right after it was told, and whenever: an answer of one candidate would be taken for all there is."""
     simulation = Simulation(LINE, Policy(0, 0, 0, alternatives=3))
     simulation.answer(LONG)
     simulation.rest(60_000)
-    future = simulation.ask(LONG, invoked=True)
-    assert future.done()
-    assert future.result(0).text == "value = compute()"
+    assert len(simulation.late) == 1
     assert not simulation.ask(LONG, invoked=True).done()
 
 
