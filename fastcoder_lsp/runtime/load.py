@@ -12,7 +12,7 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
-from fastcoder_lsp.runtime.compile_ahead import CompileAhead, needed
+from fastcoder_lsp.runtime.compile_ahead import CompileAhead, heads_of, needed
 from fastcoder_lsp.runtime.costs import step_costs
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, Limits, Runtime, Surroundings, cpu_nodes
 from fastcoder_lsp.runtime.start_record import StartRecord
@@ -72,7 +72,7 @@ def _load(
     trained = load_trained(files.folder, files.digest)
     require_tuned(settings.drafter, trained)
     if needed():
-        ahead.begin()
+        ahead.begin(heads_of(files.folder) if settings.engine in ("auto", "cpu-int8") else None)
     record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder)
