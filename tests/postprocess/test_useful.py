@@ -3,14 +3,14 @@
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.decode.stop import choose
+from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.postprocess import finish, useful, whole_lines
 
 BODY = "def f(items):\n    "
 
 
 def show(said: str, before: str = BODY, after: str = "\n", language: str = "python") -> str:
-    return useful(said, before, after, language, choose(before, after, language).cut)
+    return useful(said, before, after, language, stop_rule(before, after, language).cut)
 
 
 def test_whole_statements_are_useful() -> None:
@@ -77,7 +77,7 @@ def test_the_beginning_of_whatever_is_shown_in_the_end(
     """Letter by letter, up to where the stop rule ends it; a string that is open below the cursor is left out."""
     assume(not any(quote in below for quote in ("'''", '"""', "`")))
     after = f"{right}\n{below}"
-    cut = choose(before, after, language).cut
+    cut = stop_rule(before, after, language).cut
     ends = [cut(said[:length]) for length in range(len(said) + 1)]
     stopped = next((length for length, end in enumerate(ends) if end is not None), None)
     if stopped is None:
