@@ -1,0 +1,269 @@
+-- The suggestions of one buffer: asks for them while one types there, shows them, puts them in.
+-- One object holds all that is known of the buffer, as in Neovim's own vim.lsp.inline_completion.
+local config = require('fastcoder.config')
+local Shown = require('fastcoder.shown')
+
+local METHOD = 'textDocument/inlineCompletion'
+local INVOKED, AUTOMATIC = 1, 2
+-- The server keeps to a budget, says nothing rather than late, goes on in the background, and tells when it is done
+-- (Completor:late). One that does not tell, or stood still meanwhile, is asked again after so many milliseconds each.
+local AGAIN_MS = { 1000 }
+
+---@class fastcoder.Completor
+---@field client vim.lsp.Client
+---@field buffer integer
+---@field group integer its autocommands
+---@field timer uv.uv_timer_t will ask
+---@field closed boolean
+---@field shown? fastcoder.Shown
+---@field open? { client: vim.lsp.Client, id?: integer } the request that is open: an answer to any other comes too late
+---@field waits_at? [integer, integer] where it will be asked again, if the cursor stays there
+---@field unwanted boolean whether the user has taken away what was shown, and nothing was asked since
+local Completor = {}
+Completor.__index = Completor
+
+local function cursor()
+  local row, col = unpack(vim.api.nvim_win_get_cursor(0))
+  return row - 1, col
+end
+
+function Completor:erase()
+  if self.shown then
+    self.shown:erase()
+  end
+  self.shown = nil
+end
+
+function Completor:cancel()
+  self.timer:stop()
+  self.waits_at = nil
+  if self.open then
+    if self.open.id then
+      self.open.client:cancel_request(self.open.id)
+    end
+    self.open = nil
+  end
+end
+
+-- Answers -----------------------------------------------------------------------------------------------------------
+
+function Completor:show(items, invoked)
+  local shown = Shown.at_cursor(self.buffer, items, self.client.offset_encoding, invoked)
+  if shown then
+    self.shown = shown
+    shown:draw()
+  else
+    self:erase()
+  end
+end
+
+-- Whether a menu holds the keys: then what is typed next is its entry.
+local function menu_has_selection()
+  return vim.fn.pumvisible() == 1 and vim.fn.complete_info({ 'selected' }).selected ~= -1
+end
+
+function Completor:may_suggest()
+  return vim.api.nvim_get_current_buf() == self.buffer
+    and vim.api.nvim_get_mode().mode:sub(1, 1) == 'i'
+    and vim.b[self.buffer].fastcoder ~= false
+    and not menu_has_selection()
+end
+
+function Completor:ask_after(wait_ms, tries)
+  self.timer:start(
+    wait_ms,
+    0,
+    vim.schedule_wrap(function()
+      if not self.closed then
+        self:ask(AUTOMATIC, nil, tries)
+      end
+    end)
+  )
+end
+
+---@param after? fun() what to do with the answer, once it is shown
+---@param tries? integer how often nothing was the answer, at this very place
+function Completor:ask(kind, after, tries)
+  self:cancel()
+  local client, buffer = self.client, self.buffer
+  if client:is_stopped() or not self:may_suggest() then
+    return
+  end
+  self.unwanted = false
+  local tick, row, col = vim.api.nvim_buf_get_changedtick(buffer), cursor()
+  local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  params.context = { triggerKind = kind }
+  local asked = { client = client }
+  self.open = asked
+  local sent, id = client:request(METHOD, params, function(err, result)
+    if self.open ~= asked then
+      return
+    end
+    self.open = nil
+    local here, at = cursor()
+    local same = self:may_suggest() and vim.api.nvim_buf_get_changedtick(buffer) == tick and here == row and at == col
+    if not err and result and same then
+      self:show(result.items or result, kind == INVOKED)
+      local wait_ms = AGAIN_MS[(tries or 0) + 1]
+      if not self.shown and kind == AUTOMATIC and wait_ms then
+        self:ask_after(wait_ms, (tries or 0) + 1)
+        self.waits_at = { row, col }
+      elseif after and self.shown then
+        after()
+      end
+    end
+  end, buffer)
+  asked.id = id
+  if not sent then
+    self.open = nil
+  end
+end
+
+function Completor:ask_soon()
+  self:cancel()
+  if config.options.auto then
+    self:ask_after(config.options.debounce_ms, 0)
+  end
+end
+
+-- Typing ------------------------------------------------------------------------------------------------------------
+
+-- Typing the suggested letters keeps the rest in place until the server's own answer comes; the screen is drawn after
+-- this, so nothing flickers.
+function Completor:keep_what_was_typed()
+  if self.shown and (menu_has_selection() or not self.shown:keep_what_was_typed()) then
+    self:erase()
+  end
+end
+
+--- Put the whole suggestion in.
+function Completor:accept()
+  local taken = self.shown
+  if not taken then
+    return false
+  end
+  local candidate = taken:candidate()
+  taken:insert(candidate.text, taken.replaces)
+  self:erase()
+  self:cancel()
+  if candidate.command then
+    self.client:exec_cmd(candidate.command, { bufnr = self.buffer }, function() end)
+  end
+  return true
+end
+
+--- Put the part in that `part_of` takes of the suggestion.
+---@param part_of fun(text: string): string
+function Completor:accept_part(part_of)
+  local shown = self.shown
+  if not shown then
+    return false
+  end
+  local text = shown:candidate().text
+  local part = part_of(text)
+  if part == text then
+    return self:accept()
+  end
+  shown:insert(part, 0)
+  self:keep_what_was_typed()
+  return true
+end
+
+--- Show another suggestion. While one types there is one alone: the others are asked for at the first turn.
+---@param by integer 1: the next, -1: the one before
+function Completor:turn(by)
+  local shown = self.shown
+  if not shown then
+    return false
+  end
+  if shown.invoked or #shown.candidates > 1 then
+    shown:turn(by)
+  else
+    self:ask(INVOKED, function()
+      self.shown:turn(by)
+    end)
+  end
+  return true
+end
+
+--- Take it away, and want no answer that is still to come.
+function Completor:dismiss()
+  self:cancel()
+  self:erase()
+  self.unwanted = true
+end
+
+--- The server has made what belongs at the cursor, too late for the question: ask again, for it is there at once.
+---@param position lsp.Position where it belongs
+function Completor:late(position)
+  if self.open or self.unwanted or (self.shown and self.shown.invoked) or not self:may_suggest() then
+    return -- an answer is on its way, one has said no, or chooses among alternatives
+  end
+  local here = vim.lsp.util.make_position_params(0, self.client.offset_encoding).position
+  if here.line == position.line and here.character == position.character then
+    self:ask(AUTOMATIC, nil, #AGAIN_MS)
+  end
+end
+
+--- Ask now, with alternatives.
+function Completor:ask_now()
+  self:ask(INVOKED)
+end
+
+-- The buffer --------------------------------------------------------------------------------------------------------
+
+function Completor:follow_typing()
+  local function on(events, action)
+    vim.api.nvim_create_autocmd(events, { group = self.group, buffer = self.buffer, callback = action })
+  end
+  on('InsertEnter', function()
+    self:ask_soon()
+  end)
+  on({ 'TextChangedI', 'TextChangedP' }, function()
+    self:keep_what_was_typed()
+    -- One who chose among alternatives keeps the choice as long as the typing follows it.
+    if not (self.shown and self.shown.invoked) then
+      self:ask_soon()
+    end
+  end)
+  on({ 'CursorMovedI', 'CompleteChanged' }, function()
+    self:keep_what_was_typed()
+    if self.waits_at and not vim.deep_equal(self.waits_at, { cursor() }) then
+      self:cancel()
+    end
+  end)
+  on({ 'InsertLeave', 'BufLeave', 'BufUnload' }, function()
+    self:dismiss()
+  end)
+  if vim.api.nvim_get_current_buf() == self.buffer and vim.api.nvim_get_mode().mode:sub(1, 1) == 'i' then
+    self:ask_soon() -- one did not wait for the server to start
+  end
+end
+
+--- Show suggestions in a buffer from now on.
+---@param client vim.lsp.Client
+---@param buffer integer
+---@return fastcoder.Completor
+function Completor.open_in(client, buffer)
+  local completor = setmetatable({
+    client = client,
+    buffer = buffer,
+    group = vim.api.nvim_create_augroup('fastcoder-' .. buffer, {}),
+    timer = assert(vim.uv.new_timer()),
+    closed = false,
+    unwanted = false,
+  }, Completor)
+  completor:follow_typing()
+  return completor
+end
+
+--- No longer.
+function Completor:close()
+  self.closed = true
+  self:erase()
+  self:cancel()
+  self.timer:close()
+  pcall(vim.api.nvim_del_augroup_by_id, self.group)
+end
+
+return Completor

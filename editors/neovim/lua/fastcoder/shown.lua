@@ -1,0 +1,125 @@
+-- What is shown in a buffer: the candidates of one answer, the one that is drawn, and the place where it stands.
+-- Knows no server.
+local fit = require('fastcoder.fit')
+local screen = require('fastcoder.screen')
+
+---@class fastcoder.Shown
+---@field buffer integer
+---@field row integer of the cursor, from 0
+---@field col integer in bytes
+---@field tail string what stands behind the cursor on its line
+---@field replaces integer how many bytes of the tail the candidates stand for
+---@field candidates fastcoder.Candidate[] never empty
+---@field index integer the one that is drawn
+---@field invoked boolean whether the user asked, so that all alternatives are here
+local Shown = {}
+Shown.__index = Shown
+
+local function cursor()
+  local row, col = unpack(vim.api.nvim_win_get_cursor(0))
+  return row - 1, col
+end
+
+local function line_at(buffer, row)
+  return vim.api.nvim_buf_get_lines(buffer, row, row + 1, false)[1] or ''
+end
+
+--- What of an answer can be shown at the cursor; nil for nothing.
+---@param buffer integer the current one
+---@param items lsp.InlineCompletionItem[]
+---@param encoding string of the positions
+---@param invoked boolean whether the user asked
+---@return fastcoder.Shown?
+function Shown.at_cursor(buffer, items, encoding, invoked)
+  local row, col = cursor()
+  local line = line_at(buffer, row)
+  local candidates, replaces = fit.candidates(items, encoding, line, row, col)
+  if #candidates == 0 then
+    return nil
+  end
+  return setmetatable({
+    buffer = buffer,
+    row = row,
+    col = col,
+    tail = line:sub(col + 1),
+    replaces = replaces,
+    candidates = candidates,
+    index = 1,
+    invoked = invoked,
+  }, Shown)
+end
+
+function Shown:draw()
+  screen.draw(self)
+end
+
+function Shown:erase()
+  screen.erase(self.buffer)
+end
+
+--- The one that is drawn.
+---@return fastcoder.Candidate
+function Shown:candidate()
+  return self.candidates[self.index]
+end
+
+--- Draw another of the candidates, which the user chooses among from now on.
+---@param by integer 1: the next, -1: the one before
+function Shown:turn(by)
+  self.invoked = true
+  self.index = (self.index - 1 + by) % #self.candidates + 1
+  self:draw()
+end
+
+-- What was typed since it was drawn; nil where the cursor has left the place.
+function Shown:typed_since()
+  local row, col = cursor()
+  if
+    row < self.row
+    or (row == self.row and col < self.col)
+    or line_at(self.buffer, row):sub(col + 1) ~= self.tail
+  then
+    return nil
+  end
+  local ok, lines = pcall(vim.api.nvim_buf_get_text, self.buffer, self.row, self.col, row, col, {})
+  return ok and table.concat(lines, '\n') or nil
+end
+
+--- Take typed letters off the candidates that go on with them, and draw the rest; false where none does.
+---@return boolean
+function Shown:keep_what_was_typed()
+  local typed = self:typed_since()
+  if typed == '' then
+    return true
+  end
+  local kept, index = {}, 1
+  for i, candidate in ipairs(typed and self.candidates or {}) do
+    if #candidate.text > #typed and vim.startswith(candidate.text, typed) then
+      kept[#kept + 1] = { text = candidate.text:sub(#typed + 1), command = candidate.command }
+      index = i == self.index and #kept or index
+    end
+  end
+  if #kept == 0 then
+    return false
+  end
+  self.candidates, self.index = kept, index
+  self.row, self.col = cursor()
+  self:draw()
+  return true
+end
+
+--- Put text in at the cursor. The change is an undo step of its own.
+---@param text string
+---@param replaces integer how many bytes behind the cursor it takes the place of
+function Shown:insert(text, replaces)
+  local lines = vim.split(text, '\n', { plain = true })
+  local row, col = self.row, self.col
+  local levels = vim.bo[self.buffer].undolevels
+  vim.bo[self.buffer].undolevels = levels -- setting it, to whatever, ends the undo step
+  vim.api.nvim_buf_set_text(self.buffer, row, col, row, col + replaces, lines)
+  local last = #lines == 1 and col + #lines[1] or #lines[#lines]
+  vim.api.nvim_win_set_cursor(0, { row + #lines, last })
+  vim.bo[self.buffer].undolevels = levels
+end
+
+return Shown
