@@ -57,6 +57,7 @@ def smoke(folder: Path, *options: str) -> tuple[dict[str, Any], str]:
     return found, done.stdout
 
 
+@pytest.mark.ci
 @pytest.mark.timeout(600)
 def test_the_command_runs_where_only_torch_is(tmp_path: Path) -> None:
     """A smoke run without this project's other packages ends well, with all parts in the report, skips with reasons."""

@@ -18,6 +18,7 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.errors import ResourceError
 from tests.completion.simulated import COSTS, Simulation, script
+from tests.examples import examples
 
 START = "if x:\n    "
 WHOLE = "one()\n    two()\n    three()"
@@ -168,7 +169,7 @@ class Hardship:
 @given(st.lists(EVENTS, max_size=12), POLICIES, BELIEVED, st.booleans())
 @example([Type(4), Stall(10_000.0), Type(30)], Policy(260, 900, 1500), COSTS, False)
 @example([Type(0), Stall(12_460.0), Type(1)], Policy(0, 0, 0), COSTS, False)
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 def test_two_requests_after_whatever_happened_there_is_text(
     events: list[Event], policy: Policy, believed: StepCosts, pausing: bool
 ) -> None:

@@ -64,6 +64,7 @@ def test_other_architectures_generate_what_transformers_generates(kind: str, tmp
     assert found == generated[0, 30:].tolist()
 
 
+@pytest.mark.ci
 @pytest.mark.model
 def test_a_real_llama(weights_cache: Path) -> None:
     """SmolLM2, where it is on this machine: groups of three heads, a tied head; int8 chooses what fp32 chooses."""

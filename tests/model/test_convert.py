@@ -102,6 +102,7 @@ def test_too_little_disk_or_memory_says_how_much_is_needed_and_where(tmp_path: P
         require_memory(10**15, tmp_path / "tiny.gguf")
 
 
+@pytest.mark.ci
 def test_a_full_disk_leaves_nothing_behind_and_can_be_tried_again(path: Path, tmp_path: Path) -> None:
     program = (
         "import resource, sys; from pathlib import Path; from fastcoder_lsp import model\n"
@@ -117,6 +118,7 @@ def test_a_full_disk_leaves_nothing_behind_and_can_be_tried_again(path: Path, tm
     assert model.prepare(str(path), cache, silent).folder.is_dir()
 
 
+@pytest.mark.ci
 def test_killed_in_mid_conversion_nothing_half_made_is_ever_found(path: Path, tmp_path: Path) -> None:
     """kill -9 of the parent: its worker ends too, no result is there, and the next run makes it and cleans up."""
     cache = tmp_path / "cache"
@@ -154,6 +156,7 @@ def test_the_worker_ends_when_its_parent_does(path: Path, tmp_path: Path) -> Non
         assert worker.returncode == 1
 
 
+@pytest.mark.ci
 def test_two_at_once_convert_once(path: Path, tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from fastcoder_lsp import model\n"

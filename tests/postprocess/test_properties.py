@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.postprocess import finish, replaces, whole_lines
 from fastcoder_lsp.syntax import CLOSER_OF, Brackets, scan
+from tests.examples import examples
 
 PARTS = st.sampled_from(
     [
@@ -29,7 +30,7 @@ LANGUAGE = st.sampled_from(["python", "typescript", "rust", "go", "html", "ruby"
 
 
 @given(CODE, CODE, CODE, LANGUAGE)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_finishing_twice_is_finishing_once(raw: str, before: str, after: str, language: str) -> None:
     """`finish` is idempotent, whatever comes."""
     once = finish(raw, before, after, language)
@@ -37,7 +38,7 @@ def test_finishing_twice_is_finishing_once(raw: str, before: str, after: str, la
 
 
 @given(CODE, CODE, CODE, LANGUAGE)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_form(raw: str, before: str, after: str, language: str) -> None:
     """No trailing blanks, never blanks alone, one kind of line end; what it writes over are closers on the line."""
     shown = finish(raw, before, after, language)
@@ -52,7 +53,7 @@ def test_form(raw: str, before: str, after: str, language: str) -> None:
 
 
 @given(st.text(st.sampled_from(list("a,()[]{}")), max_size=20), st.text(st.sampled_from(list("a=([{")), max_size=6))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_no_closer_too_many(raw: str, before: str) -> None:
     """At a document's end nothing is closed that is not open, and what the suggestion opens it closes."""
     shown = finish(raw, before, "", "python")

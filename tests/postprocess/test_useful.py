@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.postprocess import finish, useful, whole_lines
+from tests.examples import examples
 
 BODY = "def f(items):\n    "
 
@@ -70,7 +71,7 @@ def code(lines: int) -> st.SearchStrategy[str]:
 
 
 @given(code(14), code(6), st.sampled_from(["", "", ")", "]", "}"]), code(6), LANGUAGE)
-@settings(max_examples=120)
+@settings(max_examples=examples(120))
 def test_the_beginning_of_whatever_is_shown_in_the_end(
     said: str, before: str, right: str, below: str, language: str
 ) -> None:

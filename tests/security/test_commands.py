@@ -67,6 +67,7 @@ def test_complete(place: Path) -> None:
     assert done.stdout.strip()
 
 
+@pytest.mark.ci
 def test_play(place: Path) -> None:
     """The scripted session in a file of it: `play` starts a server of its own."""
     done = run(place, "play", "main.py")
@@ -74,6 +75,7 @@ def test_play(place: Path) -> None:
     assert "places got a suggestion" in done.stdout
 
 
+@pytest.mark.ci
 def test_index_build(place: Path) -> None:
     """What is good is indexed; the rest is passed over. A file's name steers nobody's terminal."""
     done = run(place, "index", "build")
@@ -84,6 +86,7 @@ def test_index_build(place: Path) -> None:
     assert all(line.isprintable() for line in found.stdout.split("\n"))
 
 
+@pytest.mark.ci
 def test_corpus_build(place: Path) -> None:
     """A corpus of the whole repository, by a relative path."""
     done = run(place, "corpus", "build", ".", "--name", "hostile", cache="models_only")

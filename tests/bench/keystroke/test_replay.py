@@ -49,6 +49,7 @@ def test_a_server_that_cannot_work_ends_the_session(tmp_path: Path) -> None:
         play(arm, subset, BASE, seed=0, on_key=lambda _: None, command=SCRIPTED)
 
 
+@pytest.mark.ci
 @pytest.mark.model
 def test_the_command_with_the_real_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The table, the JSON with the promised names, and the page, drawn again from the JSON alone."""
