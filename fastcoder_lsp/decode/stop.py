@@ -240,6 +240,3 @@ def _trivial(line: str) -> bool:
 
 def _first_with_text(lines: Iterable[str]) -> str:
     return next((line for line in lines if line.strip()), "")
-
-
-choose = stop_rule

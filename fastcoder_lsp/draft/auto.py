@@ -89,6 +89,7 @@ AUTO = Specification(
     sources=(*GROUPED, FROM_ADAPTIVE),
     traits=DrafterTraits(top_k=RANKS, late=True, weighs_costs=True),
     reads=frozenset({"repository", "corpus", "table"}),
+    remembers=True,
 )
 
 

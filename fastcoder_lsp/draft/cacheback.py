@@ -49,6 +49,7 @@ CACHEBACK = Specification(
     paper="Ma et al. 2025, Cacheback",
     sources=(FROM_CACHE, FROM_CORPUS),
     reads=frozenset({"table"}),
+    remembers=True,
 )
 CACHEBACK_DYNAMIC = replace(
     CACHEBACK,
@@ -64,6 +65,7 @@ CACHEBACK_FROZEN = replace(
     guesses_from="the table of common n-grams alone",
     parameters=CachebackParameters(dynamic=False),
     sources=(FROM_CORPUS,),
+    remembers=False,
 )
 
 

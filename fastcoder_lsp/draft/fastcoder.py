@@ -94,6 +94,7 @@ FASTCODER_PAPER = Specification(
     sources=(FROM_CACHE, FROM_REPOSITORY, FROM_CORPUS),
     traits=DrafterTraits(late=True),  # the CACHE grows while the engine verifies
     reads=frozenset({"repository", "corpus"}),
+    remembers=True,
 )
 FASTCODER = replace(
     FASTCODER_PAPER,

@@ -48,6 +48,7 @@ LOOKAHEAD_PAPER = Specification(
     paper="Fu et al. 2024, Algorithm 2",
     sources=(FROM_LOOKAHEAD, FROM_JACOBI),
     traits=DrafterTraits(top_k=1),
+    remembers=True,
 )
 LOOKAHEAD = replace(
     LOOKAHEAD_PAPER,

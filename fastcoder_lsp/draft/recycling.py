@@ -45,6 +45,7 @@ RECYCLING_PAPER = Specification(
     paper="Luo et al. 2024, Token Recycling, sections 3.1 to 3.3",
     sources=(FROM_RECYCLING,),
     traits=DrafterTraits(top_k=RecyclingParameters().k),
+    remembers=True,
 )
 RECYCLING = replace(
     RECYCLING_PAPER,

@@ -49,7 +49,8 @@ class Specification(Generic[Parameters]):
     `parameters`: their values under this name; None where it has none. `make`: the drafter with these or other values.
     `sources`: all that its guesses may come from. `traits`: with these parameters, on a model that was not tuned.
     `reads`: of the datastore; for a drafter that reads nothing none is kept. `tuned_by`: the method by which a model
-    must have been tuned, for it drafts on no other; empty where any model will do.
+    must have been tuned, for it drafts on no other; empty where any model will do. `remembers`: whether what is decoded
+    in a document teaches it something for the next decode there.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Specification(Generic[Parameters]):
     traits: DrafterTraits = PLAIN
     reads: frozenset[Store] = frozenset()
     tuned_by: Literal["", "sdsat"] = ""
+    remembers: bool = False
 
     @property
     def replayable(self) -> bool:

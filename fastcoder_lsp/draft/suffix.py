@@ -41,6 +41,7 @@ SUFFIX = Specification(
     lambda parameters, _parts: SuffixDrafter(parameters),
     paper="Oliaro et al. 2024, SuffixDecoding; Hu et al. 2024, SAM-Decoding",
     sources=(FROM_PROMPT, FROM_CACHE),
+    remembers=True,
 )
 
 

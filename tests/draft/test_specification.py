@@ -30,14 +30,21 @@ def row(known: Specification[Any]) -> str:
     needs = [f"the model's {known.traits.top_k} best ids" if known.traits.top_k > 1 else "the model's best id"]
     needs = needs if known.traits.top_k else []
     needs += [f"a model tuned by `train {known.tuned_by}`"] if known.tuned_by else []
-    cells = (f"`{known.name}`", known.guesses_from, reads, ", ".join(needs), known.paper)
+    cells = (
+        f"`{known.name}`",
+        known.guesses_from,
+        reads,
+        ", ".join(needs),
+        "yes" if known.remembers else "",
+        known.paper,
+    )
     return f"| {' | '.join(cell or '–' for cell in cells)} |"
 
 
 def test_the_documentation_has_a_row_for_every_drafter() -> None:
     """The table is what the specifications say, in their order."""
     lines = DOCUMENTATION.read_text(encoding="utf-8").splitlines()
-    start = lines.index("| name | guesses from | reads | needs | paper |") + 2
+    start = lines.index("| name | guesses from | reads | needs | remembers | paper |") + 2
     table = lines[start : lines.index("", start)]
     expected = [row(known) for known in SPECIFICATIONS.values()]
     assert table == expected, "the table should be:\n" + "\n".join(expected)
