@@ -17,7 +17,7 @@ from fastcoder_lsp import errors
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import FastcoderError, InstallationError, ModelInvalidError, ResourceError
 from fastcoder_lsp.model.digest import remembered_sha256
-from fastcoder_lsp.model.origin import ORIGIN, Origin
+from fastcoder_lsp.model.origin import FORMAT, ORIGIN, Origin
 from fastcoder_lsp.model.store import Store, disk_full, publish, writing
 
 DISK_SIGNALS = (signal.SIGBUS, signal.SIGXFSZ) if hasattr(signal, "SIGBUS") else ()
@@ -58,7 +58,7 @@ def convert(gguf: Path, sha256: str, source: str, store: Store, progress: Progre
             _run_worker(gguf, made, store.root, progress)
             progress(0.95, "checking the converted weights")
             digest = remembered_sha256(made / "model.safetensors", work)
-            Origin(source, sha256, digest).write(made)
+            Origin(source, sha256, digest, format=FORMAT).write(made)
             publish(made, place)
     progress(1.0, "converted")
 

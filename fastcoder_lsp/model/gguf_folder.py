@@ -7,6 +7,7 @@ Owns that folder, which takes a second and a few megabytes, and the choice betwe
 import json
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from fastcoder_lsp.core import Progress
@@ -20,7 +21,7 @@ from fastcoder_lsp.model.gguf_config import config_of
 from fastcoder_lsp.model.gguf_header import Header
 from fastcoder_lsp.model.gguf_names import ARCHITECTURES
 from fastcoder_lsp.model.gguf_tokenizer import LISTS, TOKENS, tokenizer_json
-from fastcoder_lsp.model.origin import ORIGIN, Origin, gguf_of, read_origin
+from fastcoder_lsp.model.origin import FORMAT, ORIGIN, Origin, gguf_of, read_origin
 from fastcoder_lsp.model.store import Store, publish, size_text, write_small, writing
 
 log = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ def make_ready(gguf: Path, sha256: str, source: str, store: Store, progress: Pro
             made.mkdir(mode=0o700)
             for file, text in files.items():
                 write_small(made / file, text)
-            Origin(source, sha256, sha256).at(gguf, place, store.root).write(made)
+            Origin(source, sha256, sha256, format=FORMAT).at(gguf, place, store.root).write(made)
             publish(made, place)
     progress(1.0, "ready")
 
@@ -83,7 +84,7 @@ def drop_copies(store: Store, note: Callable[[str], None]) -> None:
     for folder in sorted(store.root.glob("converted/*")):
         try:
             origin = read_origin(folder)
-            gguf = None if origin.gguf else _file_of(origin, folder, store)
+            gguf = None if origin.format == FORMAT else _file_of(origin, folder, store)
             if gguf is not None:
                 with store.lock(f"convert-{folder.name[:16]}", _nobody):
                     _drop(folder, gguf, store, note)
@@ -93,9 +94,12 @@ def drop_copies(store: Store, note: Callable[[str], None]) -> None:
 
 def _drop(folder: Path, gguf: Path, store: Store, note: Callable[[str], None]) -> None:
     """Make a conversion's folder what `make_ready` makes, under the digest that it has. Killed, it is done again."""
-    origin, copy = read_origin(folder), folder / WEIGHTS
-    files = None if origin.gguf else _described(gguf)
+    origin, copy = replace(read_origin(folder), format=FORMAT), folder / WEIGHTS
+    if read_origin(folder).format == FORMAT:
+        return
+    files = _described(gguf)
     if files is None:
+        origin.write(folder)  # it is not looked at again
         return
     size = copy.stat().st_size if copy.is_file() else 0
     for file, text in files.items():

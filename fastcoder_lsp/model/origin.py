@@ -13,6 +13,8 @@ from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.store import write_small
 
 ORIGIN = "origin.json"
+FORMAT = 1
+"""Of the note. 0: every file was converted; 1: only those that must be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +22,7 @@ class Origin:
     """`source`: as the user knows it; `gguf_sha256`: of the file; `digest`: names the weights.
 
     `gguf`: the file that holds the weights, as seen from the folder; empty where they were converted.
-    `size`, `mtime_ns`: that file's when its sum was taken.
+    `size`, `mtime_ns`: that file's when its sum was taken. `format`: see `FORMAT`.
     """
 
     source: str = ""
@@ -29,6 +31,7 @@ class Origin:
     gguf: str = ""
     size: int = 0
     mtime_ns: int = 0
+    format: int = 0
 
     def write(self, folder: Path) -> None:
         """Put the note into the folder; raises OSError."""

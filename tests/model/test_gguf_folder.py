@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -49,7 +50,9 @@ def unpacked(path: Path, cache: Path) -> Path:
     store.open()
     sha256 = remembered_sha256(path, store.digests)
     convert(path, sha256, f"gguf {path}", store, silent)
-    return store.converted(sha256)
+    folder = store.converted(sha256)
+    replace(read_origin(folder), format=0).write(folder)
+    return folder
 
 
 def test_it_is_what_transformers_makes_of_it(path: Path, cache: Path, tmp_path: Path) -> None:

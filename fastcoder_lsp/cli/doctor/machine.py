@@ -35,8 +35,9 @@ def check_packages() -> Iterator[Check]:
     found, broken = _load(("torch", "transformers"))
     if broken:
         text = f"{'; '.join(broken)}; a CPU runs models without, a GPU, tuning and rare kinds of models need them"
-        hint = f"Where you want one of those: {sys.executable} -m pip install torch transformers"
-        yield Check("torch", "note", text, hint, dict(found))
+        absent = all("ModuleNotFoundError" in line for line in broken)
+        install = f"Where you want one of those, run: {sys.executable} -m pip install torch transformers"
+        yield Check("torch", "note", text, install if absent else again, dict(found))
     else:
         text = ", ".join(f"{name} {number}" for name, number in found.items())
         yield Check("torch", "ok", text, details=dict(found))
