@@ -51,6 +51,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason=CI_REASON))
         if side_by_side:
             item.add_marker(pytest.mark.xdist_group(_group(item)))
+    items.sort(key=lambda item: not item.nodeid.startswith(ONE_PROCESS))  # what cannot be shared out must not come last
 
 
 def _with_ci(config: pytest.Config) -> bool:
