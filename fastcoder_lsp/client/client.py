@@ -27,7 +27,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WorkDone:
     """What the server has done since its start, and with what."""
 
     model: str = ""
@@ -177,19 +177,19 @@ class Client:
         answer: Params = await self._connection.request("fastcoder/stats")
         return answer
 
-    async def work(self) -> Work:
+    async def work(self) -> WorkDone:
         """What the server has done so far; all zero where it does not tell."""
         if not self._tells_work:
-            return Work()
+            return WorkDone()
         try:
             answer = await self.stats()
         except RequestFailedError as error:
             if error.code != METHOD_NOT_FOUND_CODE:
                 raise
             self._tells_work = False
-            return Work()
+            return WorkDone()
         done = answer["requests"]
-        return Work(answer["model"], answer["engine"], done["steps"], done["tokens"])
+        return WorkDone(answer["model"], answer["engine"], done["steps"], done["tokens"])
 
     def position(self, text: str, offset: int) -> dict[str, int]:
         """How the protocol writes a place in a text."""

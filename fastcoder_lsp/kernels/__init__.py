@@ -6,7 +6,7 @@ of what the functions compute.
 
 from fastcoder_lsp.kernels.cache import KernelCache
 from fastcoder_lsp.kernels.decorators import NONE, inlined, inner, inner_with_arrays, kernel, kernel_with_arrays, unkept
-from fastcoder_lsp.kernels.folder import private_place
+from fastcoder_lsp.kernels.folder import trusted_folder
 from fastcoder_lsp.kernels.progress import compiling
 
 __all__ = [
@@ -18,6 +18,6 @@ __all__ = [
     "inner_with_arrays",
     "kernel",
     "kernel_with_arrays",
-    "private_place",
+    "trusted_folder",
     "unkept",
 ]

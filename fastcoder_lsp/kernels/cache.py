@@ -22,7 +22,7 @@ from numba.core.registry import cpu_target
 
 import fastcoder_lsp
 from fastcoder_lsp.kernels import files
-from fastcoder_lsp.kernels.folder import private_place
+from fastcoder_lsp.kernels.folder import trusted_folder
 
 SUFFIX = ".kernel"
 _COMPILED_PACKAGES = ("kernels", "index", "draft", "engine/int8", "engine/static")
@@ -61,11 +61,11 @@ class KernelCache(_Cache):
     @property
     def cache_path(self) -> str:
         """The folder; numba shows it."""
-        return str(private_place(self._wanted()).folder or "")
+        return str(trusted_folder(self._wanted()).folder or "")
 
     def holds(self) -> bool:
         """Whether code of this function is there, for whatever types."""
-        folder = private_place(self._wanted()).folder
+        folder = trusted_folder(self._wanted()).folder
         if folder is None:
             return False
         target: Any = cpu_target.target_context
@@ -111,7 +111,7 @@ class KernelCache(_Cache):
             self._compiling = None
 
     def _path(self, sig: Any, codegen: Any) -> Path | None:
-        folder = private_place(self._wanted()).folder
+        folder = trusted_folder(self._wanted()).folder
         if folder is None:
             return None
         types = hashlib.sha256(repr(sig).encode()).hexdigest()[:16]

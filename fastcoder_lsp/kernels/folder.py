@@ -20,7 +20,7 @@ _VERSIONS = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TrustedFolder:
     """The folder, None where there is none that can be trusted; `note`: why it is not the one that was wanted."""
 
     folder: Path | None
@@ -28,17 +28,17 @@ class Place:
 
 
 @cache
-def private_place(wanted: Path) -> Place:
+def trusted_folder(wanted: Path) -> TrustedFolder:
     """The folder to keep machine code in: made where it is missing."""
     reason = _unfit(wanted)
     if reason is None:
-        return Place(wanted)
+        return TrustedFolder(wanted)
     temporary = Path(tempfile.gettempdir())
     instead = temporary / f"fastcoder-lsp-{_user()}" / "kernels"
     # Where nothing else can be written, Python takes the folder that it was started in: no place for code that is run.
     if temporary != Path.cwd() and _unfit(instead) is None:
-        return Place(instead, f"compiled kernels are kept in {instead}: {reason}")
-    return Place(None, f"kernels are compiled at every start: {reason}")
+        return TrustedFolder(instead, f"compiled kernels are kept in {instead}: {reason}")
+    return TrustedFolder(None, f"kernels are compiled at every start: {reason}")
 
 
 def mine(facts: os.stat_result) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastcoder_lsp.postprocess.overwrite import written_over
-from fastcoder_lsp.postprocess.place import Closer, Place, wanted
+from fastcoder_lsp.postprocess.text_around import Closer, TextAround, wanted
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, SCRIPT, Lexed, Quote, indent, lexis_of, width
 
 Stack = list[tuple[int, str]]
@@ -17,29 +17,29 @@ Columns = Callable[[int], int]
 """The indentation of the line in which an offset stands."""
 
 
-def balance(text: str, place: Place) -> str:
+def balance(text: str, around: TextAround) -> str:
     """`text` cut before a closer too many, and closed where it leaves something open that nothing below closes."""
-    if place.language not in KNOWN or not text.strip():
+    if around.language not in KNOWN or not text.strip():
         return text
-    lexed = place.lexed_with(text)
+    lexed = around.lexed_with(text)
     if (
-        _goes_on(lexed, place)
+        _goes_on(lexed, around)
         or lexed.in_template
-        or place.head.in_template
-        or (lexed.quote and not _ends_here(lexed.quote, place))
+        or around.head.in_template
+        or (lexed.quote and not _ends_here(lexed.quote, around))
     ):
         return text
-    walk = _Walk.over(lexed, place)
+    walk = _Walk.over(lexed, around)
     if walk.impossible is not None:
         return text[: walk.impossible]
-    below, whole = _below(text, place), place.near_before + text
+    below, whole = _below(text, around), around.near_before + text
 
     def columns(at: int) -> int:
         return width(indent(whole[whole.rfind("\n", 0, at) + 1 : at + 1]))
 
-    if (surplus := _surplus(walk, below, columns, place)) is not None:
+    if (surplus := _surplus(walk, below, columns, around)) is not None:
         return text[:surplus]
-    return text + _closed(whole, _missing(walk, below, columns, place), lexed.quote)
+    return text + _closed(whole, _missing(walk, below, columns, around), lexed.quote)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class _Walk:
     impossible: int | None = None
 
     @classmethod
-    def over(cls, lexed: Lexed, place: Place) -> "_Walk":
-        start, stack = len(place.near_before), list(place.head.openers)
+    def over(cls, lexed: Lexed, around: TextAround) -> "_Walk":
+        start, stack = len(around.near_before), list(around.head.openers)
         closes: list[tuple[int, Stack]] = []
         outer = len(stack)
         for at, sign in lexed.signs:
@@ -70,24 +70,24 @@ class _Walk:
                     closes.append((at - start, list(stack)))
                     outer -= 1
                 stack.pop()
-            elif place.whole_before or len(stack) > outer:
+            elif around.whole_before or len(stack) > outer:
                 return cls(stack, 0, closes, at - start)
             else:
                 return cls(stack, 0, [])
         return cls(stack, len(stack) - outer, closes)
 
 
-def _below(text: str, place: Place) -> list[Closer]:
+def _below(text: str, around: TextAround) -> list[Closer]:
     """The closers that follow the suggestion."""
-    over = written_over(text, place)
-    kept = [sign for sign in place.closing[over:] if sign in CLOSER_OF.values()]
-    return [Closer(sign, 0, None) for sign in kept] + place.closers_below
+    over = written_over(text, around)
+    kept = [sign for sign in around.closing[over:] if sign in CLOSER_OF.values()]
+    return [Closer(sign, 0, None) for sign in kept] + around.closers_below
 
 
-def _surplus(walk: _Walk, below: list[Closer], columns: Columns, place: Place) -> int | None:
+def _surplus(walk: _Walk, below: list[Closer], columns: Columns, around: TextAround) -> int | None:
     """The offset of the first closer that is certainly one too many."""
     signs = [closer.sign for closer in below]
-    if place.whole_before and place.whole_after:
+    if around.whole_before and around.whole_after:
         still_open = wanted(walk.open)
         if still_open == signs or (
             len(still_open) > len(signs) and still_open[len(still_open) - len(signs) :] == signs
@@ -101,14 +101,14 @@ def _surplus(walk: _Walk, below: list[Closer], columns: Columns, place: Place) -
     if _closed_by(walk.open, below[0], columns):
         return None
     found = [at for at, stack in walk.closes if _closed_by(stack, below[0], columns)]
-    return found[-1] if found and place.goes_deeper_until(below[0]) else None
+    return found[-1] if found and around.goes_deeper_until(below[0]) else None
 
 
-def _missing(walk: _Walk, below: list[Closer], columns: Columns, place: Place) -> Stack:
+def _missing(walk: _Walk, below: list[Closer], columns: Columns, around: TextAround) -> Stack:
     """What the suggestion opened and nothing below closes, innermost last."""
     signs, still_open = [closer.sign for closer in below], wanted(walk.open)
     missing = len(still_open) - len(signs)
-    if not (place.whole_before and place.whole_after and missing >= 0 and still_open[missing:] == signs):
+    if not (around.whole_before and around.whole_after and missing >= 0 and still_open[missing:] == signs):
         missing = next((count for count in range(walk.own + 1) if _is_closed(walk.open, count, below, columns)), 0)
     count = min(missing, walk.own)
     return walk.open[len(walk.open) - count :]
@@ -126,16 +126,16 @@ def _closed_by(stack: Stack, closer: Closer, columns: Columns) -> bool:
     return closer.column is not None and columns(stack[-1][0]) == closer.column
 
 
-def _goes_on(lexed: Lexed, place: Place) -> bool:
+def _goes_on(lexed: Lexed, around: TextAround) -> bool:
     """Whether what follows the suggestion stands in a comment."""
-    return bool(lexed.comment) and (lexed.comment != "\n" or bool(place.right.strip()))
+    return bool(lexed.comment) and (lexed.comment != "\n" or bool(around.right.strip()))
 
 
-def _ends_here(quote: str, place: Place) -> bool:
+def _ends_here(quote: str, around: TextAround) -> bool:
     """Whether the string that is open after the suggestion has to end with its line, and nothing else ends it."""
-    if place.right.strip() or place.head.quote or (quote == "'" and place.language in SCRIPT):
+    if around.right.strip() or around.head.quote or (quote == "'" and around.language in SCRIPT):
         return False
-    return lexis_of(place.language).quotes.get(quote) is Quote.LINE
+    return lexis_of(around.language).quotes.get(quote) is Quote.LINE
 
 
 def _closed(text: str, openers: Stack, quote: str) -> str:

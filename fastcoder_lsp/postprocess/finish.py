@@ -11,10 +11,10 @@ from fastcoder_lsp.postprocess.balance import balance
 from fastcoder_lsp.postprocess.indentation import indentation
 from fastcoder_lsp.postprocess.overlap import overlap
 from fastcoder_lsp.postprocess.overwrite import written_over
-from fastcoder_lsp.postprocess.place import Place
 from fastcoder_lsp.postprocess.rubbish import control_text, repetition, rubbish
+from fastcoder_lsp.postprocess.text_around import TextAround
 
-Rule = Callable[[str, Place], str]
+Rule = Callable[[str, TextAround], str]
 _RULES: tuple[Rule, ...] = (control_text, repetition, indentation, overlap, balance)
 _ROUNDS = 8
 _TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]++(?=\n)")
@@ -32,14 +32,14 @@ def finish(raw: str, before: str, after: str, language: str) -> str:
         after: the document from the cursor.
         language: the document's LSP language id.
     """
-    return finish_at(raw, Place(before, after, language))
+    return finish_at(raw, TextAround(before, after, language))
 
 
-def finish_at(raw: str, place: Place) -> str:
+def finish_at(raw: str, around: TextAround) -> str:
     """See `finish`."""
     text = raw.replace("\r\n", "\n").replace("\r", "\n")
     for _ in range(_ROUNDS):
-        finished = _once(text, place)
+        finished = _once(text, around)
         if finished == text:
             return text
         text = finished
@@ -57,19 +57,19 @@ def whole_lines(text: str, before: str) -> str:
     return text[: len(text) - len(re.split(r"\W", rest)[-1])].rstrip() if rest else text
 
 
-def _once(text: str, place: Place) -> str:
+def _once(text: str, around: TextAround) -> str:
     for rule in _RULES:
-        text = rule(text, place)
-    text = _without_trailing_blanks(text, place)
-    return "" if rubbish(text, place) else text
+        text = rule(text, around)
+    text = _without_trailing_blanks(text, around)
+    return "" if rubbish(text, around) else text
 
 
-def _without_trailing_blanks(text: str, place: Place) -> str:
+def _without_trailing_blanks(text: str, around: TextAround) -> str:
     """No blanks at the ends of lines; one stays before text right of the cursor, and so does that text's new line."""
     stripped = _TRAILING.sub("", text).rstrip()
     tail = text[len(text.rstrip()) :]
     _, newline, blanks = tail.rpartition("\n")
-    if newline and stripped and place.right.strip() and not written_over(text, place):
+    if newline and stripped and around.right.strip() and not written_over(text, around):
         return f"{stripped}\n{blanks}"
-    parted = tail.startswith(" ") and place.right[:1].strip() and place.closing[:1] in {"", "}", '"', "'", "`"}
+    parted = tail.startswith(" ") and around.right[:1].strip() and around.closing[:1] in {"", "}", '"', "'", "`"}
     return stripped + " " if stripped and parted else stripped

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from fastcoder_lsp import syntax
-from fastcoder_lsp.postprocess.place import NEAR, Place
+from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
 from fastcoder_lsp.syntax import KNOWN, indent, lex, width
 
 _DEEPEST_STEP = 8
@@ -12,68 +12,68 @@ _SAMPLE = 400
 """Lines looked at to learn a document's habit."""
 
 
-def indentation(text: str, place: Place) -> str:
+def indentation(text: str, around: TextAround) -> str:
     """`text` with the first line at an allowed depth and all others in the document's blanks, moved along with it."""
     if not text.strip():
         return text
-    if place.left.strip():
-        return _in_line(text, place)
-    return _on_empty_line(text, place)
+    if around.left.strip():
+        return _in_line(text, around)
+    return _on_empty_line(text, around)
 
 
-def _in_line(text: str, place: Place) -> str:
+def _in_line(text: str, around: TextAround) -> str:
     """The cursor stands after text: one blank is enough, further lines get the document's blanks."""
     first, newline, rest = text.partition("\n")
-    if place.left[-1:] in " \t" and first.strip():
+    if around.left[-1:] in " \t" and first.strip():
         first = first.lstrip(" \t")
-    return first + newline + _in_style(rest, place)
+    return first + newline + _in_style(rest, around)
 
 
-def _on_empty_line(text: str, place: Place) -> str:
+def _on_empty_line(text: str, around: TextAround) -> str:
     """The cursor stands where a line begins."""
     body = text.lstrip("\n")
     leading = text[: len(text) - len(body)]
     if leading or "\n" in body[: len(body) - len(body.lstrip())]:
-        return leading + _in_style(body, place)
+        return leading + _in_style(body, around)
     first, newline, rest = body.partition("\n")
-    here = width(place.left)
-    if _doubled(first, here, place):
-        return first.lstrip(" \t") + newline + _in_style(rest, place)
-    column = width(place.left + indent(first))
-    if _free(first, column, here, place):
-        return first + newline + _in_style(rest, place)
+    here = width(around.left)
+    if _doubled(first, here, around):
+        return first.lstrip(" \t") + newline + _in_style(rest, around)
+    column = width(around.left + indent(first))
+    if _free(first, column, here, around):
+        return first + newline + _in_style(rest, around)
     rest = "\n".join(_moved(line, here - column) for line in rest.split("\n"))
-    return first.lstrip(" \t") + newline + _in_style(rest, place)
+    return first.lstrip(" \t") + newline + _in_style(rest, around)
 
 
-def _doubled(first: str, here: int, place: Place) -> bool:
+def _doubled(first: str, here: int, around: TextAround) -> bool:
     """Whether the line `first` says the blanks left of the cursor once more, as if it began the line."""
-    if not place.left or indent(first) != place.left:
+    if not around.left or indent(first) != around.left:
         return False
-    return here > width(indent(place.above)) or not (
-        _continues(place.above) or syntax.opens_block(place.above, place.language)
+    return here > width(indent(around.above)) or not (
+        _continues(around.above) or syntax.opens_block(around.above, around.language)
     )
 
 
-def _free(first: str, column: int, here: int, place: Place) -> bool:
+def _free(first: str, column: int, here: int, around: TextAround) -> bool:
     """Whether the line `first` may begin at `column`, or nobody can say where it has to."""
     word = first.lstrip(" \t")[:1]
-    if column == here or not (word.isalnum() or word in "_@\"'") or place.language not in KNOWN:
+    if column == here or not (word.isalnum() or word in "_@\"'") or around.language not in KNOWN:
         return True
-    if place.head.quote or place.head.comment or any(sign in "([`" for _, sign in place.head.stack):
+    if around.head.quote or around.head.comment or any(sign in "([`" for _, sign in around.head.stack):
         return True
-    if place.language != "python" and not (place.left and column > here):
+    if around.language != "python" and not (around.left and column > here):
         return True
-    return column in _allowed(place, column, here) or (place.language == "python" and bool(place.head.stack))
+    return column in _allowed(around, column, here) or (around.language == "python" and bool(around.head.stack))
 
 
-def _allowed(place: Place, column: int, here: int) -> set[int]:
+def _allowed(around: TextAround, column: int, here: int) -> set[int]:
     """Columns at which a statement may begin under the code above: of each block that is open, and one deeper."""
-    lines = [line for line in place.near_before.split("\n")[:-1] if line.strip()]
+    lines = [line for line in around.near_before.split("\n")[:-1] if line.strip()]
     if not lines or _continues(lines[-1]):
         return {column}
-    limit = min(width(indent(lines[-1])), place.statement_above())
-    if column > limit and here <= limit and syntax.opens_block(lines[-1], place.language):
+    limit = min(width(indent(lines[-1])), around.statement_above())
+    if column > limit and here <= limit and syntax.opens_block(lines[-1], around.language):
         return {column}
     allowed = {here, width(indent(lines[-1])), limit}
     for line in reversed(lines):
@@ -81,7 +81,7 @@ def _allowed(place: Place, column: int, here: int) -> set[int]:
         if columns < limit:
             limit = columns
             allowed.add(columns)
-    return allowed if place.whole_before or column >= limit else {column}
+    return allowed if around.whole_before or column >= limit else {column}
 
 
 def _continues(line: str) -> bool:
@@ -89,22 +89,22 @@ def _continues(line: str) -> bool:
     return line.rstrip().endswith((",", "\\", "+", "-", "*", "/", "=", "|", "&", ".", "?", "(", "[", ">"))
 
 
-def _in_style(text: str, place: Place) -> str:
+def _in_style(text: str, around: TextAround) -> str:
     """`text`, of which every line begins a line of the document, with the document's blanks before its lines.
 
     Only where the document near the cursor knows one kind of blanks, and the text only the other.
     """
     lines = text.split("\n")
     inner = {line[0] for line in lines if line[:1] in (" ", "\t") and line.strip() and line.strip()[0] != "*"}
-    near = {line[:2] for line in _indented(place) if line[:1] in (" ", "\t") and line.strip()[0] != "*"}
-    if not near or len(inner) != 1 or place.head.quote or place.head.comment or _aligned(lines):
+    near = {line[:2] for line in _indented(around) if line[:1] in (" ", "\t") and line.strip()[0] != "*"}
+    if not near or len(inner) != 1 or around.head.quote or around.head.comment or _aligned(lines):
         return text
     tabs = [blanks[0] == "\t" for blanks in near]
-    if inner == {" "} and all(tabs) and not _aligned(_indented(place)):
-        unit = _own_unit(lines, width(indent(place.left)) // 4)
-        return _outside_strings(text, place, lambda line: _with_tabs(line, unit))
+    if inner == {" "} and all(tabs) and not _aligned(_indented(around)):
+        unit = _own_unit(lines, width(indent(around.left)) // 4)
+        return _outside_strings(text, around, lambda line: _with_tabs(line, unit))
     if inner == {"\t"} and not any(tabs):
-        return _outside_strings(text, place, lambda line: _with_spaces(line, _unit(place)))
+        return _outside_strings(text, around, lambda line: _with_spaces(line, _unit(around)))
     return text
 
 
@@ -113,9 +113,9 @@ def _aligned(lines: list[str]) -> bool:
     return any("\t" in indent(line) and " " in indent(line) for line in lines)
 
 
-def _outside_strings(text: str, place: Place, restyled: Callable[[str], str]) -> str:
+def _outside_strings(text: str, around: TextAround, restyled: Callable[[str], str]) -> str:
     """`text` with its lines restyled that do not begin in a string or a comment of several lines."""
-    spans = lex(text, place.language).spans
+    spans = lex(text, around.language).spans
     kept, start = [], 0
     for line in text.split("\n"):
         inside = any(begin < start < end for begin, end in spans)
@@ -148,11 +148,11 @@ def _moved(line: str, columns: int) -> str:
     return blanks[: max(0, len(blanks) + columns)] + line[len(blanks) :] if "\t" not in blanks else line
 
 
-def _unit(place: Place) -> int:
+def _unit(around: TextAround) -> int:
     """The document's step of indentation in columns."""
     steps: dict[int, int] = {}
     last = 0
-    for line in _indented(place):
+    for line in _indented(around):
         columns = width(indent(line))
         if columns > last:
             steps[columns - last] = steps.get(columns - last, 0) + 1
@@ -161,10 +161,10 @@ def _unit(place: Place) -> int:
     return max(likely, key=lambda step: steps[step]) if likely else 4
 
 
-def _indented(place: Place) -> list[str]:
+def _indented(around: TextAround) -> list[str]:
     """Lines of the document near the cursor; not the empty ones, nor those that go on far right of the line above."""
     kept, last = [], 0
-    for line in [*place.near_before[-NEAR:].split("\n")[-_SAMPLE:], *place.below[:_SAMPLE]]:
+    for line in [*around.near_before[-NEAR:].split("\n")[-_SAMPLE:], *around.below[:_SAMPLE]]:
         if line.strip():
             columns = width(indent(line))
             if columns <= last + _DEEPEST_STEP:

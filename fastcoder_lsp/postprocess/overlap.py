@@ -1,7 +1,7 @@
 """What a suggestion repeats of the text that follows the cursor."""
 
 from fastcoder_lsp.postprocess.overwrite import written_over
-from fastcoder_lsp.postprocess.place import Place
+from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import KNOWN
 
 _SURE = 4
@@ -14,28 +14,28 @@ _SURE_PART = 12
 """The same for the beginning of the rest of the line."""
 
 
-def overlap(text: str, place: Place) -> str:
+def overlap(text: str, around: TextAround) -> str:
     """`text` without its end that stands right of the cursor, or in the lines below, already."""
-    return _lines_below(_rest_of_line(text, place), place)
+    return _lines_below(_rest_of_line(text, around), around)
 
 
-def _rest_of_line(text: str, place: Place) -> str:
-    right = place.right.rstrip()
+def _rest_of_line(text: str, around: TextAround) -> str:
+    right = around.right.rstrip()
     if not right.strip():
         return text
-    if place.closing:
-        return _closers(text, place)
+    if around.closing:
+        return _closers(text, around)
     return _words(text, right)
 
 
-def _closers(text: str, place: Place) -> str:
+def _closers(text: str, around: TextAround) -> str:
     """`text` without closers at its end that the editor typed already, where they stand behind other text."""
-    closing, tail = place.closing.strip(), text.rstrip()
+    closing, tail = around.closing.strip(), text.rstrip()
     if not tail.endswith(closing) or not tail.rpartition("\n")[2][: -len(closing)].strip():
         return text if tail != closing else ""
     shorter = tail[: -len(closing)]
-    doubled = written_over(text, place) == len(place.closing) or not closing.strip(";,")
-    return shorter if doubled and not written_over(shorter, place) else text
+    doubled = written_over(text, around) == len(around.closing) or not closing.strip(";,")
+    return shorter if doubled and not written_over(shorter, around) else text
 
 
 def _words(text: str, right: str) -> str:
@@ -71,32 +71,32 @@ def _wordy(char: str) -> bool:
     return char.isalnum() or char == "_"
 
 
-def _lines_below(text: str, place: Place) -> str:
+def _lines_below(text: str, around: TextAround) -> str:
     """`text` up to where its lines go on as the lines below the cursor do.
 
     Up to the end of the one or of the other: code repeats itself, and lines that are like those below for a while are
     no reason to drop others. Closers alone are the balance's business: `}` may be wanted though another one follows.
     """
-    if place.right.strip() and not place.closing:
+    if around.right.strip() and not around.closing:
         return text
-    below = [line.rstrip() for line in place.below if line.strip()]
+    below = [line.rstrip() for line in around.below if line.strip()]
     lines = text.split("\n")
     said = [index for index, line in enumerate(lines) if line.strip()]
-    whole = [(place.left + line if not index else line).rstrip() for index, line in enumerate(lines)]
+    whole = [(around.left + line if not index else line).rstrip() for index, line in enumerate(lines)]
     for at, index in enumerate(said):
-        if not index and place.left.strip():
+        if not index and around.left.strip():
             continue
         run = 0
         while run < min(len(said) - at, len(below)) and whole[said[at + run]] == below[run]:
             run += 1
         ends = at + run == len(said) or (run > 1 and run == len(below))
-        if ends and _telling([lines[each] for each in said[at : at + run]], place, alone=not at):
+        if ends and _telling([lines[each] for each in said[at : at + run]], around, alone=not at):
             return "\n".join(lines[:index])
     return text
 
 
-def _telling(lines: list[str], place: Place, *, alone: bool) -> bool:
+def _telling(lines: list[str], around: TextAround, *, alone: bool) -> bool:
     """Whether lines that stand below say so much that they would not be said twice; `alone`: there are no others."""
-    if place.language not in KNOWN or any(map(str.isalnum, "".join(lines))):
+    if around.language not in KNOWN or any(map(str.isalnum, "".join(lines))):
         return True
     return not alone and len(lines[-1].strip().strip("()[]{},;")) > _TRIVIAL

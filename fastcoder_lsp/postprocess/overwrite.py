@@ -1,6 +1,6 @@
 """Closers that an editor put right of the cursor: whether a suggestion writes over them or stands before them."""
 
-from fastcoder_lsp.postprocess.place import NEAR, Place, wanted
+from fastcoder_lsp.postprocess.text_around import NEAR, TextAround, wanted
 from fastcoder_lsp.syntax import KNOWN, Lexed
 
 _PASSIVE = ";, \t>"
@@ -14,18 +14,18 @@ def replaces(text: str, before: str, after: str, language: str = "") -> int:
     Not 0 only where nothing but closers is right of the cursor and `text` itself closes what they would: the editor
     typed `)` after `(`, and the suggestion goes on beyond the parenthesis.
     """
-    return written_over(text, Place(before, after, language))
+    return written_over(text, TextAround(before, after, language))
 
 
-def written_over(text: str, place: Place) -> int:
+def written_over(text: str, around: TextAround) -> int:
     """See `replaces`."""
-    closing = place.closing
+    closing = around.closing
     if not closing or not text.strip():
         return 0
-    closers = _closers(closing, place.head.quote)
+    closers = _closers(closing, around.head.quote)
     if not closers:
         return 0
-    count = _doubled(text, place, [sign for _, sign in closers])
+    count = _doubled(text, around, [sign for _, sign in closers])
     if not count:
         return 0
     end, sign = closers[count - 1]
@@ -46,34 +46,34 @@ def _closers_at(closing: str, start: int) -> list[tuple[int, str]]:
     return [(at, sign) for at, sign in enumerate(closing) if at >= start and sign not in _PASSIVE]
 
 
-def _doubled(text: str, place: Place, closers: list[str]) -> int:
+def _doubled(text: str, around: TextAround, closers: list[str]) -> int:
     """How many of `closers`, the first ones, close what `text` closes itself."""
-    head, after = place.head, place.lexed_with(text)
-    if place.language not in KNOWN or head.comment or after.comment or after.quote not in ("", closers[0]):
-        return _on_the_line(text, place, closers)
+    head, after = around.head, around.lexed_with(text)
+    if around.language not in KNOWN or head.comment or after.comment or after.quote not in ("", closers[0]):
+        return _on_the_line(text, around, closers)
     before_open, after_open = (wanted(lexed.stack, _quote(lexed)) for lexed in (head, after))
-    count = _fitting(after_open, closers, place)
+    count = _fitting(after_open, closers, around)
     if count is not None:
         return count
     if head.quote and closers[0] != head.quote:
-        return _on_the_line(text, place, closers)
-    line = len(place.near_before) - len(place.left)
+        return _on_the_line(text, around, closers)
+    line = len(around.near_before) - len(around.left)
     own = sum(at >= line for at, _ in head.stack) + bool(_quote(head))
     count = _left_over(len(before_open) - max(len(closers), own), after_open, closers)
     return count if count <= _closed(before_open, after_open) else 0
 
 
-def _fitting(after_open: list[str], closers: list[str], place: Place) -> int | None:
+def _fitting(after_open: list[str], closers: list[str], around: TextAround) -> int | None:
     """How many of `closers` go so that the others and those below close what is open after the text; None: unclear.
 
     Where not all of the document is read, what is open far above or closed far below is not known, and the nearest
     have to tell.
     """
-    below = [closer.sign for closer in place.closers_below]
+    below = [closer.sign for closer in around.closers_below]
     count = len(closers) + len(below) - len(after_open)
     if 0 <= count <= len(closers) and after_open == closers[count:] + below:
         return count
-    if place.whole_before and place.whole_after:
+    if around.whole_before and around.whole_after:
         return None
     fits = [count for count in range(len(closers) + 1) if _agree(after_open, closers[count:] + below)]
     return fits[0] if len(fits) == 1 else None
@@ -99,9 +99,9 @@ def _quote(lexed: Lexed) -> str:
     return "" if lexed.stack and lexed.stack[-1][1] == lexed.quote else lexed.quote
 
 
-def _on_the_line(text: str, place: Place, closers: list[str]) -> int:
+def _on_the_line(text: str, around: TextAround, closers: list[str]) -> int:
     """The same by the signs of the line alone, as in a comment."""
-    left = place.left[-NEAR:]
+    left = around.left[-NEAR:]
     before_open, after_open = _plain(left), _plain(left + text)
     last = _plain((left + text).rpartition("\n")[2][-NEAR:]) if "\n" in text else []
     count = _left_over(0, last or after_open, closers)

@@ -2,7 +2,7 @@
 
 import re
 
-from fastcoder_lsp.postprocess.place import Place
+from fastcoder_lsp.postprocess.text_around import TextAround
 
 _CONTROL = re.compile(
     r"<\|[a-z_]+\|>|<(?:fim_(?:prefix|middle|suffix|pad)|file_sep)>|<｜[^｜\n]*｜>|▁<(?:PRE|SUF|MID|EOT)>|\x00|\ufffd"
@@ -13,24 +13,24 @@ _ROUNDS, _LONGEST_ROUND = 8, 40
 """So many equal pieces in a row at the end of a line are a loop; the longest piece looked for."""
 
 
-def control_text(text: str, place: Place) -> str:
+def control_text(text: str, around: TextAround) -> str:
     """`text` up to a control token that the model spelt out, where the document itself does not speak of such."""
     for match in _CONTROL.finditer(text):
-        if match[0] not in place.near_before and match[0] not in place.near_after:
+        if match[0] not in around.near_before and match[0] not in around.near_after:
             return text[: match.start()]
     return text
 
 
-def repetition(text: str, place: Place) -> str:
+def repetition(text: str, around: TextAround) -> str:
     """`text` up to the end of the first round of a loop, where the model only repeats itself to the end."""
-    lines = (place.left + text).split("\n")
+    lines = (around.left + text).split("\n")
     for period in range(1, len(lines) // _SHORTEST_LOOP + 1):
         tail = lines[len(lines) - period :]
         rounds = 1
         while len(lines) >= period * (rounds + 1) and lines[-period * (rounds + 1) :][:period] == tail:
             rounds += 1
         if rounds >= _SHORTEST_LOOP and "".join(tail).strip(" \t)]};,"):
-            return "\n".join(lines[: len(lines) - period * (rounds - 1)])[len(place.left) :]
+            return "\n".join(lines[: len(lines) - period * (rounds - 1)])[len(around.left) :]
     return _within_line(text)
 
 
@@ -51,16 +51,16 @@ def _within_line(text: str) -> str:
     return text
 
 
-def rubbish(text: str, place: Place) -> bool:
+def rubbish(text: str, around: TextAround) -> bool:
     """Whether `text` says nothing: blanks, signs that are there already, the line below, the line above once more."""
     said = text.strip()
     if not said:
         return True
-    right = place.right.strip()
+    right = around.right.strip()
     if right and said == right:
         return True
-    below = next((line.strip() for line in place.below if line.strip()), "")
-    return not place.left.strip() and said in {below, place.above.strip()} and not _structural(said)
+    below = next((line.strip() for line in around.below if line.strip()), "")
+    return not around.left.strip() and said in {below, around.above.strip()} and not _structural(said)
 
 
 def _structural(line: str) -> bool:

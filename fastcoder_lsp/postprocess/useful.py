@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from fastcoder_lsp.postprocess.finish import finish_at
 from fastcoder_lsp.postprocess.overwrite import written_over
-from fastcoder_lsp.postprocess.place import Place
+from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import indent
 
 _LINES_TRIED = 6
@@ -35,19 +35,19 @@ def useful(said: str, before: str, after: str, language: str, cut: Callable[[str
         language: the document's LSP language id.
         cut: the stop rule of this place (`decode.stop.StopRule.cut`).
     """
-    going_on, place = _at_worst(said), Place(before, after, language)
+    going_on, around = _at_worst(said), TextAround(before, after, language)
     end = len(said)
     for _ in range(_LINES_TRIED):
         end = said.rfind("\n", 0, end)
         if end <= 0:
             return ""
         lines = said[:end].rstrip()
-        if not lines or not _stays(lines, place):
+        if not lines or not _stays(lines, around):
             continue
         length = cut(going_on)
         if length is not None and length < len(lines):
             continue
-        shown = _finished(lines, place)
+        shown = _finished(lines, around)
         if shown:
             return shown
     return ""
@@ -64,34 +64,34 @@ def _at_worst(said: str) -> str:
     return f"{said}_\n{endless}"
 
 
-def _stays(lines: str, place: Place) -> bool:
+def _stays(lines: str, around: TextAround) -> bool:
     """Whether these lines stay as they are, whatever post-processing thinks of lines that follow."""
-    whole = (place.left + lines).split("\n")
+    whole = (around.left + lines).split("\n")
     last = whole[-1].strip()
     if last in {line.strip() for line in whole[:-1]}:
         return False  # perhaps a loop begins
-    below = next((line.rstrip() for line in place.below if line.strip()), "")
+    below = next((line.rstrip() for line in around.below if line.strip()), "")
     return last != below.strip()  # else perhaps all that follows is what stands below
 
 
-def _finished(lines: str, place: Place) -> str:
+def _finished(lines: str, around: TextAround) -> str:
     """`lines` after post-processing, where that changed no more than blanks, or closed blocks that are to go on."""
-    shown = finish_at(lines, place)
-    if not any(map(str.isalnum, shown)) or written_over(shown, place):
+    shown = finish_at(lines, around)
+    if not any(map(str.isalnum, shown)) or written_over(shown, around):
         return ""  # signs alone may turn out to be rubbish, and closers to be written over
     said, kept = ([line.strip() for line in text.split("\n")] for text in (lines, shown))
     closers = kept[len(said) :]
     if kept[: len(said)] != said or any(closer != "}" for closer in closers):
         return ""
-    if _restyled(lines, shown) or _in_string(shown, place):
+    if _restyled(lines, shown) or _in_string(shown, around):
         return ""
     return "\n".join(shown.split("\n")[: len(said)])
 
 
-def _in_string(shown: str, place: Place) -> bool:
+def _in_string(shown: str, around: TextAround) -> bool:
     """Whether a string of several lines is open before or after `shown`: its end would change what all else means."""
-    lexed = place.lexed_with(shown)
-    return bool(place.head.quote or lexed.quote or lexed.in_template or lexed.comment not in {"", "\n"})
+    lexed = around.lexed_with(shown)
+    return bool(around.head.quote or lexed.quote or lexed.in_template or lexed.comment not in {"", "\n"})
 
 
 def _restyled(lines: str, shown: str) -> bool:

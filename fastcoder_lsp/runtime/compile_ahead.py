@@ -19,7 +19,7 @@ from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.kernels.folder import private_place
+from fastcoder_lsp.kernels.folder import trusted_folder
 
 DEFAULT_HEADS = (7, 64)
 """Of Qwen2.5-Coder-0.5B: query heads to a key/value head, and their size."""
@@ -83,7 +83,7 @@ class CompileAhead:
 
 def _kept() -> int:
     """Compiled functions that are on the disk."""
-    folder = private_place(kernels_folder()).folder
+    folder = trusted_folder(kernels_folder()).folder
     return 0 if folder is None else sum(1 for _ in folder.glob("*/*.kernel"))
 
 

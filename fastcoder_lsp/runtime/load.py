@@ -63,7 +63,7 @@ def _load(
     from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
     from fastcoder_lsp.draft.trained import load_trained  # noqa: PLC0415
     from fastcoder_lsp.index.warm_up import warm_up as warm_up_index  # noqa: PLC0415
-    from fastcoder_lsp.kernels import compiling, private_place  # noqa: PLC0415
+    from fastcoder_lsp.kernels import compiling, trusted_folder  # noqa: PLC0415
 
     cache = cache_folder()
     record.enter("find model")
@@ -107,7 +107,7 @@ def _load(
             record.enter("datastore")
             warm_up_index()
     progress(1.0, "ready")
-    place = private_place(kernels_folder())
+    place = trusted_folder(kernels_folder())
     record.start.notes.extend([place.note] if place.note else [])
     on_cpu = engine.info.name.startswith("cpu-")
     room = engine.info.context - settings.completion_max_tokens

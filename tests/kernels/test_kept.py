@@ -12,7 +12,7 @@ import pytest
 
 from fastcoder_lsp.kernels import files
 from fastcoder_lsp.kernels.cache import compiled_sources
-from fastcoder_lsp.kernels.folder import private_place
+from fastcoder_lsp.kernels.folder import trusted_folder
 
 SQUARE = """
 import sys
@@ -114,7 +114,7 @@ def test_a_home_that_a_group_shares_keeps_no_code(tmp_path: Path, monkeypatch: p
     shared.chmod(0o777)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     (tmp_path / "tmp").mkdir()
-    place = private_place(shared / "cache" / "kernels")
+    place = trusted_folder(shared / "cache" / "kernels")
     assert place.folder is not None
     assert place.folder.is_relative_to(tmp_path / "tmp")
     assert str(shared) in place.note

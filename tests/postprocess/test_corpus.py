@@ -16,7 +16,7 @@ import pytest
 
 from fastcoder_lsp.bench.datasets import folder as data
 from fastcoder_lsp.postprocess import finish, finish_at, written_over
-from fastcoder_lsp.postprocess.place import Place
+from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.workspace.languages import language_of
 from tests.postprocess.true_rests import TrueRest, places
 
@@ -53,9 +53,9 @@ def _python() -> list[Path]:
 
 def document(case: TrueRest, said: str) -> str:
     """What stands around the cursor when what is shown of `said` is accepted."""
-    place = Place(case.before, case.after, case.language)
-    shown = finish_at(said, place)
-    rest = case.after[written_over(shown, place) :]
+    around = TextAround(case.before, case.after, case.language)
+    shown = finish_at(said, around)
+    rest = case.after[written_over(shown, around) :]
     return BLANKS.sub("", case.before[-200:] + shown + rest)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fastcoder_lsp.config.programs import python_command
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.cli.play.places import Place
+    from fastcoder_lsp.cli.play.playground import Playground
 
 SERVER = list(python_command("fastcoder_lsp.cli.main", "serve"))
 """The server that the editors start, from this very installation."""
@@ -34,11 +34,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Play; 0 when it went well."""
-    from fastcoder_lsp.cli.play.places import sample_place, user_place
+    from fastcoder_lsp.cli.play.playground import sample_playground, user_playground
     from fastcoder_lsp.model import find
 
     find(arguments.model or "auto")  # the server would say the same, but not before the screen is drawn
-    place = sample_place() if arguments.file is None else user_place(arguments.file)
+    place = sample_playground() if arguments.file is None else user_playground(arguments.file)
     options = {name: value for name in ("model", "engine") if (value := getattr(arguments, name)) is not None}
     if arguments.script or not (sys.stdin.isatty() and sys.stdout.isatty()):
         asyncio.run(_scripted(place, options))
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _scripted(place: "Place", options: dict[str, object]) -> None:
+async def _scripted(place: "Playground", options: dict[str, object]) -> None:
     from fastcoder_lsp.cli.play.script import play_script
     from fastcoder_lsp.cli.play.session import Session
 
@@ -60,7 +60,7 @@ async def _scripted(place: "Place", options: dict[str, object]) -> None:
         await session.stop()
 
 
-async def _on_screen(place: "Place", options: dict[str, object]) -> None:
+async def _on_screen(place: "Playground", options: dict[str, object]) -> None:
     from fastcoder_lsp.cli.play.screen import Screen
 
     await Screen(place).run(SERVER, options)

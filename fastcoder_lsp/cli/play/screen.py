@@ -19,7 +19,7 @@ from fastcoder_lsp.cli.play import bars
 from fastcoder_lsp.cli.play.colours import STYLE
 from fastcoder_lsp.cli.play.keys import key_bindings
 from fastcoder_lsp.cli.play.pane import GhostControl, editor_window
-from fastcoder_lsp.cli.play.places import Place
+from fastcoder_lsp.cli.play.playground import Playground
 from fastcoder_lsp.cli.play.session import OpenFile, Session
 from fastcoder_lsp.client.ghost import Ghost
 from fastcoder_lsp.client.rpc import ServerGoneError
@@ -31,7 +31,7 @@ ESCAPE_WAIT_S = 0.05
 class Screen:
     """The editor on a place."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Playground) -> None:
         self._place = place
         self.session = Session(place.files, self._redraw)
         self._buffers = {file.name: self._buffer(file) for file in place.files}

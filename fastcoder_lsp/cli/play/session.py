@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastcoder_lsp.client.client import Client, LatePlace, Work
+from fastcoder_lsp.client.client import Client, LatePlace, WorkDone
 from fastcoder_lsp.client.ghost import Ghost, ghost_of
 from fastcoder_lsp.client.rpc import RequestFailedError, ServerGoneError
 from fastcoder_lsp.completion.status import Status
@@ -68,7 +68,7 @@ class Session:
         self.files, self.current = files, files[0]
         self.ghost: Ghost | None = None
         self.status = Status("starting")
-        self.work = Work()
+        self.work = WorkDone()
         self.notice = ""
         self.last: Answer | None = None
         self.answers: deque[Answer] = deque(maxlen=200)
@@ -193,7 +193,7 @@ class Session:
                 self.answers.append(answer)
         self._on_change()
 
-    async def _ask_once(self, started: float, before: Work, *, invoked: bool) -> Answer | None:
+    async def _ask_once(self, started: float, before: WorkDone, *, invoked: bool) -> Answer | None:
         """One request and its answer, shown; None where the text has changed meanwhile.
 
         The answer's time and work are counted from `started`, when the server had done the work `before`.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.cli.play.places import sample_place, user_place
+from fastcoder_lsp.cli.play.playground import sample_playground, user_playground
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.model import ModelFiles
 
@@ -83,11 +83,11 @@ def test_a_failing_start_says_why(environment: dict[str, str], arguments: list[s
 def test_the_sample_is_restored(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever happened to the copy, the next start has the sample as it is shipped, with the cursor at a gap."""
     monkeypatch.setenv("FASTCODER_CACHE", environment["FASTCODER_CACHE"])
-    place = sample_place()
+    place = sample_playground()
     damaged = place.files[0].path
     original = damaged.read_text()
     damaged.write_text("")
-    again = sample_place().files[0]
+    again = sample_playground().files[0]
     assert again.text == damaged.read_text() == original
     assert again.text[: again.cursor].endswith('"""\n')
 
@@ -97,7 +97,7 @@ def test_any_file_can_be_played(tmp_path: Path, text: str) -> None:
     """The scripted session finds its places in files of any kind."""
     file = tmp_path / "any.py"
     file.write_bytes(text.encode())
-    place = user_place(file)
+    place = user_playground(file)
     assert all(step.after in place.files[0].text for step in place.steps)
     assert place.steps
     assert "\r" not in place.files[0].text

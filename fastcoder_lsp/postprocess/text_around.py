@@ -33,7 +33,7 @@ class Closer:
     column: int | None
 
 
-class Place:
+class TextAround:
     """A cursor between `before` and `after` in a document of `language`.
 
     Attributes:

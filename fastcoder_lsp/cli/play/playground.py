@@ -21,7 +21,7 @@ CODE_SIGNS = frozenset("=({[")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Playground:
     """The workspace `root`, its open files, and what the scripted session does there."""
 
     root: Path
@@ -29,18 +29,18 @@ class Place:
     steps: tuple[Step, ...]
 
 
-def sample_place() -> Place:
+def sample_playground() -> Playground:
     """The sample workspace, copied into the cache folder."""
     root = copy_sample(cache_folder() / "play")
-    return Place(root, [_open(root / name, name, STARTS.get(name, "")) for name in FILES], STEPS)
+    return Playground(root, [_open(root / name, name, STARTS.get(name, "")) for name in FILES], STEPS)
 
 
-def user_place(path: Path) -> Place:
+def user_playground(path: Path) -> Playground:
     """A file of the user's, in the repository that it belongs to; without one, in its folder."""
     path = path.absolute()
     file = _open(path, path.name, "")
     root = next((folder for folder in path.parents if os.path.lexists(folder / ".git")), path.parent)
-    return Place(root, [file], tuple(_type_again(file)))
+    return Playground(root, [file], tuple(_type_again(file)))
 
 
 def _open(path: Path, name: str, start: str) -> OpenFile:
