@@ -24,7 +24,7 @@ def stop_in_a_step(wanted: Path) -> None:
             os.kill(os.getpid(), signal.SIGSTOP)
         return step(engine, *arguments, **options)
 
-    TreeEngine.step = stopping  # type: ignore[method-assign]
+    TreeEngine.step = stopping  # type: ignore[assignment, method-assign]
 
 
 if __name__ == "__main__":
