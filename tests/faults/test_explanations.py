@@ -89,7 +89,7 @@ def test_no_memory(stranger: Stranger) -> None:
 def test_a_full_disk(stranger: Stranger) -> None:
     """Converting ends when the disk is full, says so, and leaves the disk as it was; with room, it works."""
     path = stranger.folder / "own.gguf"
-    write_gguf(path)
+    write_gguf(path, pre="some-new-way")  # which has to be converted
     before = folder_bytes(stranger.cache)
     prefix = ("prlimit", "--fsize=40000")
     ended = stranger.run(*stranger.completion, "--model", str(path), prefix=prefix)
@@ -101,7 +101,7 @@ def test_a_full_disk(stranger: Stranger) -> None:
 def test_a_disk_without_room_is_found_before_it_is_filled(stranger: Stranger) -> None:
     """A disk of three megabytes: what is needed and what is free, before anything is written."""
     path = stranger.folder / "own.gguf"
-    write_gguf(path)
+    write_gguf(path, pre="some-new-way")  # which has to be converted
     mount = f"mount -t tmpfs -o size=3m,mode=700 none {stranger.cache}"
     ended = stranger.run_after(mount, *stranger.completion, "--model", str(path))
     stranger.explained("no room on the disk", ended, 6, ("needs", "are free"), "FASTCODER_CACHE=FOLDER")
