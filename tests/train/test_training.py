@@ -210,12 +210,14 @@ def test_one_command_tells_the_numbers(
 ) -> None:
     """`bench trained`, as `train` names it at its end: before and after, on the user's own code."""
     report = tmp_path / "report.json"
-    options = ["--parts", "counts", "--data", str(speaker.texts), "--limit", "3", "--tokens", "24", "--ks", "3"]
-    engine = ["--engine", "cpu-int8", "--blocks", "8", "--json", str(report)]
+    options = ["--parts", "counts,speed", "--data", str(speaker.texts), "--limit", "3", "--tokens", "24", "--ks", "3"]
+    engine = ["--engine", "cpu-int8", "--blocks", "8", "--drafters", "sdsat,jacobi", "--json", str(report)]
     assert main(["bench", "trained", "--model", str(sdsat), "--before", str(speaker.folder), *options, *engine]) == 0
     found = json.loads(report.read_text())
     assert found["after"]["sdsat"]["3"]["accepted"] > 0
     assert found["before"]["sdsat"] == {}
+    assert found["after"]["speed"]["sdsat"]["identical"]
+    assert set(found["before"]["speed"]) == {"jacobi"}, "sdsat drafts on no model that was not tuned for it"
     assert {"fast_forward", "stationary"} == set(found["after"]["jacobi"]["8"])
     assert "sdsat k=3" in capsys.readouterr().out
 
