@@ -1,0 +1,43 @@
+"""What a mark has run, and what it has left out with a word; in one process, and in two that share the tests out."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TESTS = """
+import hypothesis, os, pytest
+from pathlib import Path
+from tests.examples import examples
+
+def test_unmarked():
+    assert Path(os.environ["FASTCODER_KERNELS"]).is_absolute()
+
+@pytest.mark.ci
+def test_slow():
+    assert examples(400) == 400
+
+@pytest.mark.long
+def test_long(): pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "passed", "skipped"),
+    [
+        ((), 1, {"ci: only with --ci or --long", "long: only with --long"}),
+        (("--ci",), 2, {"long: only with --long"}),
+        (("--long", "-n", "2", "--dist", "loadgroup"), 3, set()),
+    ],
+)
+def test_what_runs(options: tuple[str, ...], passed: int, skipped: set[str], tmp_path: Path) -> None:
+    """Unmarked tests always, `ci` with --ci, all with --long, which has all examples as well."""
+    (tmp_path / "test_marked.py").write_text(TESTS, encoding="utf-8")
+    config = ("-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path), "-p", "no:cacheprovider")
+    command = [sys.executable, "-m", "pytest", *config, "-p", "tests.conftest", "-rs", *options, str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=200, check=False)
+    assert re.search(rf"^{passed} passed", done.stdout, re.MULTILINE), done.stdout + done.stderr
+    assert set(re.findall(r"SKIPPED .*: ((?:ci|long): .*)", done.stdout)) == skipped
