@@ -1,0 +1,154 @@
+"""When the server is asked, and whose answer is shown: while typing, after a pause, late, by a key, not at all."""
+
+from tests.editors.neovim_client.scripted import (
+    Scripted,
+    at,
+    offer,
+    requests,
+    settle,
+    tell_late,
+    type_and_wait,
+    wait_for,
+)
+
+
+def test_an_answer_that_comes_too_late_is_dropped(neovim: Scripted) -> None:
+    """An older request is cancelled when a newer one goes out, and its answer is never shown."""
+    editor = neovim()
+    editor.lua("scripted.hold = true")
+    editor.type("ia")
+    wait_for(lambda: at(editor, 1), "the first request")
+    editor.type("b")
+    wait_for(lambda: at(editor, 2), "the second request")
+    (first,), (second,) = at(editor, 1), at(editor, 2)
+    ids = [request["id"] for request in requests(editor)]
+    assert ids[first - 1] in editor.lua("return scripted.cancelled")
+    offer(editor, "late")
+    editor.lua(f"scripted.held[{first}]()")
+    settle(editor)
+    assert editor.ghost() == ""
+    editor.lua(f"scripted.held[{second}]()")
+    wait_for(lambda: editor.ghost() == "late", "the newer answer is shown")
+    assert ids[second - 1] not in editor.lua("return scripted.cancelled")
+
+
+def test_one_who_pauses_is_asked_for_again(neovim: Scripted) -> None:
+    """Nothing may mean "not yet", and not every server tells: the place is asked about once more, and no oftener."""
+    editor = neovim()
+    editor.type("ia")
+    wait_for(lambda: len(at(editor, 1)) == 2, "once more")
+    editor.lua("vim.wait(2500, function() return false end)")
+    assert len(at(editor, 1)) == 2
+    editor.type("b")
+    wait_for(lambda: at(editor, 2), "asked at the next place")
+    offer(editor, "late")
+    wait_for(lambda: editor.ghost() == "late", "it is shown when it is there")
+
+
+def test_what_was_late_is_shown_when_it_is_made(neovim: Scripted) -> None:
+    """The server says that it is there: it is asked for at once, without a key, and drawn."""
+    editor = neovim()
+    assert editor.lua("return scripted.capabilities.experimental.fastcoderLate") is True
+    editor.type("ia")
+    wait_for(lambda: len(at(editor, 1)) == 1, "asked, and answered empty")
+    settle(editor)
+    offer(editor, "late")
+    tell_late(editor)
+    wait_for(lambda: editor.ghost() == "late", "it is shown")
+    assert len(at(editor, 1)) == 2
+    assert requests(editor)[-1]["params"]["context"]["triggerKind"] == 2
+    offer(editor, "late and longer")
+    tell_late(editor)
+    wait_for(lambda: editor.ghost() == "late and longer", "and grows")
+
+
+def test_what_is_late_elsewhere_is_not_asked_for(neovim: Scripted) -> None:
+    """Alternatives that one chooses from, a dismissed one, another column, an older text, normal mode: nothing."""
+    editor = neovim()
+    offer(editor, "one", "two")
+    type_and_wait(editor, "ia<M-Space>", "one 1/2")
+    settle(editor)
+    asked = len(requests(editor))
+    tell_late(editor)
+    type_and_wait(editor, "<C-]>", "")
+    tell_late(editor)
+    settle(editor)
+    assert len(requests(editor)) == asked
+    offer(editor)
+    editor.type("b")
+    wait_for(lambda: at(editor, 2), "asked anew, and there is nothing")
+    settle(editor)
+    asked = len(requests(editor))
+    tell_late(editor, columns=-1)
+    tell_late(editor, versions=-1)
+    editor.type("<Esc>")
+    wait_for(lambda: editor.mode() == "n", "normal mode")
+    tell_late(editor, columns=1)
+    settle(editor)
+    assert len(requests(editor)) == asked
+    assert editor.ghost() == ""
+
+
+def test_why_is_told_in_a_window(neovim: Scripted) -> None:
+    """`:FastCoder why` asks about this buffer and shows the explanation, after what the editor knows itself."""
+    editor = neovim()
+    assert editor.lua("return vim.fn.getcompletion('FastCoder w', 'cmdline')") == ["why"]
+    editor.lua("vim.b.fastcoder = false scripted.why = { text = 'Too slow.\\nWait.', items = {} }")
+    name = editor.lua("return vim.uri_from_bufnr(0)")
+    editor.rpc.command("FastCoder why")
+    wait_for(lambda: "Too slow.\nWait." in editor.text(), f"the explanation, not {editor.text()!r}")
+    assert editor.text().startswith("b:fastcoder is false")
+    assert requests(editor, "fastcoder/why")[-1]["params"] == {"textDocument": {"uri": name}}
+    editor.type("q")
+    wait_for(lambda: editor.lua("return #vim.api.nvim_list_wins()") == 1, "the window closes")
+
+
+def test_no_answer_is_shown_outside_insert_mode(neovim: Scripted) -> None:
+    """Leaving insert mode cancels what is asked, and nothing appears afterwards."""
+    editor = neovim()
+    editor.lua("scripted.hold = true")
+    editor.type("ia")
+    wait_for(lambda: at(editor, 1), "the request")
+    (number,) = at(editor, 1)
+    editor.type("<Esc>")
+    wait_for(lambda: requests(editor)[number - 1]["id"] in editor.lua("return scripted.cancelled"), "it is cancelled")
+    offer(editor, "late")
+    editor.lua(f"scripted.held[{number}]()")
+    settle(editor)
+    assert editor.ghost() == ""
+
+
+def test_a_dismissed_suggestion_stays_away(neovim: Scripted) -> None:
+    """The key takes the ghost text away, and the answer that was still to come with it."""
+    editor = neovim()
+    offer(editor, "one")
+    type_and_wait(editor, "ia", "one")
+    editor.lua("scripted.hold = true")
+    editor.type("o")
+    wait_for(lambda: editor.lua("return #scripted.held") > 0, "the next request is open")
+    assert editor.ghost() == "ne"
+    type_and_wait(editor, "<C-]>", "")
+    editor.lua("for _, reply in ipairs(scripted.held) do reply() end")
+    settle(editor)
+    assert editor.ghost() == ""
+    assert editor.line() == "ao"
+
+
+def test_a_buffer_can_be_left_alone(neovim: Scripted) -> None:
+    """`vim.b.fastcoder = false`: nothing is asked there."""
+    editor = neovim()
+    offer(editor, "ghost")
+    editor.lua("vim.b.fastcoder = false")
+    editor.type("ia")
+    settle(editor)
+    assert requests(editor) == []
+
+
+def test_only_when_asked(neovim: Scripted) -> None:
+    """With `auto = false` typing asks nobody; the key does."""
+    editor = neovim(more="require('fastcoder').setup({ auto = false })")
+    offer(editor, "ghost")
+    editor.type("ia")
+    settle(editor)
+    assert requests(editor) == []
+    type_and_wait(editor, "<M-Space>", "ghost")

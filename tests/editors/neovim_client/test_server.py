@@ -1,0 +1,83 @@
+"""The server as the plugin sees it: its options, its status, its folders, its death."""
+
+from pathlib import Path
+
+from tests.editors.neovim_client.scripted import Scripted, offer, settle, type_and_wait, wait_for
+
+
+def test_wrong_options_are_named(neovim: Scripted) -> None:
+    """An unknown option, an unknown key and a wrong value each raise with their name, and change nothing."""
+    editor = neovim()
+    for options, name in (
+        ("{ autos = true }", "autos"),
+        ("{ keys = { acept = '<Tab>' } }", "acept"),
+        ("{ debounce_ms = -1 }", "debounce_ms"),
+        ("{ keys = { accept = 3 } }", "keys.accept"),
+    ):
+        problem = editor.lua(f"return select(2, pcall(require('fastcoder').setup, {options}))")
+        assert name in str(problem), problem
+    assert editor.lua("return require('fastcoder.config').options.keys.accept") == "<Tab>"
+    assert editor.lua("return require('fastcoder.config').options.debounce_ms") == 15
+
+
+def test_status_for_the_statusline(neovim: Scripted) -> None:
+    """It says what the server said last (loading: what, and how far), a percent sign as a statusline wants it."""
+    editor = neovim()
+    assert editor.status() == "fastcoder …"
+    for state, percent, shown in (
+        ("loading", 40, "fastcoder 40%% m"),
+        ("ready", None, "fastcoder"),
+        ("thinking", None, "fastcoder ·"),
+        ("off", None, "fastcoder off"),
+        ("error", None, "fastcoder !"),
+    ):
+        told = {"state": state, "percent": percent, "message": "m", "hint": "h"}
+        editor.lua("scripted.tell('fastcoder/status', ...)", told)
+        wait_for(lambda shown=shown: editor.status() == shown, shown)  # type: ignore[misc]
+    assert editor.lua("return require('fastcoder').status()") == {"state": "error", "message": "m", "hint": "h"}
+    editor.lua("vim.cmd.enew()")
+    assert editor.status() == ""
+
+
+def test_a_server_that_keeps_dying_is_left_alone(neovim: Scripted) -> None:
+    """It is started again a few times; then one message says what to do, and the command starts it."""
+    editor = neovim(more="require('fastcoder').setup({ restarts = 2 }) _G.starts = 0")
+    editor.lua(
+        """
+        local fine = vim.lsp.config.fastcoder.cmd
+        vim.lsp.config('fastcoder', { cmd = function(dispatchers)
+          _G.starts = _G.starts + 1
+          if not _G.mended then
+            vim.defer_fn(function() dispatchers.on_exit(1, 9) end, 20)
+          end
+          return fine(dispatchers)
+        end })
+        vim.lsp.enable('fastcoder', false)
+        """
+    )
+    wait_for(lambda: not editor.lua("return #vim.lsp.get_clients()"), "the first one stops")
+    editor.lua("vim.lsp.enable('fastcoder')")
+    wait_for(lambda: ":FastCoder restart" in editor.messages(), "a message says what to do")
+    assert editor.lua("return _G.starts") == 3
+    settle(editor)
+    assert editor.messages().count(":FastCoder restart") == 1
+    editor.lua("_G.mended = true")
+    editor.rpc.command("FastCoder restart")
+    wait_for(lambda: editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 1, "it is back")
+    offer(editor, "ghost")
+    type_and_wait(editor, "ia", "ghost")
+
+
+def test_one_server_for_all_folders(neovim: Scripted, tmp_path: Path) -> None:
+    """A file of another repository is served by the same server, which is told of the folder, once."""
+    editor = neovim()
+    other = tmp_path / "other"
+    (other / ".git").mkdir(parents=True)
+    for name in ("a.py", "b.py"):
+        (other / name).write_text("")
+        editor.rpc.command(f"edit {other / name}")
+        wait_for(lambda: editor.lua("return #vim.lsp.get_clients({ bufnr = 0 })") == 1, "it serves the file")
+    assert editor.lua("return #vim.lsp.get_clients()") == 1
+    notified = editor.lua("return scripted.notified")
+    changes = [told["params"] for told in notified if told["method"] == "workspace/didChangeWorkspaceFolders"]
+    assert [folder["uri"] for change in changes for folder in change["event"]["added"]] == [other.as_uri()]
