@@ -406,11 +406,10 @@ class Late:
 class Completion:
     """One suggestion: `text` replaces start…end of the snapshot (character offsets). Empty text: nothing worth showing.
 
-    `steps`: forward passes after the prefill; `tokens`: emitted by them; `accepted`: drafts among those.
-    `ms`: milliseconds by span (`observe.SPANS`). `finish`: why decoding ended ("stop", "eos", "length", "context",
-    "cancelled", "typed-through", …). `prefilled`, `reused`: prompt tokens computed, and found in the cache.
-    `accepted_by_source`: `accepted` by who guessed; `trace`: every step, empty where no model was asked. `others`: more
-    candidates for the same place, the likeliest first. `reason`: why the text is empty, where it is.
+    `counts`: the work that was done for it. `ms`: milliseconds by span (`observe.SPANS`). `finish`: why decoding ended
+    ("stop", "eos", "length", "context", "cancelled", "typed-through", …). `trace`: every step, empty where no model was
+    asked. `others`: more candidates for the same place, the likeliest first. `reason`: why the text is empty, where it
+    is.
     """
 
     text: str
@@ -418,14 +417,9 @@ class Completion:
     end: int
     model: str = ""
     engine: str = ""
-    steps: int = 0
-    tokens: int = 0
-    accepted: int = 0
-    prefilled: int = 0
-    reused: int = 0
+    counts: Counts = Counts()
     finish: str = ""
     ms: Mapping[str, float] = field(default_factory=dict)
-    accepted_by_source: Mapping[str, int] = field(default_factory=dict)
     trace: tuple[StepTrace, ...] = ()
     others: tuple["Completion", ...] = ()
     reason: Reason | None = None

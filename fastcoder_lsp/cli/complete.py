@@ -158,12 +158,12 @@ def as_json(completion: Completion, source: str, text: str) -> dict[str, object]
         "model": completion.model,
         "source": source,
         "engine": completion.engine,
-        "steps": completion.steps,
-        "tokens": completion.tokens,
-        "accepted": completion.accepted,
-        "accepted_by_source": dict(completion.accepted_by_source),
-        "prefilled": completion.prefilled,
-        "reused": completion.reused,
+        "steps": completion.counts.steps,
+        "tokens": completion.counts.tokens,
+        "accepted": completion.counts.accepted,
+        "accepted_by_source": dict(completion.counts.by_source),
+        "prefilled": completion.counts.prefilled,
+        "reused": completion.counts.reused,
         "finish": completion.finish,
         "reason": asdict(completion.reason) if completion.reason is not None else None,
         "ms": {span: round(ms, 3) for span, ms in completion.ms.items()},
@@ -180,16 +180,17 @@ def trace_lines(completion: Completion) -> Iterator[str]:
         for token, text in zip(step.tokens, said, strict=True):
             origin = f"{token.source}, match of {token.match}" if token.source else "the model's own"
             yield f"  {json.dumps(text, ensure_ascii=False):24} {origin}"
-    by_source = ", ".join(f"{source} {count}" for source, count in completion.accepted_by_source.items()) or "none"
-    yield f"{completion.tokens} tokens in {completion.steps} steps; accepted drafts: {by_source}"
+    by_source = ", ".join(f"{source} {count}" for source, count in completion.counts.by_source.items()) or "none"
+    yield f"{completion.counts.tokens} tokens in {completion.counts.steps} steps; accepted drafts: {by_source}"
 
 
 def write_page(path: Path, place: str, completion: Completion, text: str, offset: int) -> None:
     """Draw the trace into `path`."""
     from fastcoder_lsp.cli.trace_page import Pictured, page
 
+    counts = completion.counts
     note = (
-        f"{completion.tokens} tokens in {completion.steps} forward passes, {completion.accepted} of them drafted · "
+        f"{counts.tokens} tokens in {counts.steps} forward passes, {counts.accepted} of them drafted · "
         f"{completion.model} on {completion.engine}"
     )
     try:

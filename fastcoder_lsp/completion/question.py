@@ -143,12 +143,7 @@ class Answer:
             else nothing(request, self.finish, self.reason, self.ms),
             model=self.model,
             engine=self.engine,
-            steps=self.counts.steps,
-            tokens=self.counts.tokens,
-            accepted=self.counts.accepted,
-            prefilled=self.counts.prefilled,
-            reused=self.counts.reused,
-            accepted_by_source=self.counts.by_source,
+            counts=self.counts,
             trace=self.trace,
         )
 

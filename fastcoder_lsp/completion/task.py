@@ -111,7 +111,7 @@ class Task:
 
     def line_ms(self) -> float:
         """What it takes from here until a line is said, as a rule."""
-        missing, steps = self._decoding.missing(), self._decoding.result().steps
+        missing, steps = self._decoding.missing(), self.counts().steps
         prefill_ms = self._pace.prefill_ms(missing) if missing else 0.0
         return prefill_ms + max(LINE_STEPS - steps, 1) * self._pace.step_ms(1)
 
@@ -160,15 +160,9 @@ class Task:
 
     def counts(self) -> Counts:
         """What was done for it so far."""
-        decoded = self._decoding.result()
-        return Counts(
-            decoded.steps,
-            len(decoded.tokens),
-            decoded.accepted,
-            decoded.prefilled,
-            decoded.reused if self._decoding.prefilled else 0,
-            decoded.accepted_by_source,
-        )
+        counts = self._decoding.result().counts
+        # While it is brought into the KV cache, nobody knows how much of the prompt will have been there.
+        return counts if self._decoding.prefilled else replace(counts, reused=0)
 
     def tokens(self) -> tuple[int, ...]:
         """What the model has said, in tokens, the healed ones included."""

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.core import (
     GREEDY,
+    Counts,
     DraftContext,
     Drafter,
     DraftTree,
@@ -62,19 +63,14 @@ class DecodeRequest:
 class Decoded:
     """A decode's outcome so far; `text` is without the healed bytes and ends where the stop rule says.
 
-    `tokens`: emitted, up to the one that ended the text. `steps`: forward passes after the prefill; `accepted`: drafts
-    among the tokens, `accepted_by_source` by who guessed them. `prefilled`, `reused`: prompt tokens that were run, and
-    that the KV cache held already. `finish`: "stop", "eos", "length", "context", or "" while it may go on.
+    `tokens`: emitted, up to the one that ended the text. `counts`: the work that was done. `finish`: "stop", "eos",
+    "length", "context", or "" while it may go on.
     """
 
     text: str
     tokens: tuple[int, ...]
-    steps: int
-    accepted: int
-    prefilled: int
-    reused: int
+    counts: Counts
     finish: str
-    accepted_by_source: Mapping[str, int]
 
 
 @dataclass(slots=True)
@@ -199,12 +195,15 @@ class Decoding:
         return Decoded(
             self._text,
             tuple(self._tokens),
-            self._steps,
-            self._accepted.total(),
-            self._prefilled,
-            len(self.request.prompt) - self._prefilled,
+            Counts(
+                self._steps,
+                len(self._tokens),
+                self._accepted.total(),
+                self._prefilled,
+                len(self.request.prompt) - self._prefilled,
+                dict(self._accepted),
+            ),
             self._finish,
-            dict(self._accepted),
         )
 
     def _context(self) -> DraftContext:

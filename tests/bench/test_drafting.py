@@ -93,7 +93,7 @@ def test_a_replay_takes_the_steps_that_decoding_takes(name: str) -> None:
         steps = replay(make(name), trace, nodes, "d", 40)
         decoded = decode(engine, make(name), asked, lambda: False)
         assert sum(step.emitted for step in steps) == len(said)
-        assert len(steps) == decoded.steps
+        assert len(steps) == decoded.counts.steps
         assert all(len(step.sources) == step.emitted - 1 or step is steps[-1] for step in steps)
 
 

@@ -9,7 +9,7 @@ import pytest
 from fastcoder_lsp.cli import complete
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Layer
-from fastcoder_lsp.core import Completion, DraftTree, StepTrace, TracedToken
+from fastcoder_lsp.core import Completion, Counts, DraftTree, StepTrace, TracedToken
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.workspace.root import workspace_of
 
@@ -92,7 +92,7 @@ def test_the_trace_names_every_tokens_origin() -> None:
     """A line for each token with its source and match, and the sums by source."""
     tree = DraftTree((0, 1, 2), (-1, 0, 1), 1, ("", "repository", "cache"), (0, 5, 5))
     step = StepTrace((TracedToken(b" x", "repository", 5), TracedToken(b"\n")), tree, (b"", b" x", b"y"), (1,))
-    completion = Completion(" x", 0, 0, steps=1, tokens=2, accepted_by_source={"repository": 1}, trace=(step,))
+    completion = Completion(" x", 0, 0, counts=Counts(1, 2, by_source={"repository": 1}), trace=(step,))
     assert [" ".join(line.split()) for line in complete.trace_lines(completion)] == [
         "step 1: 1 of 2 drafts accepted",
         '" x" repository, match of 5',

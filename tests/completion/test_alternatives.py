@@ -71,7 +71,7 @@ def test_after_an_automatic_answer_no_prompt_is_prefilled_again() -> None:
     before = made.engine.prefilled
     answer = made.answer(START, invoked=True)
     assert len(answer.others) == 2
-    assert answer.prefilled == answer.steps == 0
+    assert answer.counts.prefilled == answer.counts.steps == 0
     assert made.engine.prefilled - before <= 3 * 8
 
 

@@ -92,7 +92,7 @@ def test_who_types_along_adopts_what_is_running() -> None:
     answer = futures[-1].result(0)
     assert answer.text
     assert WHOLE[2:].startswith(answer.text)
-    assert answer.prefilled == 0
+    assert answer.counts.prefilled == 0
     simulation.work()
     assert simulation.engine.steps == STEPS
     assert simulation.engine.prefilled == len(START)

@@ -133,8 +133,8 @@ def test_a_request_is_answered_by_the_model(bench: Bench) -> None:
     """The text goes in at the cursor; counts and times come with it."""
     answer = bench.ask().result(WAIT_S)
     assert (answer.text, answer.start, answer.end) == ("value = 1", 6, 6)
-    assert answer.steps == answer.tokens + 1 == len("value = 1") + 1
-    assert answer.prefilled == 7
+    assert answer.counts.steps == answer.counts.tokens + 1 == len("value = 1") + 1
+    assert answer.counts.prefilled == 7
     assert answer.ms["total"] >= answer.ms["verify"] > 0
 
 

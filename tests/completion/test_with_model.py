@@ -125,5 +125,5 @@ def test_alternatives_are_distinct_and_the_first_is_the_plain_one(runtime: Runti
     texts = [answer.text, *(other.text for other in answer.others)]
     assert texts[0] == plain.text
     assert 1 < len(texts) == len(set(texts)) <= 3
-    assert answer.prefilled == plain.prefilled
-    assert person.service.statistics().prefilled <= plain.prefilled + 5 * 9
+    assert answer.counts.prefilled == plain.counts.prefilled
+    assert person.service.statistics().prefilled <= plain.counts.prefilled + 5 * 9

@@ -132,10 +132,10 @@ def test_right_drafts_save_steps_and_change_nothing(prompt: list[int], stop_afte
     expected, engine = plain(asked), ToyEngine()
     result = decode(engine, Scripted(oracle(asked)), asked, lambda: False)
     assert (result.text, result.tokens, result.finish) == (expected.text, expected.tokens, expected.finish)
-    assert result.steps <= expected.steps
-    assert result.steps + result.accepted >= len(result.tokens)
+    assert result.counts.steps <= expected.counts.steps
+    assert result.counts.steps + result.counts.accepted >= len(result.tokens)
     if len(expected.tokens) > 2:
-        assert result.steps < expected.steps
+        assert result.counts.steps < expected.counts.steps
 
 
 def test_short_rest_of_a_prompt_goes_with_the_first_step() -> None:
@@ -143,8 +143,8 @@ def test_short_rest_of_a_prompt_goes_with_the_first_step() -> None:
     engine = ToyEngine(chunk=4)
     decode(engine, NoDrafter(), request(tuple([1] * 30)), lambda: False)
     result = decode(engine, NoDrafter(), request(tuple([1] * 30 + [2, 3])), lambda: False)
-    assert result.prefilled <= 2
-    assert result.reused == 32 - result.prefilled
+    assert result.counts.prefilled <= 2
+    assert result.counts.reused == 32 - result.counts.prefilled
 
 
 def test_a_stopped_prefill_keeps_what_is_done() -> None:
@@ -154,7 +154,7 @@ def test_a_stopped_prefill_keeps_what_is_done() -> None:
     assert not decoding.prefill(lambda: next(asks))
     assert len(engine.cached()) == 8
     assert decoding.prefill(lambda: False)
-    assert decoding.result().prefilled == 30
+    assert decoding.result().counts.prefilled == 30
 
 
 def test_a_drafter_that_raises_is_heard_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -213,6 +213,6 @@ def test_a_late_drafter_is_told_while_the_engine_verifies() -> None:
     heard = list[str]()
     late = decode(LaunchingToy(heard), LateDrafter(heard), request(), lambda: False)
     assert late == plain(request())
-    assert late.steps > 2
-    later = ["propose", "launch", "observe 1", "collect"] * (late.steps - 1)
+    assert late.counts.steps > 2
+    later = ["propose", "launch", "observe 1", "collect"] * (late.counts.steps - 1)
     assert heard == ["propose", "launch", "collect", *later, "observe 1"]

@@ -28,12 +28,12 @@ def test_a_trace_is_the_output_token_for_token(prompt: list[int], stop_after: in
     drafts = [named(draft) for draft in oracle(asked)]
     result = decode(ToyEngine(), Scripted(drafts), asked, lambda: False, on_step=tracer)
     steps = tracer.trace(len(result.tokens))
-    assert len(steps) == result.steps
+    assert len(steps) == result.counts.steps
     tokens = [token for step in steps for token in step.tokens]
     assert [token.piece for token in tokens] == [PIECES[token] for token in result.tokens]
     accepted = Counter(token.source for token in tokens if token.source)
-    assert accepted == Counter(result.accepted_by_source)
-    assert accepted.total() == result.accepted
+    assert accepted == Counter(result.counts.by_source)
+    assert accepted.total() == result.counts.accepted
     for step in steps:
         assert len(step.tokens) - len(step.path) in {0, 1}
         for node, token in zip(step.path, step.tokens, strict=False):

@@ -96,8 +96,8 @@ def test_a_second_decode_of_the_same_text_is_quicker_than_plain(name: str) -> No
     drafter, prompt = make(name, PARTS), (1, 2)
     decode(RepetitiveEngine(), drafter, request(prompt, nodes=64), lambda: False)
     result = decode(RepetitiveEngine(), drafter, request(prompt, nodes=64), lambda: False)
-    assert result.steps < len(result.tokens)
-    assert result.accepted > 0
+    assert result.counts.steps < len(result.tokens)
+    assert result.counts.accepted > 0
 
 
 def test_drafts_fit_and_hang_together() -> None:

@@ -120,7 +120,7 @@ def test_jacobi_goes_on_from_the_state() -> None:
 def test_jacobi_reaches_the_fixed_point() -> None:
     """n tokens never take more than n passes, and each pass settles at least one."""
     result = decode(RepetitiveEngine(), JacobiDrafter(), request((1, 2), 40), lambda: False)
-    assert result.steps <= len(result.tokens)
+    assert result.counts.steps <= len(result.tokens)
 
 
 def test_lookahead_collects_ngrams_of_its_trajectory() -> None:
@@ -131,7 +131,7 @@ def test_lookahead_collects_ngrams_of_its_trajectory() -> None:
     assert pool.grams
     assert all(len(gram) == 2 for known in pool.grams.values() for gram in known)
     assert all(len(known) <= 4 for known in pool.grams.values())
-    assert decode(RepetitiveEngine(), drafter, asked, lambda: False).steps < first.steps
+    assert decode(RepetitiveEngine(), drafter, asked, lambda: False).counts.steps < first.counts.steps
 
 
 def test_lookahead_takes_the_prompt_as_reference() -> None:

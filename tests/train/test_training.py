@@ -117,7 +117,7 @@ def test_sdsat_guesses_are_accepted(
     drafter = SdsatDrafter(adaptive)
     for request in lively(sdsat_engine, speaker):
         result = decode(sdsat_engine, drafter, request, lambda: False)
-        plain, drafted = plain + len(result.tokens), drafted + result.steps
+        plain, drafted = plain + len(result.tokens), drafted + result.counts.steps
     assert plain >= GROWTH * drafted
 
 
@@ -172,7 +172,7 @@ def test_auto_drafts_what_was_trained(
                     lambda: False,
                     on_step=lambda tree, verified, used=used: used.extend(tree.sources[node] for node in verified.path),  # type: ignore[misc]
                 )
-                steps[name] += done.steps
+                steps[name] += done.counts.steps
             assert ("trained" in used) == (name == "auto")
         assert 1.1 * steps["auto"] <= steps["auto:without=trained"]
 

@@ -59,7 +59,7 @@ def run_once(engine: Engine, drafter: Drafter, request: DecodeRequest) -> Run:
         pass
     ms = (time.perf_counter() - started) * 1e3
     result = decoding.result()
-    return Run(result.tokens, len(result.tokens) + (result.finish == "eos"), result.steps, ms, tuple(timed.us))
+    return Run(result.tokens, len(result.tokens) + (result.finish == "eos"), result.counts.steps, ms, tuple(timed.us))
 
 
 def figures(pairs: Sequence[Pair]) -> dict[str, Any]:

@@ -138,7 +138,7 @@ def _account(
     account.sampled += sampled
     account.greedy += not sampled
     account.tokens += len(result.tokens) + (result.finish == "eos")
-    account.steps += result.steps
+    account.steps += result.counts.steps
     if result.tokens != plain:
         same = common_prefix(result.tokens, plain)
         gap = top_two_gap(engine, (*request.prompt, *plain[:same]))

@@ -127,7 +127,7 @@ def count_jacobi(engine: Engine, requests: Sequence[DecodeRequest], block: int) 
         result = decode(engine, listener, _wide(request, block + 1), lambda: False)
         states, right = stationary(listener.states, result.tokens)
         count.tokens += len(result.tokens)
-        count.steps += result.steps
+        count.steps += result.counts.steps
         count.states += states
         count.stationary += right
     return count
@@ -140,7 +140,7 @@ def count_accepted(engine: Engine, requests: Sequence[DecodeRequest], adaptive: 
         listener = AcceptListener(adaptive, k)
         result = decode(engine, listener, _wide(request, 2 * k + 2), lambda: False)
         count.tokens += len(result.tokens)
-        count.steps += result.steps
+        count.steps += result.counts.steps
         for accepted in listener.accepted:
             count.histogram[accepted] = count.histogram.get(accepted, 0) + 1
     return count

@@ -61,7 +61,8 @@ def check_completion(settings: Settings) -> Check:
     completion, _ = complete_once(settings, request, lambda _percent, _message: None)
     spans = {name: round(ms, 1) for name, ms in completion.ms.items()}
     details: dict[str, object] = {"engine": completion.engine, "text": completion.text, "ms": spans}
-    details |= {"steps": completion.steps, "tokens": completion.tokens, "prefilled": completion.prefilled}
+    counts = completion.counts
+    details |= {"steps": counts.steps, "tokens": counts.tokens, "prefilled": counts.prefilled}
     if not completion.text:
         reason = completion.reason
         details["reason"] = reason.code if reason else ""
@@ -69,6 +70,6 @@ def check_completion(settings: Settings) -> Check:
         hint = "The model suggested nothing for a simple function: try another with --model."
         return Check("completion", "wrong", text, hint, details)
     first = completion.text.partition("\n")[0]
-    each = spans["verify"] / max(1, completion.steps)
+    each = spans["verify"] / max(1, counts.steps)
     text = f"{spans['total']:.0f} ms by {completion.engine} ({each:.0f} ms a step): numbers.append(«{first}»"
     return Check("completion", "ok", text, details=details)

@@ -20,7 +20,7 @@ def trace(session: Session, params: object) -> dict[str, object] | None:
     return {
         "text": completion.text,
         "finish": completion.finish,
-        "tokens": completion.tokens,
-        "accepted_by_source": dict(completion.accepted_by_source),
+        "tokens": completion.counts.tokens,
+        "accepted_by_source": dict(completion.counts.by_source),
         "steps": as_plain(completion.trace),
     }
