@@ -52,6 +52,8 @@ class JacobiSource(QuietSource):
 
     def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
         """The row of the state's i-th token says what its next token becomes."""
+        if not self._state:  # there was no room for a guess yet
+            return
         assert verified.top_ids_NK is not None
         below, node = tree.children(), tree.pending - 1
         fresh: list[int | None] = []
