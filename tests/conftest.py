@@ -11,6 +11,7 @@ compiling, so only a test that is about an empty one has it (it unsets FASTCODER
 import os
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -19,6 +20,7 @@ from fastcoder_lsp import model
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.model import ModelFiles
+from tests.groups import ONE_PROCESS
 
 # How long an example takes says more of the machine than of the code. `tests/examples.py` has the numbers of examples.
 hypothesis.settings.register_profile("often", deadline=None, max_examples=40)
@@ -27,8 +29,6 @@ hypothesis.settings.load_profile("ci")
 
 CI_REASON, LONG_REASON = "ci: only with --ci or --long", "long: only with --long"
 EDITOR_TESTS = "tests/editors/"
-ONE_PROCESS = ("tests/faults/", "tests/train/")
-"""Folders whose tests share a memory of what was said, or models that were trained for them."""
 REQUIRE_EDITORS = os.environ.get("FASTCODER_REQUIRE_EDITORS", "") not in ("", "0")
 
 
@@ -43,25 +43,24 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    side_by_side = config.pluginmanager.hasplugin("xdist")
     for item in items:
         if item.get_closest_marker("long") and not config.getoption("--long"):
             item.add_marker(pytest.mark.skip(reason=LONG_REASON))
         elif item.get_closest_marker("ci") and not _with_ci(config):
             item.add_marker(pytest.mark.skip(reason=CI_REASON))
-        if side_by_side:
-            item.add_marker(pytest.mark.xdist_group(_group(item)))
     items.sort(key=lambda item: not item.nodeid.startswith(ONE_PROCESS))  # what cannot be shared out must not come last
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With `-n`: one file's tests go to one process, or one folder's, in their order."""
+    from tests.side_by_side import GroupScheduling
+
+    return GroupScheduling(config, log)
 
 
 def _with_ci(config: pytest.Config) -> bool:
     return bool(config.getoption("--ci") or config.getoption("--long"))
-
-
-def _group(item: pytest.Item) -> str:
-    """Tests of one group run in one process, in their order: a file's, or a folder's whose tests share what is dear."""
-    shared = next((folder for folder in ONE_PROCESS if item.nodeid.startswith(folder)), None)
-    return shared or item.nodeid.partition("::")[0]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
