@@ -20,7 +20,10 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGE: Final = "fastcoder_lsp"
-EVERYTHING: Final = ("pyproject.toml", "constraints.txt", "tests/conftest.py", "scripts/test", "scripts/lib/setup.sh")
+EVERYTHING: Final = (
+    *("pyproject.toml", "constraints.txt", "scripts/test", "scripts/lib/setup.sh"),
+    *("tests/conftest.py", "tests/groups.py", "tests/side_by_side.py"),
+)
 FOLDERS: Final = {"editors/": "tests/editors"}
 """Files that are no modules → the tests that are about them, named or not."""
 MODULE_NAME: Final = re.compile(rf"\b(?:{PACKAGE}|tests|scripts)(?:\.\w+)+")
