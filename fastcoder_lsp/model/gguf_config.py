@@ -24,7 +24,7 @@ def config_of(header: Header) -> dict[str, Any] | None:
     fields = _own(header.fields, str(architecture))
     try:
         config = _config(header, str(architecture), fields)
-    except (KeyError, TypeError, ValueError, StopIteration):
+    except (KeyError, TypeError, ValueError, ArithmeticError, StopIteration):
         return None
     return config if config is not None and _sizes(header) == _expected(config) else None
 
@@ -36,11 +36,11 @@ def _own(fields: Mapping[str, Scalar], architecture: str) -> dict[str, Scalar]:
 
 def _config(header: Header, architecture: str, fields: Mapping[str, Scalar]) -> dict[str, Any] | None:
     rope = _rope(fields)
-    heads, width = int(fields["attention.head_count"]), int(fields["embedding_length"])
-    head_dim = int(fields.get("attention.key_length", width // heads))
-    if rope is None or int(fields.get("rope.dimension_count", head_dim)) != head_dim:
+    heads, width = _count(fields, "attention.head_count"), _count(fields, "embedding_length")
+    head_dim = _count(fields, "attention.key_length", width // heads)
+    if rope is None or fields.get("rope.dimension_count", head_dim) != head_dim:
         return None
-    if int(fields.get("attention.value_length", head_dim)) != head_dim or fields.get("attention.sliding_window"):
+    if fields.get("attention.value_length", head_dim) != head_dim or fields.get("attention.sliding_window"):
         return None
     vocabulary = next(tensor.sizes[-1] for tensor in header.tensors if tensor.name == EMBEDDING)
     config: dict[str, Any] = {
@@ -49,11 +49,11 @@ def _config(header: Header, architecture: str, fields: Mapping[str, Scalar]) -> 
         "dtype": "float32",
         "hidden_act": "silu",
         "hidden_size": width,
-        "intermediate_size": int(fields["feed_forward_length"]),
-        "max_position_embeddings": int(fields["context_length"]),
+        "intermediate_size": _count(fields, "feed_forward_length"),
+        "max_position_embeddings": _count(fields, "context_length"),
         "num_attention_heads": heads,
-        "num_hidden_layers": int(fields["block_count"]),
-        "num_key_value_heads": int(fields.get("attention.head_count_kv", heads)),
+        "num_hidden_layers": _count(fields, "block_count"),
+        "num_key_value_heads": _count(fields, "attention.head_count_kv", heads),
         "head_dim": head_dim,
         "rms_norm_eps": float(fields["attention.layer_norm_rms_epsilon"]),
         "rope_parameters": rope,
@@ -66,6 +66,14 @@ def _config(header: Header, architecture: str, fields: Mapping[str, Scalar]) -> 
         if (token := header.fields.get(f"tokenizer.ggml.{kind}_token_id")) is not None:
             config[name] = int(token)
     return config
+
+
+def _count(fields: Mapping[str, Scalar], name: str, otherwise: int | None = None) -> int:
+    """A number of things; raises KeyError or TypeError where there is none. A fraction is none, however large it is."""
+    found = fields[name] if otherwise is None else fields.get(name, otherwise)
+    if type(found) is not int:
+        raise TypeError(name)
+    return found
 
 
 def _rope(fields: Mapping[str, Scalar]) -> dict[str, object] | None:

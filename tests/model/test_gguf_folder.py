@@ -2,6 +2,7 @@
 
 import json
 import os
+import struct
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +18,8 @@ from fastcoder_lsp.errors import InstallationError, ModelInvalidError, ResourceE
 from fastcoder_lsp.model.convert import convert
 from fastcoder_lsp.model.damage import damage
 from fastcoder_lsp.model.digest import remembered_sha256
-from fastcoder_lsp.model.gguf_folder import drop_copies
+from fastcoder_lsp.model.gguf_folder import _described, drop_copies
+from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.needs import require_packages
 from fastcoder_lsp.model.origin import read_origin
 from fastcoder_lsp.model.store import Store
@@ -111,6 +113,31 @@ def test_a_file_that_was_changed_is_not_taken_for_the_one_it_was(path: Path, cac
     found = damage(files.folder)
     assert found is not None
     assert found.file == path
+
+
+def test_a_damaged_head_is_refused_or_harmless(path: Path) -> None:
+    """Random bytes over it, and its numbers as others: an error of ours, a file for transformers, or one that reads."""
+    whole, random = path.read_bytes(), np.random.default_rng(1)
+    refused = left = 0
+    for turn in range(300):
+        damaged = bytearray(whole)
+        if turn % 3:
+            start = int(random.integers(4, 12_000))
+            damaged[start : start + 8] = random.bytes(8)
+        else:  # a count becomes a fraction, or another count
+            start = int(random.choice([place for place in range(12_000) if whole[place : place + 6] == b"llama."]))
+            kind = whole.index(struct.pack("<I", 4), start)
+            damaged[kind : kind + 8] = struct.pack("<If", 6, 1e30) if turn % 2 else random.bytes(8)
+        path.write_bytes(damaged)
+        try:
+            files = _described(path)
+            left += files is None
+            if files is not None:
+                GgufTensors(path).close()
+        except ModelInvalidError as error:
+            refused += bool(error.hint)
+    assert refused > 20
+    assert left > 20
 
 
 def test_a_full_disk_leaves_nothing_behind(path: Path, cache: Path) -> None:
