@@ -21,15 +21,15 @@ let supervisor: Supervisor | undefined
 export async function activate(context: vscode.ExtensionContext): Promise<void> {
     const log = vscode.window.createOutputChannel('fastcoder', { log: true })
     const steps = firstSteps(context)
-    const late = new LateSuggestions(context.extension.id)
-    const server = new Supervisor(
+    const late = new LateSuggestions(context.extension.id, (document) => server.provider(document))
+    const server: Supervisor = new Supervisor(
         () => locateServer(context),
         log,
         os.homedir(),
         {
-            suggested: (outcome, ms, document, position) => {
+            suggested: (outcome, ms, document, position, question) => {
                 statisticsPanel.suggested(outcome, ms)
-                late.answered(outcome, document, position, server.condition)
+                late.answered(outcome, document, position, question, server.condition)
                 if (outcome === 'shown') {
                     steps.suggested()
                     tracePanel.suggested(document.uri)
@@ -50,6 +50,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     context.subscriptions.push(
         log,
         server,
+        late,
         statusBar,
         statisticsPanel,
         tracePanel,

@@ -2,10 +2,15 @@
  * A suggestion that came too late for its own question is asked for again once it is there: the server says so
  * (`fastcoder/late`), or the model has been loaded meanwhile. The editor itself asks only when something is typed.
  *
- * The editor takes a question "as if typed" at a place where it has asked already for answered, whatever the answer was.
- * So it is made to ask our provider explicitly, which it does at once; the server is told that it is as if typed, for an
- * explicit question makes it look for alternatives, too. What is shown stays before what such a question brings: where it
- * was a beginning, the editor is made to go on to the next one, which is the same and longer.
+ * The editor takes a question "as if typed" at a place where it has asked for answered, whatever the answer was, but only
+ * if it has asked the same providers. So one of our own is registered, newly for each such question, and asked alone: it
+ * asks the client's. What it brings takes the place of what is shown without a gap; and since nobody has asked by a key yet,
+ * the key for the next suggestion asks the server for others as it does after typing. A question by a key would not do:
+ * the editor would take its answer for all there is.
+ *
+ * Older editors cannot be made to ask one provider alone, nor as if typed: they ask all as by a key. The server is told
+ * that it is as if typed, for such a question makes it look for alternatives; and where a beginning is shown, which stays
+ * before what such a question brings, the editor is made to go on to the next one, which is the same and longer.
  */
 
 import * as vscode from 'vscode'
@@ -14,21 +19,49 @@ import type { Condition } from './shared/condition.ts'
 import type { Outcome } from './shared/history.ts'
 import type { LatePlace } from './shared/protocol.ts'
 
-export class LateSuggestions {
+/** Asks the server as the client does for the editor; undefined while there is none. */
+export type ProviderOf = (document: vscode.TextDocument) => vscode.InlineCompletionItemProvider | undefined
+
+export class LateSuggestions implements vscode.Disposable {
     private missed: { readonly uri: string; readonly version: number } | undefined
-    /** Where we make the editor ask, and whether it did. */
-    private asking: { readonly place: Place; asked: boolean } | undefined
+    /** Where we make the editor ask, and how it did. */
+    private asking: { readonly place: Place; asked?: 'alone' | 'as by a key' } | undefined
+    /** Where the user has asked by a key and has no answer yet. */
+    private awaited: Place | undefined
     /** Where something is shown, as far as we know: the editor does not tell. */
     private shown: Place | undefined
+    /** Of the last question, and of the one before, whose answer may be shown until the last one is answered. */
+    private registered: readonly vscode.Disposable[] = []
     private readonly provider: string
 
-    /** @param extensionId by which the editor knows our provider among others. */
-    constructor(extensionId: string) {
+    /**
+     * @param extensionId by which the editor knows our providers among others.
+     * @param providerOf what asks the server.
+     */
+    constructor(
+        extensionId: string,
+        private readonly providerOf: ProviderOf,
+    ) {
         this.provider = `${extensionId}:*`
     }
 
+    dispose(): void {
+        for (const registration of this.registered) {
+            registration.dispose()
+        }
+    }
+
     /** A request was answered. */
-    answered(outcome: Outcome, document: vscode.TextDocument, position: vscode.Position, condition: Condition): void {
+    answered(
+        outcome: Outcome,
+        document: vscode.TextDocument,
+        position: vscode.Position,
+        context: vscode.InlineCompletionContext,
+        condition: Condition,
+    ): void {
+        if (context.triggerKind === vscode.InlineCompletionTriggerKind.Invoke) {
+            this.awaited = undefined
+        }
         if (outcome === 'shown') {
             this.missed = undefined
             this.shown = placeOf(document, position)
@@ -59,10 +92,9 @@ export class LateSuggestions {
         if (place === undefined || !same(place, { ...late, uri: vscode.Uri.parse(late.uri).toString() })) {
             return
         }
-        const isBeginning = this.shown !== undefined && same(this.shown, place)
-        await this.ask(place)
-        if (isBeginning) {
-            await this.runAsIfTyped(place, 'showNext')
+        // What the user has asked for by a key holds all that is there by now.
+        if (this.awaited === undefined || !same(this.awaited, place)) {
+            await this.ask(place)
         }
     }
 
@@ -72,26 +104,61 @@ export class LateSuggestions {
         position: vscode.Position,
         context: vscode.InlineCompletionContext,
     ): vscode.InlineCompletionContext {
-        if (this.asking === undefined || !same(this.asking.place, placeOf(document, position))) {
+        if (context.triggerKind !== vscode.InlineCompletionTriggerKind.Invoke) {
             return context
         }
-        this.asking.asked = true
+        const place = placeOf(document, position)
+        if (this.asking === undefined || !same(this.asking.place, place)) {
+            this.awaited = place
+            return context
+        }
+        this.asking.asked = 'as by a key'
         return { ...context, triggerKind: vscode.InlineCompletionTriggerKind.Automatic }
     }
 
-    /** Where the editor takes even that for answered (the user has asked by the key before), it has to forget first. */
     private async ask(place: Place): Promise<void> {
-        const trigger = async (): Promise<boolean> =>
-            await this.runAsIfTyped(place, 'trigger', { explicit: true, providerId: this.provider })
-        if (!(await trigger())) {
+        const document = vscode.window.activeTextEditor?.document
+        if (document === undefined) {
+            return
+        }
+        const isBeginning = this.shown !== undefined && same(this.shown, place)
+        this.register(document)
+        const trigger = ['trigger', { explicit: false, providerId: this.provider }] as const
+        let asked = await this.runAsIfTyped(place, ...trigger)
+        const here = presentPlace()
+        if (asked === undefined && here !== undefined && same(here, place)) {
+            // An older editor where the user has asked by the key before: it has to forget first.
             await vscode.commands.executeCommand('editor.action.inlineSuggest.hide')
-            await trigger()
+            asked = await this.runAsIfTyped(place, ...trigger)
+        }
+        if (asked === 'as by a key' && isBeginning) {
+            await this.runAsIfTyped(place, 'showNext')
         }
     }
 
-    /** Let the editor do something with its suggestions; whether it asked us for that, which is then as if typed. */
-    private async runAsIfTyped(place: Place, action: string, ...args: unknown[]): Promise<boolean> {
-        const asking = { place, asked: false }
+    /** A provider that the editor has not asked yet, the first of ours to be found for the document. */
+    private register(document: vscode.TextDocument): void {
+        const { scheme } = document.uri
+        const registration = vscode.languages.registerInlineCompletionItemProvider({ scheme, language: document.languageId }, {
+            provideInlineCompletionItems: async (of, position, context, token) => {
+                const isAsIfTyped = context.triggerKind === vscode.InlineCompletionTriggerKind.Automatic
+                if (!isAsIfTyped || this.asking === undefined || !same(this.asking.place, placeOf(of, position))) {
+                    return [] // the client's own is asked as well
+                }
+                this.asking.asked = 'alone'
+                return await this.providerOf(of)?.provideInlineCompletionItems(of, position, context, token)
+            },
+        })
+        const [last, ...older] = this.registered
+        this.registered = last === undefined ? [registration] : [registration, last]
+        for (const unused of older) {
+            unused.dispose()
+        }
+    }
+
+    /** Let the editor do something with its suggestions; how it asked us for that, which is then as if typed. */
+    private async runAsIfTyped(place: Place, action: string, ...args: unknown[]): Promise<'alone' | 'as by a key' | undefined> {
+        const asking: typeof this.asking = { place }
         this.asking = asking
         await vscode.commands.executeCommand(`editor.action.inlineSuggest.${action}`, ...args)
         this.asking = undefined

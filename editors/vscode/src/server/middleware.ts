@@ -8,8 +8,14 @@ import type { LatePlace } from '../shared/protocol.ts'
 
 /** Who takes part in the suggestions. */
 export interface Watcher {
-    /** Told how a request for a suggestion ended, and after how many milliseconds. */
-    suggested(outcome: Outcome, ms: number, document: vscode.TextDocument, position: vscode.Position): void
+    /** Told how a request for a suggestion ended, what the server was asked, and after how many milliseconds. */
+    suggested(
+        outcome: Outcome,
+        ms: number,
+        document: vscode.TextDocument,
+        position: vscode.Position,
+        context: vscode.InlineCompletionContext,
+    ): void
     /** What the server is to be asked in place of the editor's own question. */
     asking(
         document: vscode.TextDocument,
@@ -40,10 +46,11 @@ export function middleware(
         },
         provideInlineCompletionItems: async (document, position, context, token, next) => {
             const start = performance.now()
-            const answer = await next(document, position, watcher.asking(document, position, context), token)
+            const question = watcher.asking(document, position, context)
+            const answer = await next(document, position, question, token)
             const items = answer === null || answer === undefined ? [] : Array.isArray(answer) ? answer : answer.items
             const outcome = token.isCancellationRequested ? 'cancelled' : items.length > 0 ? 'shown' : 'empty'
-            watcher.suggested(outcome, performance.now() - start, document, position)
+            watcher.suggested(outcome, performance.now() - start, document, position, question)
             return answer
         },
     }

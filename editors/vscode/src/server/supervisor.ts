@@ -9,7 +9,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 
 import * as vscode from 'vscode'
-import { CloseAction, ErrorAction, LanguageClient, RevealOutputChannelOn, State } from 'vscode-languageclient/node'
+import { CloseAction, ErrorAction, InlineCompletionRequest, LanguageClient, RevealOutputChannelOn, State } from 'vscode-languageclient/node'
 
 import { explicitSettings } from '../configuration.ts'
 import type { Condition } from '../shared/condition.ts'
@@ -75,6 +75,11 @@ export class Supervisor implements vscode.Disposable {
             throw new Error('The server does not run.')
         }
         return await this.client.sendRequest<unknown>(method, params)
+    }
+
+    /** What asks the server for suggestions in a document, by way of the middleware; undefined where it does not run. */
+    provider(document: vscode.TextDocument): vscode.InlineCompletionItemProvider | undefined {
+        return this.client?.isRunning() === true ? this.client.getFeature(InlineCompletionRequest.method)?.getProvider(document) : undefined
     }
 
     /** How the server knows a document. */

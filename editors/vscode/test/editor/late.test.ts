@@ -3,12 +3,19 @@
 import assert from 'node:assert/strict'
 import { after, afterEach, before, test } from 'node:test'
 
+import { realModel } from './server.ts'
+import { until } from './waiting.ts'
 import { Workbench } from './workbench.ts'
 
 const SAYS = 'suggested = 1'
 const LATE = ['--says', SAYS, '--step-ms', '100', '--budget-ms', '100'] // a tenth of a second for one that takes more than one
+const CODE = 'def add(a, b):\n    return a + b\n\n\ndef multiply(a, b):\n'
+const model = realModel()
 
-const editor = new Workbench({ files: { 'a.py': 'x = 1\n', 'b.py': 'y = 1\n' } })
+const editor = new Workbench({
+    files: { 'a.py': 'x = 1\n', 'b.py': 'y = 1\n', 'c.py': CODE, 'd.py': CODE },
+    settings: { 'fastcoder.budget.automatic_ms': 1 }, // the scripted server's own is stronger
+})
 
 before(async () => {
     editor.server.scripted(...LATE)
@@ -67,4 +74,21 @@ void test('a beginning that is shown goes on to the whole, once that is made', a
     await editor.page.keyboard.press('Control+Enter')
     await editor.untilGhost((text) => text.startsWith('if x:') && !text.includes('b = 2'), 'a beginning')
     await editor.untilGhost((text) => text.endsWith('b = 2'), 'the whole')
+})
+
+void test('the key for another alternative shows one where the text came late, too', { skip: model === undefined }, async () => {
+    editor.server.real(model ?? '')
+    await editor.command('fastcoder: Restart the Server')
+    await editor.untilStatus('Ready to load the model')
+    await editor.openFile('c.py')
+    await editor.type('    re')
+    await editor.untilGhost()
+    await editor.openFile('d.py')
+    await editor.type('    re')
+    const first = await editor.untilGhost()
+    await until(() => editor.server.logText().includes('finish=budget'), 'it came late')
+    await editor.page.keyboard.press('Alt+]')
+    const second = await editor.untilGhost((text) => text !== '' && text !== first, 'another suggestion')
+    await editor.page.keyboard.press('Alt+[')
+    await editor.untilGhost((text) => text !== second && text === first, 'the one before')
 })
