@@ -57,14 +57,18 @@ void test('a trace is read, and its tokens are counted by where they came from',
     assert.deepEqual(countGroups(trace), [['model', 2], ['prompt', 1]])
     assert.deepEqual(trace.steps.map((step) => [step.drafted, step.accepted]), [[2, 1], [0, 0]])
     assert.equal(groupOf('a guesser of tomorrow'), 'other')
-    assert.deepEqual(namesOfAuto().filter((name) => groupOf(name) === 'other'), ['trained']) // by default there is none
+    for (const [name, group] of sourcesOfAuto()) {
+        assert.equal(groupOf(name) === 'other', group === 'other', name) // by default there is none of these
+    }
 })
 
-/** The sources of the default drafter, as the server names them. */
-function namesOfAuto(): string[] {
-    const code = readFileSync(new URL('../../../../fastcoder_lsp/draft/evidence.py', import.meta.url), 'utf8')
-    const names = /^SOURCES: Final = \(([^)]*)\)/m.exec(code)?.[1] ?? ''
-    return [...names.matchAll(/"([^"]+)"/g)].map((match) => match[1] ?? '')
+/** What the default drafter drafts from, and the group of each, as the server has them. */
+function sourcesOfAuto(): [name: string, group: string][] {
+    const code = ['specification', 'evidence'].map((file) =>
+        readFileSync(new URL(`../../../../fastcoder_lsp/draft/${file}.py`, import.meta.url), 'utf8'))
+    const sources = [...code.join('').matchAll(/\bSource\("([^"]+)", "([^"]+)"\)/g)]
+    assert.ok(sources.length >= 9, 'the sources are found')
+    return sources.map(([, name = '', group = '']) => [name, group])
 }
 
 void test('the history keeps the latest, and begins anew with the server', () => {
