@@ -5,18 +5,22 @@ nothing is timed while that runs. It decides nothing at a request.
 """
 
 import hashlib
-from typing import cast
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
-from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core import Drafter, Engine, Progress, StepCosts
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.runtime.compile_ahead import CompileAhead, heads_of, needed
 from fastcoder_lsp.runtime.costs import step_costs
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, Limits, Runtime, Surroundings, cpu_nodes
 from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.draft.trained import Trained
 
 PROMPT_TOKENS = 1400
 """Longest prompt: what a CPU reads in a few seconds once, and keeps from then on."""
@@ -58,12 +62,8 @@ def load_runtime(settings: Settings, progress: Progress, around: Surroundings = 
 def _load(
     settings: Settings, record: StartRecord, progress: Progress, around: Surroundings, ahead: CompileAhead
 ) -> Runtime:
-    # Late, because they bring a compiler along.
-    from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned, warm_up  # noqa: PLC0415
-    from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
+    from fastcoder_lsp.draft.registry import require_tuned  # noqa: PLC0415 brings a compiler along
     from fastcoder_lsp.draft.trained import load_trained  # noqa: PLC0415
-    from fastcoder_lsp.index.warm_up import warm_up as warm_up_index  # noqa: PLC0415
-    from fastcoder_lsp.kernels import compiling, trusted_folder  # noqa: PLC0415
 
     cache = cache_folder()
     record.enter("find model")
@@ -76,6 +76,20 @@ def _load(
     record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder)
+    engine = _engine(settings, files, record, progress)
+    record.enter("drafter")
+    ahead.wait(progress)  # what it makes is loaded later; what is timed now must have the machine alone
+    record.enter("timing")
+    costs = step_costs(engine, files.digest, cache, progress)
+    kept = cache / "learnt" / f"{_name(around.workspace, files.digest)}.npz" if around.workspace else None
+    drafter = _drafter(settings.drafter, around, tokenizer, costs, kept, trained, record, progress)
+    progress(1.0, "ready")
+    return _runtime(settings, around, engine, tokenizer, drafter, costs)
+
+
+def _engine(settings: Settings, files: models.ModelFiles, record: StartRecord, progress: Progress) -> Engine:
+    from fastcoder_lsp.kernels import trusted_folder  # noqa: PLC0415 brings a compiler along
+
     engine = engines.load(
         files.folder,
         name=files.name,
@@ -88,30 +102,49 @@ def _load(
             gpu_memory_percent=settings.gpu_memory_percent,
             strict=settings.gpu_strict,
         ),
-        cache=cache,
+        cache=cache_folder(),
         progress=progress,
         enter=record.enter,
         kernels=kernels_folder(),
     )
     record.start.engine = engine.info.name
-    record.enter("drafter")
-    ahead.wait(progress)  # what it makes is loaded later; what is timed now must have the machine alone
-    record.enter("timing")
-    costs = step_costs(engine, files.digest, cache, progress)
-    kept = cache / "learnt" / f"{_name(around.workspace, files.digest)}.npz" if around.workspace else None
-    drafter = make(settings.drafter, DrafterParts(around.pin or nothing, tokenizer.piece, costs, kept, trained))
+    note = trusted_folder(kernels_folder()).note
+    record.start.notes.extend([*engine.info.notes, *([note] if note else [])])
+    return engine
+
+
+def _drafter(
+    name: str,
+    around: Surroundings,
+    tokenizer: Tokenizer,
+    costs: StepCosts,
+    kept: Path | None,
+    trained: "Trained",
+    record: StartRecord,
+    progress: Progress,
+) -> Drafter:
+    """What guesses, compiled and warm, and the search of the datastore with it."""
+    from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
+    from fastcoder_lsp.index.warm_up import warm_up as warm_up_index  # noqa: PLC0415
+    from fastcoder_lsp.kernels import compiling  # noqa: PLC0415
+
+    drafter = make(name, DrafterParts(around.pin or nothing, tokenizer.piece, costs, kept, trained))
     with compiling(progress, "compiling what drafts (first start only)", _DRAFTER_FUNCTIONS):
         record.enter("drafter")
         warm_up(drafter)
         if around.pin is not None:
             record.enter("datastore")
             warm_up_index()
-    progress(1.0, "ready")
-    place = trusted_folder(kernels_folder())
-    record.start.notes.extend([place.note] if place.note else [])
-    on_cpu = engine.info.name.startswith("cpu-")
+    return drafter
+
+
+def _runtime(
+    settings: Settings, around: Surroundings, engine: Engine, tokenizer: Tokenizer, drafter: Drafter, costs: StepCosts
+) -> Runtime:
     room = engine.info.context - settings.completion_max_tokens
     told = CONTEXT_TOKENS if settings.context_enabled else 0
+    fills_rows = engine.info.name.startswith("cpu-") and not drafter.traits.weighs_costs
     return Runtime(
         engine=engine,
         tokenizer=tokenizer,
@@ -120,10 +153,7 @@ def _load(
         ),
         drafter=drafter,
         allow=lambda remaining: allowed(tokenizer, remaining),
-        limits=Limits(
-            settings.completion_max_tokens,
-            cpu_nodes(costs) if on_cpu and not drafter.traits.weighs_costs else GPU_NODES,
-        ),
+        limits=Limits(settings.completion_max_tokens, cpu_nodes(costs) if fills_rows else GPU_NODES),
         costs=costs,
     )
 
