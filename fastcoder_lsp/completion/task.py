@@ -8,6 +8,7 @@ work on the engine ends it. Runs in the scheduler's thread.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.budget import LINE_STEPS, Clock, Pace
@@ -28,7 +29,7 @@ from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.postprocess import finish, replaces, useful, whole_lines
+from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
 from fastcoder_lsp.runtime.parts import Runtime
 
 
@@ -141,10 +142,10 @@ class Task:
         """All that was said, as it is shown."""
         assert self.finished, "it is still being said"
         if self._made is None:
-            before, said = self.place.before, self.said()
+            said = self.said()
             if self.finish in {"length", "context"}:
-                said = whole_lines(said, before)
-            self._made = self._suggestion(finish(said, before, self.place.after, self.snapshot.language))
+                said = whole_lines(said, self.place.before)
+            self._made = self._suggestion(finish_at(said, self._around))
         return self._made
 
     def useful(self) -> Suggestion:
@@ -153,9 +154,8 @@ class Task:
             return self.made()
         said = self.said()
         if self._useful is None or self._useful[0].count("\n") != said.count("\n"):
-            before, after = self.place.before, self.place.after
-            cut = stop_rule(before, after, self.snapshot.language).cut
-            self._useful = said, self._suggestion(useful(said, before, after, self.snapshot.language, cut))
+            cut = stop_rule(self.place.before, self.place.after, self.snapshot.language).cut
+            self._useful = said, self._suggestion(useful_at(said, self._around, cut))
         return self._useful[1]
 
     def counts(self) -> Counts:
@@ -172,10 +172,13 @@ class Task:
         """Every step so far."""
         return self._tracer.trace(len(self.tokens()))
 
+    @cached_property
+    def _around(self) -> TextAround:
+        """The text around the place, lexed once for everything that is shown of this task."""
+        return TextAround(self.place.before, self.place.after, self.snapshot.language)
+
     def _suggestion(self, text: str) -> Suggestion:
-        before, after = self.place.before, self.place.after
-        over = replaces(text, before, after, self.snapshot.language) if text else 0
-        return Suggestion(self.place, text, over)
+        return Suggestion(self.place, text, written_over(text, self._around) if text else 0)
 
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:
         self._rows = len(tree)

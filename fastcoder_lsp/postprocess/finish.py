@@ -36,7 +36,7 @@ def finish(raw: str, before: str, after: str, language: str) -> str:
 
 
 def finish_at(raw: str, around: TextAround) -> str:
-    """See `finish`."""
+    """What `finish` gives, for a text around the cursor that is read already."""
     text = raw.replace("\r\n", "\n").replace("\r", "\n")
     for _ in range(_ROUNDS):
         finished = _once(text, around)

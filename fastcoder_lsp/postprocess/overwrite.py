@@ -18,7 +18,7 @@ def replaces(text: str, before: str, after: str, language: str = "") -> int:
 
 
 def written_over(text: str, around: TextAround) -> int:
-    """See `replaces`."""
+    """What `replaces` gives, for a text around the cursor that is read already."""
     closing = around.closing
     if not closing or not text.strip():
         return 0

@@ -35,7 +35,12 @@ def useful(said: str, before: str, after: str, language: str, cut: Callable[[str
         language: the document's LSP language id.
         cut: the stop rule of this place (`decode.stop.StopRule.cut`).
     """
-    going_on, around = _at_worst(said), TextAround(before, after, language)
+    return useful_at(said, TextAround(before, after, language), cut)
+
+
+def useful_at(said: str, around: TextAround, cut: Callable[[str], int | None]) -> str:
+    """What `useful` gives, for a text around the cursor that is read already."""
+    going_on = _at_worst(said)
     end = len(said)
     for _ in range(_LINES_TRIED):
         end = said.rfind("\n", 0, end)
