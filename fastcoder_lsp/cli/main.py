@@ -21,6 +21,8 @@ from fastcoder_lsp.cli.start import leave_folder, name_fully
 from fastcoder_lsp.errors import FAULT_HINT, FastcoderError, understood
 
 COMMANDS = ("play", "serve", "complete", "model", "doctor", "index", "corpus", "bench", "train")
+CPU_OPTION = "--cpu-requirements"
+CPU_REQUIREMENTS = Path(__file__).parents[1] / "requirements-cpu.txt"
 FAULT = 70
 """Exit code of our own faults, as sysexits.h numbers them."""
 
@@ -36,8 +38,15 @@ def parser(named: str = "") -> argparse.ArgumentParser:
         epilog="Try: fastcoder-lsp play",
     )
     top.add_argument("--version", action="version", version=f"fastcoder-lsp {__version__}")
+    # Runs where nothing but this package is installed: an installer asks it what else to install.
+    top.add_argument(
+        CPU_OPTION,
+        action="version",
+        version=str(CPU_REQUIREMENTS),
+        help="print the path of pip's list of what a machine without an NVIDIA GPU needs, and exit",
+    )
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    needed = () if named == "--version" else (named,) if named in COMMANDS else COMMANDS
+    needed = () if named in ("--version", CPU_OPTION) else (named,) if named in COMMANDS else COMMANDS
     for command in needed:
         import_module(f"fastcoder_lsp.cli.{command}").add_parser(commands)
     return top

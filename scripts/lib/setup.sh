@@ -8,6 +8,7 @@
 venv="$root/.venv"
 python="$venv/bin/python"
 lock="$root/.scratch/setup.lock"
+cpu_requirements="$root/fastcoder_lsp/requirements-cpu.txt"
 torch_index=https://download.pytorch.org/whl/cpu
 
 say() { printf '%s\n' "$*" >&2; }
@@ -46,7 +47,7 @@ find_python() {
 
 # What decides which packages are installed.
 state() {
-    cat "$root/pyproject.toml" "$root/constraints.txt" "$root/scripts/lib/setup.sh" | cksum
+    cat "$root/pyproject.toml" "$root/constraints.txt" "$cpu_requirements" "$root/scripts/lib/setup.sh" | cksum
     printf '%s %s\n' "$root" "$1"
 }
 
@@ -73,6 +74,19 @@ pip_install() {
         "$python" -I -m pip --disable-pip-version-check install "$@" >&2
     else
         "$python" -I -m pip --disable-pip-version-check --quiet --quiet install "$@" >&2
+    fi
+}
+
+# The packages themselves: whole for the tests and where there is an NVIDIA GPU, else what a CPU needs, without torch.
+# What was installed before stays: an environment that is whole is not made smaller.
+install_packages() {
+    if [ -z "$1" ] && ! has_nvidia_gpu; then
+        say "Installing what a CPU needs of the packages of fastcoder-lsp (about 400 MB)"
+        pip_install --requirement "$cpu_requirements" && pip_install --no-deps --editable "$root"
+    else
+        install_torch
+        say "Installing the packages of fastcoder-lsp (about 1.5 GB)"
+        pip_install --constraint "$root/constraints.txt" --editable "$root${1:+[$1]}"
     fi
 }
 
@@ -111,14 +125,12 @@ install() {
         [ ! -e "$venv" ] || say "The environment in .venv is unfinished or broken: making it anew."
         rm -rf "$venv"
         can_write "$venv"
-        say "Setting up Python packages in $venv (once; a few minutes, about 1.5 GB)"
+        say "Setting up Python packages in $venv (once)"
         : >"$unfinished"
         "$base" -I -m venv "$venv" || fail "$base could not make a virtual environment in $venv."
     fi
     : >"$unfinished" || fail "$unfinished cannot be written." "Free some space, and run $0 again."
-    install_torch
-    say "Installing the packages of fastcoder-lsp"
-    if ! pip_install --constraint "$root/constraints.txt" --editable "$root${1:+[$1]}"; then
+    if ! install_packages "$1"; then
         rm -f "$unfinished" # pip undoes what it did not finish
         release_lock
         fail "The packages could not be installed: see above." "Run $0 again; what is downloaded is kept."

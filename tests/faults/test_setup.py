@@ -15,6 +15,7 @@ from tests.faults.stranger import HANG_S, NAMESPACE, ROOT, require_namespaces
 
 PYTHON = """#!/bin/sh
 case "$*" in
+    *'-m pip '*' install '*) echo "$*" >>"$LOG.pip" ;;
     *'print("%d.%d"'*) echo 3.11 ;;
     *'-m venv '*)
         while [ -e "$HOLD" ]; do sleep 0.05; done
@@ -26,13 +27,20 @@ case "$*" in
         chmod +x "$folder/bin/fastcoder-lsp" ;;
 esac
 """
+FILES = (
+    "scripts/run",
+    "scripts/lib/setup.sh",
+    "pyproject.toml",
+    "constraints.txt",
+    "fastcoder_lsp/requirements-cpu.txt",
+)
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """The script and what it reads, with a Python that installs nothing."""
     root = tmp_path / "checkout"
-    for name in ("scripts/run", "scripts/lib/setup.sh", "pyproject.toml", "constraints.txt"):
+    for name in FILES:
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, root / name)
     (root / "python").write_text(PYTHON, encoding="utf-8")
@@ -124,9 +132,34 @@ def test_two_at_once_set_up_once(checkout: Path) -> None:
 
 def test_a_driver_that_hangs(checkout: Path) -> None:
     """An `nvidia-smi` that never answers costs seconds."""
+    assert ended(start(checkout, with_driver(checkout, "exec sleep 600")))[:2] == (0, "started play\n")
+    assert "requirements-cpu.txt" in installed(checkout)[0]
+
+
+def test_without_a_gpu_no_torch_is_installed(checkout: Path) -> None:
+    """The list of what a CPU needs, then the package by itself."""
+    ended(start(checkout, with_driver(checkout, "echo none; exit 9")))
+    listed, itself = installed(checkout)
+    assert listed.endswith(f"--requirement {checkout}/fastcoder_lsp/requirements-cpu.txt")
+    assert itself.endswith(f"--no-deps --editable {checkout}")
+
+
+def test_with_a_gpu_all_is_installed(checkout: Path) -> None:
+    """As pyproject names it, in tested versions."""
+    ended(start(checkout, with_driver(checkout, "echo 'GPU 0: some'")))
+    (whole,) = installed(checkout)
+    assert whole.endswith(f"--constraint {checkout}/constraints.txt --editable {checkout}")
+
+
+def with_driver(checkout: Path, script: str) -> tuple[str, ...]:
+    """Before a command: `nvidia-smi` does `script`."""
     tools = checkout / "tools"
     tools.mkdir()
-    (tools / "nvidia-smi").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tools / "nvidia-smi").write_text(f"#!/bin/sh\n{script}\n")
     (tools / "nvidia-smi").chmod(0o755)
-    prefix = ("env", f"PATH={tools}:{os.environ['PATH']}")
-    assert ended(start(checkout, prefix))[:2] == (0, "started play\n")
+    return ("env", f"PATH={tools}:{os.environ['PATH']}")
+
+
+def installed(checkout: Path) -> list[str]:
+    """Calls of `pip install`."""
+    return (checkout / "log.pip").read_text().splitlines()
