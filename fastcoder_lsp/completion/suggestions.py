@@ -7,10 +7,13 @@ for the rules by which a suggestion would be in the way.
 """
 
 import re
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate
 from typing import Literal
+
+from fastcoder_lsp.documents import PerDocument
 
 TYPED_BY_EDITORS = ")]}>\"'`"
 """What editors type by themselves right of the cursor."""
@@ -93,28 +96,22 @@ class SuggestionMemory:
     """
 
     def __init__(self, documents: int = 16, suggestions: int = 12) -> None:
-        self._capacity = documents
-        self._suggestions = suggestions
-        self._of: OrderedDict[str, deque[Suggestion]] = OrderedDict()
+        self._of = PerDocument(partial(deque[Suggestion], maxlen=suggestions), documents)
 
     def remember(self, document: str, suggestion: Suggestion) -> None:
         """A suggestion was made."""
         if not suggestion.text:
             return
-        of = self._of.setdefault(document, deque(maxlen=self._suggestions))
-        self._of.move_to_end(document)
-        of.appendleft(suggestion)
-        while len(self._of) > self._capacity:
-            self._of.popitem(last=False)
+        self._of.fetch(document).appendleft(suggestion)
 
     def recall(self, document: str, place: Place) -> Recalled | None:
         """The rest of the latest suggestion that goes on at `place`."""
-        rests = (suggestion.rest(place) for suggestion in self._of.get(document, ()))
+        rests = (suggestion.rest(place) for suggestion in self._of.get(document) or ())
         return next((rest for rest in rests if rest is not None), None)
 
     def recall_all(self, document: str, place: Place) -> tuple[Recalled, ...]:
         """All candidates for exactly this place, the first one first; empty where nobody has looked for others."""
-        for suggestion in self._of.get(document, ()):
+        for suggestion in self._of.get(document) or ():
             if suggestion.others is not None and suggestion.place == place:
                 all_of_it = (suggestion, *suggestion.others)
                 return tuple(Recalled(candidate.text, candidate.replaces) for candidate in all_of_it)
@@ -122,12 +119,11 @@ class SuggestionMemory:
 
     def forget(self, document: str) -> None:
         """The document was closed."""
-        self._of.pop(document, None)
+        self._of.forget(document)
 
     def rename(self, old: str, new: str) -> None:
         """The document has another name now."""
-        if (of := self._of.pop(old, None)) is not None:
-            self._of[new] = of
+        self._of.rename(old, new)
 
     def clear(self) -> None:
         """Another model or other settings: nothing of before holds."""
@@ -143,34 +139,29 @@ class OutdatedSuggestions:
     """
 
     def __init__(self, documents: int = 16, suggestions: int = 6) -> None:
-        self._documents, self._suggestions = documents, suggestions
-        self._of: OrderedDict[str, deque[Suggestion]] = OrderedDict()
+        self._of = PerDocument(partial(deque[Suggestion], maxlen=suggestions), documents)
 
     def keep(self, document: str, suggestion: Suggestion) -> None:
         """A suggestion was made, whole or not."""
         if not suggestion.text.strip():
             return
-        of = self._of.setdefault(document, deque(maxlen=self._suggestions))
-        self._of.move_to_end(document)
+        of = self._of.fetch(document)
         if of and of[0].place.before == suggestion.place.before and suggestion.text.startswith(of[0].text):
             of.popleft()  # there is more of it now
         of.appendleft(suggestion)
-        while len(self._of) > self._documents:
-            self._of.popitem(last=False)
 
     def expected(self, document: str, place: Place) -> tuple[str, ...]:
         """What may be said at `place` in the light of what was said before, the likeliest first."""
-        texts = (rest_after(suggestion, place) for suggestion in self._of.get(document, ()))
+        texts = (rest_after(suggestion, place) for suggestion in self._of.get(document) or ())
         return tuple(dict.fromkeys(text for text in texts if text.strip()))
 
     def forget(self, document: str) -> None:
         """The document was closed."""
-        self._of.pop(document, None)
+        self._of.forget(document)
 
     def rename(self, old: str, new: str) -> None:
         """The document has another name now."""
-        if (of := self._of.pop(old, None)) is not None:
-            self._of[new] = of
+        self._of.rename(old, new)
 
     def clear(self) -> None:
         """Another model: it would say something else."""

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
+from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft import kept_counts
 from fastcoder_lsp.draft.auto_branches import TAIL, Said
 from fastcoder_lsp.draft.auto_growth import Grown, grow, new_grown, new_scratch
@@ -30,7 +31,6 @@ from fastcoder_lsp.draft.auto_width import draft_costs
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.calibration import Calibration, EvidenceCounts, Priors, shipped_priors
 from fastcoder_lsp.draft.chain import TokenChain
-from fastcoder_lsp.draft.documents import PerDocument
 from fastcoder_lsp.draft.evidence import CORPUS, FROZEN, GROUPED, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
 from fastcoder_lsp.draft.frozen_table import TableShape, build
 from fastcoder_lsp.draft.parts import DrafterParts

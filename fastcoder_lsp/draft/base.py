@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastcoder_lsp.core import Draft, DraftContext, DrafterTraits, DraftTree, Verified
-from fastcoder_lsp.draft.documents import PerDocument
+from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.specification import Specification
 
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
+from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.documents import PerDocument
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
 from fastcoder_lsp.draft.specification import FROM_CACHE, FROM_CORPUS, Source, Specification
 from fastcoder_lsp.draft.store import Pin, nothing

@@ -25,8 +25,8 @@ from dataclasses import asdict, dataclass, field, replace
 import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.documents import PerDocument
 from fastcoder_lsp.draft.growth import Growth
 from fastcoder_lsp.draft.history import History
 from fastcoder_lsp.draft.kernels import continuations, match_suffix

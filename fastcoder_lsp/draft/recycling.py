@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.documents import PerDocument
 from fastcoder_lsp.draft.specification import FROM_RECYCLING, Specification
 
 Matrix = dict[int, list[int]]

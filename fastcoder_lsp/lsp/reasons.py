@@ -5,13 +5,14 @@ the user's is kept.
 """
 
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Reason
+from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.workspace import rules
 from fastcoder_lsp.workspace.positions import Position
 
@@ -39,6 +40,14 @@ class Shown:
     moment_s: float
 
 
+@dataclass(slots=True)
+class _Kept:
+    """What is kept of a document: its last empty answers, the latest last, and its last suggestion."""
+
+    silences: deque[Silence] = field(default_factory=lambda: deque(maxlen=_ANSWERS))
+    shown: Shown | None = None
+
+
 class Reasons:
     """The last empty answers, and the last suggestion, of the documents that were asked about of late.
 
@@ -48,12 +57,11 @@ class Reasons:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._silences: OrderedDict[str, deque[Silence]] = OrderedDict()
-        self._shown: dict[str, Shown] = {}
+        self._documents = PerDocument(_Kept, _DOCUMENTS)
 
     def keep(self, uri: str, at: Position, reason: Reason) -> None:
         """An answer was empty. It takes the place of one like it just before: many of a kind push out nothing else."""
-        kept = self._of(uri)
+        kept = self._documents.fetch(uri).silences
         silence = Silence(reason, at, self._clock())
         if kept and _alike(kept[-1], silence):
             silence = replace(silence, times=kept.pop().times + 1)
@@ -61,20 +69,21 @@ class Reasons:
 
     def shown(self, uri: str, at: Position) -> None:
         """An answer was a suggestion."""
-        self._of(uri)
-        self._shown[uri] = Shown(at, self._clock())
+        self._documents.fetch(uri).shown = Shown(at, self._clock())
 
     def silences(self, uri: str) -> tuple[Silence, ...]:
         """The last empty answers of a document, the latest first."""
-        return tuple(reversed(self._silences.get(uri, ())))
+        kept = self._documents.get(uri)
+        return tuple(reversed(kept.silences)) if kept is not None else ()
 
     def last_shown(self, uri: str) -> Shown | None:
         """The last suggestion of a document."""
-        return self._shown.get(uri)
+        kept = self._documents.get(uri)
+        return kept.shown if kept is not None else None
 
     def latest_uri(self) -> str | None:
         """The document that was asked about last."""
-        return next(reversed(self._silences), None)
+        return self._documents.latest()
 
     def ago_s(self, moment_s: float) -> float:
         """How long ago that was."""
@@ -82,22 +91,11 @@ class Reasons:
 
     def forget(self, uri: str) -> None:
         """The document is gone."""
-        self._silences.pop(uri, None)
-        self._shown.pop(uri, None)
+        self._documents.forget(uri)
 
     def rename(self, old: str, new: str) -> None:
         """The document has a new name."""
-        if old in self._silences and old != new:
-            self._silences[new] = self._silences.pop(old)
-            if (shown := self._shown.pop(old, None)) is not None:
-                self._shown[new] = shown
-
-    def _of(self, uri: str) -> deque[Silence]:
-        kept = self._silences.setdefault(uri, deque(maxlen=_ANSWERS))
-        self._silences.move_to_end(uri)
-        while len(self._silences) > _DOCUMENTS:
-            self.forget(next(iter(self._silences)))
-        return kept
+        self._documents.rename(old, new)
 
 
 def of_rule(rule: rules.Reason) -> Reason:

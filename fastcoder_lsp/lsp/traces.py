@@ -3,9 +3,8 @@
 Owns which are kept; the trace itself is made by the loop.
 """
 
-from collections import OrderedDict
-
 from fastcoder_lsp.core import Completion
+from fastcoder_lsp.documents import LatestDocuments
 
 _DOCUMENTS = 8
 
@@ -14,16 +13,12 @@ class Traces:
     """The latest completions that the model was asked for, of the last documents."""
 
     def __init__(self) -> None:
-        self._latest: OrderedDict[str, Completion] = OrderedDict()
+        self._latest: LatestDocuments[Completion] = LatestDocuments(_DOCUMENTS)
 
     def keep(self, uri: str, completion: Completion) -> None:
         """A completion came; one that needed no model leaves the trace of the one before."""
-        if not completion.trace:
-            return
-        self._latest[uri] = completion
-        self._latest.move_to_end(uri)
-        while len(self._latest) > _DOCUMENTS:
-            self._latest.popitem(last=False)
+        if completion.trace:
+            self._latest.put(uri, completion)
 
     def latest(self, uri: str) -> Completion | None:
         """The latest one of a document."""
@@ -31,4 +26,4 @@ class Traces:
 
     def forget(self, uri: str) -> None:
         """The document was closed."""
-        self._latest.pop(uri, None)
+        self._latest.forget(uri)

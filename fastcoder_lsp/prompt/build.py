@@ -3,10 +3,10 @@
 Owns one anchor per document. The only stateful part of this package; used by one thread.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass, replace
 
 from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.prompt import anchor as anchors
 from fastcoder_lsp.prompt.anchor import Anchor
 from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, context_tokens
@@ -47,7 +47,7 @@ class PromptBuilder:
         self._context = context
         self.template: Template = template_of(tokenizer.control)
         self._tokenizer = tokenizer
-        self._anchors: OrderedDict[str, Anchor] = OrderedDict()
+        self._anchors: LatestDocuments[Anchor] = LatestDocuments(self.options.documents)
 
     def build(self, snapshot: Snapshot, offset: int) -> Prompt:
         """The prompt for what comes at `offset` of `snapshot`.
@@ -66,7 +66,7 @@ class PromptBuilder:
             anchor = replace(anchor, start=anchor.start + shift, at=anchor.at + shift, length=len(text))
         else:
             anchor = self._anchored(snapshot, text, offset, anchor)
-        self._remember(snapshot.uri, anchor)
+        self._anchors.put(snapshot.uri, anchor)
         return self._prompt(anchor, text, offset)
 
     def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
@@ -74,23 +74,16 @@ class PromptBuilder:
         text, offset = _whole(snapshot, offset)
         last = self._anchors.get(snapshot.uri)
         anchor = self._anchored(snapshot, text, offset, last if last is not None and self._may_show(last) else None)
-        self._remember(snapshot.uri, anchor)
+        self._anchors.put(snapshot.uri, anchor)
         return self._prompt(anchor, text, offset)
 
     def forget(self, uri: str) -> None:
         """The document is closed."""
-        self._anchors.pop(uri, None)
+        self._anchors.forget(uri)
 
     def rename(self, old: str, new: str) -> None:
         """The document has a new name; its prompt goes on as it was."""
-        if (anchor := self._anchors.pop(old, None)) is not None:
-            self._remember(new, anchor)
-
-    def _remember(self, uri: str, anchor: Anchor) -> None:
-        self._anchors[uri] = anchor
-        self._anchors.move_to_end(uri)
-        if len(self._anchors) > self.options.documents:
-            self._anchors.popitem(last=False)
+        self._anchors.rename(old, new)
 
     def _typed_fits(self, typed: str) -> bool:
         """Whether what stands after the middle mark is short enough to stay there."""

@@ -4,8 +4,9 @@ Owns counting only. A suggestion counts as shown once, however often the client 
 accepted when one edit inserts at least two of its characters where it stood (typing brings one), or by the command.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
+
+from fastcoder_lsp.documents import LatestDocuments
 
 _DOCUMENTS = 32
 
@@ -34,7 +35,7 @@ class Accepts:
     """The latest suggestion of each document, and what became of all."""
 
     def __init__(self) -> None:
-        self._latest: OrderedDict[str, _Shown] = OrderedDict()
+        self._latest: LatestDocuments[_Shown] = LatestDocuments(_DOCUMENTS)
         self._numbers = 0
         self._shown = 0
         self._accepted = 0
@@ -47,10 +48,7 @@ class Accepts:
             return last.number
         self._numbers += 1
         self._shown += 1
-        self._latest[uri] = _Shown(self._numbers, start, text, taken=_common(document, start, text))
-        self._latest.move_to_end(uri)
-        while len(self._latest) > _DOCUMENTS:
-            self._latest.popitem(last=False)
+        self._latest.put(uri, _Shown(self._numbers, start, text, taken=_common(document, start, text)))
         return self._numbers
 
     def awaits(self, uri: str) -> bool:
@@ -80,7 +78,7 @@ class Accepts:
 
     def closed(self, uri: str) -> None:
         """The document is gone."""
-        self._latest.pop(uri, None)
+        self._latest.forget(uri)
 
     def counts(self) -> AcceptCounts:
         """What was counted since the start."""

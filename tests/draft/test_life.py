@@ -6,7 +6,7 @@ import pytest
 
 from fastcoder_lsp.core import Drafter
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.documents import DOCUMENTS_AT_MOST
+from fastcoder_lsp.documents import DOCUMENTS_AT_MOST
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, make
 from tests.draft.test_exactness import PARTS, request
 from tests.draft.toys import RepetitiveEngine

@@ -1,6 +1,6 @@
 """Per-document memory: bounded, renamed, dropped."""
 
-from fastcoder_lsp.draft.documents import PerDocument
+from fastcoder_lsp.documents import LatestDocuments, PerDocument
 
 
 def memory() -> PerDocument[list[str]]:
@@ -46,3 +46,33 @@ def test_a_closed_document_is_forgotten() -> None:
     states.forget("a")
     states.forget("never seen")
     assert states.fetch("a") == []
+
+
+def test_what_is_put_is_there_and_looking_is_no_use() -> None:
+    """`get` leaves the order alone, `put` does not; what is put anew takes the place of what was there."""
+    kept: LatestDocuments[int] = LatestDocuments(capacity=2)
+    for number, name in enumerate("ab"):
+        kept.put(name, number)
+    assert (kept.get("a"), kept.latest()) == (0, "b")
+    kept.put("c", 2)
+    assert (kept.get("a"), kept.values()) == (None, (1, 2))
+    kept.put("b", 3)
+    assert (kept.latest(), kept.values()) == ("b", (2, 3))
+
+
+def test_a_document_renamed_to_itself_changes_nothing() -> None:
+    """It is neither lost nor the most recently used one."""
+    kept: LatestDocuments[int] = LatestDocuments()
+    kept.put("a", 1)
+    kept.put("b", 2)
+    kept.rename("a", "a")
+    assert (kept.latest(), kept.values()) == ("b", (1, 2))
+
+
+def test_cleared() -> None:
+    """Nothing is left, and there is no latest document."""
+    kept: LatestDocuments[int] = LatestDocuments()
+    kept.put("a", 1)
+    kept.clear()
+    assert "a" not in kept
+    assert kept.latest() is None
