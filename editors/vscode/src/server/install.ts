@@ -7,7 +7,7 @@ import * as vscode from 'vscode'
 
 import { inEnvironment } from './find.ts'
 import { isProgram, ownEnvironment } from './places.ts'
-import { CHECK_PYTHON, percentOf, pipArguments, pythons } from './python.ts'
+import { CHECK_PYTHON, percentOf, pipItself, pipListed, pipWhole, pythons } from './python.ts'
 import { run, type Ended } from './run.ts'
 
 const WINDOWS = process.platform === 'win32'
@@ -18,8 +18,8 @@ export async function installServer(context: vscode.ExtensionContext, log: vscod
     const wanted = configuration.get('server.package', 'fastcoder-lsp')
     const environment = ownEnvironment(context)
     const detail =
-        `pip installs ${wanted} and what it needs (PyTorch among it, about 1.5 GB) into an environment of its own: ` +
-        `${environment}. Your other environments are not touched.`
+        `pip installs ${wanted} and what it needs (0.4 GB; with PyTorch several where there is an NVIDIA GPU) into an ` +
+        `environment of its own: ${environment}. Your other environments are not touched.`
     if (!(await agreed('Install the server fastcoder-lsp?', detail, 'Install'))) {
         return false
     }
@@ -36,12 +36,32 @@ export async function installServer(context: vscode.ExtensionContext, log: vscod
         if (made.code !== 0) {
             return made
         }
-        const pip = pipArguments(wanted, process.platform === 'linux', await hasNvidia())
-        const ended = await run(inEnvironment(environment, WINDOWS, 'python'), pip, onLine, signal)
+        const ended = await installPackages(environment, wanted, onLine, signal)
         return ended.code === 0 && !isProgram(inEnvironment(environment, WINDOWS))
             ? { code: 1, lines: [...ended.lines, `${wanted} holds no program fastcoder-lsp`] }
             : ended
     })
+}
+
+/** The server and what it needs here; where that fails, how it ended. */
+async function installPackages(
+    environment: string,
+    wanted: string,
+    onLine: (line: string) => void,
+    signal: AbortSignal,
+): Promise<Ended> {
+    const pip = async (options: string[]): Promise<Ended> =>
+        await run(inEnvironment(environment, WINDOWS, 'python'), options, onLine, signal)
+    if (await hasNvidia()) {
+        return await pip(pipWhole(wanted))
+    }
+    const itself = await pip(pipItself(wanted))
+    if (itself.code !== 0) {
+        return itself
+    }
+    const told = await run(inEnvironment(environment, WINDOWS), ['--cpu-requirements'], () => undefined, signal)
+    const list = told.lines.at(-1)
+    return told.code === 0 && list !== undefined ? await pip(pipListed(list)) : told
 }
 
 /** Ask, then fetch a model; whether it is there now. `name`: as in the setting `fastcoder.model`. */

@@ -15,13 +15,21 @@ export function pythons(setting: string, windows: boolean): string[][] {
 export const CHECK_PYTHON =
     'import sys, venv, ensurepip; print("yes" if sys.version_info[:2] >= (3, 11) else "too old")'
 
-/**
- * pip's arguments. PyTorch's own index offers a CPU build a tenth of the size of the usual one; pip prefers it, for its
- * version is the same with a suffix. It is not asked where there is an NVIDIA GPU, or on systems with one build only.
- */
-export function pipArguments(wanted: string, linux: boolean, nvidia: boolean): string[] {
-    const smaller = linux && !nvidia ? ['--extra-index-url', 'https://download.pytorch.org/whl/cpu'] : []
-    return ['-m', 'pip', 'install', '--disable-pip-version-check', '--upgrade', ...smaller, wanted]
+const PIP_INSTALL = ['-m', 'pip', 'install', '--disable-pip-version-check']
+
+/** The server without what it needs: pip leaves out nothing else. It then tells `--cpu-requirements`, a list of that. */
+export function pipItself(wanted: string): string[] {
+    return [...PIP_INSTALL, '--upgrade', '--no-deps', wanted]
+}
+
+/** What a machine without an NVIDIA GPU needs: a list that leaves PyTorch out, a gigabyte. */
+export function pipListed(list: string): string[] {
+    return [...PIP_INSTALL, '--requirement', list]
+}
+
+/** The server with all that it names, PyTorch's build for GPUs among it. */
+export function pipWhole(wanted: string): string[] {
+    return [...PIP_INSTALL, '--upgrade', wanted]
 }
 
 /** How far a program is, from a line such as "  40 %  weights (400 MB of 1.0 GB)". */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { percentOf, pipArguments, pythons } from '../../src/server/python.ts'
+import { percentOf, pipItself, pipListed, pipWhole, pythons } from '../../src/server/python.ts'
 import { Restarts } from '../../src/server/restarts.ts'
 import { run } from '../../src/server/run.ts'
 
@@ -44,10 +44,11 @@ void test('percents are read from the lines of `model pull`', () => {
     assert.equal(percentOf('Fetching the model: 1.0 GB from the hub.'), undefined)
 })
 
-void test("pip is shown PyTorch's small builds where they are of use", () => {
-    assert.ok(pipArguments('fastcoder-lsp', true, false).includes('--extra-index-url'))
-    assert.ok(!pipArguments('fastcoder-lsp', true, true).includes('--extra-index-url'))
-    assert.ok(!pipArguments('fastcoder-lsp', false, false).includes('--extra-index-url'))
-    assert.equal(pipArguments('x.whl', true, false).at(-1), 'x.whl')
+void test('pip installs the server by itself and then a list, or all of it', () => {
+    assert.ok(pipItself('x.whl').includes('--no-deps'))
+    assert.equal(pipItself('x.whl').at(-1), 'x.whl')
+    assert.deepEqual(pipListed('/a/list.txt').slice(-2), ['--requirement', '/a/list.txt'])
+    assert.ok(!pipWhole('x.whl').includes('--no-deps'))
+    assert.equal(pipWhole('x.whl').at(-1), 'x.whl')
     assert.deepEqual(pythons('/my/python', false), [['/my/python']])
 })
