@@ -48,7 +48,8 @@ def load(
         ResourceError: memory or disk does not suffice.
         UsageError: an option is out of its range, or asks for a device that is not there.
     """
-    from fastcoder_lsp.engine.loader import load_engine, prepare  # noqa: PLC0415 torch and numba take seconds
+    from fastcoder_lsp.engine.job import prepare  # noqa: PLC0415 numpy takes a while
+    from fastcoder_lsp.engine.loader import load_engine  # noqa: PLC0415 torch and numba take seconds
 
     job = prepare(
         files_folder,

@@ -6,16 +6,14 @@ torch is imported where a kind needs it: the int8 engine starts from its packed 
 import importlib.util
 import logging
 import platform
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from fastcoder_lsp.core import EngineInfo, Progress
-from fastcoder_lsp.engine.architecture import Shape, fast_shape, graph_shape, read_config
+from fastcoder_lsp.core import EngineInfo
+from fastcoder_lsp.engine.architecture import Shape, fast_shape, graph_shape
 from fastcoder_lsp.engine.backend import Backend
-from fastcoder_lsp.engine.options import EngineOptions
+from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
+from fastcoder_lsp.engine.trial import choose_engine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
 from fastcoder_lsp.model.checkpoint import require_checkpoint
 from fastcoder_lsp.model.memory import require_memory
@@ -26,32 +24,6 @@ GPU_KIND = "cuda-bf16"
 """What `auto` takes on an NVIDIA GPU unless `trial` finds `cuda-graphs` to say the same, sooner."""
 GRAPH_KINDS = {"cpu-graphs": "plain", "cuda-graphs": "plain", "cuda-int8": "int8", "cuda-int4": "int4"}
 """Kinds of the graph engine, with the precision of their weights."""
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What is to be loaded: the arguments of `fastcoder_lsp.engine.load`, and the model's configuration."""
-
-    folder: Path
-    name: str
-    source: str
-    digest: str
-    options: EngineOptions
-    cache: Path
-    kernels: Path
-    progress: Progress
-    enter: Callable[[str], None]
-    config: dict[str, Any]
-
-    @property
-    def capacity(self) -> int:
-        """Slots of the KV cache: the context's, and those of a step's drafts."""
-        return self.context + MAX_NODES
-
-    @property
-    def context(self) -> int:
-        """What was asked for, or what the model can do at most."""
-        return min(self.options.context, int(self.config.get("max_position_embeddings", self.options.context)))
 
 
 def load_engine(job: Job) -> TreeEngine:
@@ -112,23 +84,6 @@ def _load(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> TreeEng
     )
 
 
-def prepare(
-    folder: Path,
-    name: str,
-    source: str,
-    digest: str,
-    *,
-    options: EngineOptions,
-    cache: Path,
-    kernels: Path,
-    progress: Progress,
-    enter: Callable[[str], None],
-) -> Job:
-    """Read the configuration and check the options; raises like `fastcoder_lsp.engine.load`."""
-    options.check()
-    return Job(folder, name, source, digest, options, cache, kernels, progress, enter, read_config(folder))
-
-
 def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
     """The kind of engine, and what the user should know about the choice."""
     asked, notes = job.options.kind, list[str]()
@@ -158,12 +113,10 @@ def _tried(job: Job) -> tuple[str, list[str]]:
         return "cuda-graphs", ["strict: only cuda-graphs can be"]
     import torch  # noqa: PLC0415
 
-    from fastcoder_lsp.engine.trial import choose  # noqa: PLC0415 it needs this module
-
     machine = (
         f"{torch.cuda.get_device_name()} {torch.cuda.get_device_capability()} {torch.__version__} {torch.version.cuda}"
     )
-    verdict = choose(job, machine)
+    verdict = choose_engine(job, machine)
     return verdict.chosen, [verdict.reason]
 
 

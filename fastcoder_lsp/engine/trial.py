@@ -1,25 +1,22 @@
 """The graph engine beside the eager one, once on each GPU and model: do they say the same, and which is quicker?
 
-Owns the comparison, which runs in a process of its own with a time limit, so that a fault in a program of the GPU costs
-the trial and not the server; and the record of what was found. Where anything is in doubt the eager engine is taken.
+Owns the record of what was found, and the process that finds it (`trial_process`): one of its own with a time limit, so
+that a fault in a program of the GPU costs the trial and not the server. Where anything is in doubt the eager engine is
+taken.
 """
 
 import hashlib
 import json
 import logging
-import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.core import DraftTree, Engine
-from fastcoder_lsp.engine.loader import Job, load_engine, prepare
-from fastcoder_lsp.engine.options import EngineOptions
+from fastcoder_lsp.engine.job import Job
 
 logger = logging.getLogger(__name__)
 PLAIN, GRAPHS = "cuda-bf16", "cuda-graphs"
@@ -27,9 +24,6 @@ SECONDS = 420.0
 """The whole trial at most: two loads, and kernels that are compiled for the first time."""
 ATTEMPTS = 2
 """Trials that may end without an outcome, by a crash or by being killed, before none is begun any more."""
-PROMPT, TOKENS, ROWS, TIMED = 200, 48, 16, 20
-TIE = 0.5
-"""The two best logits are nearer to each other than two orders of summation in bf16 may bring them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +35,7 @@ class Verdict:
     ms: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """What an engine says: tokens, how far the second best was, what a tree's rows say, milliseconds by rows."""
-
-    tokens: tuple[int, ...]
-    gaps: tuple[float, ...]
-    accepted: int
-    ms: tuple[float, float]
-
-
-def choose(
+def choose_engine(
     job: Job,
     machine: str,
     *,
@@ -68,18 +52,18 @@ def choose(
     """
     key = f"{__version__} {machine} {job.digest} {job.context} {kinds}"
     record = job.cache / "tuning" / f"engine-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
-    known = _read(record)
+    known = read_json(record)
     if known.get("chosen") in kinds:
         return Verdict(known["chosen"], known["reason"], known["ms"])
     attempts = int(known.get("attempts", 0))
     if attempts >= ATTEMPTS:
         return Verdict(kinds[0], f"{kinds[1]} is not used: its trial did not end, {attempts} times", {})
-    _write(record, {"attempts": attempts + 1})
+    write_json(record, {"attempts": attempts + 1})
     job.progress(0.0, "comparing engines on this GPU, once")
     verdict = _tried(job, kinds, record.with_suffix(".trial"), command or _command)
     if verdict is None:
         return Verdict(kinds[0], f"{kinds[1]} is not used: its trial failed; the log says how", {})
-    _write(record, asdict(verdict))
+    write_json(record, asdict(verdict))
     return verdict
 
 
@@ -109,7 +93,7 @@ def _tried(job: Job, kinds: tuple[str, str], folder: Path, command: Callable[[Pa
     except (OSError, subprocess.TimeoutExpired) as why:
         logger.warning("the trial of %s ended without an outcome: %s", kinds[1], why)
         return None
-    found = _read(outcome)
+    found = read_json(outcome)
     if found.get("chosen") not in kinds:
         logger.warning("the trial of %s ended with %s: %s", kinds[1], done.returncode, done.stderr[-2000:])
         return None
@@ -118,93 +102,11 @@ def _tried(job: Job, kinds: tuple[str, str], folder: Path, command: Callable[[Pa
 
 def _command(folder: Path) -> list[str]:
     """Not from the folder that it is started in: a workspace is no place to take programs from."""
-    return [sys.executable, "-P", "-m", "fastcoder_lsp.engine.trial", str(folder)]
+    return [sys.executable, "-P", "-m", "fastcoder_lsp.engine.trial_process", str(folder)]
 
 
-def main(folder: Path) -> None:
-    """The trial's process."""
-    request: Mapping[str, Any] = json.loads((folder / "request.json").read_text(encoding="utf-8"))
-    job = prepare(
-        Path(request["folder"]),
-        request["name"],
-        request["source"],
-        request["digest"],
-        options=EngineOptions(**request["options"]),
-        cache=Path(request["cache"]),
-        kernels=Path(request["kernels"]),
-        progress=lambda _share, _what: None,
-        enter=lambda _stage: None,
-    )
-    first, second = request["kinds"]
-    _write(folder / "outcome.json", asdict(compare(job, (first, second))))
-
-
-def compare(job: Job, kinds: tuple[str, str]) -> Verdict:
-    """Both engines, one after the other: the second follows the first one's text, so that one tie costs one token."""
-    found: list[Said] = []
-    for kind in kinds:
-        options = replace(job.options, kind=kind)  # type: ignore[arg-type]  # a key of `Kind`
-        engine = load_engine(replace(job, options=options))
-        if engine.info.name != kind:
-            return Verdict(kinds[0], f"{kinds[1]} is not used: {engine.info.name} runs where {kind} was wanted", {})
-        found.append(_listen(engine, found[0].tokens if found else ()))
-        engine.close()
-        del engine
-    return judge(kinds, found[0], found[1])
-
-
-def judge(kinds: tuple[str, str], plain: Said, graphs: Said) -> Verdict:
-    """The second where it says what the first does, but for ties, and takes less time for one row and for many."""
-    ms = {
-        f"{kind}, {rows} rows": each
-        for kind, said in zip(kinds, (plain, graphs), strict=True)
-        for rows, each in zip((1, ROWS), said.ms, strict=True)
-    }
-    wrong = sum(
-        left != right and gap > TIE for left, right, gap in zip(plain.tokens, graphs.tokens, plain.gaps, strict=True)
-    )
-    times = ", ".join(f"{name} {each:.2f} ms" for name, each in ms.items())
-    if wrong:
-        return Verdict(kinds[0], f"{kinds[1]} is not used: it says something else at {wrong} of {TOKENS} tokens", ms)
-    if graphs.accepted < plain.accepted - 1:
-        return Verdict(kinds[0], f"{kinds[1]} is not used: it accepts fewer drafts", ms)
-    if sum(graphs.ms) >= sum(plain.ms):
-        return Verdict(kinds[0], f"{kinds[1]} is no quicker here: {times}", ms)
-    return Verdict(kinds[1], f"{kinds[1]} was compared once and is quicker: {times}", ms)
-
-
-def _listen(engine: Engine, follow: tuple[int, ...]) -> Said:
-    """What an engine says step by step, along `follow` where that is given, along itself where not."""
-    vocabulary = engine.info.vocabulary
-    prompt = [(31 * place + 7) % min(vocabulary, 997) for place in range(min(PROMPT, engine.info.context // 2))]
-    engine.prefill(prompt[:-1], lambda: False)
-    tokens, gaps, last = list[int](), list[float](), prompt[-1]
-    for place in range(TOKENS):
-        step = engine.step(DraftTree.chain([last]), top_k=2)
-        assert step.top_logits_NK is not None, "asked for"
-        tokens.append(step.emitted[0])
-        gaps.append(float(step.top_logits_NK[0, 0] - step.top_logits_NK[0, 1]))
-        last = follow[place] if follow else tokens[-1]
-    truth = follow or tuple(tokens)
-    engine.prefill(prompt[:-1], lambda: False)
-    guesses = (prompt[-1], *truth[: ROWS - 1])
-    accepted = len(engine.step(DraftTree(guesses, tuple(range(-1, ROWS - 1)))).path)
-    return Said(tuple(tokens), tuple(gaps), accepted, (_step_ms(engine, prompt, 1), _step_ms(engine, prompt, ROWS)))
-
-
-def _step_ms(engine: Engine, prompt: list[int], rows: int) -> float:
-    """Median milliseconds of a step, whatever of it is accepted."""
-    tree = DraftTree((prompt[-1], *range(rows - 1)), (-1, *[0] * (rows - 1)))
-    taken = []
-    for _ in range(TIMED):
-        engine.prefill(prompt[:-1], lambda: False)
-        started = time.perf_counter()
-        engine.step(tree)
-        taken.append((time.perf_counter() - started) * 1e3)
-    return statistics.median(taken)
-
-
-def _read(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """What a file holds; nothing where it is missing or damaged."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -212,8 +114,8 @@ def _read(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _write(path: Path, value: Mapping[str, Any]) -> None:
-    """A folder that cannot be written costs a trial at the next start, no more."""
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write it whole or not at all; a folder that cannot be written costs a trial at the next start, no more."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(".new")
@@ -221,7 +123,3 @@ def _write(path: Path, value: Mapping[str, Any]) -> None:
         new.replace(path)
     except OSError as error:
         logger.warning("%s cannot be kept: %s", path, error)
-
-
-if __name__ == "__main__":
-    main(Path(sys.argv[1]))

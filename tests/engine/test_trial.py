@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.engine import loader, trial
-from fastcoder_lsp.engine.loader import Job, load_engine, prepare
+from fastcoder_lsp.engine.job import Job, prepare
+from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.options import EngineOptions
-from fastcoder_lsp.engine.trial import Said, Verdict, choose, compare, judge
+from fastcoder_lsp.engine.trial import Verdict, choose_engine
+from fastcoder_lsp.engine.trial_process import Said, compare, judge
 from fastcoder_lsp.errors import ResourceError
 from tests.engine.tiny_models import make_model
 
@@ -35,11 +37,11 @@ def job(tmp_path: Path) -> Job:
 
 def test_the_comparison_runs_in_a_process_of_its_own_and_once(job: Job) -> None:
     """Both engines are loaded and heard there; what it found is remembered, and another model's is not this one's."""
-    found = choose(job, "machine", kinds=KINDS)
+    found = choose_engine(job, "machine", kinds=KINDS)
     assert found.chosen in KINDS
     assert len(found.ms) == 4, found.reason
-    assert choose(job, "machine", kinds=KINDS, command=lambda _folder: ["absent"]) == found
-    other = choose(replace(job, digest="other"), "machine", kinds=KINDS, command=lambda _folder: ["absent"])
+    assert choose_engine(job, "machine", kinds=KINDS, command=lambda _folder: ["absent"]) == found
+    other = choose_engine(replace(job, digest="other"), "machine", kinds=KINDS, command=lambda _folder: ["absent"])
     assert (other.chosen, other.ms) == ("cpu-fp32", {})
 
 
@@ -56,7 +58,7 @@ def test_a_trial_that_dies_hangs_or_fails_costs_two_starts(
         return [sys.executable, "-c", code]
 
     for _ in range(4):
-        found = choose(job, "machine", kinds=KINDS, command=command)
+        found = choose_engine(job, "machine", kinds=KINDS, command=command)
         assert found.chosen == "cpu-fp32"
         assert "cpu-graphs" in found.reason
     assert len(begun) == trial.ATTEMPTS

@@ -16,7 +16,7 @@ from triton.runtime import interpreter
 
 from fastcoder_lsp.core import GREEDY
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static import fused
+from fastcoder_lsp.engine.static import fused, int8_product
 from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
@@ -58,12 +58,15 @@ def mend_products() -> None:
 @contextmanager
 def kernels_of(module: ModuleType) -> Iterator[None]:
     """Launch the kernels of another module meanwhile: the same with a fault."""
-    launching: Any = fused
-    own, launching.kernels = launching.kernels, module
+    launching: tuple[Any, ...] = (fused, int8_product)
+    own = fused.kernels
+    for each in launching:
+        each.kernels = module
     try:
         yield
     finally:
-        launching.kernels = own
+        for each in launching:
+            each.kernels = own
 
 
 class Subject:
@@ -138,7 +141,7 @@ class Subject:
         weight, bias, x = self.random(70, 300), self.random(70), self.random(width, 300)
         for given in (bias, None):
             product = Int8Product(weight, given)
-            found = fused.int8_product(x, product.weight_NE, product.scale_N, given, units=UNITS)
+            found = int8_product.int8_product(x, product.weight_NE, product.scale_N, given, units=UNITS)
             worst = max(worst, apart(product(x), found))
         return worst
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from fastcoder_lsp.engine.static import triton_kernels
-from fastcoder_lsp.engine.static.fused import MOST_INT8_ROWS
+from fastcoder_lsp.engine.static.int8_product import MOST_INT8_ROWS
 from fastcoder_lsp.engine.static.plan import STEP_WIDTHS
 from tests.gpu.agreement import CHECKS, Subject, kernels_of
 

@@ -6,7 +6,8 @@ from fastcoder_lsp.bench.gpu.shapes import MODELS, named
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.attention import TreeAttention, TreeView
 from fastcoder_lsp.engine.static.cache import StaticCache
-from fastcoder_lsp.engine.static.fused import MOST_INT8_ROWS, FusedKernels, int8_product
+from fastcoder_lsp.engine.static.fused import FusedKernels
+from fastcoder_lsp.engine.static.int8_product import MOST_INT8_ROWS, int8_product
 from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.plan import plan
 from fastcoder_lsp.engine.static.products import PlainProduct

@@ -1,18 +1,30 @@
 """The keys of `play`. Everything else is prompt_toolkit's ordinary editing."""
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from prompt_toolkit.document import Document
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from fastcoder_lsp.cli.play import typist
-
-if TYPE_CHECKING:
-    from fastcoder_lsp.cli.play.screen import Screen
+from fastcoder_lsp.cli.play.session import Session
 
 
-def key_bindings(screen: "Screen") -> KeyBindings:
+class Screen(Protocol):
+    """What keys act on."""
+
+    session: Session
+
+    def put(self, text: str, cursor: int) -> None:
+        """Replace the text of the file in view, as one change that can be undone."""
+        ...
+
+    def show_next(self, steps: int) -> None:
+        """Show the file so many tabs to the right."""
+        ...
+
+
+def key_bindings(screen: Screen) -> KeyBindings:
     """The keys that act on a screen."""
     bindings = KeyBindings()
     ghost_shown = Condition(lambda: screen.session.ghost is not None)
@@ -22,7 +34,7 @@ def key_bindings(screen: "Screen") -> KeyBindings:
     return bindings
 
 
-def _bind_ghost(bindings: KeyBindings, screen: "Screen", ghost_shown: Condition) -> None:
+def _bind_ghost(bindings: KeyBindings, screen: Screen, ghost_shown: Condition) -> None:
     session = screen.session
 
     @bindings.add("tab", filter=ghost_shown)
@@ -75,7 +87,7 @@ def _bind_typing(bindings: KeyBindings, ghost_shown: Condition) -> None:
         event.current_buffer.redo()
 
 
-def _bind_files(bindings: KeyBindings, screen: "Screen") -> None:
+def _bind_files(bindings: KeyBindings, screen: Screen) -> None:
     @bindings.add("c-n")
     def next_file(_: KeyPressEvent) -> None:
         screen.show_next(1)

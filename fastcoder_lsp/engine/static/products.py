@@ -75,7 +75,7 @@ class Int8FusedProduct(Int8Product):
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
         """See `Product`; wide products, which are bound by arithmetic, go the plain way."""
-        from fastcoder_lsp.engine.static.fused import MOST_INT8_ROWS, int8_product  # noqa: PLC0415 needs Triton
+        from fastcoder_lsp.engine.static.int8_product import MOST_INT8_ROWS, int8_product  # noqa: PLC0415 needs Triton
 
         if not self._fails and len(x_TE) <= MOST_INT8_ROWS:
             try:

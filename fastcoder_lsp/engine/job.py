@@ -1,0 +1,57 @@
+"""What an engine is to be loaded from, and by which options: checked before anything is read.
+
+Owns the values alone; `loader` chooses and builds.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.engine.architecture import read_config
+from fastcoder_lsp.engine.options import EngineOptions
+from fastcoder_lsp.engine.tree_engine import MAX_NODES
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What is to be loaded: the arguments of `fastcoder_lsp.engine.load`, and the model's configuration."""
+
+    folder: Path
+    name: str
+    source: str
+    digest: str
+    options: EngineOptions
+    cache: Path
+    kernels: Path
+    progress: Progress
+    enter: Callable[[str], None]
+    config: dict[str, Any]
+
+    @property
+    def capacity(self) -> int:
+        """Slots of the KV cache: the context's, and those of a step's drafts."""
+        return self.context + MAX_NODES
+
+    @property
+    def context(self) -> int:
+        """What was asked for, or what the model can do at most."""
+        return min(self.options.context, int(self.config.get("max_position_embeddings", self.options.context)))
+
+
+def prepare(
+    folder: Path,
+    name: str,
+    source: str,
+    digest: str,
+    *,
+    options: EngineOptions,
+    cache: Path,
+    kernels: Path,
+    progress: Progress,
+    enter: Callable[[str], None],
+) -> Job:
+    """Read the configuration and check the options; raises like `fastcoder_lsp.engine.load`."""
+    options.check()
+    return Job(folder, name, source, digest, options, cache, kernels, progress, enter, read_config(folder))
