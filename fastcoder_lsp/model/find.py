@@ -234,6 +234,9 @@ def wheels_converted(known: WheelModel, store: Store) -> ModelFiles | None:
 
 def _folder(reference: Reference, store: Store) -> ModelFiles:
     folder = Path(reference.value)
+    if folder.resolve() == store.converted(folder.name).resolve() and is_converted(store, folder.name):
+        # One of ours: its note is believed, which says where the weights lie.
+        return _converted(folder.name, folder.name, f"folder {folder}", store)
     ggufs = sorted(folder.glob("*.gguf"))
     if len(ggufs) == 1 and not is_complete(folder):
         found = _gguf(ggufs[0], str(ggufs[0]), store)

@@ -201,3 +201,16 @@ def test_a_missing_package_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(InstallationError, match="training needs nosuchpackage") as raised:
         require_packages("training", "numpy", "nosuchpackage")
     assert "pip install nosuchpackage" in raised.value.hint
+
+
+def test_a_folder_of_ours_can_be_named_as_a_folder(path: Path, cache: Path, tmp_path: Path) -> None:
+    """Settings may hold its path from the time when weights lay in it; elsewhere a note is not believed."""
+    files = model.prepare(str(path), cache, silent)
+    again = model.find(str(files.folder), cache)
+    assert (again.folder, again.digest) == (files.folder, files.digest)
+    copied = tmp_path / "copied"
+    copied.mkdir()
+    for file in files.folder.iterdir():
+        (copied / file.name).write_bytes(file.read_bytes())
+    with pytest.raises(ModelInvalidError):
+        model.find(str(copied), cache)
