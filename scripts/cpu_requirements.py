@@ -18,10 +18,16 @@ ROOT = Path(__file__).parents[1]
 TARGET = ROOT / "fastcoder_lsp" / "requirements-cpu.txt"
 BUILD_TOOLS = frozenset({"pip", "setuptools", "wheel"})
 """Named by some packages, used by none when it runs; `pip freeze` leaves them out of the constraints."""
+ELSEWHERE = tuple(
+    {"extra": "", "sys_platform": name, "platform_system": system, "os_name": kind, "python_version": version}
+    for name, system, kind in (("linux", "Linux", "posix"), ("darwin", "Darwin", "posix"), ("win32", "Windows", "nt"))
+    for version in ("3.11", "3.12", "3.13", "3.14")
+)
+"""Where the list has to be complete: pip looks for nothing that it does not name."""
 HEAD = """\
 # What fastcoder-lsp needs without an NVIDIA GPU: its dependencies but {left_out}, in the versions last tested.
 #
-#     pip install -r THIS_FILE && pip install --no-deps fastcoder-lsp
+#     pip install --no-deps -r THIS_FILE fastcoder-lsp
 #
 # Made by scripts/cpu_requirements.py of pyproject.toml and constraints.txt.
 """
@@ -38,24 +44,31 @@ def content() -> str:
     left_out = project["tool"]["fastcoder"]["not-for-cpu"]
     wanted = _closure(project["project"]["dependencies"], left_out)
     pins = _pins()
-    return HEAD.format(left_out=", ".join(left_out)) + "".join(f"{pins[name]}\n" for name in sorted(wanted))
+    lines = [
+        pins[name] if name in pins or not marker else f"{name}; {marker}" for name, marker in sorted(wanted.items())
+    ]
+    return "\n".join([HEAD.format(left_out=", ".join(left_out)).rstrip("\n"), *lines, ""])
 
 
-def _closure(dependencies: list[str], left_out: list[str]) -> set[str]:
-    """Names of what is needed on this machine, directly or not.
+def _closure(dependencies: list[str], left_out: list[str]) -> dict[str, str]:
+    """Names of what is needed somewhere, directly or not; with the marker where that is not here.
 
     Raises:
         ValueError: what was left out is needed all the same.
     """
-    waiting = [_name(one) for one in dependencies if _name(one) not in left_out]
-    found: set[str] = set()
+    waiting = [Requirement(one) for one in dependencies if _name(one) not in left_out]
+    found: dict[str, str] = {}
     while waiting:
-        name = waiting.pop()
+        requirement = waiting.pop()
+        name = _name(str(requirement))
         if name in left_out:
             raise ValueError(f"{name} is needed by one of {', '.join(sorted(found))}")
-        if name not in found | BUILD_TOOLS:
-            found.add(name)
-            waiting += [_name(one) for one in requires(name) or () if _applies(Requirement(one))]
+        here = _applies(requirement, {"extra": ""})
+        if name in BUILD_TOOLS or (name in found and not (here and found[name])):
+            continue
+        found[name] = "" if here else str(requirement.marker)
+        needs = [Requirement(one) for one in (requires(name) or () if here else ())]
+        waiting += [one for one in needs if any(_applies(one, place) for place in ELSEWHERE)]
     return found
 
 
@@ -63,9 +76,9 @@ def _name(requirement: str) -> str:
     return str(canonicalize_name(Requirement(requirement).name))
 
 
-def _applies(requirement: Requirement) -> bool:
-    """Whether it is needed here, and not only by an extra."""
-    return requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+def _applies(requirement: Requirement, place: dict[str, str]) -> bool:
+    """Whether it is needed there, and not only by an extra."""
+    return requirement.marker is None or requirement.marker.evaluate(place)
 
 
 def _pins() -> dict[str, str]:

@@ -137,11 +137,11 @@ def test_a_driver_that_hangs(checkout: Path) -> None:
 
 
 def test_without_a_gpu_no_torch_is_installed(checkout: Path) -> None:
-    """The list of what a CPU needs, then the package by itself."""
+    """The list of what a CPU needs, and the package by itself."""
     ended(start(checkout, with_driver(checkout, "echo none; exit 9")))
-    listed, itself = installed(checkout)
-    assert listed.endswith(f"--requirement {checkout}/fastcoder_lsp/requirements-cpu.txt")
-    assert itself.endswith(f"--no-deps --editable {checkout}")
+    (light,) = installed(checkout)
+    assert light.endswith(f"--requirement {checkout}/fastcoder_lsp/requirements-cpu.txt --editable {checkout}")
+    assert "--no-deps" in light
 
 
 def test_with_a_gpu_all_is_installed(checkout: Path) -> None:

@@ -22,9 +22,9 @@ export function pipItself(wanted: string): string[] {
     return [...PIP_INSTALL, '--upgrade', '--no-deps', wanted]
 }
 
-/** What a machine without an NVIDIA GPU needs: a list that leaves PyTorch out, a gigabyte. */
+/** What a machine without an NVIDIA GPU needs: a list, complete and exact, that leaves PyTorch out, a gigabyte. */
 export function pipListed(list: string): string[] {
-    return [...PIP_INSTALL, '--requirement', list]
+    return [...PIP_INSTALL, '--no-deps', '--no-compile', '--requirement', list]
 }
 
 /** The server with all that it names, PyTorch's build for GPUs among it. */
