@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from fastcoder_lsp.engine.static.device import CudaDevice, Work
+from fastcoder_lsp.engine.static.device import CudaDevice, Launch
 
 
 class FakeCuda:
@@ -139,7 +139,7 @@ class FakedDevice(CudaDevice):
         super().__init__()
         self.place = torch.device("cpu")
 
-    def capture(self, work: Work) -> Work:
+    def capture(self, work: Launch) -> Launch:
         """See `Device`."""
         super().capture(work)
         return work

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fastcoder_lsp.engine.architecture import graph_shape, read_config
 from fastcoder_lsp.engine.static.build import Recipe
-from fastcoder_lsp.engine.static.device import CpuDevice, Memory, Work
+from fastcoder_lsp.engine.static.device import CpuDevice, Launch, Memory
 from fastcoder_lsp.engine.weights import open_weights
 from tests.engine.tiny_models import make_model
 
@@ -52,11 +52,11 @@ class MeanDevice(CpuDevice):
     def __init__(self, free: int, program_bytes: int = 0, rejected: int = 0) -> None:
         super().__init__()
         self.captures = True
-        self.captured: list[Work] = []
+        self.captured: list[Launch] = []
         self.given_back = 0
         self._free, self._program_bytes, self._rejected = free, program_bytes, rejected
 
-    def capture(self, work: Work) -> Work:
+    def capture(self, work: Launch) -> Launch:
         """See `Device`."""
         if self._rejected:
             self._rejected -= 1

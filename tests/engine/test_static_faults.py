@@ -208,10 +208,10 @@ def test_no_program_waits_for_the_host(strict: bool) -> None:
 def test_a_program_that_waits_for_the_host_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A planted fault: a look at a value, and a tensor of the CPU."""
     programs = meta_programs()
-    choose = verifier.choose
+    choose_rows = verifier.choose_rows
     for fault in (
-        lambda logits, *rest, **named: choose(logits * float(logits.sum()), *rest, **named),
-        lambda logits, *rest, **named: choose(logits + torch.ones(4, logits.shape[1]), *rest, **named),
+        lambda logits, *rest, **named: choose_rows(logits * float(logits.sum()), *rest, **named),
+        lambda logits, *rest, **named: choose_rows(logits + torch.ones(4, logits.shape[1]), *rest, **named),
     ):
         monkeypatch.setattr(programs_module, "choose", fault)
         with pytest.raises((RuntimeError, NotImplementedError)):

@@ -19,7 +19,7 @@ from fastcoder_lsp.engine.static.moves import Moves
 from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, READ_WIDTHS, affordable_context, plan
 from fastcoder_lsp.engine.static.step_io import Inputs, StepInput
 from fastcoder_lsp.engine.static.top import top_rows
-from fastcoder_lsp.engine.static.verifier import HEAD, UNDECIDED, Ask, choose
+from fastcoder_lsp.engine.static.verifier import HEAD, UNDECIDED, Ask, choose_rows
 from fastcoder_lsp.engine.static.walk import follow
 
 VOCABULARY = 13
@@ -109,7 +109,7 @@ def test_the_walk_is_the_plain_walk(tree: DraftTree, room: int, seed: int, data:
     if sampler.temperature:
         keys = noise.keys_of(VOCABULARY, torch.device("cpu"))
         ask = Ask(sampled=True, nucleus=sampler.top_k > 0 or sampler.top_p < 1, whole=data.draw(st.booleans()))
-        said = choose(torch.from_numpy(logits), inputs, keys, ask)
+        said = choose_rows(torch.from_numpy(logits), inputs, keys, ask)
     else:
         said = torch.from_numpy(logits).argmax(1)
     expected = verification.accept(tree, logits[: len(tree)], sampler, {}, 7, room)
@@ -134,9 +134,9 @@ def test_the_best_alone_decide_what_the_whole_vocabulary_would(sampler: Sampler,
     sampler = replace(sampler, seed=5)
     inputs = sent(DraftTree.chain([1] * rows), rows, cached=3, sampler=sampler)
     keys = noise.keys_of(vocabulary, torch.device("cpu"))
-    found = choose(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True)).tolist()
-    whole = choose(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True, whole=True)).tolist()
-    expected = [sampling.choose(row, sampler, 4 + place) for place, row in enumerate(logits)]
+    found = choose_rows(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True)).tolist()
+    whole = choose_rows(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True, whole=True)).tolist()
+    expected = [sampling.choose_rows(row, sampler, 4 + place) for place, row in enumerate(logits)]
     assert whole == expected
     assert found == (expected if decided else [UNDECIDED] * rows)
 

@@ -59,7 +59,7 @@ def mend_products() -> None:
 def kernels_of(module: ModuleType) -> Iterator[None]:
     """Launch the kernels of another module meanwhile: the same with a fault."""
     launching: tuple[Any, ...] = (fused, int8_product)
-    own = fused.kernels
+    own = launching[0].kernels
     for each in launching:
         each.kernels = module
     try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.engine.int8.memory import Cache, Floats, Packed, Places, Work
+from fastcoder_lsp.engine.int8.memory import Cache, Floats, Packed, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.simd import (
     LANES,
     fma,
@@ -34,7 +34,7 @@ def make_turn(group: int, dim: int, tag: str) -> Any:
     turn_row = _make_turn_row(group, dim, tag)
 
     @tagged(tag)
-    def turn(packed: Packed, cache: Cache, work: Work, places: Places, layer: int, phase: int) -> None:
+    def turn(packed: Packed, cache: Cache, work: Scratch, places: VisibleSlots, layer: int, phase: int) -> None:
         row = take_job(work.counters, phase)
         while row < places.rows:
             turn_row(packed, cache, work, places, layer, row)
@@ -50,7 +50,7 @@ def make_attend(group: int, dim: int, tag: str) -> Any:
     attend_row = _make_attend_row(group, dim, tag)
 
     @tagged(tag)
-    def attend(cache: Cache, work: Work, places: Places, layer: int, phase: int, thread: int) -> None:
+    def attend(cache: Cache, work: Scratch, places: VisibleSlots, layer: int, phase: int, thread: int) -> None:
         heads = cache.keys_LKBDx.shape[1]
         jobs = places.rows * heads
         job = take_job(work.counters, phase)
@@ -83,7 +83,7 @@ def _make_turn_row(group: int, dim: int, tag: str) -> Any:
     scale = np.float32(dim**-0.5)
 
     @tagged(tag)
-    def turn_row(packed: Packed, cache: Cache, work: Work, places: Places, layer: int, row: int) -> None:
+    def turn_row(packed: Packed, cache: Cache, work: Scratch, places: VisibleSlots, layer: int, row: int) -> None:
         kv_heads = cache.keys_LKBDx.shape[1]
         heads = kv_heads * group
         slot = places.cached + row
@@ -113,7 +113,9 @@ def _make_attend_row(group: int, dim: int, tag: str) -> Any:
     score, mix = score_tile(group, dim), mix_tile(group, dim)
 
     @tagged(tag)
-    def attend_row(cache: Cache, work: Work, places: Places, layer: int, row: int, head: int, thread: int) -> None:
+    def attend_row(
+        cache: Cache, work: Scratch, places: VisibleSlots, layer: int, row: int, head: int, thread: int
+    ) -> None:
         plain, first, last = places.plain_M[row], places.rest_from_M[row], places.rest_from_M[row + 1]
         total = plain + last - first
         padded = (total + LANES - 1) // LANES * LANES

@@ -16,7 +16,7 @@ from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int8.attention import move_slots
 from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.forward import PHASES, make_forward, make_products
-from fastcoder_lsp.engine.int8.memory import Cache, Packed, Places, Product, Work
+from fastcoder_lsp.engine.int8.memory import Cache, Packed, Product, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array
 from fastcoder_lsp.engine.int8.simd import LANES
@@ -94,7 +94,7 @@ class Int8Backend:
             self._products = make_products(self._kind, self._shape.group, self._shape.head_dim)
         self._team.run(self._products, self._packed, self._make_room(rows), rows)
 
-    def _make_room(self, logits: int) -> Work:
+    def _make_room(self, logits: int) -> Scratch:
         """The work memory, its counters at zero, with so many rows of logits."""
         if logits > len(self._work.logits_RV):
             columns = len(self._packed.head.scales_LN[0])
@@ -126,13 +126,13 @@ def _packed(shape: Shape, arrays: dict[str, Array], capacity: int) -> Packed:
     )
 
 
-def _work(shape: Shape, packed: Packed, columns: int, threads: int, panel: int) -> Work:
+def _work(shape: Shape, packed: Packed, columns: int, threads: int, panel: int) -> Scratch:
     rows = CHUNK
     inner, heads = shape.inner, shape.heads * shape.head_dim
     narrow = max(packed.out.scales_LN.shape[1], packed.down.scales_LN.shape[1])
     # The norm is worked out in the same place: in a model of few heads and a small inner layer that is the widest.
     wide = max(packed.qkv.scales_LN.shape[1], packed.gate_up.scales_LN.shape[1], narrow)
-    return Work(
+    return Scratch(
         x_ME=_floats(rows, narrow),
         bytes_PK=aligned((rows * max(inner, shape.width, heads),), np.uint8),  # type: ignore[arg-type]
         scales_M=_floats(rows),
@@ -146,7 +146,7 @@ def _work(shape: Shape, packed: Packed, columns: int, threads: int, panel: int) 
     )
 
 
-def _places(rows: Rows) -> Places:
+def _places(rows: Rows) -> VisibleSlots:
     """Which slots each row sees: those that follow each other from the first on, then the others."""
     cached = rows.cached
     depth = rows.depths
@@ -159,7 +159,7 @@ def _places(rows: Rows) -> Places:
         plain = cached + np.array(run, dtype=np.int64)
         rest_from = np.cumsum([0, *map(len, others)], dtype=np.int64)
         rest = np.array([slot for some in others for slot in some] or [0], dtype=np.int64)
-    return Places(cached, len(rows), rows.logits_from, cached + depth, plain, rest_from, rest)
+    return VisibleSlots(cached, len(rows), rows.logits_from, cached + depth, plain, rest_from, rest)
 
 
 def _floats(*shape: int) -> npt.NDArray[np.float32]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from fastcoder_lsp.engine.int8.attention import make_attend, make_turn
 from fastcoder_lsp.engine.int8.dot import DotKind
-from fastcoder_lsp.engine.int8.memory import Cache, Packed, Places, Work
+from fastcoder_lsp.engine.int8.memory import Cache, Packed, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.product import make_multiply
 from fastcoder_lsp.engine.int8.row_kernels import gate_rows, norm_rows, quantise_rows
 from fastcoder_lsp.engine.int8.tagged import tagged
@@ -24,7 +24,7 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
     attend, turn = make_attend(group, dim, tag), make_turn(group, dim, tag)
 
     @tagged(tag, called=True)
-    def forward(packed: Packed, cache: Cache, work: Work, places: Places, thread: int, threads: int) -> None:
+    def forward(packed: Packed, cache: Cache, work: Scratch, places: VisibleSlots, thread: int, threads: int) -> None:
         rows, layers, phase = places.rows, cache.keys_LKBDx.shape[0], NONE
         inner = packed.down.weights_LBKx.shape[2] * 4
         for layer in range(layers):
@@ -54,7 +54,7 @@ def make_products(kind: DotKind, group: int, dim: int) -> Any:
     multiply = make_multiply(kind, tag, add=False)
 
     @tagged(tag, called=True)
-    def products(packed: Packed, work: Work, rows: int, thread: int, threads: int) -> None:  # noqa: ARG001
+    def products(packed: Packed, work: Scratch, rows: int, thread: int, threads: int) -> None:  # noqa: ARG001
         phase = NONE
         for layer in range(packed.norm1_LE.shape[0]):
             multiply(work, phase, packed.qkv, layer, rows, work.wide_MN, threads)

@@ -37,7 +37,7 @@ class Packed(NamedTuple):
     eps: np.float32
 
 
-class Work(NamedTuple):
+class Scratch(NamedTuple):
     """Memory of a pass: the rows' state `x_ME`, bytes and scales of the rows at hand, and what products put out.
 
     `panel`: `DotKind.panel` of the bytes.
@@ -62,7 +62,7 @@ class Cache(NamedTuple):
     values_LKCD: Floats
 
 
-class Places(NamedTuple):
+class VisibleSlots(NamedTuple):
     """What rows see: the slots 0…`plain_M`, then those of `rest`[`rest_from_M`…]; `position_M` turns the keys."""
 
     cached: int

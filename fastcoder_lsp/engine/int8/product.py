@@ -4,7 +4,7 @@ from typing import Any
 
 from fastcoder_lsp.engine.int8.amx import SIDE, begin_tiles, end_tiles, tiled_product
 from fastcoder_lsp.engine.int8.dot import DotKind
-from fastcoder_lsp.engine.int8.memory import Floats, Product, Work
+from fastcoder_lsp.engine.int8.memory import Floats, Product, Scratch
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
 from fastcoder_lsp.engine.int8.tagged import tagged
@@ -18,7 +18,7 @@ def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
 
     @tagged(f"{tag}_{add}")
     def multiply(
-        work: Work,
+        work: Scratch,
         phase: int,
         product: Product,
         layer: int,

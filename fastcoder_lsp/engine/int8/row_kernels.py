@@ -5,7 +5,7 @@ Sums run in 16 lanes, each over every 16th value, folded by halves: an order tha
 
 import numpy as np
 
-from fastcoder_lsp.engine.int8.memory import Floats, Work
+from fastcoder_lsp.engine.int8.memory import Floats, Scratch
 from fastcoder_lsp.engine.int8.simd import (
     LANES,
     v_abs,
@@ -28,7 +28,7 @@ from fastcoder_lsp.kernels import inner as compiled
 
 
 @compiled
-def norm_rows(work: Work, phase: int, first: int, count: int, weight_E: Floats, eps: np.float32) -> None:
+def norm_rows(work: Scratch, phase: int, first: int, count: int, weight_E: Floats, eps: np.float32) -> None:
     """Normalise the state's rows from `first` on and round them for the next product."""
     row = take_job(work.counters, phase)
     while row < count:
@@ -40,7 +40,7 @@ def norm_rows(work: Work, phase: int, first: int, count: int, weight_E: Floats, 
 
 
 @compiled
-def quantise_rows(work: Work, phase: int, count: int) -> None:
+def quantise_rows(work: Scratch, phase: int, count: int) -> None:
     """Round what attention mixed."""
     row = take_job(work.counters, phase)
     while row < count:
@@ -51,7 +51,7 @@ def quantise_rows(work: Work, phase: int, count: int) -> None:
 
 
 @compiled
-def gate_rows(work: Work, phase: int, count: int, inner: int) -> None:
+def gate_rows(work: Scratch, phase: int, count: int, inner: int) -> None:
     """silu(gate) · up of every row, rounded."""
     row = take_job(work.counters, phase)
     while row < count:
@@ -76,7 +76,7 @@ def _norm_row(x_E: Floats, weight_E: Floats, eps: np.float32, out: Floats) -> No
 
 
 @compiled
-def _quantise_row(work: Work, slot: int, values: Floats, size: int) -> None:
+def _quantise_row(work: Scratch, slot: int, values: Floats, size: int) -> None:
     peak = v_splat(np.float32(1e-9))
     for at in range(0, size, LANES):
         peak = v_max(peak, v_abs(v_load(values.ctypes.data + 4 * at)))

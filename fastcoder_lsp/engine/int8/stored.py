@@ -21,7 +21,7 @@ from fastcoder_lsp.engine.int8.packed_file import (
 from fastcoder_lsp.engine.int8.packing import Array, embedding_kind, layout, pack
 from fastcoder_lsp.engine.weights import Weights, open_weights
 from fastcoder_lsp.errors import ResourceError
-from fastcoder_lsp.model.tensors import rounded_already
+from fastcoder_lsp.model.open_tensors import rounded_already
 
 FORMAT = 1
 """Of the packed file; another number makes old ones unread. 1: rows by blocks of columns, embeddings in 16 bits."""

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import torch
 
 logger = logging.getLogger(__name__)
-Work = Callable[[], None]
+Launch = Callable[[], None]
 """Launches work that reads and writes fixed tensors; its shapes never change."""
 
 
@@ -38,7 +38,7 @@ class Device(Protocol):
     chunk: int
     """Rows of a prefill's chunk: as many as keep it busy, and no more than a cancelled request may wait for."""
 
-    def capture(self, work: Work) -> Work:
+    def capture(self, work: Launch) -> Launch:
         """Run `work` at least once, and return what repeats it.
 
         Raises:
@@ -86,7 +86,7 @@ class CpuDevice:
         self.units = 1
         self.place = torch.device("cpu")
 
-    def capture(self, work: Work) -> Work:
+    def capture(self, work: Launch) -> Launch:
         """See `Device`; the work itself."""
         work()
         return work
@@ -144,7 +144,7 @@ class CudaDevice:
         self._side = cuda.Stream(index)
         self._done = cuda.Event()
 
-    def capture(self, work: Work) -> Work:
+    def capture(self, work: Launch) -> Launch:
         """See `Device`. Runs the work twice beforehand, on the stream of the capture.
 
         cuBLAS makes its workspaces and Triton its kernels at a first run, which a capture would forbid.
@@ -166,7 +166,7 @@ class CudaDevice:
         except Exception:
             self._undo(outside)
             raise
-        replay: Work = graph.replay
+        replay: Launch = graph.replay
         return replay
 
     def _undo(self, outside: Any) -> None:

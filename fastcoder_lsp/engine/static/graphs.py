@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 import torch
 
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.engine.static.device import Device, Work
+from fastcoder_lsp.engine.static.device import Device, Launch
 
 logger = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
@@ -26,9 +26,9 @@ class GraphSet(Generic[Key]):
         program: the work of a key.
     """
 
-    def __init__(self, device: Device, program: Callable[[Key], Work]) -> None:
+    def __init__(self, device: Device, program: Callable[[Key], Launch]) -> None:
         self._device, self._program = device, program
-        self._captured: dict[Key, Work] = {}
+        self._captured: dict[Key, Launch] = {}
         self.notes: set[str] = set()
         """What could not be captured, for the user."""
 
@@ -58,7 +58,7 @@ class GraphSet(Generic[Key]):
     def __len__(self) -> int:
         return len(self._captured)
 
-    def _capture(self, key: Key) -> Work:
+    def _capture(self, key: Key) -> Launch:
         work = self._program(key)
         try:
             return self._device.capture(work)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 
 from fastcoder_lsp.engine.static.cache import StaticCache
-from fastcoder_lsp.engine.static.device import Device, Work
+from fastcoder_lsp.engine.static.device import Device, Launch
 from fastcoder_lsp.engine.static.graphs import GraphSet
 
 COUNTS = (8, 32)
@@ -71,6 +71,6 @@ class Moves:
         self._ints[count : 2 * count] = targets
         self._place.send(self._host[: 2 * count], self._device[: 2 * count])
 
-    def _make(self, count: int) -> Work:
+    def _make(self, count: int) -> Launch:
         sources_M, targets_M = self._device[: 2 * count].view(2, count).unbind()
         return lambda: self._cache.move(sources_M, targets_M)

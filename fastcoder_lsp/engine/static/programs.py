@@ -12,14 +12,14 @@ import torch
 
 from fastcoder_lsp.core import GREEDY, Progress, Sampler
 from fastcoder_lsp.engine.static.attention import TreeAttention, TreeView
-from fastcoder_lsp.engine.static.device import Device, Work
+from fastcoder_lsp.engine.static.device import Device, Launch
 from fastcoder_lsp.engine.static.graphs import GraphSet
 from fastcoder_lsp.engine.static.moves import Moves
 from fastcoder_lsp.engine.static.noise import keys_of
 from fastcoder_lsp.engine.static.plan import Plan
 from fastcoder_lsp.engine.static.step_io import Outputs, StepInput, StepOutput
 from fastcoder_lsp.engine.static.transformer import Transformer
-from fastcoder_lsp.engine.static.verifier import Ask, choose
+from fastcoder_lsp.engine.static.verifier import Ask, choose_rows
 
 TOP_K = 16
 """Best ids that a program gives for every row, where any are asked for; callers that want more get one of their own."""
@@ -133,7 +133,7 @@ class Programs:
             self._may_TV = torch.ones(shape, dtype=torch.bool, device=self._device.place)
         return self._may_TV
 
-    def _make(self, program: Program) -> Work:
+    def _make(self, program: Program) -> Launch:
         """The work of a program; whatever outlives it is made here."""
         width, bucket, ask = program.width, program.bucket, program.ask
         if ask is None:
@@ -161,7 +161,7 @@ class Programs:
             logits_TV = torch.where(may_TV, logits_TV, -torch.inf)
         if ask.sampled:
             assert self._keys_V is not None, "sampled without keys"
-            outputs.said_T.copy_(choose(logits_TV, view.inputs, self._keys_V, ask))
+            outputs.said_T.copy_(choose_rows(logits_TV, view.inputs, self._keys_V, ask))
         elif ask.top_k and may_TV is None:
             outputs.said_T.copy_(outputs.ids_TK[:, 0])
         else:

@@ -34,7 +34,7 @@ class Ask:
     top_k: int = 0
 
 
-def choose(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, ask: Ask) -> torch.Tensor:
+def choose_rows(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, ask: Ask) -> torch.Tensor:
     """The token that every row says, drawn with the noise of the position after it; [T].
 
     Where top-k or top-p bind, only the best are looked at unless `ask.whole`: a row that needs more says `UNDECIDED`.
