@@ -143,22 +143,45 @@ Ask again, if that is where point is."
 
 ;;;; What is shown
 
-;; The overlay stands at `fastcoder--start', where point was when it was drawn.  Accepting it replaces the next
-;; `fastcoder--replaces' characters, which begin what followed point on its line: `fastcoder--tail'.
-(defvar-local fastcoder--overlay nil "The ghost text's overlay; nil while nothing is shown.")
-(defvar-local fastcoder--strike nil "The overlay on what the suggestion replaces.")
-(defvar-local fastcoder--candidates nil "What can be shown, as (TEXT . COMMAND); the first is.")
-(defvar-local fastcoder--place 1 "Number of the shown candidate among all, from 1.")
-(defvar-local fastcoder--invoked nil "Whether the user asked, so that all alternatives are here.")
-(defvar-local fastcoder--start 1)
-(defvar-local fastcoder--tail "")
-(defvar-local fastcoder--replaces 0)
+;; The overlay stands at the completor's `start', where point was when it was drawn.  Accepting it replaces the next
+;; `replaces' characters, which begin what followed point on its line: `tail'.
+(cl-defstruct (fastcoder--shown (:constructor fastcoder--make-shown) (:copier nil))
+  "Ghost text on the screen."
+  (overlay nil :documentation "Where the text hangs.")
+  (strike nil :documentation "The overlay on what the suggestion replaces; nil if that is not struck out.")
+  (candidates nil :documentation "What can be shown, as (TEXT . COMMAND); the first is.")
+  (place 1 :documentation "Number of the shown candidate among all, from 1.")
+  (invoked nil :documentation "Whether the user asked, so that all alternatives are here.")
+  (tail "" :documentation "What stood behind point on its line.")
+  (replaces 0 :documentation "How many characters of the tail it takes the place of."))
 
-;; What was asked.
-(defvar-local fastcoder--tick 0 "State of the text that was last looked at.")
-(defvar-local fastcoder--asked nil "What tells the latest request from others; nil: no answer is wanted any more.")
-(defvar-local fastcoder--timer nil "Will ask.")
-(defvar-local fastcoder--unwanted nil "Whether the user said no, and nothing was asked since.")
+(cl-defstruct (fastcoder--completor (:constructor fastcoder--make-completor) (:copier nil))
+  "All that is kept of one buffer: what is shown there, and what was asked."
+  (shown nil :documentation "A `fastcoder--shown'; nil while nothing is.")
+  (start 1 :documentation "Where point was at the last question, drawing or change.")
+  (tick 0 :documentation "State of the text that was last looked at.")
+  (asked nil :documentation "What tells the latest request from others; nil: no answer is wanted any more.")
+  (timer nil :documentation "Will ask.")
+  (unwanted nil :documentation "Whether the user said no, and nothing was asked since."))
+
+(defvar-local fastcoder--completor nil "The `fastcoder--completor' of this buffer, once there is one.")
+
+(defvar-local fastcoder--visible nil
+  "Whether something is shown, for `minor-mode-map-alist', which knows variables.
+`fastcoder--set-shown' alone sets it.")
+
+(defun fastcoder--completor ()
+  "The completor of this buffer."
+  (or fastcoder--completor (setq fastcoder--completor (fastcoder--make-completor))))
+
+(defun fastcoder--shown ()
+  "What is shown in this buffer, or nil."
+  (and fastcoder--completor (fastcoder--completor-shown fastcoder--completor)))
+
+(defun fastcoder--set-shown (shown)
+  "SHOWN is what is on the screen now; nil: nothing."
+  (setf (fastcoder--completor-shown (fastcoder--completor)) shown)
+  (setq fastcoder--visible (and shown t)))
 
 (defconst fastcoder--again '(1.0)
   "Seconds after which one who pauses where there was nothing is asked for again.
@@ -177,7 +200,7 @@ stood still meanwhile.")
     (define-key map (kbd "C-g") #'fastcoder-dismiss)
     map)
   "Keys that hold while ghost text is shown.")
-(add-to-list 'minor-mode-map-alist (cons 'fastcoder--overlay fastcoder-ghost-map))
+(add-to-list 'minor-mode-map-alist (cons 'fastcoder--visible fastcoder-ghost-map))
 
 ;;;###autoload
 (define-minor-mode fastcoder-mode
@@ -188,7 +211,7 @@ While ghost text is shown these keys hold:
 \\{fastcoder-ghost-map}"
   :lighter (:eval (fastcoder--lighter))
   (if fastcoder-mode
-      (progn (setq fastcoder--tick (buffer-chars-modified-tick))
+      (progn (setf (fastcoder--completor-tick (fastcoder--completor)) (buffer-chars-modified-tick))
              (add-hook 'post-command-hook #'fastcoder--after-command nil t)
              (add-hook 'kill-buffer-hook #'fastcoder-dismiss nil t))
     (remove-hook 'post-command-hook #'fastcoder--after-command t)
@@ -204,34 +227,42 @@ While ghost text is shown these keys hold:
 
 (defun fastcoder--after-command ()
   "Ask after each change; else take the ghost text away when point has left."
-  (let ((tick (buffer-chars-modified-tick)))
-    (cond ((/= tick fastcoder--tick)
-           (setq fastcoder--tick tick)
+  (let ((completor (fastcoder--completor)) (tick (buffer-chars-modified-tick)))
+    (cond ((/= tick (fastcoder--completor-tick completor))
+           (setf (fastcoder--completor-tick completor) tick)
            (fastcoder--keep-what-was-typed)
-           ;; One who chose among alternatives keeps the choice as long as the typing follows it.
-           (unless (and fastcoder--overlay fastcoder--invoked)
+           (unless (fastcoder--choosing-p)
              (fastcoder--forget-request)
              (when fastcoder-auto (fastcoder--ask-after fastcoder-delay fastcoder--again))))
-          ((and (or fastcoder--overlay fastcoder--asked fastcoder--timer)
-                (/= (point) fastcoder--start))
+          ((and (or (fastcoder--shown) (fastcoder--completor-asked completor) (fastcoder--completor-timer completor))
+                (/= (point) (fastcoder--completor-start completor)))
            (fastcoder-dismiss)))))
+
+(defun fastcoder--choosing-p ()
+  "Whether one chooses among alternatives.
+One who did keeps the choice as long as the typing follows it."
+  (let ((shown (fastcoder--shown)))
+    (and shown (fastcoder--shown-invoked shown))))
 
 (defun fastcoder--keep-what-was-typed ()
   "Take typed letters off the ghost text; other letters take it away.
 The screen is drawn after this, so nothing flickers."
-  (when fastcoder--overlay
-    (let* ((typed (and (<= fastcoder--start (point))
-                       (equal fastcoder--tail (fastcoder--behind))
-                       (buffer-substring-no-properties fastcoder--start (point))))
-           (kept (and typed
-                      (cl-loop for (text . command) in fastcoder--candidates
-                               when (and (string-prefix-p typed text) (< (length typed) (length text)))
-                               collect (cons (substring text (length typed)) command)))))
-      (if kept
-          (progn (unless (= (length kept) (length fastcoder--candidates)) (setq fastcoder--place 1))
-                 (fastcoder--show kept fastcoder--replaces))
-        (fastcoder--erase))))
-  (setq fastcoder--start (point)))
+  (let ((shown (fastcoder--shown)) (start (fastcoder--completor-start (fastcoder--completor))))
+    (when shown
+      (let* ((candidates (fastcoder--shown-candidates shown))
+             (typed (and (<= start (point))
+                         (equal (fastcoder--shown-tail shown) (fastcoder--behind))
+                         (buffer-substring-no-properties start (point))))
+             (kept (and typed
+                        (cl-loop for (text . command) in candidates
+                                 when (and (string-prefix-p typed text) (< (length typed) (length text)))
+                                 collect (cons (substring text (length typed)) command)))))
+        (if kept
+            (fastcoder--show kept (fastcoder--shown-replaces shown)
+                             (if (= (length kept) (length candidates)) (fastcoder--shown-place shown) 1)
+                             (fastcoder--shown-invoked shown))
+          (fastcoder--erase)))))
+  (setf (fastcoder--completor-start (fastcoder--completor)) (point)))
 
 (defun fastcoder--behind ()
   "What stands behind point on its line."
@@ -241,15 +272,17 @@ The screen is drawn after this, so nothing flickers."
 
 (defun fastcoder--ask-after (seconds again)
   "Ask what belongs at point after SECONDS; AGAIN: when to ask again for nothing."
-  (setq fastcoder--start (point)
-        fastcoder--timer (run-with-timer seconds nil #'fastcoder--ask-in (current-buffer) 2 again)))
+  (let ((completor (fastcoder--completor)))
+    (setf (fastcoder--completor-start completor) (point)
+          (fastcoder--completor-timer completor)
+          (run-with-timer seconds nil #'fastcoder--ask-in (current-buffer) 2 again))))
 
 (defun fastcoder--ask-in (buffer kind &optional again)
   "Ask in BUFFER, if it is in the window.
 KIND and AGAIN are those of `fastcoder--request'."
   (when (buffer-live-p buffer)
     (with-current-buffer buffer
-      (setq fastcoder--timer nil)
+      (setf (fastcoder--completor-timer (fastcoder--completor)) nil)
       (when (eq buffer (window-buffer))
         (fastcoder--request kind again)))))
 
@@ -260,10 +293,12 @@ the answer.  THEN is called once something is shown.
 Nothing is cancelled: the server answers an older request at once when a newer
 one comes, and the answer is dropped here."
   (let ((server (fastcoder--server)) (buffer (current-buffer)) (here (point))
-        (tick (buffer-chars-modified-tick)) (asked (list kind)))
+        (tick (buffer-chars-modified-tick)) (asked (list kind)) (completor (fastcoder--completor)))
     (fastcoder--forget-request)
     (when (and server (not (run-hook-with-args-until-success 'fastcoder-inhibit-functions)))
-      (setq fastcoder--asked asked fastcoder--start here fastcoder--unwanted nil)
+      (setf (fastcoder--completor-asked completor) asked
+            (fastcoder--completor-start completor) here
+            (fastcoder--completor-unwanted completor) nil)
       (eglot--signal-textDocument/didChange)
       (jsonrpc-async-request
        server :textDocument/inlineCompletion
@@ -271,12 +306,13 @@ one comes, and the answer is dropped here."
        :success-fn (lambda (answer)
                      (when (buffer-live-p buffer)
                        (with-current-buffer buffer
-                         (when (and (eq asked fastcoder--asked)
+                         ;; Another major mode forgets the completor, and so whatever was asked.
+                         (when (and (eq asked (fastcoder--completor-asked (fastcoder--completor)))
                                     (= here (point))
                                     (= tick (buffer-chars-modified-tick)))
-                           (setq fastcoder--asked nil)
+                           (setf (fastcoder--completor-asked (fastcoder--completor)) nil)
                            (fastcoder--take answer (= kind 1))
-                           (cond (fastcoder--overlay (when then (funcall then)))
+                           (cond ((fastcoder--shown) (when then (funcall then)))
                                  (again (fastcoder--ask-after (car again) (cdr again))))))))
        :timeout nil                     ; the first answer waits for the model to be loaded
        :timeout-fn #'ignore
@@ -286,16 +322,19 @@ one comes, and the answer is dropped here."
   "Ask for what is there by now, if point is at POSITION, of the protocol.
 Not while an answer is on its way, or one has said no, or chooses among
 alternatives."
-  (when (and (not fastcoder--asked)
-             (not fastcoder--unwanted)
-             (not (and fastcoder--overlay fastcoder--invoked))
-             (= (point) (eglot--lsp-position-to-point position)))
-    (fastcoder--request 2)))
+  (let ((completor (fastcoder--completor)))
+    (when (and (not (fastcoder--completor-asked completor))
+               (not (fastcoder--completor-unwanted completor))
+               (not (fastcoder--choosing-p))
+               (= (point) (eglot--lsp-position-to-point position)))
+      (fastcoder--request 2))))
 
 (defun fastcoder--forget-request ()
   "Want no answer that is still to come."
-  (when fastcoder--timer (cancel-timer fastcoder--timer))
-  (setq fastcoder--asked nil fastcoder--timer nil))
+  (let ((completor (fastcoder--completor)))
+    (when (fastcoder--completor-timer completor) (cancel-timer (fastcoder--completor-timer completor)))
+    (setf (fastcoder--completor-asked completor) nil
+          (fastcoder--completor-timer completor) nil)))
 
 (defun fastcoder--take (answer invoked)
   "Show what of ANSWER can be shown at point; INVOKED: the user asked."
@@ -308,9 +347,8 @@ alternatives."
          (when (and (memq replaces (list nil width)) (not (assoc text candidates)))
            (setq replaces width)
            (push (cons text (plist-get item :command)) candidates)))))
-    (setq fastcoder--invoked invoked fastcoder--place 1)
     (if candidates
-        (fastcoder--show (nreverse candidates) replaces)
+        (fastcoder--show (nreverse candidates) replaces 1 invoked)
       (fastcoder--erase))))
 
 (defun fastcoder--fit (item)
@@ -327,56 +365,68 @@ As a pair; nil where it does not fit."
 
 ;;;; Drawing
 
-(defun fastcoder--show (candidates replaces)
+(defun fastcoder--show (candidates replaces place invoked)
   "Show the first of CANDIDATES at point.
-Accepting it replaces REPLACES characters."
+Accepting it replaces REPLACES characters.  It is number PLACE of all, which is
+said where INVOKED, that is, the user asked."
   (let* ((text (caar candidates))
          (tail (fastcoder--behind))
          (gone (substring tail 0 (min replaces (length tail))))
          (stays (and (not (string-empty-p gone)) (not (string-search "\n" text)) (string-suffix-p gone text)))
          (all (length candidates))
-         (shown (propertize (if stays (substring text 0 (- (length gone))) text) 'face 'fastcoder-ghost)))
+         (drawn (propertize (if stays (substring text 0 (- (length gone))) text) 'face 'fastcoder-ghost))
+         overlay strike)
     (fastcoder--erase)
-    (when (and fastcoder--invoked (> all 1))
-      (setq shown (concat shown (propertize (format " %d/%d" fastcoder--place all) 'face 'fastcoder-count))))
-    (unless (string-empty-p shown)
-      (put-text-property 0 1 'cursor t shown)) ; the cursor stays before it
-    (setq fastcoder--candidates candidates fastcoder--replaces replaces
-          fastcoder--start (point) fastcoder--tail tail
-          fastcoder--overlay (make-overlay (point) (point) nil t nil))
-    (overlay-put fastcoder--overlay 'after-string shown)
+    (when (and invoked (> all 1))
+      (setq drawn (concat drawn (propertize (format " %d/%d" place all) 'face 'fastcoder-count))))
+    (unless (string-empty-p drawn)
+      (put-text-property 0 1 'cursor t drawn)) ; the cursor stays before it
+    (setq overlay (make-overlay (point) (point) nil t nil))
+    (overlay-put overlay 'after-string drawn)
     (unless (or stays (string-empty-p gone))
-      (setq fastcoder--strike (make-overlay (point) (+ (point) replaces)))
-      (overlay-put fastcoder--strike 'face 'fastcoder-replaced))))
+      (setq strike (make-overlay (point) (+ (point) replaces)))
+      (overlay-put strike 'face 'fastcoder-replaced))
+    (setf (fastcoder--completor-start (fastcoder--completor)) (point))
+    (fastcoder--set-shown
+     (fastcoder--make-shown :overlay overlay :strike strike :candidates candidates :place place
+                            :invoked invoked :tail tail :replaces replaces))))
 
 (defun fastcoder--erase ()
   "Show nothing."
-  (when fastcoder--overlay (delete-overlay fastcoder--overlay))
-  (when fastcoder--strike (delete-overlay fastcoder--strike))
-  (setq fastcoder--overlay nil fastcoder--strike nil))
+  (let ((shown (fastcoder--shown)))
+    (when shown
+      (delete-overlay (fastcoder--shown-overlay shown))
+      (when (fastcoder--shown-strike shown) (delete-overlay (fastcoder--shown-strike shown)))
+      (fastcoder--set-shown nil))))
 
 ;;;; Commands on what is shown
+
+(defun fastcoder--text ()
+  "The suggestion that is shown; nil while nothing is."
+  (let ((shown (fastcoder--shown)))
+    (and shown (caar (fastcoder--shown-candidates shown)))))
 
 (defun fastcoder-accept ()
   "Put the whole suggestion in."
   (interactive)
-  (when fastcoder--overlay
-    (let ((text (caar fastcoder--candidates)) (command (cdar fastcoder--candidates)) (replaces fastcoder--replaces))
-      (fastcoder-dismiss)
-      (delete-char replaces)
-      (insert text)
-      (when command
-        (fastcoder--execute (plist-get command :command) (plist-get command :arguments))))))
+  (let ((shown (fastcoder--shown)))
+    (when shown
+      (pcase-let ((`(,text . ,command) (car (fastcoder--shown-candidates shown))))
+        (fastcoder-dismiss)
+        (delete-char (fastcoder--shown-replaces shown))
+        (insert text)
+        (when command
+          (fastcoder--execute (plist-get command :command) (plist-get command :arguments)))))))
 
 (defun fastcoder--accept-part (part)
   "Put PART, with which the suggestion begins, in."
-  (if (equal part (caar fastcoder--candidates)) (fastcoder-accept) (insert part)))
+  (if (equal part (fastcoder--text)) (fastcoder-accept) (insert part)))
 
 (defun fastcoder-accept-word ()
   "Put the next word of the suggestion in."
   (interactive)
-  (when fastcoder--overlay
-    (let ((text (caar fastcoder--candidates)) (syntax (syntax-table)))
+  (let ((text (fastcoder--text)) (syntax (syntax-table)))
+    (when text
       (fastcoder--accept-part
        (with-temp-buffer
          (set-syntax-table syntax)
@@ -389,8 +439,8 @@ Accepting it replaces REPLACES characters."
 (defun fastcoder-accept-line ()
   "Put the next line of the suggestion in."
   (interactive)
-  (when fastcoder--overlay
-    (let ((text (caar fastcoder--candidates)))
+  (let ((text (fastcoder--text)))
+    (when text
       (string-match "\\`\n*[^\n]*" text)
       (fastcoder--accept-part (match-string 0 text)))))
 
@@ -398,10 +448,11 @@ Accepting it replaces REPLACES characters."
   "Show another suggestion; with BY, that many further.
 While one types there is one alone: the others are asked for now."
   (interactive "p")
-  (when fastcoder--overlay
-    (if (or fastcoder--invoked (cdr fastcoder--candidates))
-        (fastcoder--turn (or by 1))
-      (fastcoder--request 1 nil (lambda () (fastcoder--turn (or by 1)))))))
+  (let ((shown (fastcoder--shown)))
+    (when shown
+      (if (or (fastcoder--shown-invoked shown) (cdr (fastcoder--shown-candidates shown)))
+          (fastcoder--turn (or by 1))
+        (fastcoder--request 1 nil (lambda () (fastcoder--turn (or by 1))))))))
 
 (defun fastcoder-previous (&optional by)
   "Show the suggestion before; with BY, that many before."
@@ -410,12 +461,14 @@ While one types there is one alone: the others are asked for now."
 
 (defun fastcoder--turn (by)
   "Show the candidate that stands BY behind the shown one."
-  (let* ((all (length fastcoder--candidates)) (turns (mod by all)))
-    (setq fastcoder--invoked t
-          fastcoder--place (1+ (mod (+ fastcoder--place -1 turns) all)))
-    (fastcoder--show (append (nthcdr turns fastcoder--candidates)
-                             (butlast fastcoder--candidates (- all turns)))
-                     fastcoder--replaces)))
+  (let* ((shown (fastcoder--shown))
+         (candidates (fastcoder--shown-candidates shown))
+         (all (length candidates))
+         (turns (mod by all)))
+    (fastcoder--show (append (nthcdr turns candidates) (butlast candidates (- all turns)))
+                     (fastcoder--shown-replaces shown)
+                     (1+ (mod (+ (fastcoder--shown-place shown) -1 turns) all))
+                     t)))
 
 (defun fastcoder-ask ()
   "Ask for suggestions at point."
@@ -427,7 +480,7 @@ While one types there is one alone: the others are asked for now."
   "Take the ghost text away, and want no answer that is still to come."
   (interactive)
   (fastcoder--forget-request)
-  (setq fastcoder--unwanted t)
+  (setf (fastcoder--completor-unwanted (fastcoder--completor)) t)
   (fastcoder--erase))
 
 ;;;; Commands on the server

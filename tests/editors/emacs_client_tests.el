@@ -38,7 +38,9 @@
 
 (defun script-ghost ()
   "What is drawn."
-  (if fastcoder--overlay (substring-no-properties (overlay-get fastcoder--overlay 'after-string)) ""))
+  (if (fastcoder--shown)
+      (substring-no-properties (overlay-get (fastcoder--shown-overlay (fastcoder--shown)) 'after-string))
+    ""))
 
 (defun script-kinds ()
   "How the server was asked, latest first."
@@ -159,7 +161,7 @@
     (script-keys "o")
     (script-answer (list :insertText "one(1))" :range (list :start 3 :end 5)))
     (should (equal (script-ghost) "ne(1)"))
-    (should-not fastcoder--strike)
+    (should-not (fastcoder--shown-strike (fastcoder--shown)))
     (script-keys "TAB")
     (should (equal (buffer-string) "f(one(1))"))))
 
@@ -168,10 +170,11 @@
     (script-keys "o")
     (script-answer (list :insertText "ne,\n  two)" :range (list :start 4 :end 5)))
     (should (equal (script-ghost) "ne,\n  two)"))
-    (should (equal (list (overlay-start fastcoder--strike) (overlay-end fastcoder--strike)) '(4 5)))
+    (let ((strike (fastcoder--shown-strike (fastcoder--shown))))
+      (should (equal (list (overlay-start strike) (overlay-end strike)) '(4 5))))
     (script-keys "TAB")
     (should (equal (buffer-string) "f(one,\n  two)"))
-    (should-not fastcoder--strike)))
+    (should-not (overlays-in (point-min) (point-max)))))
 
 (ert-deftest lines-and-words ()
   (with-script ""
@@ -187,7 +190,7 @@
     (should (equal (script-ghost) " drei"))
     (script-keys "M-e")
     (should (equal (buffer-string) "xgröße = naïve(1)\n    zwei drei"))
-    (should-not fastcoder--overlay)))
+    (should-not (fastcoder--shown))))
 
 (ert-deftest the-command-runs-after-the-whole ()
   (with-script ""

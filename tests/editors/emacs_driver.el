@@ -24,7 +24,9 @@
 
 (defun driver-ghost ()
   "The ghost text as it is drawn."
-  (if fastcoder--overlay (substring-no-properties (overlay-get fastcoder--overlay 'after-string)) ""))
+  (if (fastcoder--shown)
+      (substring-no-properties (overlay-get (fastcoder--shown-overlay (fastcoder--shown)) 'after-string))
+    ""))
 
 (defun driver-server-text ()
   "The server's own copy of the buffer."
@@ -51,7 +53,7 @@
 (defun driver-type-for-ghost (typed)
   "Type TYPED and wait for ghost text; return it."
   (driver-type typed)
-  (driver-wait (lambda () fastcoder--overlay) "ghost text")
+  (driver-wait #'fastcoder--shown "ghost text")
   (driver-ghost))
 
 (defun driver-since (start)
@@ -64,7 +66,7 @@
 
 (defun driver-seen (&rest more)
   "Both copies of the text, and MORE."
-  (append (list :visible (and fastcoder--overlay t)
+  (append (list :visible (and (fastcoder--shown) t)
                 :buffer (buffer-substring-no-properties (point-min) (point-max))
                 :server (driver-server-text))
           more))
@@ -75,7 +77,7 @@
          (ghost (driver-type-for-ghost typed))
          (rest (progn (driver-type (substring ghost 0 2)) (driver-ghost)))
          (word (progn (execute-kbd-macro (kbd "M-f")) (driver-since start))))
-    (driver-wait (lambda () fastcoder--overlay) "the rest")
+    (driver-wait #'fastcoder--shown "the rest")
     (execute-kbd-macro (kbd "TAB"))
     (driver-seen :typed typed :ghost ghost :rest rest :word word :accepted (driver-since start))))
 
@@ -120,7 +122,7 @@
   "Take the ghost text away."
   (driver-type-for-ghost driver-typed)
   (execute-kbd-macro (kbd "C-g"))
-  (list :visible (and fastcoder--overlay t)))
+  (list :visible (and (fastcoder--shown) t)))
 
 (defun driver-settings ()
   "Exclude the language, then allow it again."
@@ -136,7 +138,7 @@
     (eglot-signal-didChangeConfiguration (eglot-current-server))
     (driver-type " ")
     (execute-kbd-macro (kbd "DEL"))
-    (driver-wait (lambda () fastcoder--overlay) "ghost text again")
+    (driver-wait #'fastcoder--shown "ghost text again")
     (list :excluded excluded)))
 
 (defun driver-late ()
@@ -157,7 +159,7 @@
   (driver-type-for-ghost driver-typed)
   (call-interactively #'fastcoder-toggle)
   (driver-wait (lambda () (equal (driver-state) "off")) "off")
-  (driver-wait (lambda () (not fastcoder--overlay)) "nothing shown")
+  (driver-wait (lambda () (not (fastcoder--shown))) "nothing shown")
   (let ((off (string-trim (fastcoder--lighter))))
     (execute-kbd-macro (kbd "DEL"))
     (sleep-for 0.5)
