@@ -213,7 +213,7 @@ def test_a_program_that_waits_for_the_host_is_found(monkeypatch: pytest.MonkeyPa
         lambda logits, *rest, **named: choose_rows(logits * float(logits.sum()), *rest, **named),
         lambda logits, *rest, **named: choose_rows(logits + torch.ones(4, logits.shape[1]), *rest, **named),
     ):
-        monkeypatch.setattr(programs_module, "choose", fault)
+        monkeypatch.setattr(programs_module, "choose_rows", fault)
         with pytest.raises((RuntimeError, NotImplementedError)):
             programs._make(Program(4, 512, Ask(sampled=True)))()
 

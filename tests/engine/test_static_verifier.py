@@ -136,7 +136,7 @@ def test_the_best_alone_decide_what_the_whole_vocabulary_would(sampler: Sampler,
     keys = noise.keys_of(vocabulary, torch.device("cpu"))
     found = choose_rows(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True)).tolist()
     whole = choose_rows(torch.from_numpy(logits), inputs, keys, Ask(sampled=True, nucleus=True, whole=True)).tolist()
-    expected = [sampling.choose_rows(row, sampler, 4 + place) for place, row in enumerate(logits)]
+    expected = [sampling.choose(row, sampler, 4 + place) for place, row in enumerate(logits)]
     assert whole == expected
     assert found == (expected if decided else [UNDECIDED] * rows)
 
