@@ -1,45 +1,220 @@
 """What is shown of an unfinished text: always a beginning of what the whole text is shown as."""
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.postprocess import finish, useful, whole_lines
 from tests.examples import examples
+from tests.postprocess.cases import Case, cases, name
 
-BODY = "def f(items):\n    "
+CASES = cases("""
+--- python: the first line is whole
+def f(items):
+    ▮total = 0
+▮
+>>>
+def f(items):
+    ▮total = 0▮
+--- python: a line, and the next statement begins
+def f(items):
+    ▮total = 0
+    for item in▮
+>>>
+def f(items):
+    ▮total = 0▮
+--- python: two lines, and the next statement begins
+def f(items):
+    ▮total = 0
+    count = 1
+    fo▮
+>>>
+def f(items):
+    ▮total = 0
+    count = 1▮
+--- python: two lines, of which the second might go on
+def f(items):
+    ▮total = 0
+    count = 1
+▮
+>>>
+def f(items):
+    ▮total = 0▮
+--- python: a call that goes on
+def f(items):
+    ▮total = sum(
+        1,
+▮
+>>>
+def f(items):
+    ▮▮
+--- python: half a line
+def f(items):
+    ▮total = sum(it▮
+>>>
+def f(items):
+    ▮▮
+--- python: a string of several lines
+def f(items):
+    ▮total = 0
+    text = \"\"\"one
+    two
+▮
+>>>
+def f(items):
+    ▮total = 0▮
+--- python: what is begun may be a branch of the block
+def f(items):
+    ▮if items:
+        go()
+    el▮
+>>>
+def f(items):
+    ▮if items:
+        go()▮
+--- python: what repeats a line above may be a loop
+def f(items):
+    ▮go()
+    go()
+    x▮
+>>>
+def f(items):
+    ▮go()▮
+--- python: what stands below the cursor may be all that follows
+def f(items):
+    ▮go()
+    stop()
+    x▮
+    stop()
+>>>
+def f(items):
+    ▮go()▮
+    stop()
+--- typescript: a block that goes on is shown without its end
+function f(items) {
+  ▮if (items) {
+    go();
+    stop();
+    wa▮
+}
+>>>
+function f(items) {
+  ▮if (items) {
+    go();
+    stop();▮
+}
+--- typescript: a block behind the editor's closer
+on("a", (▮b) => {
+  go();
+  st▮)
+>>>
+on("a", (▮b) => {
+  go();▮
+--- typescript: a template string that is open
+function f() {
+  ▮const a = 1;
+  const b = `one
+  tw▮
+}
+>>>
+function f() {
+  ▮const a = 1;▮
+}
+--- rust: a statement, and the next one begins
+fn f() {
+    ▮let a = 1;
+    let b▮
+}
+>>>
+fn f() {
+    ▮let a = 1;▮
+}
+--- go: a letter that a branch may begin with keeps the line above it
+func f() {
+→▮a := 1
+→b := 2
+→c▮
+}
+>>>
+func f() {
+→▮a := 1▮
+}
+--- go: a letter that no branch begins with does not
+func f() {
+→▮a := 1
+→b := 2
+→x▮
+}
+>>>
+func f() {
+→▮a := 1
+→b := 2▮
+}
+--- go: spaces that may become tabs hang on what follows
+func f() {
+→x()
+→▮if a {
+        b()
+        c()
+        d▮
+}
+>>>
+func f() {
+→x()
+→▮▮
+}
+--- c: a comment of several lines
+int f(void) {
+    ▮a();
+    /* one
+    two▮
+}
+>>>
+int f(void) {
+    ▮a();▮
+}
+--- ruby: the same letter in another language
+def f
+  ▮a
+  b
+  c▮
+end
+>>>
+def f
+  ▮a▮
+end
+--- lua: what is begun may be a branch of the block
+function f()
+  ▮if a then
+    b()
+  el▮
+end
+>>>
+function f()
+  ▮if a then
+    b()▮
+end
+--- html: a tag, and the next one begins
+<ul>
+  ▮<li>a</li>
+  <li>b</li>
+  <l▮
+</ul>
+>>>
+<ul>
+  ▮<li>a</li>
+  <li>b</li>▮
+</ul>
+""")
 
 
-def show(said: str, before: str = BODY, after: str = "\n", language: str = "python") -> str:
-    return useful(said, before, after, language, stop_rule(before, after, language).cut)
-
-
-def test_whole_statements_are_useful() -> None:
-    """The last line is shown as soon as the next one begins a statement; till then it might go on."""
-    assert show("total = 0\n") == "total = 0"
-    assert show("total = 0\n    for item in") == "total = 0"
-    assert show("total = 0\n    count = 1\n    fo") == "total = 0\n    count = 1"
-    assert show("total = 0\n    count = 1\n") == "total = 0"
-
-
-def test_what_is_open_is_not_shown() -> None:
-    """A call that goes on, half a line, a string of several lines: nothing, or what stands before it."""
-    assert show("total = sum(\n        1,\n") == ""
-    assert show("total = sum(it") == ""
-    assert show('total = 0\n    text = """one\n    two\n') == "total = 0"
-
-
-def test_a_block_that_goes_on_is_shown_without_its_end() -> None:
-    """Post-processing would close it; more lines are to come."""
-    before = "function f(items) {\n  "
-    shown = show("if (items) {\n    go();\n    stop();\n    wa", before, "\n}\n", "typescript")
-    assert shown == "if (items) {\n    go();\n    stop();"
-
-
-def test_lines_that_may_go_again_are_not_shown() -> None:
-    """What repeats a line above may be a loop; what stands below the cursor may be all that follows."""
-    assert show("go()\n    go()\n    x") == "go()"
-    assert show("go()\n    stop()\n    x", after="\n    stop()\n") == "go()"
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_useful(case: Case) -> None:
+    """Whole statements as soon as the next one begins, never what is open, may go on, or may go again."""
+    before, said, after = case.parts()
+    shown = useful(said, before, after, case.language, stop_rule(before, after, case.language).cut)
+    assert case.document(shown) == case.shown
 
 
 LINES = st.sampled_from(

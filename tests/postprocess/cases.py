@@ -1,0 +1,79 @@
+"""Golden cases of what is shown, in a literal form: a document, and in it what the model said between two marks.
+
+    --- python: what the line closes already is not said again
+    foo(▮a, b)▮)
+    >>>
+    foo(▮a, b▮)
+
+Above `>>>` stands what was said at the cursor; below it the document once what is shown is accepted, so that what the
+suggestion is written over is gone from it. `→` is a tab, `·` a blank where nobody would see one, `¶` the end of a
+document without a last line end.
+"""
+
+import re
+from dataclasses import dataclass, replace
+
+from fastcoder_lsp.postprocess import finish, replaces
+
+MARK = "▮"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What the model said in a document, and what becomes of it.
+
+    Attributes:
+        title: which rule it is about.
+        language: the document's LSP language id.
+        said: the document, what was said between two marks.
+        shown: the document as it is accepted, what is shown between two marks.
+    """
+
+    title: str
+    language: str
+    said: str
+    shown: str
+
+    def parts(self) -> tuple[str, str, str]:
+        """The text before the cursor, what the model said, and the text after the cursor."""
+        before, said, after = self.said.split(MARK)
+        return before, said, after
+
+    def within(self, above: str, below: str) -> "Case":
+        """The same with more of a document above, and below after two empty lines."""
+        said, shown = (f"{above}{text}\n\n{below}" for text in (self.said, self.shown))
+        return replace(self, said=said, shown=shown)
+
+    def document(self, shown: str) -> str:
+        """The document with `shown` accepted, between two marks."""
+        before, _, after = self.parts()
+        return before + MARK + shown + MARK + after[replaces(shown, before, after, self.language) :]
+
+
+def cases(text: str) -> list[Case]:
+    """The cases of a literal."""
+    found = []
+    for block in re.split(r"^--- ", text, flags=re.MULTILINE)[1:]:
+        head, _, body = block.partition("\n")
+        language, _, title = head.partition(": ")
+        said, _, shown = body.partition(">>>\n")
+        found.append(Case(title, language, _text(said), _text(shown)))
+    return found
+
+
+def name(case: Case) -> str:
+    """The case's name in a report."""
+    return f"{case.language}, {case.title}"
+
+
+def check(case: Case) -> None:
+    """What was said is finished into what is shown, and finishing that changes nothing."""
+    before, said, after = case.parts()
+    shown = finish(said, before, after, case.language)
+    assert case.document(shown) == case.shown
+    assert finish(shown, before, after, case.language) == shown
+
+
+def _text(literal: str) -> str:
+    text = literal.replace("→", "\t").replace("·", " ")
+    return text.removesuffix("¶\n")

@@ -1,0 +1,211 @@
+"""Nothing rather than rubbish: loops, control tokens that are spelt out, and what says nothing new."""
+
+import pytest
+
+from tests.postprocess.cases import Case, cases, check, name
+
+CASES = cases("""
+--- python: a line again and again
+▮a = 1
+a = 1
+a = 1
+a = 1▮
+>>>
+▮a = 1▮
+--- python: two lines again and again
+▮x()
+y()
+x()
+y()
+x()
+y()▮
+>>>
+▮x()
+y()▮
+--- python: two lines alike are no loop
+▮x()
+x()
+y()▮
+>>>
+▮x()
+x()
+y()▮
+--- python: a piece again and again at a line's end
+x = ▮ab, ab, ab, ab, ab, ab, ab, ab, ab, ab, ▮
+>>>
+x = ▮ab,▮
+--- python: seven times is no loop yet
+x = ▮[ab, ab, ab, ab, ab, ab, ab]▮
+>>>
+x = ▮[ab, ab, ab, ab, ab, ab, ab]▮
+--- python: a ruler of one sign is none
+▮# ----------------------------------------▮
+>>>
+▮# ----------------------------------------▮
+--- python: a control token that is spelt out ends the text
+x = ▮1<|fim_prefix|>foo▮
+>>>
+x = ▮1▮
+--- python: nothing but a control token
+x = ▮<｜end▁of▁sentence｜>▮
+>>>
+x = ▮▮
+--- python: a control token that the document speaks of
+MARK = '<|fim_prefix|>'
+x = ▮'<|fim_prefix|>'▮
+>>>
+MARK = '<|fim_prefix|>'
+x = ▮'<|fim_prefix|>'▮
+--- python: a letter that could not be decoded
+x = ▮"a�b"▮
+>>>
+x = ▮"a"▮
+--- python: a closer of nothing
+x = y▮)▮
+>>>
+x = y▮▮
+--- python: the closer that is there already
+foo(▮)▮)
+>>>
+foo(▮▮)
+--- python: the closer that is wanted
+foo(▮)▮¶
+>>>
+foo(▮)▮¶
+--- python: the line above once more
+foo(a)
+▮foo(a)▮
+>>>
+foo(a)
+▮▮
+--- python: the line below
+▮foo(a)▮
+
+foo(a)
+>>>
+▮▮
+
+foo(a)
+--- typescript: the line above once more, within a block
+function f() {
+  a();
+  ▮a();▮
+}
+>>>
+function f() {
+  a();
+  ▮▮
+}
+--- typescript: a brace below a brace is no repetition
+function f() {
+  if (a) {
+    b();
+  }
+▮}▮
+>>>
+function f() {
+  if (a) {
+    b();
+  }
+▮}▮
+--- rust: a loop of three lines
+fn f() {
+    ▮a();
+    b();
+    c();
+    a();
+    b();
+    c();
+    a();
+    b();
+    c();▮
+}
+>>>
+fn f() {
+    ▮a();
+    b();
+    c();▮
+}
+--- go: a loop of statements with tabs
+func f() {
+→▮a()
+→a()
+→a()
+→a()▮
+}
+>>>
+func f() {
+→▮a()▮
+}
+--- c: brackets below each other are no loop
+int a[2][2][2] = {
+    {
+        {
+            1
+▮        }
+    }
+}▮
+>>>
+int a[2][2][2] = {
+    {
+        {
+            1
+▮        }
+    }
+}▮
+--- ruby: an end below an end says something
+def f
+  if a
+    b
+  end
+▮end▮
+>>>
+def f
+  if a
+    b
+  end
+▮end▮
+--- lua: the line above once more
+local a = 1
+▮local a = 1▮
+>>>
+local a = 1
+▮▮
+--- shellscript: a word below the same word
+if a; then
+  if b; then
+    c
+  fi
+▮fi▮
+>>>
+if a; then
+  if b; then
+    c
+  fi
+▮fi▮
+--- html: a loop of tags
+<ul>
+  ▮<li>a</li>
+  <li>a</li>
+  <li>a</li>
+  <li>a</li>▮
+</ul>
+>>>
+<ul>
+  ▮<li>a</li>▮
+</ul>
+--- html: an end-of-text token in a page
+<p>▮a</p><|endoftext|><p>b▮
+>>>
+<p>▮a</p>▮
+--- plaintext: a token of another family of models
+x = ▮1<fim_middle>2▮
+>>>
+x = ▮1▮
+""")
+
+
+@pytest.mark.parametrize("case", CASES, ids=name)
+def test_nothing_rather_than_rubbish(case: Case) -> None:
+    """Loops are cut, control tokens end the text, and what stands there already is not shown."""
+    check(case)
