@@ -18,6 +18,7 @@ from fastcoder_lsp.config import Problem, Settings, cache_folder
 from fastcoder_lsp.core import Late, Progress
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.client import Client
+from fastcoder_lsp.lsp.closed import ClosedDocuments
 from fastcoder_lsp.lsp.configuration import Configuration
 from fastcoder_lsp.lsp.endpoint import Endpoint
 from fastcoder_lsp.lsp.late import tell_late
@@ -44,8 +45,6 @@ Load = Callable[[Settings, Progress, Surroundings], Runtime]
 """Makes a model ready."""
 SHUTDOWN_S = 1.0
 """What the worker gets to stop in order; an editor kills a server that takes longer than two seconds."""
-RENAME_GRACE_S = 1.0
-"""A document that is closed and opened again under another name within this time, with the same text, was renamed."""
 
 
 class Session:
@@ -80,7 +79,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
         self._open_texts: dict[Path, str] = {}
-        self._dropping: dict[str, tuple[str, asyncio.TimerHandle]] = {}
+        self._closed_documents = ClosedDocuments(self._loop, self._drop)
         self._switched: bool | None = None
         self._closed = False
         self._reported: set[Problem] = set()
@@ -145,8 +144,7 @@ class Session:
     def close(self) -> None:
         """The session ends; the service may take a moment to stop."""
         self._closed = True
-        for _, timer in self._dropping.values():
-            timer.cancel()
+        self._closed_documents.stop()
         self.service.shutdown(wait_s=SHUTDOWN_S / 2)
         if self._datastore is not None:
             self._datastore.stop(wait_s=SHUTDOWN_S / 2)
@@ -156,13 +154,9 @@ class Session:
     def document_opened(self, uri: str, text: str) -> None:
         """If a document with this text has just been closed, it was renamed: what is kept for it goes along."""
         self.document_changed(uri)
-        same_text = (old for old, (old_text, _) in self._dropping.items() if old_text == text)
-        old = uri if uri in self._dropping else next(same_text, None)
-        if old is not None:
-            self._dropping.pop(old)[1].cancel()
-            if old != uri:
-                self.outcomes.reasons.rename(old, uri)
-                self.service.document_renamed(old, uri)
+        old = self._closed_documents.opened(uri, text)
+        if old is not None and old != uri:
+            self._rename(old, uri)
 
     def document_changed(self, uri: str) -> None:
         """The datastore and the context follow what is typed; a notebook's cells are no files."""
@@ -188,18 +182,18 @@ class Session:
             self._open_texts.pop(path, None)
             if self._datastore is not None:
                 self._datastore.document_closed(path)
-        self._dropping[uri] = (text, self._loop.call_later(RENAME_GRACE_S, self._drop, uri))
+        self._closed_documents.closed(uri, text)
 
     def document_renamed(self, old: str, new: str) -> None:
         """The client says so: what is kept goes along, or would have gone already."""
-        dropping = self._dropping.pop(old, None)
-        if dropping is not None:
-            dropping[1].cancel()
+        self._closed_documents.keep(old)
+        self._rename(old, new)
+
+    def _rename(self, old: str, new: str) -> None:
         self.outcomes.reasons.rename(old, new)
         self.service.document_renamed(old, new)
 
     def _drop(self, uri: str) -> None:
-        del self._dropping[uri]
         self.outcomes.reasons.forget(uri)
         self.service.document_closed(uri)
 
