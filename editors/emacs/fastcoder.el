@@ -86,9 +86,13 @@ Ask again, if that is where point is."
   (let ((buffer (window-buffer)))
     (with-current-buffer buffer
       (when (and (bound-and-true-p fastcoder-mode)
-                 (equal (plist-get textDocument :uri) (plist-get (eglot--TextDocumentIdentifier) :uri))
-                 (eql (plist-get textDocument :version) eglot--versioned-identifier))
+                 (fastcoder--same-text-p textDocument (eglot--VersionedTextDocumentIdentifier)))
         (fastcoder--take-late position)))))
+
+(defun fastcoder--same-text-p (one other)
+  "Whether the documents ONE and OTHER, of the protocol, are the same text."
+  (and (equal (plist-get one :uri) (plist-get other :uri))
+       (eql (plist-get one :version) (plist-get other :version))))
 
 ;;;###autoload
 (defun fastcoder-setup (modes)
@@ -213,9 +217,12 @@ While ghost text is shown these keys hold:
   (if fastcoder-mode
       (progn (setf (fastcoder--completor-tick (fastcoder--completor)) (buffer-chars-modified-tick))
              (add-hook 'post-command-hook #'fastcoder--after-command nil t)
-             (add-hook 'kill-buffer-hook #'fastcoder-dismiss nil t))
+             (add-hook 'kill-buffer-hook #'fastcoder-dismiss nil t)
+             ;; Another major mode forgets local variables, and so what is drawn.
+             (add-hook 'change-major-mode-hook #'fastcoder-dismiss nil t))
     (remove-hook 'post-command-hook #'fastcoder--after-command t)
     (remove-hook 'kill-buffer-hook #'fastcoder-dismiss t)
+    (remove-hook 'change-major-mode-hook #'fastcoder-dismiss t)
     (fastcoder-dismiss)))
 
 (defun fastcoder-not-typing-p ()

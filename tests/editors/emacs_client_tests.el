@@ -134,6 +134,31 @@
       (fastcoder--take-late (point))    ; one has said no
       (should (equal (script-kinds) '(1 2 2 2))))))
 
+(ert-deftest nothing-stays-on-the-screen-in-another-major-mode ()
+  (with-script "x"
+    (script-keys "a")
+    (script-answer "late")
+    (should (overlays-in (point-min) (point-max)))
+    (text-mode)
+    (should-not (overlays-in (point-min) (point-max)))))
+
+(ert-deftest the-server-tells-of-one-text ()
+  (let* ((pipe (make-pipe-process :name "script" :noquery t))
+         (server (make-instance 'fastcoder-server :process pipe)))
+    (unwind-protect
+        (with-script "x"
+          (cl-letf (((symbol-function 'eglot--TextDocumentIdentifier) (lambda () '(:uri "file:///a"))))
+            (let* ((version (plist-get (eglot--VersionedTextDocumentIdentifier) :version))
+                   (tell (lambda (uri version)
+                           (eglot-handle-notification server 'fastcoder/late :position (point)
+                                                      :textDocument (list :uri uri :version version)))))
+              (funcall tell "file:///b" version)
+              (funcall tell "file:///a" (1- version))
+              (should-not script-asked)
+              (funcall tell "file:///a" version)
+              (should (equal (script-kinds) '(2))))))
+      (delete-process pipe))))
+
 (ert-deftest the-mode-line-says-what-is-made-and-how-far-it-is ()
   (cl-letf* ((status nil)
              ((symbol-function 'fastcoder--server) (lambda () 'server))
