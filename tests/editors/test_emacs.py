@@ -171,27 +171,3 @@ def test_what_the_mode_itself_decides(emacs: str) -> None:
     done = subprocess.run(run, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     assert "0 unexpected" in done.stderr
-
-
-def test_the_package_is_clean(emacs: str, tmp_path: Path) -> None:
-    """It byte-compiles without a warning, checkdoc finds nothing, and its commands are found before it is loaded."""
-    source = tmp_path / FASTCODER.name
-    source.write_text(FASTCODER.read_text())
-    strict = "(setq byte-compile-error-on-warn t)"
-    compiled = subprocess.run(
-        [emacs, "--batch", "-q", "--eval", strict, "-f", "batch-byte-compile", str(source)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert compiled.returncode == 0, compiled.stderr
-    checked = subprocess.run(
-        [emacs, "--batch", "-q", "--eval", f'(checkdoc-file "{source}")'], capture_output=True, text=True, check=False
-    )
-    assert source.name not in checked.stderr, checked.stderr
-    autoloads = f"""(progn (require 'autoload) (setq generated-autoload-file "{tmp_path}/fastcoder-autoloads.el")
-        (update-directory-autoloads "{tmp_path}") (load generated-autoload-file nil t)
-        (princ (list (autoloadp (symbol-function 'fastcoder-setup)) (autoloadp (symbol-function 'fastcoder-mode))
-                     (autoloadp (symbol-function 'fastcoder-toggle)))))"""
-    found = subprocess.run([emacs, "--batch", "-q", "--eval", autoloads], capture_output=True, text=True, check=True)
-    assert "(t t t)" in found.stdout
