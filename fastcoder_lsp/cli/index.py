@@ -96,7 +96,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.cli.storage import on_disk
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.store import Store
-    from fastcoder_lsp.workspace.live_index import store_folder
+    from fastcoder_lsp.workspace.open_stores import store_folder
 
     root, tokenizer = _folder(arguments), _tokenizer(arguments)
     place = store_folder(cache_folder(), root, tokenizer.identity)
@@ -192,7 +192,7 @@ def _clear(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.cli.storage import on_disk
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.writer_lock import WriterLock
-    from fastcoder_lsp.workspace.live_index import store_folder
+    from fastcoder_lsp.workspace.open_stores import store_folder
 
     root = _folder(arguments)
     folder = store_folder(cache_folder(), root, "any").parent
@@ -233,7 +233,7 @@ def _place(root: Path, tokenizer: "Tokenizer") -> Path:
     """
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.index.manifest import FILE_NAME
-    from fastcoder_lsp.workspace.live_index import store_folder
+    from fastcoder_lsp.workspace.open_stores import store_folder
 
     place = store_folder(cache_folder(), root, tokenizer.identity)
     if not (place / FILE_NAME).is_file():

@@ -25,7 +25,8 @@ from fastcoder_lsp.index.corpus import Corpora
 from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace import corpus_files
-from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex, lower_priority
+from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
+from fastcoder_lsp.workspace.priority import lower_priority
 from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.trouble import Trouble, each_once
 from fastcoder_lsp.workspace.uris import path_of

@@ -18,7 +18,8 @@ from fastcoder_lsp.config import resolve
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, StoreSnapshot
-from fastcoder_lsp.workspace.live_index import BURST, LiveIndex
+from fastcoder_lsp.workspace.backlog import BURST
+from fastcoder_lsp.workspace.live_index import LiveIndex
 from tests.index import history
 from tests.index.toy_encoder import ToyEncoder
 

@@ -19,11 +19,12 @@ from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord
 from fastcoder_lsp.index.store import Store
-from fastcoder_lsp.workspace import live_index
+from fastcoder_lsp.workspace import backlog
 from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.inbox import LONGEST_REST_S, MOST, Inbox
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.live_index import LiveIndex
+from fastcoder_lsp.workspace.open_stores import store_folder
 from fastcoder_lsp.workspace.rules import ReadingRules, Reason
 from fastcoder_lsp.workspace.trouble import FIRST_S, LONGEST_S, Trouble, each_once
 from tests.index.test_live_index import expected, held, until, write
@@ -101,7 +102,7 @@ def test_without_a_usable_store_nothing_grows(kind: str, root: Path, begin: Begi
     if kind == "a file is in the way":
         cache.write_bytes(b"")
     else:
-        (live_index.store_folder(cache, root, "toy") / "writer.lock").mkdir(parents=True)
+        (store_folder(cache, root, "toy") / "writer.lock").mkdir(parents=True)
     live = begin(said, cache)
     text = "value = compute(argument)\n" * 4_600
     live.document_changed(root / "a.py", text)
@@ -367,7 +368,7 @@ def test_missing_watches_are_told_and_made_up_for(root: Path, begin: Begin, monk
         return -1
 
     monkeypatch.setattr(inotify_c, "inotify_add_watch", add_watch)
-    monkeypatch.setattr(live_index, "_RESCAN_S", 0.2)
+    monkeypatch.setattr(backlog, "_RESCAN_S", 0.2)
     names = [f"d{number}/a.py" for number in range(40)]
     write(root, dict.fromkeys(names, "a = 1\n"))
     said = list[str]()
@@ -394,7 +395,7 @@ def test_no_watcher_at_all(root: Path, begin: Begin, monkeypatch: pytest.MonkeyP
         return -1
 
     monkeypatch.setattr(inotify_c, "inotify_init", no_more)
-    monkeypatch.setattr(live_index, "_RESCAN_S", 0.2)
+    monkeypatch.setattr(backlog, "_RESCAN_S", 0.2)
     before, said = set(threading.enumerate()), list[str]()
     write(root, {"a.py": "a = 1\n"})
     live = begin(said, watching=True)
@@ -438,9 +439,9 @@ def test_a_lost_event_has_everything_looked_at(root: Path, begin: Begin) -> None
     watch.gaps.lost = False
     descriptor = getattr(watch.observer, "descriptor", None)
     assert descriptor is not None
-    looked = live._scanned_at
+    looked = live._backlog.scanned_at
     descriptor.handle_event(InotifyEvent(WatchDescriptor(-1), InotifyConstants.IN_Q_OVERFLOW, 0, b""))
-    until(lambda: live._scanned_at > looked)
+    until(lambda: live._backlog.scanned_at > looked)
 
 
 def test_a_workspace_folder_that_goes_and_comes_back(root: Path, begin: Begin, tmp_path: Path) -> None:

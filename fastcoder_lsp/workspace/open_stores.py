@@ -1,0 +1,98 @@
+"""The stores of a workspace's folders that are open: opened, taken over from other processes, tidied, closed.
+
+Owns which are open, and what each has been through. Everything but reading `by_root` and `intake` is for one thread.
+"""
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.workspace.intake import Intake
+from fastcoder_lsp.workspace.rules import resolved
+from fastcoder_lsp.workspace.trouble import Trouble
+
+log = logging.getLogger(__name__)
+
+
+def store_folder(cache: Path, root: Path, identity: str) -> Path:
+    """Where the store of a workspace folder lies, for one tokenizer."""
+    name = hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16]
+    return cache / "index" / name / identity[:16]
+
+
+class OpenStores:
+    """The open stores.
+
+    Args:
+        cache: the program's cache folder.
+        identity: of the tokenizer.
+        notice: told what a person should know.
+
+    Attributes:
+        by_root: each folder's store; replaced as a whole when folders come or go.
+        intake: takes files into them, by the rules they were opened with; None until the first are open.
+    """
+
+    def __init__(self, cache: Path, identity: str, notice: Callable[[str], None]) -> None:
+        self._cache, self._identity, self._notice = cache, identity, notice
+        self.by_root: Mapping[Path, Store] = {}
+        self.intake: Intake | None = None
+        self._troubles: dict[Store, Trouble] = {}
+        self._tidied: dict[Store, int] = {}
+
+    def all(self) -> tuple[Store, ...]:
+        """The stores that are open now."""
+        return tuple(self.by_root.values())
+
+    def open_for(self, roots: Iterable[Path]) -> Mapping[Path, Store]:
+        """From now on the stores of `roots` are the open ones; those of other folders, for the caller to close."""
+        before, roots = self.by_root, list(roots)
+        stores = {root: store for root, store in before.items() if root in roots}
+        for root in roots:
+            if root not in stores:
+                place = store_folder(self._cache, root, self._identity)
+                # As a reader, which a disk that takes nothing allows too; `take_over` does the rest.
+                stores[root] = Store.open(place, self._identity, str(root), self._notice, reader=True)
+        self._troubles = {
+            store: self._troubles.get(store) or Trouble(self._cache, self._notice) for store in stores.values()
+        }
+        self._tidied = {store: done for store, done in self._tidied.items() if store in self._troubles}
+        self.by_root = stores
+        return {root: store for root, store in before.items() if root not in stores}
+
+    def take_over(self) -> bool:
+        """Become the writer where nobody else is; whether everything is to be looked at because of it."""
+        taken = False
+        for store, trouble in self._troubles.items():
+            if store.writable or trouble.may_try():
+                try:
+                    taken |= store.reclaim() or store.take_over()
+                except OSError as error:
+                    trouble.met(error)
+                else:
+                    trouble.over()
+        return taken
+
+    def tidy(self, changed: Callable[[Iterable[Path]], None], interrupted: Callable[[], bool]) -> None:
+        """Follow other processes, of whose texts and ours the disk says which hold (`changed`); seal and merge."""
+        for store in self.all():
+            own = store.in_memory() if not store.writable else []
+            if store.follow():
+                # Two processes may have read different texts: the disk says which one holds.
+                changed(map(Path, own))
+            if store.writable and store.pin().generation != self._tidied.get(store):
+                store.seal()
+                while store.merge(interrupted):
+                    pass
+                self._tidied[store] = store.pin().generation
+
+
+def close(store: Store) -> None:
+    """Close a store; a disk that refuses its last words is logged."""
+    try:
+        store.close()
+    except OSError as error:
+        log.warning("%s could not be brought up to date at the end: %s", store.folder, error)
