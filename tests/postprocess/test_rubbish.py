@@ -38,6 +38,10 @@ x = ▮ab,▮
 x = ▮[ab, ab, ab, ab, ab, ab, ab]▮
 >>>
 x = ▮[ab, ab, ab, ab, ab, ab, ab]▮
+--- python: six times at a line's end is no loop yet
+# ▮ab ab ab ab ab ab ab▮
+>>>
+# ▮ab ab ab ab ab ab ab▮
 --- python: a ruler of one sign is none
 ▮# ----------------------------------------▮
 >>>
@@ -86,6 +90,14 @@ foo(a)
 ▮▮
 
 foo(a)
+--- python: the line below, less deep
+if a:
+▮b(a)▮
+    b(a)
+>>>
+if a:
+▮▮
+    b(a)
 --- typescript: the line above once more, within a block
 function f() {
   a();
