@@ -1,9 +1,15 @@
 """Packages that only some commands need, asked for by those alone, with the line that installs them."""
 
+import re
 import sys
+from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 
 from fastcoder_lsp.errors import InstallationError
+from fastcoder_lsp.model.gpu import gpu_memory_bytes
+
+_CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
+"""PyTorch's own index of builds a tenth of the size; pip prefers them, for their version is the same with a suffix."""
 
 
 def require_packages(purpose: str, *names: str) -> None:
@@ -14,9 +20,25 @@ def require_packages(purpose: str, *names: str) -> None:
     """
     if lacking := [name for name in names if not _installed(name)]:
         raise InstallationError(
-            f"{purpose} needs {' and '.join(lacking)}, which this installation lacks",
-            f"Run: {sys.executable} -m pip install {' '.join(lacking)}",
+            f"{purpose} needs {' and '.join(lacking)}, which this installation lacks", f"Run: {install_line(*lacking)}"
         )
+
+
+def install_line(*names: str) -> str:
+    """A command that installs packages beside this program: in versions that it can use, torch no larger than needed."""
+    small = "torch" in names and sys.platform == "linux" and not gpu_memory_bytes()
+    options = [f"--extra-index-url {_CPU_BUILDS}"] if small else []
+    return " ".join([f"{sys.executable} -m pip install", *options, *(_bounded(name) for name in names)])
+
+
+def _bounded(name: str) -> str:
+    """`name` with the versions that our own package asks for, quoted for a shell."""
+    try:
+        ours = requires("fastcoder-lsp") or []
+    except PackageNotFoundError:  # a bare checkout
+        ours = []
+    found = next((one for one in ours if re.match(rf"{re.escape(name)}(?![\w.-])", one)), name).partition(";")[0]
+    return found if found == name else f'"{found.strip()}"'
 
 
 def _installed(name: str) -> bool:

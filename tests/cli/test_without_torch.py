@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.errors import InstallationError
+from fastcoder_lsp.model import needs
 from tests.model.tiny import write_gguf
 
 ABSENT = """
@@ -91,7 +93,18 @@ def test_who_needs_them_asks_for_them(environment: dict[str, str], tmp_path: Pat
     done = run(environment, "-m", "fastcoder_lsp.cli.main", "model", "pull", str(tmp_path / "new.gguf"))
     assert done.returncode == InstallationError.exit_code, done.stderr
     assert "needs torch and transformers" in done.stderr
-    assert "pip install torch transformers" in done.stderr
+    assert re.search(r'-m pip install .*"torch>=[\d.]+" "transformers>=[\d.]+" ', done.stderr, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("memory_bytes", "small"), [(0, True), (8 << 30, False)])
+def test_the_line_asks_for_the_build_of_torch_that_is_of_use(
+    memory_bytes: int, small: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an NVIDIA GPU the one for CPUs, on Linux, where there are two."""
+    monkeypatch.setattr(needs, "gpu_memory_bytes", lambda: memory_bytes)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert ("whl/cpu" in needs.install_line("torch")) is small
+    assert "whl/cpu" not in needs.install_line("transformers")
 
 
 @pytest.mark.model

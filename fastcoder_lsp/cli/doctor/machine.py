@@ -25,6 +25,8 @@ def check_python() -> Check:
 
 def check_packages() -> Iterator[Check]:
     """That the packages are there and can be loaded: the CPU engine's, and those that a GPU or tuning needs."""
+    from fastcoder_lsp.model.needs import install_line
+
     again = InstallationError("").hint
     found, broken = _load(("llvmlite", "numba", "tokenizers", "safetensors"))
     versions = ", ".join(f"{name} {number}" for name, number in found.items())
@@ -36,7 +38,7 @@ def check_packages() -> Iterator[Check]:
     if broken:
         text = f"{'; '.join(broken)}; a CPU runs models without, a GPU, tuning and rare kinds of models need them"
         absent = all("ModuleNotFoundError" in line for line in broken)
-        install = f"Where you want one of those, run: {sys.executable} -m pip install torch transformers"
+        install = f"Where you want one of those, run: {install_line('torch', 'transformers')}"
         yield Check("torch", "note", text, install if absent else again, dict(found))
     else:
         text = ", ".join(f"{name} {number}" for name, number in found.items())
