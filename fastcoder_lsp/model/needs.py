@@ -25,7 +25,7 @@ def require_packages(purpose: str, *names: str) -> None:
 
 
 def install_line(*names: str) -> str:
-    """A command that installs packages beside this program: in versions that it can use, torch no larger than needed."""
+    """A command that installs packages beside this program: in versions that it can use, torch as small as will do."""
     small = "torch" in names and sys.platform == "linux" and not gpu_memory_bytes()
     options = [f"--extra-index-url {_CPU_BUILDS}"] if small else []
     return " ".join([f"{sys.executable} -m pip install", *options, *(_bounded(name) for name in names)])
