@@ -225,7 +225,7 @@ class Engine(Protocol):
 
     @property
     def info(self) -> EngineInfo:
-        """What runs."""
+        """What engine this is, and what it can do."""
         ...
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:

@@ -50,7 +50,7 @@ class LatestDocuments(Generic[Memory]):
             self.put(new, self._memories.pop(old))
 
     def clear(self) -> None:
-        """Nothing of before holds."""
+        """Forget all documents: nothing that was remembered holds any longer."""
         self._memories.clear()
 
     def latest(self) -> str | None:

@@ -241,7 +241,7 @@ class _Shown:
         self._line(f"{text}  {minutes}:{seconds:02} left", last=status.step == status.steps)
 
     def end(self) -> None:
-        """Leave the live line."""
+        """End the live line, so that what is printed next begins on a line of its own."""
         if self._open:
             print(file=sys.stderr)
             self._open = False

@@ -76,7 +76,7 @@ class Client:
 
     @property
     def process_id(self) -> int:
-        """The server's."""
+        """The process id of the server."""
         return self._connection.process_id
 
     async def start(

@@ -88,7 +88,7 @@ class Alternatives:
         return True
 
     def _begin(self) -> None:
-        """The next branch."""
+        """Begin the next branch."""
         if not self._branches:
             self.finished = True
             return

@@ -115,7 +115,7 @@ class Allowance:
         self.left_ms -= min(max(ms, 0.0), _CHARGED_MS)
 
     def end(self) -> None:
-        """No more of it."""
+        """Nothing more may be done."""
         self.left_ms = -self.owed_ms
 
 

@@ -95,7 +95,7 @@ class KnownText:
         self._rejections.taken()
 
     def remember(self, uri: str, suggestion: Suggestion) -> None:
-        """This was made."""
+        """Remember a suggestion that was made."""
         self._memory.remember(uri, suggestion)
 
     def late(self) -> Late | None:

@@ -81,12 +81,12 @@ class Question:
 
     @property
     def uri(self) -> str:
-        """The document's."""
+        """The URI of the document."""
         return self.request.snapshot.uri
 
     @property
     def candidates(self) -> int:
-        """So many are wanted."""
+        """How many candidates are wanted."""
         return self.policy.alternatives if self.request.invoked else 1
 
     def asks(self, request: CompletionRequest) -> bool:
@@ -156,7 +156,7 @@ class Waiting:
     futures: "list[Future[Completion]]"
 
     def wanted(self) -> bool:
-        """Whether anybody still does."""
+        """Whether anybody still wants the answer."""
         return not all(future.done() for future in self.futures)
 
     def answer(self, completion: Completion) -> int:
@@ -184,11 +184,11 @@ class Listener(Protocol):
         ...
 
     def worked(self, counts: Counts) -> None:
-        """The model did this."""
+        """The model did this work."""
         ...
 
     def told(self, status: Status) -> None:
-        """The state has changed."""
+        """The state of the worker has changed."""
         ...
 
 

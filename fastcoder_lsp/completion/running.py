@@ -150,7 +150,7 @@ class Running:
             self._asked_ms, self._patient = now, True
 
     def queued(self) -> None:
-        """Its turn has come."""
+        """The question's turn has come."""
         self._spans.add("queue", self._spans.elapsed_ms())
 
     def take(self, loaded: Loaded) -> None:

@@ -152,7 +152,7 @@ class Scheduler:
         self.inbox.put(lambda: None)
 
     def info(self) -> EngineInfo | None:
-        """What runs, if anything."""
+        """What engine runs, or None while none is loaded."""
         loaded = self._model.loaded
         return loaded.runtime.engine.info if loaded is not None else None
 

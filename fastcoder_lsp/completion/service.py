@@ -241,11 +241,11 @@ class CompletionService:
 
     @_alone
     def worked(self, counts: Counts) -> None:
-        """The model did this."""
+        """The model did this work."""
         self._tally.worked(counts)
 
     def told(self, status: Status) -> None:
-        """The state has changed."""
+        """The state of the worker has changed."""
         self._status = status
         _tell(self._on_status, status)
 

@@ -69,7 +69,7 @@ class Task:
 
     @property
     def finished(self) -> bool:
-        """Whether all is said."""
+        """Whether the model has said all that it will say."""
         return bool(self.finish)
 
     @property
@@ -169,7 +169,7 @@ class Task:
         return self._decoding.result().tokens
 
     def trace(self) -> tuple[StepTrace, ...]:
-        """Every step so far."""
+        """The trace of every step so far."""
         return self._tracer.trace(len(self.tokens()))
 
     @cached_property

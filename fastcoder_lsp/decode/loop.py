@@ -127,7 +127,7 @@ class Decoding:
 
     @property
     def finish(self) -> str:
-        """Why it ended: `Decoded.finish`."""
+        """Why decoding ended, as in `Decoded.finish`."""
         return self._finish
 
     @property

@@ -68,7 +68,7 @@ class ContinuationSource(Protocol):
     top_k: int
 
     def begin(self, context: DraftContext, stores: Pinned) -> None:
-        """A decode starts."""
+        """A new decode starts."""
         ...
 
     def find(self, context: DraftContext, found: FoundContinuations) -> None:

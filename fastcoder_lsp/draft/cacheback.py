@@ -250,5 +250,5 @@ class _Tree:
         return tuple(reversed(found))
 
     def draft(self, match: int) -> Draft:
-        """What has grown."""
+        """The draft that has grown so far."""
         return Draft(tuple(self._tokens), tuple(self._parents), tuple(self._sources), (match,) * len(self._tokens))

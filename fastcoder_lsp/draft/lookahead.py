@@ -193,7 +193,7 @@ class _Draft:
         return node
 
     def draft(self) -> Draft:
-        """All chains."""
+        """The draft of all chains."""
         if not self._nodes:
             return NO_DRAFT
         tokens, parents, sources, matches = zip(*self._nodes, strict=True)

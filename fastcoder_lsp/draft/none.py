@@ -8,11 +8,11 @@ NONE = Specification("none", "nothing: plain decoding", parameters=None, make=la
 
 
 class NoDrafter(BaseDrafter):
-    """Never guesses."""
+    """A drafter that never guesses: plain decoding."""
 
     def __init__(self) -> None:
         super().__init__(NONE)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:  # noqa: ARG002 - the interface
-        """No guess."""
+        """Propose nothing."""
         return NO_DRAFT

@@ -43,7 +43,7 @@ REST = Specification(
 
 
 class RestDrafter(BaseDrafter):
-    """Retrieves from D_c."""
+    """REST: retrieves what followed the last tokens in the corpus datastore (D_c)."""
 
     def __init__(self, pin: Pin, parameters: RestParameters | None = None) -> None:
         super().__init__(REST)

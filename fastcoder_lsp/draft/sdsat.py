@@ -198,7 +198,7 @@ class _Growth:
                 self._below(node, place + 1, chance, guess=True, adapt=not two_step)
 
     def draft(self) -> Draft:
-        """What grew."""
+        """The draft that has grown so far."""
         if not self._nodes:
             return NO_DRAFT
         tokens, parents, sources = zip(*self._nodes, strict=True)

@@ -34,7 +34,7 @@ Pin = Callable[[str], Pinned]
 
 
 def nothing(document: str) -> Pinned:  # noqa: ARG001 the interface
-    """No stores at all."""
+    """Pin nothing: there are no stores."""
     return Pinned()
 
 

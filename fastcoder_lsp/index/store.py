@@ -205,7 +205,7 @@ class Store(HeldFiles):
             return problems
 
     def status(self) -> StoreStatus:
-        """Sizes now."""
+        """The sizes of the store now."""
         with self._lock:
             holdings = list(self._state.holdings)
             homes = {**self._state.saved, **self._state.unsaved}

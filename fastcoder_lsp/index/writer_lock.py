@@ -37,7 +37,7 @@ class WriterLock:
         return True
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock, so that other processes can take it."""
         self._lock.release()
 
     def guards(self) -> bool:

@@ -81,7 +81,7 @@ class _Server(LanguageServer):
         self.feature(types.EXIT)(partial(self._exit))
 
     async def run(self, stdin: BinaryIO) -> int:
-        """Until the client goes."""
+        """Serve until the client goes."""
         for name in ("SIGTERM", "SIGINT", "SIGHUP"):
             with contextlib.suppress(NotImplementedError, AttributeError):  # Windows has none of it
                 self._loop.add_signal_handler(getattr(signal, name), self._stop, name)

@@ -263,19 +263,19 @@ class Session:
             store.stop(wait_s=0)
 
     def _on_indexing(self, progress: "IndexProgress") -> None:
-        """From any thread."""
+        """Report the index's progress; called by any thread."""
         self._soon(partial(self.reporter.indexing, progress.done, progress.total, building=progress.building))
 
     def _on_notice(self, text: str) -> None:
-        """From any thread."""
+        """Report what a person should know; called by any thread."""
         self._soon(partial(self.reporter.notice, text))
 
     def _on_late(self, late: Late) -> None:
-        """From the service's worker."""
+        """Tell the client of a late suggestion; called by the service's worker."""
         self._soon(partial(tell_late, self.endpoint, self.client, self.documents, late))
 
     def _on_status(self, status: Status) -> None:
-        """From any thread."""
+        """Report the status; called by any thread."""
         self._soon(partial(self.reporter.status, status))
 
     def _soon(self, call: Callable[[], object]) -> None:

@@ -30,7 +30,7 @@ class ContextSnippet:
 
 
 class Context(Protocol):
-    """Knows the other files."""
+    """Finds code of other files that the model should see."""
 
     def observe(self, snapshot: Snapshot) -> None:
         """A prompt is built for this text: what was edited may matter to the next one."""
@@ -49,14 +49,14 @@ class NoContext:
     """There are no other files."""
 
     def observe(self, snapshot: Snapshot) -> None:
-        """See `Context`."""
+        """Nothing is remembered."""
 
     def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:  # noqa: ARG002 the interface
-        """See `Context`."""
+        """There are no snippets."""
         return ()
 
     def may_show(self, sources: Collection[str]) -> bool:
-        """See `Context`."""
+        """Only a prompt that shows no other file may be shown."""
         return not sources
 
 

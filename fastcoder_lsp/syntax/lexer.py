@@ -97,7 +97,7 @@ class _Walk:
         self._lexed = Lexed(stack=list(start.stack))
 
     def walk(self) -> Lexed:
-        """All of it."""
+        """Walk over the whole text."""
         text, lexed, find = self._text, self._lexed, self._lexis.start
         at = self._begin
         while True:

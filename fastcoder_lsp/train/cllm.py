@@ -38,7 +38,7 @@ class CllmSettings:
     batch: int = 16
 
     def weights(self) -> dict[str, float]:
-        """Of the loss terms."""
+        """The weights of the loss terms."""
         return {CONSISTENCY: 1.0, AUTOREGRESSIVE: self.weight}
 
 
@@ -98,7 +98,7 @@ class _Tree:
         return nodes
 
     def arrays(self) -> tuple[Ids, Ids]:
-        """Tokens and parents."""
+        """The tokens and the parents of all nodes."""
         return np.array(self._tokens, np.int64), np.array(self._parents, np.int64)
 
 
@@ -114,15 +114,15 @@ class CllmTask:
 
     @property
     def weights(self) -> dict[str, float]:
-        """See `loop.Task`."""
+        """The weight of each loss term (`loop.Task`)."""
         return self._settings.weights()
 
     def examples(self, step: int) -> list[Example]:
-        """See `loop.Task`."""
+        """The examples to train on (`loop.Task`)."""
         return list(self._examples(step))
 
     def held_out(self) -> list[Example]:
-        """See `loop.Task`."""
+        """The examples that are held out for measuring (`loop.Task`)."""
         draws = (random.Random(f"held out {place}") for place in range(len(self._held)))  # noqa: S311 reproducible
         return [example_of(one, self._settings, draw) for one, draw in zip(self._held, draws, strict=True)]
 

@@ -73,7 +73,7 @@ class Example:
         return np.unique(np.concatenate([_none(), *parts]))
 
     def counts(self) -> dict[str, int]:
-        """Goals of each term."""
+        """How many goals each loss term has."""
         return {name: len(goal.nodes) for name, goal in self.labels.items()} | {
             name: len(goal.students) for name, goal in self.pairs.items()
         }

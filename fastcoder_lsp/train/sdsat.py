@@ -41,7 +41,7 @@ class SdsatSettings:
     distinct: bool = False
 
     def weights(self) -> dict[str, float]:
-        """Of the loss terms."""
+        """The weights of the loss terms."""
         return {PLAIN: 1.0} if self.stream == "basic" else {PLAIN: 0.5, MASKED: 0.5 * self.weight}
 
 
@@ -146,11 +146,11 @@ class SdsatTask:
 
     @property
     def weights(self) -> dict[str, float]:
-        """See `loop.Task`."""
+        """The weight of each loss term (`loop.Task`)."""
         return self._settings.weights()
 
     def examples(self, step: int) -> list[Example]:
-        """See `loop.Task`."""
+        """The examples to train on (`loop.Task`)."""
         found: list[Example] = []
         for index in range(step * self._batch, (step + 1) * self._batch):
             draw = random.Random(f"adaptive {self._seed} {index}")  # noqa: S311 a reproducible draw, no secret
@@ -158,7 +158,7 @@ class SdsatTask:
         return found
 
     def held_out(self) -> list[Example]:
-        """See `loop.Task`: in the way of `branches`, whatever is trained, so that all ways can be compared."""
+        """The examples that are held out (`loop.Task`), always made as `branches`, so that all ways can be compared."""
         measured = replace(self._settings, stream="branches")
         found: list[Example] = []
         for index, sequence in enumerate(self._sequences.held_out()[: self._held_out]):

@@ -90,11 +90,11 @@ class Automaton:
         self.start = first | (first & self._skips) << 1
 
     def __len__(self) -> int:
-        """Bits of a state."""
+        """How many bits a state has."""
         return self._size
 
     def step(self, state: int, text: str) -> int:
-        """The state after `text`."""
+        """The state after reading `text`."""
         for letter in text:
             if not state:
                 break

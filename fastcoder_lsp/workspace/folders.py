@@ -48,7 +48,7 @@ class Folders:
         self._folders = folders
 
     def paths(self) -> tuple[Path, ...]:
-        """Where they lie."""
+        """The paths of the folders."""
         return tuple(folder.path for folder in self._folders.values())
 
     def holding(self, path: Path | None) -> Folder | None:

@@ -28,7 +28,7 @@ class Told:
 
 
 class Inbox:
-    """See the module's docstring. For any number of threads that tell, and one that takes."""
+    """What is told of changes and not taken yet, bounded. For any number of threads that tell, and one that takes."""
 
     def __init__(self) -> None:
         self._news = threading.Condition()

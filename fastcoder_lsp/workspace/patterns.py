@@ -49,7 +49,7 @@ class Patterns:
         self.start = self._of_paths.start
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Whether there is any pattern."""
         return bool(self._taken_back)
 
     def __len__(self) -> int:

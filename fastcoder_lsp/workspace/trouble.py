@@ -33,7 +33,7 @@ class Trouble:
         self._pause_s, self._until, self._free = FIRST_S, 0.0, -1
 
     def met(self, error: OSError) -> None:
-        """It failed."""
+        """Writing failed: say it, and pause."""
         log.warning("the index could not be brought up to date (again in %.0f s): %s", self._pause_s, error)
         self._until = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_S)
@@ -41,7 +41,7 @@ class Trouble:
         self._notice(_explain(error, self._folder))
 
     def over(self) -> None:
-        """It was done."""
+        """Writing succeeded: the trouble is over."""
         self._pause_s, self._until, self._free = FIRST_S, 0.0, -1
 
     def may_try(self) -> bool:
@@ -50,7 +50,7 @@ class Trouble:
 
 
 def each_once(notice: Callable[[str], None]) -> Callable[[str], None]:
-    """Tells each text once."""
+    """A `notice` that tells each text once."""
     told: set[str] = set()
 
     def tell(text: str) -> None:

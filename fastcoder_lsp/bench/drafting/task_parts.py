@@ -40,7 +40,7 @@ class TaskParts:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The model's."""
+        """The tokenizer of the model."""
         return self.model.tokenizer
 
     def in_file_order(self) -> list[repoeval.Task]:

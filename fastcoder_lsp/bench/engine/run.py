@@ -30,7 +30,7 @@ class Figures:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure, print, write."""
+    """Run the command: measure, print the results and write them to a file."""
     model = find_model(arguments.model)
     context = max(CACHED + max(WIDTHS), *PREFILLS) + 1
     engine = model.engine(arguments.engine, context, threads=arguments.threads)

@@ -49,7 +49,7 @@ class Dataset:
 
     @property
     def approaches(self) -> list[str]:
-        """Names, plain decoding first."""
+        """The names of the approaches, plain decoding first."""
         return list(self.tasks[0].approaches)
 
 

@@ -147,7 +147,7 @@ def gaps_us(drafter: Drafter, trace: Trace, tokenizer: Tokenizer, nodes: int) ->
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure the host's work of a step for each drafter, and print it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--limit", type=int, default=12, help="tasks, evenly spread; default: 12")
     parser.add_argument("--nodes", type=int, default=16, help="rows of a step at most; default: 16")

@@ -23,7 +23,7 @@ GPU_COSTS = StepCosts((1, 16, 64), (1.0, 1.1, 1.4), 0.01)
 
 
 def main() -> None:
-    """Record and write."""
+    """Record what each approach has accepted, and write it to a file."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=FILE, help="default: the file that is shipped")
     parser.add_argument("--limit", type=int, default=24, help="tasks, evenly spread; default: 24")

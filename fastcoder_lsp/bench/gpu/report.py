@@ -43,7 +43,7 @@ class Report:
         self._write()
 
     def add(self, part: str, value: Any, model: str = "") -> None:
-        """Add numbers."""
+        """Add numbers to the report."""
         if model:
             of_model = self.found.setdefault(part, {})
             old = of_model.get(model)

@@ -18,7 +18,7 @@ WORKS = "works"
 
 
 def measure(bench: Bench) -> dict[str, str]:
-    """Question → answer."""
+    """Measure what works here: the answer to each question."""
     questions: dict[str, Callable[[Bench], str]] = {
         "packages": _packages,
         "a compiler for Triton's launchers": _compiler,

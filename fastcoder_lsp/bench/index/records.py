@@ -8,7 +8,7 @@ from fastcoder_lsp.observe import percentile
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Of one measurement."""
+    """The percentiles of one measurement."""
 
     p50: float
     p99: float

@@ -20,7 +20,7 @@ def element(tag: str, content: str = "", **attributes: object) -> str:
 
 
 def text(x: float, y: float, words: str, class_: str = "label", anchor: str = "start") -> str:
-    """One line of text."""
+    """Draw one line of text."""
     return element("text", escape(words), x=x, y=y, class_=class_, text_anchor=anchor)
 
 
@@ -30,7 +30,7 @@ def bar(x: float, y: float, width: float, height: float, class_: str, title: str
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> str:
-    """A straight line."""
+    """Draw a straight line."""
     return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
 
 

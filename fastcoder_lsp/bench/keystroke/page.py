@@ -16,7 +16,7 @@ OURS = "auto"
 
 
 def page(report: Found) -> str:
-    """The whole page."""
+    """Return the whole page."""
     style = (files("fastcoder_lsp.bench.keystroke") / "page.css").read_text(encoding="utf-8")
     title = f"Typing {report['history']}"
     body = "\n".join(part for part in _sections(report) if part)

@@ -124,7 +124,7 @@ class Typist:
         assert self._editor.text(step.path) == expected, "what was typed is not what the history has"
 
     def _press(self, after: KeyPosition, key: str) -> None:
-        """One key."""
+        """Press one key."""
         ghost = self._ghost
         through = ghost is not None and ghost.text.startswith(key) and len(key) < len(ghost.text)
         self._change(0, key)
@@ -170,7 +170,7 @@ class Typist:
         self._newest.cancel()
 
     def _leave(self) -> None:
-        """The cursor goes elsewhere."""
+        """Move the cursor elsewhere."""
         self._cancel()
         self._ghost = None
 

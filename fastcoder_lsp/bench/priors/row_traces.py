@@ -148,7 +148,7 @@ class _Wide(NoDrafter):
         self.steps: list[tuple[DraftTree, Verified]] = []
 
     def begin(self, context: DraftContext) -> None:
-        """Both begin."""
+        """Begin a decode in both drafters."""
         for drafter in self._both:
             drafter.begin(context)
 

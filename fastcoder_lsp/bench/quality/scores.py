@@ -22,7 +22,7 @@ class Mean:
         return cls(fmean(values), spread, len(values))
 
     def to_json(self) -> dict[str, Any]:
-        """For reports."""
+        """The scores as JSON, for reports."""
         return asdict(self)
 
 

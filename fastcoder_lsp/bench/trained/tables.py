@@ -8,7 +8,7 @@ from fastcoder_lsp.bench.report import print_table
 
 
 def tell(results: Mapping[str, Any]) -> None:
-    """Short tables."""
+    """Print short tables of the results."""
     sides = [side for side in ("before", "after") if side in results]
     if "note" in results:
         print(f"Note: {results['note']}.")  # noqa: T201 a benchmark's result

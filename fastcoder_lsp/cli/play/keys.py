@@ -11,7 +11,7 @@ from fastcoder_lsp.cli.play.session import Session
 
 
 class Screen(Protocol):
-    """What keys act on."""
+    """The screen that keys act on."""
 
     session: Session
 
