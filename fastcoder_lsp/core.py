@@ -24,8 +24,13 @@ Progress: TypeAlias = Callable[[float, str], None]
 class Snapshot:
     r"""One version of one document, never changing: what slow work reads while the user types on.
 
-    `text` has `\n` line ends only (the front normalises); `path` is absolute, or None for untitled documents.
-    `neighbours` holds texts that belong to the same whole, nearest last (a notebook's cells above this one).
+    Attributes:
+        uri: the document's URI.
+        path: its absolute path; None for untitled documents.
+        language: its LSP language id.
+        version: the client's number of this version.
+        text: has `\n` line ends only; the front normalises them.
+        neighbours: texts that belong to the same whole, the nearest last (a notebook's cells above this one).
     """
 
     uri: str
@@ -105,9 +110,12 @@ GREEDY = Sampler()
 class Verified:
     """What one forward pass decided.
 
-    `path`: the accepted draft nodes, root side first. `emitted`: their tokens and one more, the engine's own next
-    token, which is not in the KV cache yet and is `pending` in the next tree. `top_ids_NK`, `top_logits_NK`: the K
-    best next tokens of every node, where the caller asked for them (rejected nodes too).
+    Attributes:
+        path: the accepted draft nodes, root side first.
+        emitted: their tokens and one more, the engine's own next token. That one is not in the KV cache yet, and is
+            `pending` in the next tree.
+        top_ids_NK: the K best next tokens of every node, rejected ones too, where the caller asked for them.
+        top_logits_NK: the logits of these.
     """
 
     path: tuple[int, ...]
@@ -127,9 +135,13 @@ class TracedToken:
 
 @dataclass(frozen=True, slots=True)
 class StepTrace:
-    """What one forward pass gave: `tokens` of the output, drafts first, the model's own one last.
+    """What one forward pass gave.
 
-    `tree` is what it verified, `pieces` the bytes of the tree's nodes, `path` the drafts that were accepted.
+    Attributes:
+        tokens: of the output, drafts first, the model's own one last.
+        tree: what it verified.
+        pieces: the bytes of the tree's nodes.
+        path: the drafts that were accepted.
     """
 
     tokens: tuple[TracedToken, ...]
@@ -179,7 +191,13 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Prefilled:
-    """What a prefill did: `reused` tokens were in the cache already, `computed` were run now; `done` unless stopped."""
+    """What a prefill did.
+
+    Attributes:
+        reused: tokens that were in the cache already.
+        computed: tokens that were run now.
+        done: whether all are in the cache; False where it was stopped.
+    """
 
     reused: int
     computed: int
@@ -284,9 +302,12 @@ class LaunchingEngine(Engine, Protocol):
 class DraftContext:
     """What a drafter may look at before a step.
 
-    `tokens`: prompt and output so far, the pending ones included; `prompt_length` of them are the prompt's.
-    `document`: the document's URI, for caches that live as long as it does. `outdated`: what this output was expected
-    to be, from its first token, before the text around changed (suggestions that were typed past, rejected, or cut).
+    Attributes:
+        tokens: prompt and output so far, the pending ones included.
+        prompt_length: how many of them are the prompt's.
+        document: the document's URI, for caches that live as long as it does.
+        outdated: what this output was expected to be, from its first token, before the text around changed (suggestions
+            that were typed past, rejected, or cut).
     """
 
     tokens: Sequence[int]
@@ -312,9 +333,11 @@ NO_DRAFT = Draft()
 class DrafterTraits:
     """What must be known of a drafter by those who drive it.
 
-    `top_k`: how many best ids of every verified row it wants to observe, rejected rows too; 0 for none. `late`: it may
-    be told of a step after it was asked for the next draft. `weighs_costs`: it ends its drafts where one more row
-    costs more than it gains, so it may be offered many; other drafters fill what they are offered.
+    Attributes:
+        top_k: how many best ids of every verified row it wants to observe, rejected rows too; 0 for none.
+        late: whether it may be told of a step after it was asked for the next draft.
+        weighs_costs: whether it ends its drafts where one more row costs more than it gains, so that it may be offered
+            many rows; other drafters fill what they are offered.
     """
 
     top_k: int = 0
@@ -383,9 +406,12 @@ class CompletionRequest:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why nothing is shown at a place: `code` for programs, `text` for people, `hint`: what to do about it.
+    """Why nothing is shown at a place. The codes, and who is the reason, stand in `completion/reasons.py`.
 
-    The codes, and who is the reason, stand in `completion/reasons.py`.
+    Attributes:
+        code: for programs.
+        text: for people.
+        hint: what to do about it.
     """
 
     code: str
@@ -404,12 +430,20 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """One suggestion: `text` replaces start…end of the snapshot (character offsets). Empty text: nothing worth showing.
+    """One suggestion.
 
-    `counts`: the work that was done for it. `ms`: milliseconds by span (`observe.SPANS`). `finish`: why decoding ended
-    ("stop", "eos", "length", "context", "cancelled", "typed-through", …). `trace`: every step, empty where no model was
-    asked. `others`: more candidates for the same place, the likeliest first. `reason`: why the text is empty, where it
-    is.
+    Attributes:
+        text: replaces start…end of the snapshot; empty where nothing is worth showing.
+        start: the first character that it replaces.
+        end: the character behind the last one that it replaces.
+        model: the model's name.
+        engine: the engine's name.
+        counts: the work that was done for it.
+        finish: why decoding ended ("stop", "eos", "length", "context", "cancelled", "typed-through", …).
+        ms: milliseconds by span (`observe.SPANS`).
+        trace: every step; empty where no model was asked.
+        others: more candidates for the same place, the likeliest first.
+        reason: why the text is empty, where it is.
     """
 
     text: str

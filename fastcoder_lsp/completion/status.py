@@ -43,14 +43,35 @@ def failure(what: str, error: BaseException) -> Status:
 class Statistics:
     """Counts since the start, and times.
 
-    `requests` = `shown` + `empty` + `typed_through` + `superseded` + `cancelled` + `failed` + those still open.
-    Of the shown ones, `budgeted` are the beginning of an answer that its budget cut short; `budgeted_empty` of the
-    empty ones had nothing whole to show at their deadline. `adopted` requests went on with a decode that was running;
-    `background` decodes were finished while nobody asked, `ahead` prompts and completions were made before anybody
-    did. `alternatives`: candidates beside the first. `suppressed`: empty ones by the rule that kept a suggestion away.
-    `steps`, `tokens`, `prefilled`, `reused` count all work, whoever it was for.
-    `accepted_by_source`: `accepted_drafts` by who guessed them. `ms`: span → {p50, p95}; `resident_bytes`: memory of
-    this process; `budget_ms`: what the requests have, by kind ("automatic", "invoked", "background"), once known.
+    `requests` is the sum of `shown`, `empty`, `typed_through`, `superseded`, `cancelled`, `failed` and those that are
+    still open.
+
+    Attributes:
+        model: the model's name.
+        engine: the engine's name.
+        requests: all that were asked.
+        shown: answered by a suggestion.
+        empty: answered by nothing.
+        typed_through: answered by the rest of an earlier suggestion.
+        superseded: a newer request came.
+        cancelled: the client withdrew them.
+        failed: there was an error.
+        steps: forward passes of all work, whoever it was for.
+        tokens: tokens of all work.
+        accepted_drafts: drafted tokens that were accepted, of all work.
+        prefilled: prompt tokens that were computed, of all work.
+        reused: prompt tokens that were in the KV cache, of all work.
+        budgeted: of the shown ones, those that are the beginning of an answer that its budget cut short.
+        budgeted_empty: of the empty ones, those that had nothing whole to show at their deadline.
+        adopted: requests that went on with a decode that was running.
+        background: decodes that were finished while nobody asked.
+        ahead: prompts and completions that were made before anybody asked.
+        alternatives: candidates beside the first.
+        resident_bytes: memory of this process.
+        suppressed: empty ones by the rule that kept a suggestion away.
+        budget_ms: what the requests have, by kind ("automatic", "invoked", "background"), once known.
+        accepted_by_source: `accepted_drafts` by who guessed them.
+        ms: span → {p50, p95}.
     """
 
     model: str = ""

@@ -47,9 +47,13 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
-    """`text` was made for `place`, to replace `replaces` characters right of it.
+    """A suggestion that was made for a place.
 
-    `others`: more candidates for this place; None where nobody has looked for any.
+    Attributes:
+        place: the place.
+        text: what was suggested there.
+        replaces: how many characters right of the place it replaces.
+        others: more candidates for this place; None where nobody has looked for any.
     """
 
     place: Place

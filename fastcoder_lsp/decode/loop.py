@@ -40,10 +40,18 @@ PENDING_AT_MOST = 12
 class DecodeRequest:
     """What is to be decoded.
 
-    `prompt` is not empty. `cut(text)` gives the length of `text` to keep once its end is known, else None; later text
-    never changes its answer. `healing`: bytes that the first tokens must spell; they are not part of the result.
-    `end_ids`: tokens that end the text. `nodes`: rows of one verification, the pending ones included.
-    `outdated`: see `core.DraftContext`.
+    Attributes:
+        prompt: the prompt's tokens, never none.
+        max_tokens: the longest output.
+        end_ids: tokens that end the text.
+        piece: gives the bytes of a token.
+        allow: which tokens may come.
+        cut: gives the length of a text to keep once its end is known, else None; later text never changes its answer.
+        healing: bytes that the first tokens must spell; they are not part of the result.
+        sampler: how a row's token is chosen.
+        document: the document's URI, or "".
+        nodes: rows of one verification, the pending ones included.
+        outdated: what this output was expected to be (`core.DraftContext`).
     """
 
     prompt: tuple[int, ...]
@@ -61,10 +69,13 @@ class DecodeRequest:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A decode's outcome so far; `text` is without the healed bytes and ends where the stop rule says.
+    """A decode's outcome so far.
 
-    `tokens`: emitted, up to the one that ended the text. `counts`: the work that was done. `finish`: "stop", "eos",
-    "length", "context", or "" while it may go on.
+    Attributes:
+        text: without the healed bytes; it ends where the stop rule says.
+        tokens: those that were emitted, up to the one that ended the text.
+        counts: the work that was done.
+        finish: why it ended: "stop", "eos", "length", "context"; "" while it may go on.
     """
 
     text: str

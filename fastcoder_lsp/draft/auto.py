@@ -48,11 +48,15 @@ _NO_FROZEN = np.zeros((0, 1), np.int32)
 
 @dataclass(frozen=True, slots=True)
 class AutoParameters:
-    """`width`: "cost" ends the tree where it stops paying, if the engine's costs are known; "fixed" fills it.
+    """How `auto` drafts.
 
-    `hits`: continuations of each store. `history`: tokens of earlier outputs kept for one document. `skips`: leave out
-    searches that seldom give anything. `learns`: count what is accepted. `without`: sources left out, by their names in
-    `evidence.SOURCES`, parted by `/`.
+    Attributes:
+        width: "cost" ends the tree where it stops paying, if the engine's costs are known; "fixed" fills it.
+        hits: continuations of each store.
+        history: tokens of earlier outputs that are kept for one document.
+        skips: whether to leave out searches that seldom give anything.
+        learns: whether to count what is accepted.
+        without: sources that are left out, by their names in `evidence.SOURCES`, parted by `/`.
     """
 
     width: Literal["cost", "fixed"] = "cost"

@@ -26,9 +26,15 @@ Gram = tuple[int, ...]
 class CachebackParameters:
     """The paper's six parameters under the paper's names, its published setting as defaults.
 
-    `leader_length` LL, `leader_capacity` LC, `follower_length` FL, `follower_capacity` FC (followers kept a leader),
-    `total_draft_length` TDL (drafts and tokens not yet in the KV cache), `continuation_reserve` CRT (of those, kept for
-    the second and later query levels). `dynamic`, `frozen`: which tables are asked (the paper's ablation).
+    Attributes:
+        leader_length: LL, tokens of a leader.
+        leader_capacity: LC, leaders that are kept.
+        follower_length: FL, tokens of a follower.
+        follower_capacity: FC, followers that are kept of a leader.
+        total_draft_length: TDL, drafts and tokens not yet in the KV cache.
+        continuation_reserve: CRT, how much of that is kept for the second and later query levels.
+        dynamic: whether the table of this document is asked (the paper's ablation).
+        frozen: whether the table of the corpus is asked (the paper's ablation).
     """
 
     leader_length: int = 1

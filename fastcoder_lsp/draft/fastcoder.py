@@ -46,17 +46,27 @@ from fastcoder_lsp.draft.store import Pin, Pinned, search
 class FastcoderParameters:
     """The paper's parameters with its published values, then what it leaves open, then our departures, all off.
 
-    `cache_minimum` l: sequences that the CACHE must hold before it is asked. `skip_probability` p. `repository_weight`
-    α, `corpus_weight` β: a node weighs α·t_r + β·t_c. `n_max`: longest suffix; `draft_tokens`: nodes; `cut`: the output
-    enters the CACHE in pieces of so many tokens.
-
-    `skip_reading`: see `skip`. `n_min`: shortest suffix. `depth`: tokens of a continuation. `max_hits`: continuations
-    of each source, an even sample where there are more. `skip`, `missing`, `cache`, `repository`, `corpus`: switches
-    of the paper's ablation. `seed`: of p's draws.
-
-    `merge`: search the CACHE and the running text *and* the stores, each for its own longest match, instead of the one
-    or the other. `growth`: each token by which a match is longer multiplies its continuations' weight, and a source's
-    hits share it; 0: plain counts, as published. `text_weight`: of the running text and the CACHE then.
+    Attributes:
+        cache_minimum: l, sequences that the CACHE must hold before it is asked.
+        skip_probability: p, how often the search goes on at a skip token.
+        repository_weight: α; a node weighs α·t_r + β·t_c.
+        corpus_weight: β.
+        n_max: the longest suffix that is searched.
+        draft_tokens: nodes of a draft.
+        cut: the output enters the CACHE in pieces of so many tokens.
+        skip_reading: how "the context ends in a skip token" is read (`draft.skip`).
+        n_min: the shortest suffix that is searched.
+        depth: tokens of a continuation.
+        max_hits: continuations of each source, an even sample where there are more.
+        skip: whether searches are skipped at skip tokens (a switch of the paper's ablation, as the next four).
+        missing: whether what was missing before is not searched again.
+        cache: whether the CACHE is asked.
+        repository: whether D_r is asked.
+        corpus: whether D_c is asked.
+        seed: of the draws of p.
+        merge: whether to search the CACHE and text *and* the stores, each for its longest match, not the one or the other.
+        growth: what each token of a longer match multiplies its weight by, shared by a source's hits; 0: as published.
+        text_weight: the weight of the running text and the CACHE then.
     """
 
     cache_minimum: int = 50
@@ -110,9 +120,16 @@ FASTCODER = replace(
 class RetrievalCounts:
     """What became of the retrievals; the paper reports such shares.
 
-    `asked`: drafts wanted. `cached`: the CACHE answered. `missing`, `skipped`: lines 3 and 4 spared the search.
-    `found`, `empty`: the stores were searched. `asked` is the sum of these, but where `merge` asks for all.
-    `sequences`: the most that a document's CACHE ever held.
+    `asked` is the sum of `cached`, `missing`, `skipped`, `found` and `empty`, but where `merge` asks for all.
+
+    Attributes:
+        asked: drafts that were wanted.
+        cached: the CACHE answered.
+        missing: line 3 of the paper's algorithm spared the search.
+        skipped: line 4 spared the search.
+        found: the stores were searched, and had something.
+        empty: the stores were searched, and had nothing.
+        sequences: the most that a document's CACHE ever held.
     """
 
     asked: int = 0

@@ -15,7 +15,12 @@ from fastcoder_lsp.draft.specification import FROM_JACOBI, Specification
 
 @dataclass(frozen=True, slots=True)
 class JacobiParameters:
-    """`length`: n, tokens guessed at once (paper: 16 or 32); `seed`: of the random start."""
+    """How many tokens are guessed, and from where.
+
+    Attributes:
+        length: n, tokens that are guessed at once (paper: 16 or 32).
+        seed: of the random start.
+    """
 
     length: int = 16
     seed: int = 0

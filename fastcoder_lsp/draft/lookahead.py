@@ -24,12 +24,19 @@ Gram = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class LookaheadParameters:
-    """`window` W, `gram` N, `guesses` G (paper: 15, 5, 15 for 7B models); `seed`: of the random start.
+    """The paper's parameters, and what bounds them.
 
-    `prompt`: the n-grams of the prompt are in the pool from the start (the paper's ablation: "prompt as reference").
-    `leaders_at_most` bounds one document's pool. Where the verification is narrower than W·(N-1) + G·(N-1) rows, the
-    guesses take what they need first, half of it at most, and the window shrinks; what is left over holds the beginning
-    of one more guess.
+    Where the verification is narrower than W·(N-1) + G·(N-1) rows, the guesses take what they need first, half of it at
+    most, and the window shrinks; what is left over holds the beginning of one more guess.
+
+    Attributes:
+        window: W (paper: 15 for 7B models).
+        gram: N (paper: 5).
+        guesses: G (paper: 15).
+        seed: of the random start.
+        prompt: whether the n-grams of the prompt are in the pool from the start (the paper's ablation: "prompt as
+            reference").
+        leaders_at_most: bounds one document's pool.
     """
 
     window: int = 15

@@ -17,7 +17,13 @@ from fastcoder_lsp.draft.specification import FROM_PROMPT, Specification
 
 @dataclass(frozen=True, slots=True)
 class LookupParameters:
-    """`n_max`, `n_min`: longest and shortest match in tokens; `length`: tokens drafted."""
+    """How long a match has to be, and how much of what followed it is drafted.
+
+    Attributes:
+        n_max: the longest match in tokens.
+        n_min: the shortest match in tokens.
+        length: tokens that are drafted.
+    """
 
     n_max: int = 16
     n_min: int = 1

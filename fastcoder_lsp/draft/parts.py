@@ -18,10 +18,14 @@ def _no_piece(token: int) -> bytes:  # noqa: ARG001 the interface
 
 @dataclass(frozen=True, slots=True)
 class DrafterParts:
-    """What drafters are made of: the datastore, and the tokens' bytes.
+    """What drafters are made of.
 
-    `costs`: of the engine's steps, for drafters that choose a width by them. `kept`: the file in which a drafter may
-    keep what it learns; None: nothing is kept. `trained`: what the model was tuned for.
+    Attributes:
+        pin: gives the datastore.
+        piece: gives the bytes of a token.
+        costs: of the engine's steps, for drafters that choose a width by them.
+        kept: the file in which a drafter may keep what it learns; None: nothing is kept.
+        trained: what the model was tuned for.
     """
 
     pin: Pin = nothing

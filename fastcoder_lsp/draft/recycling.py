@@ -20,14 +20,17 @@ Matrix = dict[int, list[int]]
 
 @dataclass(frozen=True, slots=True)
 class RecyclingParameters:
-    """`k`: candidates a token (paper: 8); `nodes`: size of the static tree (paper: 80, the root not counted).
+    """The paper's parameters, and what bounds them.
 
-    `shares`: how often the candidate of each rank is the right one; they shape the static tree, which the paper draws
-    (Figure 3) and explains so: earlier ranks get more nodes. `tokens_at_most` bounds one document's matrix.
-
-    `prompt`: a token that has no row yet gets as candidates what followed it in the prompt, latest first. (A departure:
-    the paper starts from zeros. A prompt's rows are never seen here, for the engine computes the head of a prefill's
-    last row only.)
+    Attributes:
+        k: candidates of a token (paper: 8).
+        nodes: size of the static tree (paper: 80, the root not counted).
+        shares: how often the candidate of each rank is the right one. They shape the static tree, which the paper draws
+            (Figure 3) and explains so: earlier ranks get more nodes.
+        tokens_at_most: bounds one document's matrix.
+        prompt: whether a token that has no row yet gets as candidates what followed it in the prompt, latest first. (A
+            departure: the paper starts from zeros. A prompt's rows are never seen here, for the engine computes the
+            head of a prefill's last row only.)
     """
 
     k: int = 8

@@ -17,12 +17,17 @@ from fastcoder_lsp.draft.store import Pin, Pinned, search
 
 @dataclass(frozen=True, slots=True)
 class RestParameters:
-    """The published setting: suffixes of `n_max` tokens down to `n_min`, `depth` tokens of each continuation,
-    `draft_tokens` nodes.
+    """The published setting.
 
-    `max_hits`: continuations looked at, an even sample where there are more. (REST takes the first 5,000; with D_c of
-    3 million tokens a sample of 256 gives the same tree but for its rarest nodes, at a twentieth of the time.)
-    """  # noqa: D205 the summary is two lines
+    Attributes:
+        n_max: the longest suffix that is searched.
+        n_min: the shortest one.
+        depth: tokens of each continuation.
+        draft_tokens: nodes of a draft.
+        max_hits: continuations that are looked at, an even sample where there are more. (REST takes the first 5,000;
+            with D_c of 3 million tokens a sample of 256 gives the same tree but for its rarest nodes, at a twentieth of
+            the time.)
+    """
 
     n_max: int = 16
     n_min: int = 1

@@ -29,10 +29,14 @@ PRIOR = 4.0
 
 @dataclass(frozen=True, slots=True)
 class SdsatParameters:
-    """`k`: adaptive tokens in a row, and so guesses (published: 5 to 13; more than L needs one id for all).
+    """How many adaptive tokens ask, and how many candidates of each are drafted.
 
-    `branch`: candidates of a place (published for sampling: 10; one for greedy decoding), as far as they hold `top_p`
-    of its probability. `least`: expected tokens that a row must bring. `two_step`: the paper's order of passes.
+    Attributes:
+        k: adaptive tokens in a row, and so guesses (published: 5 to 13; more than L needs one id for all).
+        branch: candidates of a place (published for sampling: 10; one for greedy decoding).
+        top_p: candidates are taken as far as they hold this much of the place's probability.
+        least: expected tokens that a row must bring.
+        two_step: whether the passes come in the paper's order.
     """
 
     k: int = 5

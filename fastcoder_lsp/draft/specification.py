@@ -45,12 +45,18 @@ FROM_ADAPTIVE = Source("sdsat-adaptive", "other")
 class Specification(Generic[Parameters]):
     """One name that a drafter can be asked for by.
 
-    `guesses_from`, `paper`: for people, as docs/drafters.md says them; `paper` is empty where there is none.
-    `parameters`: their values under this name; None where it has none. `make`: the drafter with these or other values.
-    `sources`: all that its guesses may come from. `traits`: with these parameters, on a model that was not tuned.
-    `reads`: of the datastore; for a drafter that reads nothing none is kept. `tuned_by`: the method by which a model
-    must have been tuned, for it drafts on no other; empty where any model will do. `remembers`: whether what is decoded
-    in a document teaches it something for the next decode there.
+    Attributes:
+        name: the name.
+        guesses_from: where its guesses come from, for people, as docs/drafters.md says it.
+        parameters: their values under this name; None where it has none.
+        make: makes the drafter with these or other values.
+        paper: the paper, for people; empty where there is none.
+        sources: all that its guesses may come from.
+        traits: with these parameters, on a model that was not tuned.
+        reads: what it reads of the datastore; for a drafter that reads nothing none is kept.
+        tuned_by: the method by which a model must have been tuned, for it drafts on no other; empty where any model
+            will do.
+        remembers: whether what is decoded in a document teaches it something for the next decode there.
     """
 
     name: str

@@ -17,10 +17,13 @@ def no_table(shape: TableShape) -> FrozenTable | None:  # noqa: ARG001 the inter
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """One state of the stores. `repository` D_r, `corpus` D_c; None for one that is absent.
+    """One state of the stores.
 
-    `generation` is another one whenever anything in either store has changed. `frozen` gives Cacheback's table of D_c
-    in a shape; None while there is none.
+    Attributes:
+        repository: D_r; None where it is absent.
+        corpus: D_c; None where it is absent.
+        generation: another one whenever anything in either store has changed.
+        frozen: gives Cacheback's table of D_c in a shape; None while there is none.
     """
 
     repository: Searcher | None = None

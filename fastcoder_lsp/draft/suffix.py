@@ -21,10 +21,14 @@ from fastcoder_lsp.draft.specification import FROM_CACHE, FROM_PROMPT, Specifica
 
 @dataclass(frozen=True, slots=True)
 class SuffixParameters:
-    """`factor`, `offset`: a match of m tokens drafts at most factor·m + offset nodes (SuffixDecoding: α·p).
+    """How much is drafted of a match.
 
-    `least`: likelihood below which a node is not drafted. `window`: tokens of the running text looked at, the newest.
-    `history`: tokens of earlier outputs kept for one document.
+    Attributes:
+        factor: a match of m tokens drafts at most factor·m + offset nodes (SuffixDecoding: α·p).
+        offset: the offset in that.
+        least: the likelihood below which a node is not drafted.
+        window: tokens of the running text that are looked at, the newest.
+        history: tokens of earlier outputs that are kept for one document.
     """
 
     factor: float = 4.0

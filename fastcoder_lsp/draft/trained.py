@@ -12,7 +12,12 @@ from fastcoder_lsp.model.tuned import read_record
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """`adaptive`: SDSAT's token ids, none on a model without; `block`: CLLM's n, 0 on a model without."""
+    """What a model was tuned for.
+
+    Attributes:
+        adaptive: SDSAT's token ids; none on a model without.
+        block: CLLM's n; 0 on a model without.
+    """
 
     adaptive: tuple[int, ...] = ()
     block: int = 0

@@ -54,9 +54,12 @@ NOTHING = StoreSnapshot((), 0)
 class Hits:
     """What follows a context elsewhere.
 
-    `length`: tokens of the longest match that a live file has, 0 for none. `count`: how many places have it.
-    `continuations_HD`: what follows the sampled ones, -1 past the end of a file; recent edits first.
-    `rows_H`, `places_H`: where they are, for `Searcher.position`.
+    Attributes:
+        length: tokens of the longest match that a live file has; 0 for none.
+        count: how many places have it.
+        continuations_HD: what follows the sampled ones, -1 past the end of a file; recent edits first.
+        rows_H: the parts that hold them, for `Searcher.position`.
+        places_H: where they are in these parts.
     """
 
     length: int

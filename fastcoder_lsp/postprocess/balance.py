@@ -46,8 +46,11 @@ def balance(text: str, around: TextAround) -> str:
 class _Walk:
     """The brackets of a suggestion, in turn.
 
-    `open`: what is open in the end; `own`: how many of these the suggestion opened. `closes`: (offset, what was open
-    before it) of closers that close what was open at the cursor. `impossible`: the offset of one that closes nothing.
+    Attributes:
+        open: what is open in the end.
+        own: how many of these the suggestion opened.
+        closes: (offset, what was open before it) of closers that close what was open at the cursor.
+        impossible: the offset of a closer that closes nothing; None where there is none.
     """
 
     open: Stack

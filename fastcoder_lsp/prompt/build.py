@@ -21,8 +21,11 @@ from fastcoder_lsp.tokenizer import Tokenizer, printable
 class Prompt:
     """What the model is given.
 
-    `tokens` is never empty. `healing`: the bytes of text before the cursor that generated tokens must spell first.
-    `typed`: the text after the middle mark, the healed part not included. `template`: the name of the family's form.
+    Attributes:
+        tokens: never empty.
+        healing: the bytes of text before the cursor that generated tokens must spell first.
+        typed: the text after the middle mark, the healed part not included.
+        template: the name of the family's form.
     """
 
     tokens: tuple[int, ...]

@@ -18,9 +18,13 @@ _DASHES = frozenset({"lua", "sql", "haskell", "elm", "ada"})
 
 @dataclass(frozen=True, slots=True)
 class ContextSnippet:
-    """A piece of another file: `path` as the user knows it, whole lines of text, and how much it promises.
+    """A piece of another file.
 
-    `source`: the file's absolute path, by which it is asked later whether it may still be shown.
+    Attributes:
+        path: as the user knows it.
+        text: whole lines.
+        score: how much it promises.
+        source: the file's absolute path, by which it is asked later whether it may still be shown.
     """
 
     path: str

@@ -30,8 +30,10 @@ chooses the width by what it costs."""
 class Surroundings:
     """What a model is told of the workspace.
 
-    `pin`: gives the datastore to drafters that read it. `workspace`: names what is worked on: what a drafter learns is
-    kept for it; empty: nothing is kept. `context`: finds code of other files for the prompt.
+    Attributes:
+        pin: gives the datastore to drafters that read it.
+        workspace: names what is worked on, for what a drafter learns is kept by it; empty: nothing is kept.
+        context: finds code of other files for the prompt.
     """
 
     pin: "Pin | None" = None
@@ -45,7 +47,12 @@ ALONE = Surroundings()
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`max_tokens` of one completion; `nodes`: rows of one verification."""
+    """What a decode may take.
+
+    Attributes:
+        max_tokens: tokens of one completion.
+        nodes: rows of one verification.
+    """
 
     max_tokens: int
     nodes: int = CPU_NODES

@@ -9,8 +9,10 @@ from fastcoder_lsp.syntax.lexer import lex
 class Brackets:
     """What a text leaves open.
 
-    `closers`: (offset, sign) of those that nothing in the text opened; `openers`: of those that it left open, outermost
-    first. `quote`: what ends the string in which the text ends, or "".
+    Attributes:
+        closers: (offset, sign) of those that nothing in the text opened.
+        openers: (offset, sign) of those that it left open, outermost first.
+        quote: what ends the string in which the text ends, or "".
     """
 
     closers: tuple[tuple[int, str], ...]

@@ -24,7 +24,13 @@ class _Shown:
 
 @dataclass(frozen=True, slots=True)
 class AcceptCounts:
-    """`accepted` suggestions of `shown` ones; `accepted_characters` came in by accepts, not by typing."""
+    """How many suggestions were taken.
+
+    Attributes:
+        shown: suggestions that were shown.
+        accepted: how many of these were accepted.
+        accepted_characters: characters that came in by accepts, not by typing.
+    """
 
     shown: int = 0
     accepted: int = 0

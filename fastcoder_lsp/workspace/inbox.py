@@ -18,7 +18,15 @@ LONGEST_REST_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What happened: documents and their texts (None: closed), files and folders; `lost`: more than is listed."""
+    """What happened.
+
+    Attributes:
+        documents: open documents and their texts; None: closed.
+        paths: files that changed.
+        folders: folders that appeared or went.
+        lost: whether more happened than is listed.
+        waiting: set once all of it was taken in.
+    """
 
     documents: dict[Path, str | None]
     paths: tuple[Path, ...]
