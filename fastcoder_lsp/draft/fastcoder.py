@@ -64,7 +64,7 @@ class FastcoderParameters:
         repository: whether D_r is asked.
         corpus: whether D_c is asked.
         seed: of the draws of p.
-        merge: whether to search the CACHE and text *and* the stores, each for its longest match, not the one or the other.
+        merge: whether to search the CACHE and text *and* the stores, each for its longest match, not only one of them.
         growth: what each token of a longer match multiplies its weight by, shared by a source's hits; 0: as published.
         text_weight: the weight of the running text and the CACHE then.
     """
