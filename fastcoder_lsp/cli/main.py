@@ -41,8 +41,8 @@ def parser(named: str = "") -> argparse.ArgumentParser:
     # Runs where nothing but this package is installed: an installer asks it what else to install.
     top.add_argument(
         CPU_OPTION,
-        action="version",
-        version=str(CPU_REQUIREMENTS),
+        action=_PrintPath,
+        nargs=0,
         help="print the path of pip's list of what a machine without an NVIDIA GPU needs, and exit",
     )
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -50,6 +50,14 @@ def parser(named: str = "") -> argparse.ArgumentParser:
     for command in needed:
         import_module(f"fastcoder_lsp.cli.{command}").add_parser(commands)
     return top
+
+
+class _PrintPath(argparse.Action):
+    """Prints the path of the list in one line; argparse's own `version` would wrap it."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        print(CPU_REQUIREMENTS)
+        parser.exit()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

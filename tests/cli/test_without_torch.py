@@ -93,7 +93,7 @@ def test_who_needs_them_asks_for_them(environment: dict[str, str], tmp_path: Pat
     done = run(environment, "-m", "fastcoder_lsp.cli.main", "model", "pull", str(tmp_path / "new.gguf"))
     assert done.returncode == InstallationError.exit_code, done.stderr
     assert "needs torch and transformers" in done.stderr
-    assert re.search(r'-m pip install .*"torch>=[\d.]+" "transformers>=[\d.]+" ', done.stderr, re.MULTILINE)
+    assert re.search(r'-m pip install .*"torch[<>=][^"]+" "transformers[<>=][^"]+" ', done.stderr, re.MULTILINE)
 
 
 @pytest.mark.parametrize(("memory_bytes", "small"), [(0, True), (8 << 30, False)])
