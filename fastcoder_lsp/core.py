@@ -395,7 +395,15 @@ class SelectedCompletion:
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """One question to the service: what comes at `offset` of this snapshot? `invoked`: the user asked by a key."""
+    """One question to the service: what comes at `offset` of this snapshot?
+
+    Attributes:
+        snapshot: the document.
+        offset: the cursor, in characters of the snapshot's text.
+        invoked: whether the user asked by a key.
+        selected: the entry of the completion menu that is selected.
+        max_tokens: the longest answer; None for the model's own limit.
+    """
 
     snapshot: Snapshot
     offset: int

@@ -57,7 +57,7 @@ class NetworkError(FastcoderError):
 
 
 class ResourceError(FastcoderError):
-    """Not enough memory or disk."""
+    """There is not enough memory or disk."""
 
     exit_code = 6
 

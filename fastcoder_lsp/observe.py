@@ -96,7 +96,7 @@ class Tally:
         self._spans = SpanStatistics()
 
     def count(self, what: str, by: int = 1) -> None:
-        """One more of `what`, a field of `Statistics`."""
+        """Count one more of `what`, a field of `Statistics`."""
         self._counts[what] += by
 
     def suppressed(self, rule: str) -> None:
@@ -105,7 +105,7 @@ class Tally:
         self._suppressed[rule] += 1
 
     def worked(self, counts: Counts) -> None:
-        """The model did this."""
+        """Count work that the model did."""
         for name in ("steps", "tokens", "prefilled", "reused"):
             self._counts[name] += getattr(counts, name)
         self._counts["accepted_drafts"] += counts.accepted

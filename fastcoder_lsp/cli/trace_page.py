@@ -166,7 +166,7 @@ def _visible(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """On one line, with its ends to be seen."""
+    """The text on one line, quoted so that its ends can be seen."""
     return "‘" + text.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").replace("\r", "\\r") + "’"
 
 

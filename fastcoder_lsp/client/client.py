@@ -46,7 +46,7 @@ class LatePlace:
 
 
 class Client:
-    """One server, one workspace.
+    """A client of one server for one workspace.
 
     Args:
         on_status: the server's state, for the status line.

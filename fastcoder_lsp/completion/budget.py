@@ -107,7 +107,7 @@ class Allowance:
         return cls(question, granted, granted, owed, question.policy.ahead)
 
     def room_ms(self, *, owed: bool) -> float:
-        """So much may be done now."""
+        """How much may be done now, in milliseconds."""
         return self.left_ms + (self.owed_ms if owed else 0.0)
 
     def charge(self, ms: float) -> None:
@@ -167,7 +167,7 @@ class Pace:
         self._prefills.saw(took_ms / self._plain_prefill_ms(tokens))
 
     def begun(self, took_ms: float) -> None:
-        """To find a beginning worth showing took so long."""
+        """Learn how long it took to find a beginning worth showing."""
         self._beginnings_ms.saw(took_ms)
 
     def _plain_prefill_ms(self, tokens: int) -> float:

@@ -149,6 +149,11 @@ class Running:
         if self._asked_ms != now:
             self._asked_ms, self._patient = now, True
 
+    def renamed(self, old: str, new: str) -> None:
+        """A document has another name: what was said for it is gone, and begun anew."""
+        if self.question.uri == old:
+            self.question = self.question.renamed(new)
+
     def queued(self) -> None:
         """The question's turn has come."""
         self._spans.add("queue", self._spans.elapsed_ms())
@@ -165,7 +170,7 @@ class Running:
         self._on_counted("adopted", 1)
 
     def advance(self, loaded: Loaded, task: Task, budgets: Budgets) -> Answer | None:
-        """One piece of work, or the answer."""
+        """Do one piece of work, or give the answer."""
         now = self._clock()
         allowed_ms = budgets.invoked_ms if self._patient or self.question.request.invoked else budgets.automatic_ms
         budget_ms = allowed_ms - loaded.pace.answer_ms()

@@ -17,7 +17,14 @@ _HINT = "It is tried again; the log has all of it, and `fastcoder-lsp doctor` lo
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What the service is doing; `percent` while loading; `message` and `hint` say what is wrong and what to do."""
+    """What the service is doing.
+
+    Attributes:
+        state: the state, in one word.
+        percent: how far it is, while loading.
+        message: what is wrong.
+        hint: what to do about it.
+    """
 
     state: State
     percent: int | None = None

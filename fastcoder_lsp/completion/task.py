@@ -83,7 +83,7 @@ class Task:
         return self._decoding.request
 
     def measured_by(self, spans: Spans) -> None:
-        """From now on times belong to `spans`."""
+        """Count times to `spans` from now on."""
         self._decoding.spans = spans
 
     def advance(self, room_ms: float, *, in_any_case: bool = False) -> bool:

@@ -21,9 +21,12 @@ _MAX_NAME: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """Values from one place: nested tables or dotted names; null means "not set".
+    """Values from one place.
 
-    `origin` is named in problems. `trusted`: the user's own; otherwise a repository may have brought it.
+    Attributes:
+        origin: the place, as problems name it.
+        values: nested tables or dotted names; null means "not set".
+        trusted: whether they are the user's own; otherwise a repository may have brought them.
     """
 
     origin: str

@@ -15,7 +15,7 @@ _HALVED_AT = 4096.0
 
 
 class RetrievalRule:
-    """One store's rule.
+    """The rule by which one store is searched or left out.
 
     Args:
         gain: tokens that a search is believed to give before any was made.

@@ -103,7 +103,7 @@ class HeldFiles:
             self._state.touched = set()
 
     def end_reading(self) -> None:
-        """Nothing that was read waits for `add_segment` any longer."""
+        """End reading: nothing that was read waits for `add_segment` any longer."""
         with self._lock:
             self._state.touched = None
 

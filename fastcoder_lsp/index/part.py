@@ -55,7 +55,7 @@ class Part:
         return self.tokens_N[self.starts[file] : self.starts[file + 1] - 1]
 
     def document(self, file: int) -> Document:
-        """One file, its tokens copied."""
+        """One file as a document, its tokens copied."""
         return Document(self.records[file], np.array(self.tokens_of(file)))
 
     def file_at(self, place: int) -> int:

@@ -41,7 +41,7 @@ Message = dict[str, Any]
 
 
 class Endpoint(LanguageServerProtocol):
-    """One connection. `initialized` is set by whoever handles `initialize`."""
+    """One connection to a client. `initialized` is set by whoever handles `initialize`."""
 
     initialized = False
 
@@ -88,7 +88,7 @@ class Endpoint(LanguageServerProtocol):
     # What pygls asks its subclasses -------------------------------------------------------------------------------
 
     def _register_builtin_features(self) -> None:
-        """Of pygls' own handlers only `shutdown`.
+        """Register `shutdown` alone of pygls' own handlers.
 
         Those of documents keep a second copy of every text, with lines by `str.splitlines`; that of `initialize`
         wants params of this year's protocol; that of `exit` ends the process from within the loop.

@@ -41,7 +41,7 @@ def quiet_pygls() -> None:
 
 
 def flush() -> None:
-    """Everything logged so far is on the disk."""
+    """Write everything that was logged so far to the disk."""
     for handler in logging.getLogger(PACKAGE).handlers:
         with contextlib.suppress(OSError, ValueError):  # stderr may be gone with the client
             handler.flush()

@@ -15,11 +15,20 @@ CLOSERS = frozenset(")]}>\"'`;,")
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """One document's fixed parts.
+    """The parts of one document's prompt that stay fixed.
 
-    `text[start:at]` was `prefix`, and the text right of the cursor began with `suffix` (after the closers that an
-    editor may have put there, which are never shown). `length`: of the text last seen. `whole`: `suffix` went to the
-    end of the text. `sources`: the files whose code is in `context_tokens`.
+    Attributes:
+        start: where the prefix begins in the text.
+        at: where it ends: what stands between this and the cursor goes after the middle mark.
+        prefix: was `text[start:at]`.
+        suffix: what the text right of the cursor began with, after the closers that an editor may have put there, which
+            are never shown.
+        whole: whether `suffix` went to the end of the text.
+        length: characters of the text last seen.
+        prefix_tokens: the tokens of `prefix`.
+        suffix_tokens: the tokens of `suffix`.
+        context_tokens: the tokens of other files' code.
+        sources: the files whose code is in `context_tokens`.
     """
 
     start: int

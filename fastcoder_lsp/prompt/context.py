@@ -53,7 +53,7 @@ class NoContext:
     """There are no other files."""
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Nothing is remembered."""
+        """Remember nothing."""
 
     def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:  # noqa: ARG002 the interface
         """There are no snippets."""

@@ -160,7 +160,7 @@ def _never() -> bool:
 
 
 def _name(engine: Engine, identity: str) -> str:
-    """Of the file: everything that the times depend on."""
+    """The name of the file: everything that the times depend on is in it."""
     info = engine.info
     facts = (FORMAT, fastcoder_lsp.__version__, processor(), os.cpu_count(), info.name, info.device, identity, WIDTHS)
     return hashlib.sha256(repr(facts).encode()).hexdigest()[:32]

@@ -111,7 +111,7 @@ class StartRecord:
         return tell
 
     def end(self, state: str, reason: str = "", hint: str = "") -> None:
-        """Nothing is under way any more."""
+        """Record that nothing is under way any more."""
         self._leave()
         self.start.state, self.start.reason, self.start.hint = state, reason, hint
         self._write()

@@ -145,7 +145,7 @@ class _Walk:
         return self._rare(found)
 
     def _rare(self, found: re.Match[str]) -> int:
-        """The same, of what few languages have."""
+        """Walk over what only few languages have."""
         sign, begin = found[0], found.start()
         if sign == "/":
             return self._slash(begin)

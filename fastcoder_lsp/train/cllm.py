@@ -43,7 +43,7 @@ class CllmSettings:
 
 
 def example_of(trajectory: Trajectory, settings: CllmSettings, draw: random.Random) -> Example:
-    """One trajectory with some of its states.
+    """The example of one trajectory, with some of its states.
 
     The global loss pairs a state with the fixed point, the local one with the state that came next.
     """

@@ -46,7 +46,15 @@ class Task(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where a run is: `step` of `steps` made, running means of the terms, the rate, and seconds a step of late."""
+    """Where a run is.
+
+    Attributes:
+        step: steps that were made.
+        steps: steps in all.
+        losses: running means of the loss terms.
+        rate: the learning rate.
+        step_seconds: seconds a step took of late.
+    """
 
     step: int
     steps: int

@@ -51,9 +51,24 @@ class Machine:
 class TrainSettings:
     """A training, settled: the same values give the same weights on the same machine.
 
-    `length`: tokens of a window; `batch`: windows (SDSAT) or trajectories (CLLM) a step; `warm_up` of `steps`;
-    `rate` → `final_rate` by a cosine; `betas`, `decay`, `clip` of AdamW; `rows`: tokens of one pass; `held_out`:
-    windows that losses are measured on; `rank`, `alpha` of LoRA.
+    Attributes:
+        tuning: the method.
+        device: for torch.
+        precision: of the computation.
+        seed: of everything that is drawn.
+        length: tokens of a window.
+        batch: windows (SDSAT) or trajectories (CLLM) a step.
+        steps: how many are made.
+        warm_up: steps in which the rate rises.
+        rate: the rate after that.
+        final_rate: the rate at the end, to which a cosine leads.
+        betas: of AdamW.
+        decay: of AdamW.
+        clip: the longest gradient.
+        rows: tokens of one pass.
+        held_out: windows that losses are measured on.
+        rank: of LoRA.
+        alpha: of LoRA.
     """
 
     tuning: Tuning

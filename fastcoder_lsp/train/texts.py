@@ -27,7 +27,13 @@ _NO_CODE = frozenset(("plaintext", "json", "jsonc", "diff", "xml"))
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What was read. `sources`: as the user named them; `fingerprint`: a hash of all texts in their order."""
+    """What was read.
+
+    Attributes:
+        sources: as the user named them.
+        texts: the texts, in their order.
+        fingerprint: a hash of all texts in their order.
+    """
 
     sources: tuple[str, ...]
     texts: tuple[str, ...]

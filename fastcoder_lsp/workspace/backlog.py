@@ -53,7 +53,7 @@ class Backlog:
         self._rescan, self._at_once, self._working = True, True, False
 
     def stop(self) -> None:
-        """Nothing more is to be done."""
+        """End the work: nothing more is to be done."""
         with self.lock:
             self.stopping = True
             self.lock.notify_all()
@@ -65,7 +65,7 @@ class Backlog:
             self.rescan()
 
     def rescan(self) -> None:
-        """Everything is to be looked at, at once."""
+        """Ask for everything to be looked at, at once."""
         with self.lock:
             self._rescan = self._at_once = True
             self.lock.notify_all()
@@ -134,7 +134,7 @@ class Backlog:
         return time.monotonic() - self.scanned_at > max(_RESCAN_S, _BLIND_SHARE * self._scan_s)
 
     def begin_scan(self) -> None:
-        """Everything is being looked at."""
+        """Begin to look at everything."""
         with self.lock:
             self._rescan = self._at_once = False
 

@@ -45,7 +45,7 @@ def is_common(corpus: str) -> bool:
 
 
 class Datastore:
-    """See the module's docstring.
+    """The workspace's live index and the corpora of common code, as one thing that drafters read.
 
     Args:
         folders: the workspace's folders with their settings.

@@ -150,7 +150,7 @@ def _decided(voices: Iterable[_Voice], name: str, *, is_folder: bool) -> bool:
 
 
 def _within(voices: Iterable[_Voice], name: str) -> tuple[_Voice, ...]:
-    """The same voices in the folder `name`."""
+    """These voices, as they speak of the folder `name`."""
     return tuple(
         _Voice(voice.patterns, voice.patterns.look(voice.state, name, is_folder=True).below) for voice in voices
     )

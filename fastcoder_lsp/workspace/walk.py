@@ -50,7 +50,7 @@ def list_folder(folder: Path, most: int = MAX_ENTRIES) -> list[tuple[str, bool]]
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool | None:
-    """None: neither a folder nor a regular file."""
+    """Whether it is a folder; None for what is neither a folder nor a regular file."""
     try:
         if entry.is_dir(follow_symlinks=False):
             return True

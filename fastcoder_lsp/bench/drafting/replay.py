@@ -23,8 +23,13 @@ HEALED = Healing(b"", lambda _: b"", lambda _: np.zeros(0, np.int64))
 class Step:
     """One forward pass of a replay.
 
-    `position`: output tokens before it; `emitted`: tokens it gave; `drafted`: nodes; `us`: microseconds of propose and
-    observe; `sources`, `matches`: of the accepted drafts.
+    Attributes:
+        position: output tokens before it.
+        emitted: tokens that it gave.
+        drafted: nodes of the draft.
+        us: microseconds of propose and observe.
+        sources: of the accepted drafts.
+        matches: of the accepted drafts.
     """
 
     position: int

@@ -140,7 +140,7 @@ def _exactness(model: str, outcome: Mapping[str, Any]) -> str:
 
 
 def _steps(found: Mapping[str, Any], steps: Mapping[str, Any]) -> Sequence[str]:
-    """One length's widths, with their shares."""
+    """The steps of each width at one length, with their shares."""
     lengths = sorted({int(size.split("×")[1]) for size in steps["steps"]})
     shown = lengths[len(lengths) // 2]
     told = []

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Run:
-    """One run, part by part."""
+    """One run of the benchmark, part by part."""
 
     def __init__(self, chosen: argparse.Namespace) -> None:
         self._chosen = chosen
@@ -76,7 +76,7 @@ class _Run:
             self.report.skip("simulated acceptance", f"{chosen.acceptance} is absent; see docs/gpu.md")
 
     def all(self) -> None:
-        """Everything, until the time is up."""
+        """Run all parts, until the time is up."""
         self._parts(["works"], self._models[0])
         if self._chosen.first:
             self._model(self._models[0], ("steps", "exactness", "ghost"), peers=False)

@@ -25,10 +25,16 @@ BEST = 8
 
 @dataclass(frozen=True, slots=True)
 class StepTimes:
-    """`device_ms`, `step_ms`: (rows, tokens cached) → milliseconds; `prefill_ms`: tokens of a cold prompt → the same.
+    """What a step and a prefill take.
 
-    `best_ms`: rows → what the best ids of every row take beyond that. `weights`: bytes that a pass reads, `slot`: bytes
-    of one token in the KV cache.
+    Attributes:
+        kernels: the way of computing.
+        device_ms: (rows, tokens cached) → milliseconds on the device.
+        step_ms: (rows, tokens cached) → milliseconds of the whole step.
+        prefill_ms: tokens of a cold prompt → milliseconds.
+        weights: bytes that a pass reads.
+        slot: bytes of one token in the KV cache.
+        best_ms: rows → what the best ids of every row take beyond that.
     """
 
     kernels: str

@@ -39,7 +39,7 @@ class Ceiling:
 
     @property
     def share(self) -> float:
-        """Of the characters that need not be typed."""
+        """The share of the keys that need not be typed."""
         return self.saved / self.keys if self.keys else 0.0
 
 

@@ -122,7 +122,7 @@ def bars(
     most: float | None = None,
     marks: Mapping[str, float] | None = None,
 ) -> str:
-    """One bar of pieces for each row.
+    """Draw one bar of pieces for each row.
 
     Args:
         rows: from the top down.

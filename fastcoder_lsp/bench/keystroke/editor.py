@@ -16,7 +16,7 @@ OPEN_AT_MOST = 20
 
 
 class Editor:
-    """One workspace.
+    """The editor of one workspace.
 
     Args:
         client: the server's; told of every change.

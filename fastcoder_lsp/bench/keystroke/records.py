@@ -24,9 +24,16 @@ class KeyPosition:
 class Request:
     """One automatic request and what became of it.
 
-    `place`: None while the text is not what the history has (a wrong rest is not deleted yet). `through`: the key
-    before it was the next character of the suggestion then shown. `ms`: until the answer; of a cancelled one, its age
-    then. `finish`, `parts` (span → ms), `steps`, `tokens`, `prefilled`: as the server told of its answer.
+    Attributes:
+        place: where; None while the text is not what the history has (a wrong rest is not deleted yet).
+        through: whether the key before it was the next character of the suggestion then shown.
+        outcome: what became of it.
+        ms: until the answer; of a cancelled one, its age then.
+        finish: why decoding ended, as the server told of its answer, and so the rest.
+        parts: span → ms.
+        steps: forward passes.
+        tokens: tokens of the output.
+        prefilled: prompt tokens that were computed.
     """
 
     place: KeyPosition | None
@@ -70,9 +77,17 @@ class ServerWork:
 class Played:
     """One session: a drafter at a speed.
 
-    `saved`: keys that accepts made unnecessary, `typed`: keys that were typed, `accepts`: times that Tab was pressed.
-    `work`: the server's after each request. `cpu_s`, `wall_s`, `memory_bytes`: of the server, while typing; the last is
-    its resident memory at the end.
+    Attributes:
+        requests: all requests.
+        work: the server's after each request.
+        typed: keys that were typed.
+        saved: keys that accepts made unnecessary.
+        accepts: times that Tab was pressed.
+        budget_ms: what an automatic request had.
+        cpu_s: the server's processor time while typing.
+        wall_s: the time by the clock while typing.
+        memory_bytes: the server's resident memory at the end.
+        server: what the server says of itself.
     """
 
     requests: tuple[Request, ...]

@@ -87,7 +87,7 @@ def _budget_ms(stats: Params) -> float:
 
 
 class _Session:
-    """One server; made on its event loop's thread."""
+    """A session with one server; made on its event loop's thread."""
 
     def __init__(self, arm: Arm, root: Path) -> None:
         self._arm, self._root = arm, root

@@ -14,7 +14,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One way of asking.
+    """One way of asking the model.
 
     `lines_above`: so many stand after the middle mark, None: as in the product; `context_tokens`: for snippets of other
     files, of which `room` come on top of the product's longest prompt.
@@ -73,7 +73,7 @@ class _Repository:
     files: Mapping[str, str]
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Nobody edits here."""
+        """Remember nothing: nobody edits here."""
 
     def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:
         """Snippets of the other files that have to do with the text at `offset`, the best first."""

@@ -17,7 +17,7 @@ class Mean:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Mean":
-        """Of at least one value."""
+        """The mean of at least one value, with its standard error."""
         spread = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
         return cls(fmean(values), spread, len(values))
 

@@ -160,7 +160,7 @@ class Session:
         return self.ghost.accept(self.current.text, self.current.cursor)
 
     def accept_word(self) -> tuple[str, int]:
-        """The same with one word of it."""
+        """Accept one word of the suggestion."""
         assert self.ghost is not None
         word = self.ghost.word()
         if word == self.ghost.text:
@@ -210,7 +210,7 @@ class Session:
         return Answer(ms, self.ghost is not None, self.work.tokens - before.tokens, self.work.steps - before.steps)
 
     async def _wait_until_made(self, pause_s: float) -> None:
-        """Until the server says so, or for `pause_s`."""
+        """Wait until the server says that it is made, or for `pause_s`."""
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._made.wait(), pause_s)
 
@@ -225,7 +225,7 @@ class Session:
             self._asking = asyncio.create_task(self._ask_for_late())
 
     async def _ask_for_late(self) -> None:
-        """Nobody's question: it is no answer to count."""
+        """Ask for what came late: nobody's question, so its answer is not counted."""
         with contextlib.suppress(RequestFailedError, ServerGoneError):
             await self._ask_once(time.perf_counter(), self.work, invoked=False)
         self._on_change()

@@ -141,7 +141,7 @@ def accept_command(session: Session) -> str:
 
 
 def log_spans(method: str, snapshot: Snapshot, completion: Completion) -> None:
-    """One line per request, times and counts only."""
+    """Log one line per request, times and counts only."""
     if logger.isEnabledFor(logging.INFO):
         spans = " ".join(f"{span}={ms:.1f}" for span, ms in completion.ms.items())
         logger.info("%s version=%s finish=%s %s", method, snapshot.version, completion.finish, spans)
