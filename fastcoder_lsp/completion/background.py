@@ -64,6 +64,10 @@ class Background:
         allowance.charge(self._clock() - started)
         return 0.0
 
+    def clear(self) -> None:
+        """Another model: what was begun with this one is of no use."""
+        self._prefill = None
+
     def _finish(self, task: Task, allowance: Allowance, room_ms: float, *, owed: bool) -> None:
         """A piece of what was begun; what comes of it is told where somebody waits for it.
 

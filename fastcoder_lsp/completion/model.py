@@ -6,7 +6,8 @@ scheduler's thread.
 
 import gc
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fastcoder_lsp.completion.budget import Clock, Pace
@@ -52,25 +53,35 @@ class LazyModel:
             self._tell(Status("loading", percent=0))
             try:
                 runtime = self._load(lambda share, what: self._tell(Status("loading", int(share * 100), what)))
-            except BaseException as error:  # noqa: BLE001 libraries written in Rust raise what is no Exception
-                self._fail(failure("The model could not be loaded", error))
-            else:
                 self._settle(Loaded(runtime, Pace(runtime.costs, self._clock)))
+            except BaseException as error:  # noqa: BLE001 libraries written in Rust raise what is no Exception
+                self.unload()
+                self._fail(failure("The model could not be loaded", error))
         return self.loaded
 
     def replace(self, load: LoadRuntime) -> None:
         """Another model, or other settings of it, once this one is unloaded."""
         self._load, self.failed = load, None
 
+    def forget(self, uri: str) -> None:
+        """A document was closed; who waits for an answer in another one is not to suffer from what goes wrong."""
+        if self.loaded is not None:
+            with logged("a document could not be forgotten"):
+                self.loaded.runtime.forget(uri)
+
+    def rename(self, old: str, new: str) -> None:
+        """A document has another name."""
+        if self.loaded is not None:
+            with logged("a document could not be renamed"):
+                self.loaded.runtime.rename(old, new)
+
     def unload(self) -> None:
         """Give the model's memory back."""
         loaded, self.loaded = self.loaded, None
         if loaded is None:
             return
-        try:
+        with logged("the model could not be closed in order"):  # what could not be kept is learnt again
             loaded.runtime.close()
-        except Exception:  # what could not be kept is learnt again; the next model must not wait for it
-            logger.exception("the model could not be closed in order")
         gc.unfreeze()
         gc.collect()
 
@@ -89,3 +100,12 @@ class LazyModel:
     def _failed_of_late(self) -> bool:
         # A clock that was put back does not put it off.
         return self.failed is not None and 0 <= self._clock() - self._failed_ms < RETRY_MS
+
+
+@contextmanager
+def logged(what: str) -> Iterator[None]:
+    """What goes wrong inside is in the log, and no more comes of it."""
+    try:
+        yield
+    except BaseException:  # libraries written in Rust raise what is no Exception
+        logger.exception(what)

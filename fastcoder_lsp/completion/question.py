@@ -91,13 +91,9 @@ class Question:
 
     def asks(self, request: CompletionRequest) -> bool:
         """Whether it asks just what `request` does: a popup and ghost text at one place."""
-        own, a, b = self.request, self.request.snapshot, request.snapshot
+        a, b = self.request.snapshot, request.snapshot
         same_text = a.uri == b.uri and a.version == b.version and a.text == b.text
-        return same_text and (own.offset, own.selected, own.invoked) == (
-            request.offset,
-            request.selected,
-            request.invoked,
-        )
+        return same_text and replace(self.request, snapshot=b) == request
 
     def renamed(self, uri: str) -> "Question":
         """The same question, its document having another name."""
@@ -155,6 +151,10 @@ class Waiting:
     question: Question
     futures: "list[Future[Completion]]"
 
+    def join(self, future: "Future[Completion]") -> None:
+        """One more asks the same; who has taken that back is not kept."""
+        self.futures = [*(other for other in self.futures if not other.done()), future]
+
     def wanted(self) -> bool:
         """Whether anybody still wants the answer."""
         return not all(future.done() for future in self.futures)
@@ -180,7 +180,7 @@ class Listener(Protocol):
         ...
 
     def counted(self, what: str, by: int) -> None:
-        """So many more of a field of `Statistics`."""
+        """A field of `Statistics` grows by so many."""
         ...
 
     def worked(self, counts: Counts) -> None:

@@ -62,10 +62,8 @@ class Scheduler:
         self._model = LazyModel(load, listener.told, clock)
         self.current = CurrentTask(clock, listener.worked)
         self._background = Background(self.current, clock, idle_ms, self._made, listener.counted)
-        self._slot: Running | None = None
-        """The question whose answer somebody waits for."""
-        self._running: Running | None = None
-        """The one that is worked on."""
+        self._slot: Running | None = None  # the question whose answer somebody waits for
+        self._running: Running | None = None  # the one that is worked on
         self._upcoming: tuple[Question, bool] | None = None
         """What will be asked next, as it seems, and whether the answer is known."""
         self._unserved: Question | None = None
@@ -111,20 +109,18 @@ class Scheduler:
         self._drop_traces(uri)
         self._listener.forgotten(uri)  # once more: what was made since is about it, too
         self.current.forget(uri)
-        if self._model.loaded is not None:
-            self._model.loaded.runtime.forget(uri)
+        self._model.forget(uri)
 
     @_posted
     def rename(self, old: str, new: str) -> None:
         """A document has another name: whoever waits for an answer in it goes on waiting."""
-        if self._slot is not None and self._slot.question.uri == old:
-            self._slot.question = self._slot.question.renamed(new)
+        if self._slot is not None:
+            self._slot.renamed(old, new)
         if self._upcoming is not None and self._upcoming[0].uri == old:
             self._upcoming = self._upcoming[0].renamed(new), self._upcoming[1]
         self._drop_traces(old)
         self.current.rename(old, new)
-        if self._model.loaded is not None:
-            self._model.loaded.runtime.rename(old, new)
+        self._model.rename(old, new)
 
     @_posted
     def load(self, reply: Callable[[bool], object]) -> None:
@@ -140,6 +136,8 @@ class Scheduler:
         """Another model, or other settings of it, from the next question on."""
         self._unload()
         self._model.replace(load)
+        if self._enabled:
+            self._listener.told(Status("starting"))
 
     def enable(self, *, enabled: bool) -> None:
         """Off unloads the model; on loads it at the next question."""
@@ -153,8 +151,7 @@ class Scheduler:
 
     def info(self) -> EngineInfo | None:
         """What engine runs, or None while none is loaded."""
-        loaded = self._model.loaded
-        return loaded.runtime.engine.info if loaded is not None else None
+        return loaded.runtime.engine.info if (loaded := self._model.loaded) is not None else None
 
     # The cycle ------------------------------------------------------------------------------------------------------
 
@@ -171,7 +168,7 @@ class Scheduler:
                     self._arrived.append(self.inbox.get(timeout=None if wait_ms == math.inf else wait_ms / 1e3))
         self._unload()
         while not self.inbox.empty() or self._arrived:
-            with suppress(Exception):  # somebody may wait for a reply
+            with suppress(BaseException):  # somebody may wait for a reply
                 self._receive()
 
     def turn(self) -> float:
@@ -216,6 +213,9 @@ class Scheduler:
         self._running = slot  # from here on a failure of ours is its answer
         slot.queued()
         loaded = self._model.loaded or self._ready()
+        if self._slot is not slot:  # taken back, or overtaken, while the model was loaded
+            self._running = None
+            return
         if loaded is None:
             self._running = None
             self._answer(slot, Answer.failed(self._model.failed))
@@ -258,7 +258,7 @@ class Scheduler:
     def _foresee(self, upcoming: tuple[Question, bool]) -> None:
         """Make what nobody waits for yet, or any more: what follows a suggestion that was taken whole, for one."""
         (question, known), self._upcoming = upcoming, None
-        loaded = self._model.loaded
+        loaded = self._model.loaded or (self._ready() if question is self._unserved else None)
         if loaded is None:
             return
         self._allowance = Allowance.of(question, Budgets.of(question.policy, loaded.pace.costs))
@@ -267,17 +267,20 @@ class Scheduler:
 
     def _ready(self) -> Loaded | None:
         """The model, loaded if need be; from then on runs the time of whoever waits for it."""
-        before, loaded = self._model.loaded, self._model.ready()
-        if loaded is not before:
+        before = self._model.loaded
+        if self._model.ready() is not before:
             self._receive()
             if self._slot is not None:
                 self._slot.waited_for_model()
-        return loaded
+        return self._model.loaded  # perhaps it was exchanged or switched off meanwhile
 
     def _unload(self) -> None:
         """The model goes, and all that it said."""
+        if self._running is not None:
+            self._leave(self._running)
         self._listener.forgotten(None)
         self.current.clear()
+        self._background.clear()
         self._allowance = None
         self._model.unload()
 

@@ -110,7 +110,7 @@ class CompletionService:
         self._tally.count("requests")
         if self._closing or not self._enabled:
             self.scheduler.noticed(question.asked_ms, answered=False)
-            waiting.answer(nothing(request, "off", reasons.off()))
+            self._tally.count("empty", waiting.answer(nothing(request, "off", reasons.off())))
         elif (rule := self._known.in_the_way(question)) is not None:
             self._supersede()
             self.scheduler.noticed(question.asked_ms, answered=True)
@@ -125,9 +125,11 @@ class CompletionService:
             waiting.answer(completion)
         elif self._waiting is not None and self._waiting.question.asks(request):  # a popup and ghost text
             self.scheduler.noticed(question.asked_ms, answered=False)
-            self._waiting.futures.append(future)
+            self._waiting.join(future)
         else:
-            self._supersede()
+            while self._waiting is not None:  # who is answered may ask again at once
+                self._supersede()
+            self._known.shows_nothing()
             self._waiting = waiting
             self.scheduler.ask(question)
         return future
@@ -216,10 +218,9 @@ class CompletionService:
         if waiting is None or waiting.question.number != number:
             return
         self._waiting, completion = None, answer.to(waiting.question.request)
-        told = waiting.answer(completion)
-        self._tally.count(answer.outcome, told)
-        if told and answer.outcome != "failed":
+        if waiting.wanted() and answer.outcome != "failed":
             self._known.shows(waiting.question, completion)
+        self._tally.count(answer.outcome, waiting.answer(completion))
 
     def made(self, uri: str, suggestion: Suggestion) -> None:
         """This is suggested from now on; whoever waits where it goes on is told."""
@@ -236,7 +237,7 @@ class CompletionService:
 
     @_alone
     def counted(self, what: str, by: int) -> None:
-        """So many more of a field of `Statistics`."""
+        """A field of `Statistics` grows by so many."""
         self._tally.count(what, by)
 
     @_alone
@@ -294,5 +295,5 @@ def _reply(future: "Future[bool]", there: bool) -> None:
 def _tell(listener: Callable[[Value], object], value: Value) -> None:
     try:
         listener(value)
-    except Exception:  # whoever listens must not stop the scheduler
+    except BaseException:  # whoever listens must not stop the scheduler
         logger.exception("a listener failed")

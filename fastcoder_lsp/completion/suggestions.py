@@ -17,6 +17,8 @@ from fastcoder_lsp.documents import PerDocument
 
 TYPED_BY_EDITORS = ")]}>\"'`"
 """What editors type by themselves right of the cursor."""
+MOST_CHARACTERS = 2_000_000
+"""Of the texts that a document's suggestions were made for."""
 _NEAR = 48
 """Characters left of a place by which it is found again after edits elsewhere."""
 _FAR = 400
@@ -106,7 +108,11 @@ class SuggestionMemory:
         """A suggestion was made."""
         if not suggestion.text:
             return
-        self._of.fetch(document).appendleft(suggestion)
+        of = self._of.fetch(document)
+        of.appendleft(suggestion)
+        # Each holds the whole text: of a huge one, a few are enough.
+        while len(of) > 1 and sum(len(one.place.before) + len(one.place.after) for one in of) > MOST_CHARACTERS:
+            of.pop()
 
     def recall(self, document: str, place: Place) -> Recalled | None:
         """The rest of the latest suggestion that goes on at `place`."""
