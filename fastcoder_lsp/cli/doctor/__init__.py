@@ -17,6 +17,8 @@ from fastcoder_lsp.cli.log import keep_log_quiet
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import UsageError
 
+REPORT = "fastcoder-report.json"
+
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
@@ -30,7 +32,16 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
     parser.add_argument("--engine", help="what computes (default: auto)")
-    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    shapes = parser.add_mutually_exclusive_group()
+    shapes.add_argument("--json", action="store_true", help="print everything as JSON")
+    shapes.add_argument(
+        "--report",
+        type=Path,
+        nargs="?",
+        const=Path(REPORT),
+        metavar="FILE",
+        help=f"also write it to a new file for an issue ({REPORT}), without names, tokens, and what a model said",
+    )
     parser.set_defaults(run=run)
 
 
@@ -53,6 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
         report = {"ok": not wrong, "version": __version__, "checks": [asdict(check) for check in checks]}
         print(json.dumps(report, indent=1, ensure_ascii=False))
     else:
+        if arguments.report:
+            from fastcoder_lsp.cli.doctor.report import Redaction, write_report
+
+            write_report(arguments.report, checks, Redaction.here())
+            print(f"\nWritten to {arguments.report}: read it, then attach it to your issue.")
         print(f"\n{len(wrong)} of {len(checks)} things are wrong: see →" if wrong else "\nAll is right.")
     return 1 if wrong else 0
 
