@@ -14,6 +14,8 @@ HELIX: Json = {
         "textDocument": {"completion": {"completionItem": {"documentationFormat": ["markdown"]}}},
     }
 }
+PATIENT: Json = {"popup": {"budget_ms": 10_000}}
+"""Where it is tested what the menu says, and not how soon."""
 WITH_GHOST: Json = {"textDocument": {"inlineCompletion": {}, "completion": {"dynamicRegistration": True}}}
 
 
@@ -27,7 +29,7 @@ async def menu(client: RawClient, line: int, character: int) -> Json:
 async def test_a_client_without_ghost_text_gets_a_menu() -> None:
     """Replayed from Helix: UTF-8 positions; the item replaces the word before the cursor, and begins with it."""
     async with running("--says", "gested = [\n        1,\n    ]") as client:
-        result = await client.initialize(**HELIX)
+        result = await client.initialize(initializationOptions=PATIENT, **HELIX)
         assert result["capabilities"]["completionProvider"]["triggerCharacters"]
         client.open(URI, "if é:\n    é = sug\n")
         [item] = (await menu(client, 1, 12))["items"]
@@ -49,7 +51,8 @@ async def test_a_client_with_ghost_text_gets_none_unless_asked() -> None:
         assert "completionProvider" not in result["capabilities"]
         client.open(URI, "x = ")
         assert (await menu(client, 0, 4))["items"] == []
-        client.notify("workspace/didChangeConfiguration", {"settings": {"fastcoder": {"popup": {"enabled": True}}}})
+        patient = {"popup": {"enabled": True, **PATIENT["popup"]}}
+        client.notify("workspace/didChangeConfiguration", {"settings": {"fastcoder": patient}})
         assert len((await menu(client, 0, 4))["items"]) == 1
         await client.until(lambda: "client/registerCapability" in [asked["method"] for asked in client.asked])
         client.notify("workspace/didChangeConfiguration", {"settings": {"fastcoder": {"popup": {"enabled": False}}}})
@@ -92,7 +95,7 @@ async def test_a_cancelled_menu_stops_the_work() -> None:
 async def test_every_trigger_is_answered(context: Any) -> None:
     """With and without a context, as clients differ."""
     async with running() as client:
-        await client.initialize(**HELIX)
+        await client.initialize(initializationOptions=PATIENT, **HELIX)
         client.open(URI, "x = y.")
         params = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 6}} | (
             {"context": context} if context else {}
