@@ -80,7 +80,7 @@ async def test_the_menu_never_waits_longer_than_its_budget() -> None:
 async def test_a_cancelled_menu_stops_the_work() -> None:
     """The cancel error, and the model is idle again."""
     async with running("--step-ms", "50") as client:
-        await client.initialize(**HELIX)
+        await client.initialize(initializationOptions=PATIENT, **HELIX)
         client.open(URI, "x = ")
         params = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 4}}
         asked = client.ask("textDocument/completion", params)
