@@ -35,7 +35,13 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """`building`: `done` of `total` files have been looked at; else all of them have."""
+    """How far the index is.
+
+    Attributes:
+        building: whether files are still being looked at.
+        done: files that have been looked at.
+        total: files that are to be looked at, or were.
+    """
 
     building: bool
     done: int = 0

@@ -77,7 +77,7 @@ def draw(panels: Mapping[str, Shares], path: Path) -> None:
 
 
 def _panel(title: str, shares: Shares) -> list[str]:
-    """One panel, its first cell at the origin."""
+    """Draw one panel, its first cell at the origin."""
     below = LINES * _CELL + 16
     parts = [
         f'<text y="-28" font-size="13">{escape(title)}</text>',
@@ -98,6 +98,6 @@ def _panel(title: str, shares: Shares) -> list[str]:
 
 
 def _shade(share: float) -> str:
-    """From nearly white to dark blue."""
+    """The colour of a value, from nearly white to dark blue."""
     light, dark = (0xF0, 0xF5, 0xFC), (0x14, 0x46, 0xA0)
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(light, dark, strict=True))
