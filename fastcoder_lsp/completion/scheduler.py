@@ -2,8 +2,8 @@
 
 A question arrives by `ask`, from any thread, and waits in the inbox. Between any two pieces of work, a stretch of a
 prefill or a step, all that has arrived is looked at; the newest question takes the one slot. `turn` is the whole cycle:
-what arrived, then a piece for the question in the slot, and while there is none, a piece of what nobody waits for. All
-state is this thread's own; there is no lock but the inbox's. What comes of it is told to a `Listener`, in plain values.
+what arrived, then a piece for the question in the slot, and while there is none, a piece of what nobody waits for. The
+state belongs to this thread: others leave messages in the inbox. What comes of it is told to a `Listener`.
 """
 
 import math

@@ -1,7 +1,7 @@
 """One client's session: its documents, folders, settings, and the service that answers it.
 
 Owns the state that the handlers share, and what happens to all of it when settings or folders change. Lives on the
-event loop's thread; the service's worker reaches it only through `call_soon_threadsafe`.
+event loop's thread; the scheduler's changes it only through `call_soon_threadsafe`.
 """
 
 import asyncio
@@ -215,7 +215,7 @@ class Session:
         return {folder.path: self.settings(folder) for folder in self.folders}
 
     def _load_all(self, settings: Settings, progress: Progress) -> Runtime:
-        """In the service's worker: the model, and with its tokenizer the datastore, if anybody drafts from it."""
+        """In the scheduler's thread: the model, and with its tokenizer the datastore, if anybody drafts from it."""
         # Late, as below, because it brings a compiler along.
         from fastcoder_lsp.draft.registry import reads_datastore  # noqa: PLC0415
 
@@ -236,7 +236,7 @@ class Session:
         return runtime
 
     def _readable(self, path: Path) -> ReadableFolder | None:
-        """From the service's worker: where code for the prompt may come from, and by which rules."""
+        """From the scheduler's thread: where code for the prompt may come from, and by which rules."""
         folder = self.folders.holding(path)
         if folder is None or not self.settings(folder).context_enabled:
             return None
@@ -250,7 +250,9 @@ class Session:
         """From now on the datastore is told of everything; what was open before is told now."""
         if self._closed:
             store.stop(wait_s=0)
-        elif self._datastore is None:
+        elif self._datastore is not store:
+            if self._datastore is not None:  # two loads before the loop came to the first one's: the later one drafts
+                self._datastore.stop(wait_s=0)
             self._datastore = store
             store.change(self._folder_settings())
             for document in self.documents:
