@@ -22,7 +22,7 @@ from fastcoder_lsp.model.digest import known_sha256, remembered_sha256
 from fastcoder_lsp.model.files import PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, ModelFiles, is_complete, open_folder
 from fastcoder_lsp.model.gguf_folder import drop_copies, follow, holds_weights, make_ready
 from fastcoder_lsp.model.gpu import gpu_memory_bytes
-from fastcoder_lsp.model.origin import ORIGIN, read_origin
+from fastcoder_lsp.model.origin import ORIGIN, gguf_of, read_origin
 from fastcoder_lsp.model.store import Store, reading, size_text
 
 AUTO = "auto"
@@ -235,8 +235,11 @@ def wheels_converted(known: WheelModel, store: Store) -> ModelFiles | None:
 def _folder(reference: Reference, store: Store) -> ModelFiles:
     folder = Path(reference.value)
     if folder.resolve() == store.converted(folder.name).resolve() and is_converted(store, folder.name):
-        # One of ours: its note is believed, which says where the weights lie.
         return _converted(folder.name, folder.name, f"folder {folder}", store)
+    if not is_complete(folder) and (gguf := gguf_of(folder)) is not None and gguf.is_file():
+        # Of another cache: its note says where the weights lie, and no more is believed of it.
+        digest = remembered_sha256(gguf, store.digests)
+        return ModelFiles(name=folder.name, folder=folder, source=f"folder {folder}", variant="", digest=digest)
     ggufs = sorted(folder.glob("*.gguf"))
     if len(ggufs) == 1 and not is_complete(folder):
         found = _gguf(ggufs[0], str(ggufs[0]), store)

@@ -204,7 +204,7 @@ def test_a_missing_package_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_folder_of_ours_can_be_named_as_a_folder(path: Path, cache: Path, tmp_path: Path) -> None:
-    """Settings may hold its path from the time when weights lay in it; elsewhere a note is not believed."""
+    """Settings may hold its path from the time when weights lay in it; in another cache the weights alone name it."""
     files = model.prepare(str(path), cache, silent)
     again = model.find(str(files.folder), cache)
     assert (again.folder, again.digest) == (files.folder, files.digest)
@@ -212,5 +212,9 @@ def test_a_folder_of_ours_can_be_named_as_a_folder(path: Path, cache: Path, tmp_
     copied.mkdir()
     for file in files.folder.iterdir():
         (copied / file.name).write_bytes(file.read_bytes())
+    note = json.loads((copied / "origin.json").read_text())
+    (copied / "origin.json").write_text(json.dumps(note | {"digest": "0" * 64}))
+    assert model.find(str(copied), cache).digest == remembered_sha256(path, Store.at(cache).digests)
+    path.unlink()
     with pytest.raises(ModelInvalidError):
         model.find(str(copied), cache)
