@@ -18,11 +18,13 @@ from pathlib import Path
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.cli.start import leave_folder, name_fully
-from fastcoder_lsp.errors import FAULT_HINT, FastcoderError, understood
+from fastcoder_lsp.errors import FAULT_HINT, FastcoderError, InstallationError, understood
 
 COMMANDS = ("play", "serve", "complete", "model", "doctor", "index", "corpus", "bench", "train")
 CPU_OPTION = "--cpu-requirements"
 CPU_REQUIREMENTS = Path(__file__).parents[1] / "requirements-cpu.txt"
+LEFT_OUT = ("accelerate", "torch", "transformers")
+"""Packages that are not in that list."""
 FAULT = 70
 """Exit code of our own faults, as sysexits.h numbers them."""
 
@@ -85,12 +87,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except Exception as error:  # noqa: BLE001 the last one who can say it in a line
-        explained = understood(error)
+        explained = _left_out(error) or understood(error)
         print(f"fastcoder-lsp: {explained}", file=sys.stderr)
         if os.environ.get("FASTCODER_TRACEBACK"):
             traceback.print_exception(error)
         return explained.exit_code if explained.hint != FAULT_HINT else FAULT
     return code
+
+
+def _left_out(error: Exception) -> InstallationError | None:
+    """How to get what an installation for a CPU leaves out, where it is for want of that; None for any other error."""
+    name = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    if name in LEFT_OUT:
+        from fastcoder_lsp.model.needs import require_packages
+
+        try:
+            require_packages("this command", *LEFT_OUT)
+        except InstallationError as lacking:
+            return lacking
+    return None
 
 
 if __name__ == "__main__":

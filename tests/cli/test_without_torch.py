@@ -96,6 +96,15 @@ def test_who_needs_them_asks_for_them(environment: dict[str, str], tmp_path: Pat
     assert re.search(r'-m pip install .*"torch[<>=][^"]+" "transformers[<>=][^"]+" ', done.stderr, re.MULTILINE)
 
 
+def test_a_command_that_imports_them_says_how_to_get_them(environment: dict[str, str], tmp_path: Path) -> None:
+    """Not to install all anew, which would leave them out again."""
+    arguments = ("train", "sdsat", "--data", str(tmp_path), "--out", str(tmp_path / "out"))
+    done = run(environment, "-m", "fastcoder_lsp.cli.main", *arguments)
+    assert done.returncode == InstallationError.exit_code, done.stderr
+    assert "this command needs accelerate and torch and transformers" in done.stderr
+    assert re.search(r'-m pip install .*"accelerate[<>=][^"]+" "torch[<>=][^"]+" "transformers[<>=]', done.stderr)
+
+
 @pytest.mark.parametrize(("memory_bytes", "small"), [(0, True), (8 << 30, False)])
 def test_the_line_asks_for_the_build_of_torch_that_is_of_use(
     memory_bytes: int, small: bool, monkeypatch: pytest.MonkeyPatch

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from fastcoder_lsp.cli.main import LEFT_OUT
 from scripts import cpu_requirements
 
 
@@ -18,6 +20,12 @@ def test_it_lacks_the_large_ones() -> None:
     names = {line.partition("==")[0].lower() for line in cpu_requirements.content().splitlines()}
     assert not names & {"torch", "transformers", "accelerate", "sympy", "networkx"}
     assert {"numba", "llvmlite", "tokenizers", "pygls", "attrs", "httpx2"} <= names
+
+
+def test_the_program_knows_what_is_left_out() -> None:
+    """It tells how to get it."""
+    project = tomllib.loads((cpu_requirements.ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert list(LEFT_OUT) == project["tool"]["fastcoder"]["not-for-cpu"]
 
 
 def test_what_another_system_needs_is_in_it() -> None:
