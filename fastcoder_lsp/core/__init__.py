@@ -1,0 +1,40 @@
+"""Values and protocols that several layers share; the bottom of the import order.
+
+Everything here is plain data that could cross a process boundary: tuples, numpy arrays, strings. No torch, no LSP
+types, no I/O. A token id is an `int`; an offset counts characters (Unicode code points) from the start of a text.
+"""
+
+from fastcoder_lsp.core.drafting import NO_DRAFT, Draft, DraftContext, Drafter, DrafterTraits
+from fastcoder_lsp.core.engine import GREEDY, Engine, EngineInfo, LaunchingEngine, Prefilled, Sampler, StepCosts
+from fastcoder_lsp.core.progress import Progress, ShouldStop
+from fastcoder_lsp.core.requests import Completion, CompletionRequest, Late, Reason, SelectedCompletion, Snapshot
+from fastcoder_lsp.core.trees import Counts, DraftTree, StepTrace, Tokens, TracedToken, Verified
+
+__all__ = [
+    "GREEDY",
+    "NO_DRAFT",
+    "Completion",
+    "CompletionRequest",
+    "Counts",
+    "Draft",
+    "DraftContext",
+    "DraftTree",
+    "Drafter",
+    "DrafterTraits",
+    "Engine",
+    "EngineInfo",
+    "Late",
+    "LaunchingEngine",
+    "Prefilled",
+    "Progress",
+    "Reason",
+    "Sampler",
+    "SelectedCompletion",
+    "ShouldStop",
+    "Snapshot",
+    "StepCosts",
+    "StepTrace",
+    "Tokens",
+    "TracedToken",
+    "Verified",
+]

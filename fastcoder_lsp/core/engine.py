@@ -1,0 +1,136 @@
+"""A model on a device, as everybody above it sees it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core.progress import ShouldStop
+from fastcoder_lsp.core.trees import DraftTree, Tokens, Verified
+
+
+@dataclass(frozen=True, slots=True)
+class Sampler:
+    """How one token is chosen from logits. `temperature` 0 is greedy; ties go to the lowest id.
+
+    Noise is a function of (seed, position) alone, so speculative sampling emits what plain sampling emits.
+    """
+
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+
+GREEDY = Sampler()
+
+
+@dataclass(frozen=True, slots=True)
+class Prefilled:
+    """What a prefill did.
+
+    Attributes:
+        reused: tokens that were in the cache already.
+        computed: tokens that were run now.
+        done: whether all are in the cache; False where it was stopped.
+    """
+
+    reused: int
+    computed: int
+    done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What runs: `name` as in "cpu-int8", the model's name, where its files came from, and its limits in tokens."""
+
+    name: str
+    model: str
+    source: str
+    device: str
+    vocabulary: int
+    context: int
+    max_nodes: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepCosts:
+    """What an engine's work costs on this machine: `ms[i]` for a step of `widths[i]` rows (ascending, from 1).
+
+    `prefill_ms`: milliseconds that one more prompt token costs in a prefill chunk.
+    """
+
+    widths: tuple[int, ...]
+    ms: tuple[float, ...]
+    prefill_ms: float
+
+    def step_ms(self, rows: int) -> float:
+        """Milliseconds of a step of `rows` rows: linear between the widths that were timed, and beyond the last."""
+        return float(np.interp(rows, self.widths, self.ms)) * max(1.0, rows / self.widths[-1])
+
+
+class Engine(Protocol):
+    """A model on a device with its KV cache. One caller at a time; plain values in and out, so it may live elsewhere.
+
+    The cache remembers the tokens it holds. `prefill` makes it hold exactly `tokens` by keeping the longest common
+    prefix and computing the rest; `step` appends to it.
+    """
+
+    @property
+    def info(self) -> EngineInfo:
+        """What engine this is, and what it can do."""
+        ...
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        """Make the cache hold `tokens`, chunk by chunk; what was computed before a stop is kept for the next call."""
+        ...
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        """One forward pass over `tree` after the cached tokens, verification, and commit of the accepted path.
+
+        Args:
+            tree: pending tokens and drafts; at most `info.max_nodes`.
+            sampler: how the next token of a row is chosen.
+            allowed: node → the only ids that may follow it (never empty); absent nodes allow all.
+            top_k: how many best ids and logits to return for every row; 0 for none.
+
+        Raises:
+            ResourceError: the context is full or memory is out.
+        """
+        ...
+
+    def cached(self) -> tuple[int, ...]:
+        """The tokens in the cache."""
+        ...
+
+    def close(self) -> None:
+        """Give the memory back; the engine is not to be used after."""
+        ...
+
+
+@runtime_checkable
+class LaunchingEngine(Engine, Protocol):
+    """An engine whose step may be launched and collected apart; `step` is both. In between the host is free."""
+
+    def launch(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> None:
+        """Begin a step; nothing but `collect` may be asked for then. Arguments and errors as of `step`."""
+        ...
+
+    def collect(self) -> Verified:
+        """Wait for the step that was launched, and end it."""
+        ...

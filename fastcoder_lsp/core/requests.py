@@ -1,0 +1,110 @@
+"""A document at a moment, a question about it, and its answer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fastcoder_lsp.core.trees import NO_COUNTS, Counts, StepTrace
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    r"""One version of one document, never changing: what slow work reads while the user types on.
+
+    Attributes:
+        uri: the document's URI.
+        path: its absolute path; None for untitled documents.
+        language: its LSP language id.
+        version: the client's number of this version.
+        text: has `\n` line ends only; the front normalises them.
+        neighbours: texts that belong to the same whole, the nearest last (a notebook's cells above this one).
+    """
+
+    uri: str
+    path: str | None
+    language: str
+    version: int
+    text: str
+    neighbours: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SelectedCompletion:
+    """The entry selected in the editor's popup: a suggestion must continue `text`, which replaces start…end."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompletionRequest:
+    """One question to the service: what comes at `offset` of this snapshot?
+
+    Attributes:
+        snapshot: the document.
+        offset: the cursor, in characters of the snapshot's text.
+        invoked: whether the user asked by a key.
+        selected: the entry of the completion menu that is selected.
+        max_tokens: the longest answer; None for the model's own limit.
+    """
+
+    snapshot: Snapshot
+    offset: int
+    invoked: bool = False
+    selected: SelectedCompletion | None = None
+    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why nothing is shown at a place. The codes, and who is the reason, stand in `completion/reasons.py`.
+
+    Attributes:
+        code: for programs.
+        text: for people.
+        hint: what to do about it.
+    """
+
+    code: str
+    text: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """A suggestion made after its question had to be answered empty: who asks again at `offset` gets it now."""
+
+    uri: str
+    version: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """One suggestion.
+
+    Attributes:
+        text: replaces start…end of the snapshot; empty where nothing is worth showing.
+        start: the first character that it replaces.
+        end: the character behind the last one that it replaces.
+        model: the model's name.
+        engine: the engine's name.
+        counts: the work that was done for it.
+        finish: why decoding ended ("stop", "eos", "length", "context", "cancelled", "typed-through", …).
+        ms: milliseconds by span (`observe.SPANS`).
+        trace: every step; empty where no model was asked.
+        others: more candidates for the same place, the likeliest first.
+        reason: why the text is empty, where it is.
+    """
+
+    text: str
+    start: int
+    end: int
+    model: str = ""
+    engine: str = ""
+    counts: Counts = NO_COUNTS
+    finish: str = ""
+    ms: Mapping[str, float] = field(default_factory=dict)
+    trace: tuple[StepTrace, ...] = ()
+    others: tuple["Completion", ...] = ()
+    reason: Reason | None = None

@@ -1,0 +1,147 @@
+"""Trees of drafts, and what became of them: one forward pass, its trace, and the counts of many."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import lt
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Tokens: TypeAlias = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class DraftTree:
+    """Rows of one forward pass: first the tokens that are decided but not yet in the KV cache, then drafts.
+
+    The first `pending` nodes (at least one) are a chain: node 0 hangs from the cache (parent -1), node i from node i-1.
+    Each further node is a guess below a node before it (`parents[i] < i`), and no two children of a node hold the same
+    token. The last pending node is the root of the drafts; node i stands at position `cached + depth(i)`.
+    `sources[i]` says who guessed node i ("" for pending ones), `matches[i]` from how long a match.
+    """
+
+    tokens: tuple[int, ...]
+    parents: tuple[int, ...]
+    pending: int = 1
+    sources: tuple[str, ...] = ()
+    matches: tuple[int, ...] = ()
+
+    @classmethod
+    def chain(cls, pending: Tokens) -> "DraftTree":
+        """The tree without drafts: plain decoding."""
+        return cls(tuple(pending), tuple(range(-1, len(pending) - 1)), len(pending))
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def depths(self) -> tuple[int, ...]:
+        """Distance of each node from the cache's end; node 0 has depth 0."""
+        depths: list[int] = []
+        for parent in self.parents:
+            depths.append(0 if parent < 0 else depths[parent] + 1)
+        return tuple(depths)
+
+    def children(self) -> dict[int, dict[int, int]]:
+        """node → {token: child node}, for the nodes that have children."""
+        below: dict[int, dict[int, int]] = {}
+        for node, (token, parent) in enumerate(zip(self.tokens, self.parents, strict=True)):
+            if parent >= 0:
+                below.setdefault(parent, {})[token] = node
+        return below
+
+    def check(self) -> None:
+        """Raises AssertionError where a rule of the class docstring is broken."""
+        pending, parents, nodes = self.pending, self.parents, len(self.parents)
+        assert 1 <= pending <= len(self.tokens) == nodes
+        assert parents[:pending] == tuple(range(-1, pending - 1))
+        assert min(parents[pending:], default=pending) >= pending - 1
+        assert all(map(lt, parents, range(nodes)))
+        assert len(set(zip(parents, self.tokens, strict=True))) == nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What one forward pass decided.
+
+    Attributes:
+        path: the accepted draft nodes, root side first.
+        emitted: their tokens and one more, the engine's own next token. That one is not in the KV cache yet, and is
+            `pending` in the next tree.
+        top_ids_NK: the K best next tokens of every node, rejected ones too, where the caller asked for them.
+        top_logits_NK: the logits of these.
+    """
+
+    path: tuple[int, ...]
+    emitted: tuple[int, ...]
+    top_ids_NK: npt.NDArray[np.int64] | None = None
+    top_logits_NK: npt.NDArray[np.float32] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TracedToken:
+    """One token of an output: its bytes, who guessed it ("" where the model said it itself), from how long a match."""
+
+    piece: bytes
+    source: str = ""
+    match: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StepTrace:
+    """What one forward pass gave.
+
+    Attributes:
+        tokens: of the output, drafts first, the model's own one last.
+        tree: what it verified.
+        pieces: the bytes of the tree's nodes.
+        path: the drafts that were accepted.
+    """
+
+    tokens: tuple[TracedToken, ...]
+    tree: DraftTree
+    pieces: tuple[bytes, ...]
+    path: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a model did.
+
+    Attributes:
+        steps: forward passes after the prefill.
+        tokens: what they gave.
+        accepted: drafts among these.
+        prefilled: prompt tokens that were computed.
+        reused: prompt tokens that the KV cache held already.
+        by_source: `accepted` by who guessed them.
+    """
+
+    steps: int = 0
+    tokens: int = 0
+    accepted: int = 0
+    prefilled: int = 0
+    reused: int = 0
+    by_source: Mapping[str, int] = field(default_factory=dict)
+
+    def __add__(self, more: "Counts") -> "Counts":
+        return self._with(more, 1)
+
+    def __sub__(self, before: "Counts") -> "Counts":
+        return self._with(before, -1)
+
+    def _with(self, other: "Counts", sign: int) -> "Counts":
+        sources = Counter(self.by_source)
+        sources.update({source: sign * count for source, count in other.by_source.items()})
+        return Counts(
+            self.steps + sign * other.steps,
+            self.tokens + sign * other.tokens,
+            self.accepted + sign * other.accepted,
+            self.prefilled + sign * other.prefilled,
+            self.reused + sign * other.reused,
+            dict(+sources),
+        )
+
+
+NO_COUNTS = Counts()
