@@ -70,7 +70,7 @@ class EagerBackend:
 
     @torch.inference_mode()
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
-        """See `Backend.forward`."""
+        """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
         shape = self._shape
         x_TE = self._embedding_VE[torch.from_numpy(rows.tokens).to(self.device)]
         places = torch.from_numpy(rows.depths + rows.cached).to(self.device)
@@ -91,7 +91,7 @@ class EagerBackend:
         return logits
 
     def compact(self, cached: int, path: Sequence[int]) -> None:
-        """See `Backend.compact`."""
+        """Move the slots `cached + path[i]` to `cached + i`; `path` ascends, so the order of copying is safe."""
         moves = [(node, index) for index, node in enumerate(path) if node != index]
         if moves:
             source, target = (torch.tensor(side, device=self.device) + cached for side in zip(*moves, strict=True))

@@ -41,7 +41,7 @@ class ForeignBackend:
 
     @torch.inference_mode()
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
-        """See `Backend.forward`."""
+        """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
         del self._tokens[rows.cached :]
         prefix = list(self._tokens)
         tokens = rows.tokens.tolist()
@@ -59,7 +59,7 @@ class ForeignBackend:
         return logits_RV if wanted else None
 
     def compact(self, cached: int, path: Sequence[int]) -> None:
-        """See `Backend.compact`."""
+        """Move the slots `cached + path[i]` to `cached + i`; `path` ascends, so the order of copying is safe."""
         kept = [self._tokens[cached + node] for node in path]
         self._tokens[cached:] = kept
 

@@ -27,7 +27,7 @@ GRAPH_KINDS = {"cpu-graphs": "plain", "cuda-graphs": "plain", "cuda-int8": "int8
 
 
 def load_engine(job: Job) -> TreeEngine:
-    """See `fastcoder_lsp.engine.load`."""
+    """The engine for a job; raises what `fastcoder_lsp.engine.load` says."""
     shape = fast_shape(job.config)
     kind, notes = _choose(job, shape)
     for lesser in _lesser(job, shape, kind):

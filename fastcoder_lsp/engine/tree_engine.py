@@ -41,7 +41,7 @@ class TreeEngine:
         return tuple(self._cached)
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        """See `core.Engine.prefill`. Raises ResourceError where `tokens` don't fit the context."""
+        """Make the cache hold `tokens`, chunk by chunk; raises ResourceError where they don't fit the context."""
         self._check_fits(tokens)
         reused = common_prefix(self._cached, tokens)
         del self._cached[reused:]
@@ -58,7 +58,7 @@ class TreeEngine:
         allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
         top_k: int = 0,
     ) -> Verified:
-        """See `core.Engine.step`. Draft tokens outside the vocabulary are no error: they are never accepted."""
+        """One forward pass; draft tokens outside the vocabulary are no error: they are never accepted."""
         room, cached = self._check_step(tree), len(self._cached)
         logits_RV = self.backend.forward(self._rows(tree, 0 if top_k else tree.pending - 1))
         assert logits_RV is not None

@@ -17,11 +17,11 @@ class Compiled(event.Listener):
         self.count = 0
 
     def on_start(self, event: Any) -> None:  # noqa: ARG002 the interface
-        """See numba."""
+        """numba tells of an event that begins."""
         self._say()
 
     def on_end(self, event: Any) -> None:  # noqa: ARG002 the interface
-        """See numba."""
+        """numba tells of an event that ends."""
         self.count += 1
         self._say()
 

@@ -70,15 +70,15 @@ class GgufTensors:
         return gguf_name(name) in self._heads
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """See `Tensors`."""
+        """Its sizes, rows first."""
         return self._heads[gguf_name(name)].sizes[::-1]
 
     def kind(self, name: str) -> str:
-        """See `Tensors`."""
+        """What its numbers are kept as: "F32", "BF16", "I32", "Q5_0"."""
         return self._kind(self._heads[gguf_name(name)]).name
 
     def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
-        """See `Tensors`."""
+        """The rows `start` to `stop`, as fp32."""
         head = self._heads[gguf_name(name)]
         heads = turned_heads(self._architecture, head.name, self._config)
         if not heads:
@@ -91,11 +91,11 @@ class GgufTensors:
         return turned[start - first * dim : stop - first * dim]
 
     def raw(self, name: str) -> npt.NDArray[np.float32]:
-        """See `Tensors`."""
+        """The whole tensor, in the precision of its file; bfloat16 as 16-bit patterns, blocks of a GGUF as fp32."""
         return self.rows(name, 0, self.shape(name)[0])
 
     def close(self) -> None:
-        """See `Tensors`."""
+        """Close the files."""
         self._file.close()
 
     def _kind(self, head: TensorHead) -> Kind:

@@ -62,7 +62,7 @@ class QuantisedTensors:
         return name in self._packed or self._stem(name) is not None
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """See `Tensors`."""
+        """Its sizes, rows first."""
         stem = self._stem(name)
         if stem is None:
             return self._packed.shape(name)
@@ -73,20 +73,20 @@ class QuantisedTensors:
         return (words[1] * each, words[0]) if self._scheme.method == "awq" else (words[1], words[0] * each)
 
     def kind(self, name: str) -> str:
-        """See `Tensors`."""
+        """What its numbers are kept as: "F32", "BF16", "I32", "Q5_0"."""
         return self._packed.kind(name) if self._stem(name) is None else self._scheme.method
 
     def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
-        """See `Tensors`."""
+        """The rows `start` to `stop`, as fp32."""
         stem = self._stem(name)
         return self._packed.rows(name, start, stop) if stem is None else self._matrix(stem).rows(start, stop)
 
     def raw(self, name: str) -> npt.NDArray[np.generic]:
-        """See `Tensors`."""
+        """The whole tensor, in the precision of its file; bfloat16 as 16-bit patterns, blocks of a GGUF as fp32."""
         return self._packed.raw(name) if self._stem(name) is None else self.rows(name, 0, self.shape(name)[0])
 
     def close(self) -> None:
-        """See `Tensors`."""
+        """Close the files."""
         self._at_hand = None
         self._packed.close()
 

@@ -50,15 +50,15 @@ class SafetensorsTensors:
         return name in self._entries
 
     def shape(self, name: str) -> tuple[int, ...]:
-        """See `Tensors`."""
+        """Its sizes, rows first."""
         return tuple(self._entries[name][2]["shape"])
 
     def kind(self, name: str) -> str:
-        """See `Tensors`."""
+        """What its numbers are kept as: "F32", "BF16", "I32", "Q5_0"."""
         return str(self._entries[name][2]["dtype"])
 
     def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
-        """See `Tensors`."""
+        """The rows `start` to `stop`, as fp32."""
         found = self._read(name, start, stop)
         if self.kind(name) == "BF16":
             wide: npt.NDArray[np.float32] = np.left_shift(found, 16, dtype=np.uint32).view(np.float32)
@@ -69,12 +69,12 @@ class SafetensorsTensors:
         return plain
 
     def raw(self, name: str) -> npt.NDArray[Any]:
-        """See `Tensors`."""
+        """The whole tensor, in the precision of its file; bfloat16 as 16-bit patterns, blocks of a GGUF as fp32."""
         shape = self.shape(name)
         return self._read(name, 0, shape[0]) if shape else self._bytes(name, 0, 1).reshape(())
 
     def close(self) -> None:
-        """See `Tensors`."""
+        """Close the files."""
         for file in self._files:
             file.close()
 

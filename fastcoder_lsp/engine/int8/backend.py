@@ -69,7 +69,7 @@ class Int8Backend:
         progress(1.0, "ready")
 
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
-        """See `Backend.forward`."""
+        """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
         count, wanted = len(rows), len(rows) - rows.logits_from
         self._work.x_ME[:count, : self._shape.width] = self._embed(rows.tokens)
         work = self._make_room(wanted)
@@ -77,7 +77,7 @@ class Int8Backend:
         return work.logits_RV[:wanted, : self.vocabulary] if wanted else None
 
     def compact(self, cached: int, path: Sequence[int]) -> None:
-        """See `Backend.compact`."""
+        """Move the slots `cached + path[i]` to `cached + i`; `path` ascends, so the order of copying is safe."""
         moves = [(node, index) for index, node in enumerate(path) if node != index]
         if moves:
             source, target = (np.array(side, dtype=np.int64) + cached for side in zip(*moves, strict=True))

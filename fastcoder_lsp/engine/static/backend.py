@@ -38,7 +38,7 @@ class StaticBackend:
 
     @torch.inference_mode()
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
-        """See `Backend.forward`."""
+        """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
         plan, count = self.programs.plan, len(rows)
         wanted = rows.logits_from < count
         width = plan.step_width(count) if wanted else plan.read_width(count)
@@ -55,7 +55,7 @@ class StaticBackend:
 
     @torch.inference_mode()
     def compact(self, cached: int, path: Sequence[int]) -> None:
-        """See `Backend.compact`. The caller has waited for the program whose path this is."""
+        """Move the accepted slots together; the caller has waited for the program whose path this is."""
         self.programs.moves.keep(cached, path)
 
     @torch.inference_mode()

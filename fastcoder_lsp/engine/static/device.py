@@ -87,37 +87,37 @@ class CpuDevice:
         self.place = torch.device("cpu")
 
     def capture(self, work: Launch) -> Launch:
-        """See `Device`; the work itself."""
+        """Run `work` at least once, and return what repeats it; the work itself."""
         work()
         return work
 
     def staging(self, count: int, dtype: torch.dtype) -> torch.Tensor:
-        """See `Device`."""
+        """A tensor on the host that is copied to and from the device without waiting."""
         return torch.zeros(count, dtype=dtype)
 
     def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """See `Device`."""
+        """Launch a copy from a staging tensor, which must stay as it is until it was waited for."""
         target.copy_(source)
 
     def fetch(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """See `Device`."""
+        """Launch a copy to a staging tensor, which means nothing until it was waited for."""
         target.copy_(source)
 
     def mark(self) -> None:
-        """See `Device`; there is nothing to wait for."""
+        """Remember the end of what was launched so far; there is nothing to wait for."""
 
     def wait(self) -> None:
-        """See `Device`; there is nothing to wait for."""
+        """Wait until what was launched before the mark is done; there is nothing to wait for."""
 
     def memory(self) -> Memory:
-        """See `Device`."""
+        """What there is, and what is free."""
         import psutil  # noqa: PLC0415 only here, so that a GPU's machine may do without
 
         found = psutil.virtual_memory()
         return Memory(found.total, found.available)
 
     def release(self) -> None:
-        """See `Device`; the system has it already."""
+        """Give memory that no tensor holds back to the system; the system has it already."""
 
 
 class CudaDevice:
@@ -145,7 +145,7 @@ class CudaDevice:
         self._done = cuda.Event()
 
     def capture(self, work: Launch) -> Launch:
-        """See `Device`. Runs the work twice beforehand, on the stream of the capture.
+        """Return what repeats the work, captured once. Runs the work twice beforehand, on the stream of the capture.
 
         cuBLAS makes its workspaces and Triton its kernels at a first run, which a capture would forbid.
         """
@@ -190,34 +190,34 @@ class CudaDevice:
             logger.info("the default generator could not be renewed: %s", why)
 
     def staging(self, count: int, dtype: torch.dtype) -> torch.Tensor:
-        """See `Device`; pinned, so that copies don't wait."""
+        """A tensor on the host, pinned, so that copies to and from the device don't wait."""
         return torch.zeros(count, dtype=dtype, pin_memory=True)
 
     def send(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """See `Device`."""
+        """Launch a copy from a staging tensor, which must stay as it is until it was waited for."""
         target.copy_(source, non_blocking=True)
 
     def fetch(self, source: torch.Tensor, target: torch.Tensor) -> None:
-        """See `Device`."""
+        """Launch a copy to a staging tensor, which means nothing until it was waited for."""
         target.copy_(source, non_blocking=True)
 
     def mark(self) -> None:
-        """See `Device`."""
+        """Remember the end of what was launched so far."""
         self._done.record(torch.cuda.current_stream(self.place))
 
     def wait(self) -> None:
-        """See `Device`; spins, for a sleep would cost more than the rest of a step."""
+        """Wait until all before the mark is done; spins, for a sleep would cost more than the rest of a step."""
         self._done.synchronize()
 
     def memory(self) -> Memory:
-        """See `Device`; what torch has reserved and not in use counts as free."""
+        """What there is, and what is free; what torch has reserved and not in use counts as free."""
         free, total = torch.cuda.mem_get_info(self.place)
         idle = torch.cuda.memory_reserved(self.place) - torch.cuda.memory_allocated(self.place)
         allowed = int(total * self._share)
         return Memory(allowed, max(min(free + idle, allowed - torch.cuda.memory_allocated(self.place)), 0))
 
     def release(self) -> None:
-        """See `Device`."""
+        """Give memory that no tensor holds back to the system."""
         torch.cuda.empty_cache()
 
 

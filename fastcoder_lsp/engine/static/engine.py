@@ -40,7 +40,7 @@ class StaticEngine(TreeEngine):
         self._launched: _Launched | None = None
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
-        """See `core.Engine.prefill`; prefixes of other documents are found again, but no prompt at all forgets them."""
+        """Make the cache hold `tokens`; prefixes of other documents are found again, but no prompt forgets them all."""
         assert self._launched is None, "a step is under way"
         self._check_fits(tokens)
         found = self.static.recall(self._cached, tokens)
@@ -113,6 +113,6 @@ class StaticEngine(TreeEngine):
         allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
         top_k: int = 0,
     ) -> Verified:
-        """See `core.Engine.step`."""
+        """One forward pass over `tree` after the cached tokens, verification, and commit of the accepted path."""
         self.launch(tree, sampler, allowed, top_k)
         return self.collect()

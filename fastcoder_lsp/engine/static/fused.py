@@ -40,15 +40,15 @@ class FusedKernels:
         self._plain, self._shape, self._units = plain, plain.shape, units
 
     def add_norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
-        """See `Kernels`."""
+        """Add `change_TE` to `x_TE`, in place, and return the norm of the sum."""
         return self._norm(x_TE, change_TE, norm)
 
     def norm(self, x_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
-        """See `Kernels`."""
+        """The norm of the rows."""
         return self._norm(x_TE, None, norm)
 
     def attend(self, layer: int, qkv: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
-        """See `Kernels`."""
+        """Rotate queries and keys, store keys and values, and mix the values that each row sees: [T, H·D]."""
         shape, plain, width = self._shape, self._plain, len(qkv)
         keys_KCD, values_KCD = cache.layer(layer, view.bucket)
         q_THD = torch.empty(width, shape.heads, shape.head_dim, dtype=qkv.dtype, device=qkv.device)
@@ -71,7 +71,7 @@ class FusedKernels:
         return self._mix(q_THD, keys_KCD, values_KCD, view)
 
     def activate(self, inner: torch.Tensor) -> torch.Tensor:
-        """See `Kernels`."""
+        """The inner layer's activation, [T, I]: gated or not, as the model is."""
         width, gated = len(inner), not self._shape.starcoder
         columns = self._shape.inner
         out_TI = torch.empty(width, columns, dtype=inner.dtype, device=inner.device)
@@ -80,11 +80,11 @@ class FusedKernels:
         return out_TI
 
     def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
-        """See `Kernels`."""
+        """Write the best id of every row, the first of equals."""
         self._best(logits_TV, said_T[:, None], None)
 
     def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
-        """See `Kernels`."""
+        """Write the K best ids and logits of every row, best first, equal ones by id."""
         self._best(logits_TV, ids_TK, values_TK)
 
     def _best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor | None) -> None:

@@ -34,27 +34,27 @@ class GuardedKernels:
         self._second, self._tell = second, tell
 
     def add_norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
-        """See `Kernels`."""
+        """Add `change_TE` to `x_TE`, in place, and return the norm of the sum."""
         return self._run(lambda kernels: kernels.add_norm(x_TE, change_TE, norm))
 
     def norm(self, x_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
-        """See `Kernels`."""
+        """The norm of the rows."""
         return self._run(lambda kernels: kernels.norm(x_TE, norm))
 
     def attend(self, layer: int, qkv: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
-        """See `Kernels`."""
+        """Rotate queries and keys, store keys and values, and mix the values that each row sees: [T, H·D]."""
         return self._run(lambda kernels: kernels.attend(layer, qkv, cache, view))
 
     def activate(self, inner: torch.Tensor) -> torch.Tensor:
-        """See `Kernels`."""
+        """The inner layer's activation, [T, I]: gated or not, as the model is."""
         return self._run(lambda kernels: kernels.activate(inner))
 
     def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
-        """See `Kernels`."""
+        """Write the best id of every row, the first of equals."""
         self._run(lambda kernels: kernels.say(logits_TV, said_T))
 
     def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
-        """See `Kernels`."""
+        """Write the K best ids and logits of every row, best first, equal ones by id."""
         self._run(lambda kernels: kernels.best(logits_TV, ids_TK, values_TK))
 
     def _run(self, work: Callable[[Kernels], Found]) -> Found:

@@ -63,18 +63,18 @@ class TorchKernels:
         self.sin_CD = torch.cat([angles_CH.sin()] * 2, dim=-1).to(device, dtype)
 
     def add_norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
-        """See `Kernels`."""
+        """Add `change_TE` to `x_TE`, in place, and return the norm of the sum."""
         return self.norm(x_TE.add_(change_TE), norm)
 
     def norm(self, x_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
-        """See `Kernels`."""
+        """The norm of the rows."""
         width = (self.shape.width,)
         if norm.offset_E is None:
             return F.rms_norm(x_TE, width, norm.scale_E, self.shape.eps)
         return F.layer_norm(x_TE, width, norm.scale_E, norm.offset_E, self.shape.eps)
 
     def attend(self, layer: int, qkv: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
-        """See `Kernels`."""
+        """Rotate queries and keys, store keys and values, and mix the values that each row sees: [T, H·D]."""
         shape, width = self.shape, len(qkv)
         ends = (shape.heads * shape.head_dim, (shape.heads + shape.kv_heads) * shape.head_dim)
         q, k, v = qkv.tensor_split(ends, dim=1)
@@ -87,18 +87,18 @@ class TorchKernels:
         return self.attention.mix(layer, q_THD, cache, view)
 
     def activate(self, inner: torch.Tensor) -> torch.Tensor:
-        """See `Kernels`."""
+        """The inner layer's activation, [T, I]: gated or not, as the model is."""
         if self.shape.starcoder:
             return F.gelu(inner, approximate="tanh")
         gate, up = inner.chunk(2, dim=1)
         return F.silu(gate) * up
 
     def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
-        """See `Kernels`."""
+        """Write the best id of every row, the first of equals."""
         torch.argmax(logits_TV, 1, out=said_T)
 
     def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
-        """See `Kernels`."""
+        """Write the K best ids and logits of every row, best first, equal ones by id."""
         found_TK, values = top_rows(logits_TV, ids_TK.shape[1])
         ids_TK.copy_(found_TK)
         values_TK.copy_(values)

@@ -94,4 +94,4 @@ def _compiled(function: Callable[..., None]) -> Callable[..., None]:
 lay_out: Callable[
     [npt.NDArray[np.int64], npt.NDArray[np.int64], int, int, int, npt.NDArray[np.int64], npt.NDArray[np.int64]], None
 ] = _compiled(_lay_out)
-"""See `_lay_out`."""
+"""`_lay_out`, compiled where a compiler is there."""

@@ -39,7 +39,7 @@ class PlainProduct:
         self.bytes = weight_NE.nbytes
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
-        """See `Product`."""
+        """[T, E] → [T, N]."""
         return F.linear(x_TE, self._weight_NE, self._bias_N)
 
 
@@ -52,7 +52,7 @@ class Int8Product:
         self.bytes = self.weight_NE.nbytes + self.scale_N.nbytes
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
-        """See `Product`."""
+        """[T, E] → [T, N]."""
         product = F.linear(x_TE, self.weight_NE.to(x_TE.dtype)) * self.scale_N
         return product if self.bias_N is None else product + self.bias_N
 
@@ -61,7 +61,7 @@ class Int8TorchProduct(Int8Product):
     """The same through torch's own int8 weight-only product."""
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
-        """See `Product`."""
+        """[T, E] → [T, N]."""
         product: torch.Tensor = torch.ops.aten._weight_int8pack_mm(  # noqa: SLF001 torch's only name for it
             x_TE, self.weight_NE, self.scale_N
         )
@@ -74,7 +74,7 @@ class Int8FusedProduct(Int8Product):
     _fails = False
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
-        """See `Product`; wide products, which are bound by arithmetic, go the plain way."""
+        """[T, E] → [T, N]; wide products, which are bound by arithmetic, go the plain way."""
         from fastcoder_lsp.engine.static.int8_product import MOST_INT8_ROWS, int8_product  # noqa: PLC0415 needs Triton
 
         if not self._fails and len(x_TE) <= MOST_INT8_ROWS:
@@ -97,7 +97,7 @@ class Int4Product:
         self.bytes = self._codes_NE.numel() // 2 + self._scale_offset_NG2.nbytes
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
-        """See `Product`."""
+        """[T, E] → [T, N]."""
         scale, offset = self._scale_offset_NG2.to(x_TE.dtype)[..., None].unbind(2)
         codes = self._codes_NE.view(*scale.shape[:2], GROUP).to(x_TE.dtype)
         return F.linear(x_TE, ((codes - 8) * scale + offset).flatten(1), self._bias_N)
@@ -117,7 +117,7 @@ class Int4TorchProduct:
         self.bytes = self._packed.nbytes + self._scales.nbytes
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
-        """See `Product`."""
+        """[T, E] → [T, N]."""
         product: torch.Tensor = torch.ops.aten._weight_int4pack_mm(  # noqa: SLF001 torch's only name for it
             x_TE, self._packed, GROUP, self._scales
         )
@@ -142,7 +142,7 @@ class TorchaoProduct:
         self.bytes = rows * columns * bits // 8
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
-        """See `Product`."""
+        """[T, E] → [T, N]."""
         product: torch.Tensor = self._linear(x_TE)
         return product
 
