@@ -1,6 +1,7 @@
 """One small model for all tests of training, and what each method makes of it, once a session, by the commands."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,22 +24,32 @@ class Speaker:
     tokenizer: Tokenizer
 
 
-@pytest.fixture(scope="session", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Small models are no faster on two; the machine is shared."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+@contextmanager
+def aside(cache: Path) -> Iterator[None]:
+    """Commands use this cache folder; small models are no faster on two threads. Afterwards all is as it was before.
+
+    The same process runs other tests after these.
+    """
+    threads = torch.get_num_threads()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("FASTCODER_CACHE", str(cache))
+        torch.set_num_threads(1)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+
+@pytest.fixture(autouse=True)
+def _aside(cache: Path) -> Iterator[None]:
+    with aside(cache):
+        yield
 
 
 @pytest.fixture(scope="session")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A cache folder that the commands use, too."""
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("FASTCODER_CACHE", str(folder))
-        yield folder
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The cache folder of all these tests."""
+    return tmp_path_factory.mktemp("cache")
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +63,8 @@ def speaker(tmp_path_factory: pytest.TempPathFactory, cache: Path) -> Speaker:
 def run(speaker: Speaker, method: str, out: Path, *options: str) -> Path:
     """Train by the command; the exported model's folder."""
     common = ["--model", str(speaker.folder), "--data", str(speaker.texts), "--out", str(out), "--device", "cpu"]
-    assert main(["train", method, *common, *options]) == 0
+    with aside(speaker.cache):
+        assert main(["train", method, *common, *options]) == 0
     assert models.find(str(out / "model"), speaker.cache).folder == out / "model"
     return out / "model"
 

@@ -68,7 +68,7 @@ def test_a_file_of_the_users_is_not_changed(
     ("arguments", "said"),
     [
         (["--model", "./no/such/folder"], "no/such/folder"),
-        (["no-such-file.py"], "no-such-file.py"),
+        pytest.param(["no-such-file.py"], "no-such-file.py", marks=pytest.mark.model),
         (["--model", "wheels:nothing"], "wheels:nothing"),
     ],
 )
