@@ -61,7 +61,8 @@ async function installPackages(
     }
     const told = await run(inEnvironment(environment, WINDOWS), ['--cpu-requirements'], () => undefined, signal)
     const list = told.lines.at(-1)
-    return told.code === 0 && list !== undefined ? await pip(pipListed(list)) : told
+    // A version from before there were lists is installed whole.
+    return await pip(told.code === 0 && list !== undefined ? pipListed(list) : pipWhole(wanted))
 }
 
 /** Ask, then fetch a model; whether it is there now. `name`: as in the setting `fastcoder.model`. */
