@@ -116,6 +116,7 @@ def test_the_line_asks_for_the_build_of_torch_that_is_of_use(
     assert "whl/cpu" not in needs.install_line("transformers")
 
 
+@pytest.mark.ci
 @pytest.mark.model
 def test_the_default_model_completes(environment: dict[str, str], tmp_path: Path) -> None:
     """From its stored weights or its file, as the command line has it."""

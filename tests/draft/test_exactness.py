@@ -152,6 +152,7 @@ def test_a_model_says_the_same_under_every_drafter(engines: dict[str, Engine], k
             assert decode(engine, drafter, asked, lambda: False).tokens == plain, drafter.name
 
 
+@pytest.mark.ci
 @pytest.mark.model
 def test_the_real_model_says_the_same(model_folder: Path) -> None:
     """A slice of `bench exactness`: int8, a few lines of code, every drafter, greedy and sampled."""

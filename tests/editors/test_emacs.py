@@ -67,6 +67,7 @@ def seen(emacs: str, lasting_server: Server) -> Seen:
     return play(emacs, lasting_server, make_workspace(lasting_server.folder.parent), *SCENARIOS)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("scenario", ["accept", "astral"])
 def test_ghost_text_is_typed_through_and_accepted(seen: Seen, scenario: str) -> None:
     """Typed letters leave the rest, M-f takes a word, TAB the rest, also behind characters of two UTF-16 units."""
@@ -79,6 +80,7 @@ def test_ghost_text_is_typed_through_and_accepted(seen: Seen, scenario: str) -> 
     assert found["server"] == found["buffer"]
 
 
+@pytest.mark.ci
 def test_a_line_is_accepted_and_undone_at_once(seen: Seen) -> None:
     """M-e takes the suggestion up to the end of its line; one undo takes it back and leaves what was typed."""
     found = seen["line-and-undo"]
@@ -86,6 +88,7 @@ def test_a_line_is_accepted_and_undone_at_once(seen: Seen) -> None:
     assert found["undone"] == TYPED
 
 
+@pytest.mark.ci
 def test_the_next_alternative_shows_and_is_accepted(seen: Seen) -> None:
     """M-n asks the server for others and shows the second; TAB takes what shows."""
     found = seen["alternative"]
@@ -94,11 +97,13 @@ def test_the_next_alternative_shows_and_is_accepted(seen: Seen) -> None:
     assert found["server"] == found["buffer"]
 
 
+@pytest.mark.ci
 def test_dismissing(seen: Seen) -> None:
     """C-g takes the ghost text away."""
     assert not seen["dismiss"]["visible"]
 
 
+@pytest.mark.ci
 def test_the_mode_line_tells_the_truth_while_the_model_loads(seen: Seen) -> None:
     """It says that the model loads before it says that it thinks, and at last that all is ready."""
     said, at_last = seen["loading"]["seen"], seen["loading"]["at-last"]
@@ -108,22 +113,26 @@ def test_the_mode_line_tells_the_truth_while_the_model_loads(seen: Seen) -> None
     assert at_last == "fast"
 
 
+@pytest.mark.ci
 def test_changed_settings_arrive(seen: Seen) -> None:
     """`eglot-workspace-configuration` holds from the moment it is signalled (that it is undone is in the scenario)."""
     assert seen["settings"]["excluded"] == ""
 
 
+@pytest.mark.ci
 def test_switching_off_and_on(seen: Seen) -> None:
     """Off is said in the mode line and nothing is shown; on again, there is ghost text (in the scenario)."""
     assert seen["toggle"] == {"off": "fast:off", "shown": ""}
 
 
+@pytest.mark.ci
 def test_statistics(seen: Seen) -> None:
     """The figures say what was shown and how long it took."""
     assert "median" in seen["stats"]["text"]
     assert "accepted" in seen["stats"]["text"]
 
 
+@pytest.mark.ci
 def test_a_killed_server_comes_back(seen: Seen) -> None:
     """Eglot starts another one, the ghost text is back, and the new server knows the text."""
     found = seen["killed-server"]
@@ -131,6 +140,7 @@ def test_a_killed_server_comes_back(seen: Seen) -> None:
     assert found["server"] == found["buffer"]
 
 
+@pytest.mark.ci
 def test_what_was_late_is_shown_when_it_is_made(
     emacs: str, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +154,7 @@ def test_what_was_late_is_shown_when_it_is_made(
     assert "too slow: 100 ms were allowed" in late["why"]
 
 
+@pytest.mark.ci
 def test_completion_at_point_without_our_mode(emacs: str, server: Server, workspace: Path) -> None:
     """Plain Eglot, which knows no inline completions, gets the suggestion as a completion."""
     found = play(emacs, server, workspace, "popup")["popup"]
@@ -151,6 +162,7 @@ def test_completion_at_point_without_our_mode(emacs: str, server: Server, worksp
     assert found["server"] == found["buffer"]
 
 
+@pytest.mark.ci
 def test_a_killed_emacs_leaves_no_server(emacs: str, server: Server, workspace: Path) -> None:
     """SIGKILL gives the editor no chance to say goodbye; the server ends all the same."""
     arguments = command(emacs, workspace, "wait-to-be-killed")

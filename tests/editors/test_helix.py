@@ -114,6 +114,7 @@ async def complete_until_suggested(helix: Helix, at: int) -> dict[str, Any]:
     raise AssertionError("the menu stayed empty")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("typed", ["    return sort", "    crabs = ['🦀', '𝔘'] + list(expenses)[:"])
 async def test_menu_entry_is_accepted(helix: Helix, typed: str) -> None:
     """The menu offers the suggestion with an edit in bytes; once it is applied, both sides hold the same text."""

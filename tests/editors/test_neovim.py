@@ -185,6 +185,7 @@ def test_statistics_and_health(editor: Neovim, lasting_server: Server) -> None:
     assert "WARNING" not in server_part
 
 
+@pytest.mark.ci
 def test_status_while_loading_and_switching_off_and_on(neovim: Start, server: Server) -> None:
     """The statusline says that the model loads, is ready, is off; off, the memory is free and nothing is suggested."""
     editor = neovim(CONFIGURATION)
@@ -215,6 +216,7 @@ def test_status_while_loading_and_switching_off_and_on(neovim: Start, server: Se
     wait_for(editor.ghost, "ghost text again")
 
 
+@pytest.mark.ci
 def test_a_killed_server_comes_back(neovim: Start, server: Server) -> None:
     """A server that dies is started again by itself, for the same buffer, which goes on where it was."""
     editor = neovim(CONFIGURATION)
@@ -228,6 +230,7 @@ def test_a_killed_server_comes_back(neovim: Start, server: Server) -> None:
     assert editor.server_text() == editor.text()
 
 
+@pytest.mark.ci
 def test_popup_completion_without_our_lua(neovim: Start) -> None:
     """A client that only has the completion menu gets the suggestion there, through omni completion.
 
@@ -252,6 +255,7 @@ def test_popup_completion_without_our_lua(neovim: Start) -> None:
     assert editor.server_text() == editor.text()
 
 
+@pytest.mark.ci
 def test_a_killed_neovim_leaves_no_server(neovim: Start, server: Server) -> None:
     """SIGKILL gives the editor no chance to say goodbye; the server ends all the same, even while it computes."""
     editor = neovim(CONFIGURATION)
@@ -294,6 +298,7 @@ def _ends_with(editor: Neovim, letter: str) -> bool:
     return editor.line().endswith(letter)
 
 
+@pytest.mark.ci
 def test_a_server_that_stood_still_goes_on(slow: Neovim, tmp_path: Path) -> None:
     """Stopped for a while (a suspended laptop): Neovim stays usable, and afterwards there is ghost text again."""
     open_function(slow, "    return ")

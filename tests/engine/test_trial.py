@@ -82,6 +82,7 @@ def test_what_says_something_else_or_takes_longer_is_not_taken() -> None:
     assert judge(KINDS, plain, plain).chosen == "cpu-fp32"
 
 
+@pytest.mark.ci
 def test_a_gpu_whose_programs_fail_to_load_is_left_alone(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """`auto` falls back to the eager engine, then to the CPU's, and the notes say what failed and what runs."""
     real, tried = loader._load, list[str]()

@@ -36,6 +36,7 @@ def test_all_is_right_with_a_model_that_is_whole(stranger: Stranger, monkeypatch
     assert (start.state, start.details["state"]) == ("ok", "ready")
 
 
+@pytest.mark.ci
 def test_many_faults_at_once_are_each_named(stranger: Stranger, explanations: dict[str, str]) -> None:
     """Kernels that others can write, a damaged index, half a download, half conversions, a start that failed."""
     cache, stranger.environment = stranger.cache, {"FASTCODER_KERNELS": ""}
@@ -102,6 +103,7 @@ def test_no_free_watches(stranger: Stranger, explanations: dict[str, str]) -> No
     explanations["no watches"] = said
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("package", ["numba", "torch"])
 def test_a_broken_package(stranger: Stranger, package: str, explanations: dict[str, str]) -> None:
     """It is named, and doctor goes on to the end; a completion that needs it says how to mend that."""

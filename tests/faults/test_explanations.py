@@ -51,6 +51,7 @@ def test_a_gguf_cut_short(stranger: Stranger, share: float) -> None:
     assert not list((stranger.cache / "models" / "converted").glob("*"))
 
 
+@pytest.mark.ci
 def test_a_garbled_tokenizer(stranger: Stranger) -> None:
     """A pre-tokenizer that nobody knows, and a file cut short: loading ends, and says which file it is."""
     path = stranger.model / "tokenizer.json"
@@ -74,6 +75,7 @@ def test_absurd_sizes(stranger: Stranger) -> None:
     stranger.explained("absurd sizes", ended, 4, ("config.json",), "model pull")
 
 
+@pytest.mark.ci
 def test_no_memory(stranger: Stranger) -> None:
     """How much is needed and how much there is; the limit is a real one."""
     config = stranger.model / "config.json"
@@ -86,6 +88,7 @@ def test_no_memory(stranger: Stranger) -> None:
     stranger.explained("no memory", ended, 6, ("needs", "GB of memory"), "close other programs")
 
 
+@pytest.mark.ci
 def test_a_full_disk(stranger: Stranger) -> None:
     """Converting ends when the disk is full, says so, and leaves the disk as it was; with room, it works."""
     path = stranger.folder / "own.gguf"
@@ -107,6 +110,7 @@ def test_a_disk_without_room_is_found_before_it_is_filled(stranger: Stranger) ->
     stranger.explained("no room on the disk", ended, 6, ("needs", "are free"), "FASTCODER_CACHE=FOLDER")
 
 
+@pytest.mark.ci
 def test_an_unwritable_cache(stranger: Stranger) -> None:
     """What has to be kept there is said not to be, with what to do; what need not, as compiled code, works without."""
     stranger.environment = {"FASTCODER_KERNELS": ""}
@@ -121,6 +125,7 @@ def test_an_unwritable_cache(stranger: Stranger) -> None:
     assert (ended.code, ended.out) == (0, "max()\n"), ended
 
 
+@pytest.mark.ci
 def test_a_read_only_home(stranger: Stranger) -> None:
     """With home and cache read-only (a kiosk, a container), a model that is here works."""
     stranger.environment = {"FASTCODER_CACHE": str(stranger.home / "cache"), "FASTCODER_KERNELS": ""}

@@ -100,6 +100,7 @@ def test_a_file_in_the_way(checkout: Path) -> None:
     assert ".scratch cannot be made" in err
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("holder", ["", "999999999", "own", "garbage"])
 def test_a_lock_that_a_killed_start_left(checkout: Path, holder: str) -> None:
     """Without a name, of a process that is gone, of one that has nothing to do with us, of nonsense: it is taken."""
@@ -130,6 +131,7 @@ def test_two_at_once_set_up_once(checkout: Path) -> None:
     assert (checkout / "log").read_text() == "made\n"
 
 
+@pytest.mark.ci
 def test_a_driver_that_hangs(checkout: Path) -> None:
     """An `nvidia-smi` that never answers costs seconds."""
     assert ended(start(checkout, with_driver(checkout, "exec sleep 600")))[:2] == (0, "started play\n")

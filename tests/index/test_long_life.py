@@ -120,6 +120,7 @@ def test_without_a_usable_store_nothing_grows(kind: str, root: Path, begin: Begi
     assert str(cache) in said[0]
 
 
+@pytest.mark.ci
 def test_a_store_that_opens_late_has_all_documents(root: Path, begin: Begin, tmp_path: Path) -> None:
     """What was in the way is gone: the folder is read and the index is kept from then on, by itself."""
     cache, said = tmp_path / "cache", list[str]()
@@ -444,6 +445,7 @@ def test_a_lost_event_has_everything_looked_at(root: Path, begin: Begin) -> None
     until(lambda: live._backlog.scanned_at > looked)
 
 
+@pytest.mark.ci
 def test_a_workspace_folder_that_goes_and_comes_back(root: Path, begin: Begin, tmp_path: Path) -> None:
     """Deleted, or renamed with another one in its place: what it holds now is held, and watched."""
     write(root, {"a.py": "a = 1\n"})

@@ -42,6 +42,7 @@ def made(key: str, version: int) -> Document:
     return Document(FileRecord(key, str(version), version, 400), tokens)
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 @pytest.mark.parametrize("kills", [KILLS, pytest.param(ALL_KILLS, marks=pytest.mark.long)])
 @pytest.mark.timeout(900)

@@ -33,6 +33,7 @@ async def ask(client: RawClient, root: Path, file: Path, text: str, **settings: 
     )
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("drafter", "enabled"), [("none", True), ("fastcoder", False), ("fastcoder", True)])
 async def test_the_index_is_kept_for_drafters_that_read_it(drafter: str, enabled: bool, tmp_path: Path) -> None:
     """With such a drafter files are indexed and followed, by the client's word too; without, or switched off, none."""

@@ -74,6 +74,7 @@ def test_a_second_start_compiles_nothing(folder: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("damage", ["empty", "cut", "garbage", "flipped", "folder", "link", "fifo"])
 def test_what_is_damaged_is_compiled_anew(folder: Path, tmp_path: Path, damage: str) -> None:
     """A file that is not what was written is dropped without a word, and the next start finds a good one."""
@@ -97,6 +98,7 @@ def test_what_is_damaged_is_compiled_anew(folder: Path, tmp_path: Path, damage: 
         assert compiled(folder) == 0
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("writable", ["file", "folder"])
 def test_what_others_could_write_is_not_read(folder: Path, writable: str) -> None:
     """Machine code is run: a file or folder that a group could write to until now counts as nothing, and is closed."""

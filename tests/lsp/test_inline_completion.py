@@ -34,6 +34,7 @@ async def test_a_suggestion_has_a_range_and_a_command() -> None:
         assert item["command"]["command"] in result["capabilities"]["executeCommandProvider"]["commands"]
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(("encoding", "units"), [("utf-8", 9), ("utf-16", 6), ("utf-32", 5)])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 async def test_ranges_are_in_the_documents_own_positions(encoding: str, units: int, line_end: str) -> None:
@@ -135,6 +136,7 @@ async def test_a_cancel_that_arrives_with_its_request_is_answered() -> None:
             assert len(client.answers[asked]) == 1
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("seed", range(3))
 async def test_a_storm_of_keystrokes_is_answered_once_each(seed: int) -> None:
     """200 keys in two documents, half the requests cancelled at random moments: one answer each, the last is shown."""

@@ -133,6 +133,7 @@ async def test_prints_do_not_reach_the_wire() -> None:
         assert await client.leave() == 0
 
 
+@pytest.mark.ci
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes")
 def test_a_server_whose_answers_nobody_reads_ends_with_its_input() -> None:
     """The pipe is full and the event loop stuck in a write: the end of input still ends the process."""
@@ -158,6 +159,7 @@ def test_a_server_whose_answers_nobody_reads_ends_with_its_input() -> None:
         process.wait()
 
 
+@pytest.mark.ci
 async def test_odd_initialize_params_keep_no_client_out() -> None:
     """Values of a later protocol, wrong types, none at all: the server starts with what it understands."""
     odd: tuple[Json | None, ...] = (

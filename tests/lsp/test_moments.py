@@ -45,6 +45,7 @@ async def test_a_rename_by_closing_and_opening_while_a_question_is_open() -> Non
         await goes_on(client, OTHER)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("load_ms", ["200", "3000"])
 async def test_a_document_is_closed_while_the_model_is_loaded(load_ms: str) -> None:
     """Its question is answered empty, whether it is dropped (after a second) before or after the model is there."""

@@ -78,6 +78,7 @@ async def test_ghost_text_comes_and_is_typed_through(client: LanguageClient, tmp
     assert answer.items[0].insert_text == item.insert_text[1:]
 
 
+@pytest.mark.ci
 @pytest.mark.asyncio(loop_scope="function")
 async def test_literal_control_tokens_stay_text(client: LanguageClient, tmp_path: Path) -> None:
     """A file that spells the model's own marks is completed like any other."""

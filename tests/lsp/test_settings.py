@@ -168,6 +168,7 @@ async def test_wrong_values_are_reported_once_and_defaulted(tmp_path: Path) -> N
         assert " popup.budget_ms: " in pushed
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("options", [None, [], "text", 5, {"fastcoder": []}, {"client": "x"}, {"fastcoder": None}])
 async def test_odd_initialization_options_cost_nothing(options: Any) -> None:
     """The server starts with its defaults."""
@@ -176,6 +177,7 @@ async def test_odd_initialization_options_cost_nothing(options: Any) -> None:
         assert await suggests(client, "python")
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("answer", [None, 5, [], "x"])
 async def test_odd_answers_to_workspace_configuration_cost_nothing(answer: Any) -> None:
     """Null where nothing is set, or nonsense."""

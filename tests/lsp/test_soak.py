@@ -149,6 +149,7 @@ async def soak(client: RawClient, folder: Path, seconds: float) -> Soaked:
     return Soaked(sum(shown) / len(shown), sum(age <= budget_s for age in ages) / len(ages))
 
 
+@pytest.mark.ci
 @pytest.mark.timeout(900)
 async def test_twenty_documents_at_ten_requests_a_second(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Seconds (half a minute in CI, ten with --long) of the scripted model: the last answer of every burst is shown."""

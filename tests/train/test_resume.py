@@ -42,6 +42,7 @@ def go(wanted: Job, cache: Path, steps: int | None = None) -> Result:
     return train(wanted, cache, lambda: steps is not None and len(made) >= steps, listener)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize(
     ("method", "tuning"), [("sdsat", "full"), ("sdsat", "lora"), ("cllm", "full"), ("cllm", "lora")]
 )
@@ -75,6 +76,7 @@ def test_another_seed_gives_other_weights(speaker: Speaker, tmp_path: Path) -> N
     assert any(not torch.equal(left[name], right[name]) for name in left)
 
 
+@pytest.mark.ci
 def test_what_does_not_belong_together_is_told(speaker: Speaker, sdsat: Path, tmp_path: Path) -> None:
     """Another run in the folder, another model for an export, a checkpoint of another kind, a damaged one."""
     done = go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1)

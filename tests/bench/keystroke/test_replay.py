@@ -19,6 +19,7 @@ from tests.bench.keystroke.made_up import BASE, NAME, write_history
 SCRIPTED = (sys.executable, "-m", "tests.lsp.scripted_server")
 
 
+@pytest.mark.ci
 def test_a_session_with_a_scripted_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model says one line everywhere: it is taken where it belongs, and the account adds up."""
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))

@@ -56,6 +56,7 @@ async def test_asked_by_key_it_comes_late_as_well(session: Session) -> None:
     assert (await ghost(session)).endswith(SAYS)
 
 
+@pytest.mark.ci
 @pytest.mark.parametrize("leave", [lambda session: session.moved(0), Session.dismiss])
 async def test_where_nobody_waits_any_more_nothing_comes(session: Session, leave: Callable[[Session], None]) -> None:
     """Moving on takes back the wish, and so does saying no."""
