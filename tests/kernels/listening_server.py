@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numba
 from numba.core import event
 
 from fastcoder_lsp.cli.main import main
@@ -28,6 +29,12 @@ class Listener(event.Listener):
         """Nothing."""
 
 
+def probe(number: int) -> int:
+    """It is compiled to show that the listener hears."""
+    return number + 1
+
+
 if __name__ == "__main__":
     event.register("numba:compile", Listener(Path(sys.argv[1])))  # type: ignore[no-untyped-call]
+    numba.njit()(probe)(1)
     sys.exit(main(["serve", *sys.argv[2:]]))

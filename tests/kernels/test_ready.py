@@ -60,7 +60,9 @@ async def test_nothing_is_compiled_after_ready(model: str, tmp_path: Path) -> No
         client.ask_inline(uri, 0, 0)
         await client.until(lambda: "ready" in client.statuses(), READY_S)
         before = heard.read_text(encoding="utf-8").splitlines()
-        assert any(line.startswith("fastcoder_lsp.engine.int8") for line in before)
+        # Perhaps all of ours was compiled by the process beside: then it lies in the cache.
+        assert any(".probe(" in line for line in before)
+        assert any(path.name.startswith("forward-") for path in (cache / "kernels").rglob("*"))
         await type_on(client, uri, root)
         after = heard.read_text(encoding="utf-8").splitlines()[len(before) :]
         assert after == []
@@ -68,7 +70,7 @@ async def test_nothing_is_compiled_after_ready(model: str, tmp_path: Path) -> No
     start = read_start(cache)
     assert start is not None
     assert start.state == "ready"
-    assert 0 < start.compiled <= len(before)
+    assert start.compiled <= len(before)
 
 
 async def type_on(client: RawClient, uri: str, root: Path) -> None:
