@@ -74,7 +74,7 @@ class CompletionService:
         idle_s: float = 1.0,
         clock: Clock = lambda: time.monotonic() * 1e3,
         threaded: bool = True,
-        on_late: Callable[[Late], object] = bool,
+        on_late: Callable[[Late], object] = lambda _: None,
     ) -> None:
         self.lock = threading.RLock()
         self._clock, self._enabled, self._closing = clock, enabled, False
