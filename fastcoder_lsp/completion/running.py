@@ -144,7 +144,7 @@ class Running:
         self._alternatives: Alternatives | None = None
 
     def waited_for_model(self) -> None:
-        """The model is there now: whoever waited for that has all the time of who asked by a key."""
+        """The model is there now: whoever waited for that has all the time of who asked by a key, or more if it had."""
         now = self._clock()
         if self._asked_ms != now:
             self._asked_ms, self._patient = now, True
@@ -172,7 +172,9 @@ class Running:
     def advance(self, loaded: Loaded, task: Task, budgets: Budgets) -> Answer | None:
         """Do one piece of work, or give the answer."""
         now = self._clock()
-        allowed_ms = budgets.invoked_ms if self._patient or self.question.request.invoked else budgets.automatic_ms
+        allowed_ms = budgets.invoked_ms if self.question.request.invoked else budgets.automatic_ms
+        if self._patient:
+            allowed_ms = max(budgets.invoked_ms, budgets.automatic_ms)
         budget_ms = allowed_ms - loaded.pace.answer_ms()
         room_ms = self._asked_ms + budget_ms - now
         if task.finished:

@@ -45,6 +45,12 @@ def test_who_waited_for_the_model_gets_the_time_of_who_asked_by_a_key() -> None:
     assert simulation.clock.ms <= asked_ms + HURRIED.automatic_ms
 
 
+def test_waiting_for_the_model_takes_no_time_from_who_had_more() -> None:
+    """A user may allow more while typing than by key."""
+    simulation = Simulation(MODEL, Policy(automatic_ms=5000, invoked_ms=50, background_ms=0), load_ms=5000)
+    assert simulation.answer(START).text == WHOLE
+
+
 @pytest.mark.parametrize("waited_ms", [0, 150, 300, 480])
 def test_a_budget_counts_from_the_arrival(waited_ms: float) -> None:
     """What a request waited before anybody looked at it is not given to it once more."""
