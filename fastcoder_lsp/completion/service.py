@@ -17,15 +17,15 @@ from typing import Concatenate, ParamSpec, TypeVar
 import psutil
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.budget import Clock
 from fastcoder_lsp.completion.known import KnownText
-from fastcoder_lsp.completion.model import LoadRuntime
 from fastcoder_lsp.completion.question import Answer, Policy, Question, Waiting, answering, nothing, place_of
-from fastcoder_lsp.completion.scheduler import Scheduler
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Late, Reason
 from fastcoder_lsp.observe import Spans, Tally
+from fastcoder_lsp.scheduling.budget import Clock
+from fastcoder_lsp.scheduling.model import LoadRuntime
+from fastcoder_lsp.scheduling.scheduler import Scheduler
 
 logger = logging.getLogger(__name__)
 

@@ -12,4 +12,4 @@ def _no_full_collections(monkeypatch: pytest.MonkeyPatch) -> None:
     That took a third of a second, some hundred times.
     """
     nothing = SimpleNamespace(collect=lambda: 0, freeze=lambda: None, unfreeze=lambda: None)
-    monkeypatch.setattr("fastcoder_lsp.completion.model.gc", nothing)
+    monkeypatch.setattr("fastcoder_lsp.scheduling.model.gc", nothing)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from fastcoder_lsp.completion.alternatives import Branch, branches, from_branch
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Verified
 from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.scheduling.alternatives import Branch, branches, from_branch
 from tests.completion.simulated import NextLetter, SimulatedEngine, Simulation, plain
 
 START = "x = "

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.budget import ANSWER_MS, Budgets, Pace
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion, StepCosts
+from fastcoder_lsp.scheduling.budget import ANSWER_MS, Budgets, Pace
 from tests.completion.simulated import COSTS, URI, Simulation, plain, script
 
 START = "if x:\n    "

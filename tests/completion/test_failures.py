@@ -6,13 +6,13 @@ from concurrent.futures import Future
 
 import pytest
 
-from fastcoder_lsp.completion.model import RETRY_MS
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.reasons import CODES
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Completion
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError
+from fastcoder_lsp.scheduling.model import RETRY_MS
 from tests.completion.simulated import URI, Simulation, script
 
 START = "if x:\n    "

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.budget import MOST, Pace
-from fastcoder_lsp.completion.model import RETRY_MS
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.scheduling.budget import MOST, Pace
+from fastcoder_lsp.scheduling.model import RETRY_MS
 from tests.completion.simulated import COSTS, Simulation, script
 from tests.examples import examples
 

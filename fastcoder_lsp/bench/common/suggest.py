@@ -6,12 +6,12 @@ Owns nothing: it drives a task to its end.
 import math
 import time
 
-from fastcoder_lsp.completion.budget import Pace
 from fastcoder_lsp.completion.question import place_of
-from fastcoder_lsp.completion.task import begin
 from fastcoder_lsp.core import CompletionRequest
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.scheduling.budget import Pace
+from fastcoder_lsp.scheduling.task import begin
 
 
 def suggest(runtime: Runtime, request: CompletionRequest) -> str:

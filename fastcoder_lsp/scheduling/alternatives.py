@@ -8,13 +8,13 @@ Runs in the scheduler's thread, one piece of work at a time.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fastcoder_lsp.completion.budget import Clock, Pace
 from fastcoder_lsp.completion.suggestions import Suggestion
-from fastcoder_lsp.completion.task import Prefill, Task
 from fastcoder_lsp.core import Counts, DraftTree
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.scheduling.budget import Clock, Pace
+from fastcoder_lsp.scheduling.task import Prefill, Task
 
 EARLY_TOKENS = 8
 """Candidates part from the first one within so many tokens: later they would look the same."""

@@ -14,15 +14,15 @@ from functools import partial, wraps
 from queue import Empty, SimpleQueue
 from typing import Concatenate, ParamSpec
 
-from fastcoder_lsp.completion.background import Background
-from fastcoder_lsp.completion.budget import Allowance, Budgets, Clock
-from fastcoder_lsp.completion.model import LazyModel, Loaded, LoadRuntime
 from fastcoder_lsp.completion.question import Answer, Listener, Question
-from fastcoder_lsp.completion.running import CurrentTask, Running
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.scheduling.background import Background
+from fastcoder_lsp.scheduling.budget import Allowance, Budgets, Clock
+from fastcoder_lsp.scheduling.model import LazyModel, Loaded, LoadRuntime
+from fastcoder_lsp.scheduling.running import CurrentTask, Running
 
 Params = ParamSpec("Params")
 

@@ -9,15 +9,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.alternatives import Alternatives
-from fastcoder_lsp.completion.budget import Budgets, Clock, Pace
-from fastcoder_lsp.completion.model import Loaded
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
-from fastcoder_lsp.completion.task import Task, begin
 from fastcoder_lsp.core import Counts, Reason
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.scheduling.alternatives import Alternatives
+from fastcoder_lsp.scheduling.budget import Budgets, Clock, Pace
+from fastcoder_lsp.scheduling.model import Loaded
+from fastcoder_lsp.scheduling.task import Task, begin
 
 _TRIED = 2
 """The first pieces for a question, a stretch of its prompt and a step, are done even where they seem not to fit, while

@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cached_property
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.budget import LINE_STEPS, Clock, Pace
 from fastcoder_lsp.completion.suggestions import Place, Suggestion, are_closers
 from fastcoder_lsp.core import (
     CompletionRequest,
@@ -31,6 +30,7 @@ from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
 from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.scheduling.budget import LINE_STEPS, Clock, Pace
 
 
 class Task:

@@ -7,12 +7,12 @@ at a time, and whoever asks comes first.
 import math
 from collections.abc import Callable
 
-from fastcoder_lsp.completion.budget import Allowance, Clock
-from fastcoder_lsp.completion.model import Loaded
 from fastcoder_lsp.completion.question import Question
-from fastcoder_lsp.completion.running import CurrentTask
 from fastcoder_lsp.completion.suggestions import Suggestion
-from fastcoder_lsp.completion.task import Prefill, Task
+from fastcoder_lsp.scheduling.budget import Allowance, Clock
+from fastcoder_lsp.scheduling.model import Loaded
+from fastcoder_lsp.scheduling.running import CurrentTask
+from fastcoder_lsp.scheduling.task import Prefill, Task
 
 
 class Background:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from fastcoder_lsp.completion.budget import Clock, Pace
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.scheduling.budget import Clock, Pace
 
 logger = logging.getLogger(__name__)
 
