@@ -5,7 +5,17 @@ types, no I/O. A token id is an `int`; an offset counts characters (Unicode code
 """
 
 from fastcoder_lsp.core.drafting import NO_DRAFT, Draft, DraftContext, Drafter, DrafterTraits
-from fastcoder_lsp.core.engine import GREEDY, Engine, EngineInfo, LaunchingEngine, Prefilled, Sampler, StepCosts
+from fastcoder_lsp.core.engine import (
+    GREEDY,
+    CacheLost,
+    Engine,
+    EngineInfo,
+    Engines,
+    LaunchingEngine,
+    Prefilled,
+    Sampler,
+    StepCosts,
+)
 from fastcoder_lsp.core.progress import Progress, ShouldStop
 from fastcoder_lsp.core.requests import Completion, CompletionRequest, Late, Reason, SelectedCompletion, Snapshot
 from fastcoder_lsp.core.trees import Counts, DraftTree, StepTrace, Tokens, TracedToken, Verified
@@ -13,6 +23,7 @@ from fastcoder_lsp.core.trees import Counts, DraftTree, StepTrace, Tokens, Trace
 __all__ = [
     "GREEDY",
     "NO_DRAFT",
+    "CacheLost",
     "Completion",
     "CompletionRequest",
     "Counts",
@@ -23,6 +34,7 @@ __all__ = [
     "DrafterTraits",
     "Engine",
     "EngineInfo",
+    "Engines",
     "Late",
     "LaunchingEngine",
     "Prefilled",

@@ -72,11 +72,16 @@ class StepCosts:
         return float(np.interp(rows, self.widths, self.ms)) * max(1.0, rows / self.widths[-1])
 
 
+class CacheLost(Exception):  # noqa: N818 nothing went wrong: it is how a slot says that another one needed its memory
+    """A step was asked of a KV cache that is not there any more; a `prefill` makes it anew, with the same bits."""
+
+
 class Engine(Protocol):
     """A model on a device with its KV cache. One caller at a time; plain values in and out, so it may live elsewhere.
 
     The cache remembers the tokens it holds. `prefill` makes it hold exactly `tokens` by keeping the longest common
-    prefix and computing the rest; `step` appends to it.
+    prefix and computing the rest; `step` appends to it. An engine that is a slot of several (`Engines`) may lose its
+    cache while others are used, never while it computes.
     """
 
     @property
@@ -104,12 +109,13 @@ class Engine(Protocol):
             top_k: how many best ids and logits to return for every row; 0 for none.
 
         Raises:
+            CacheLost: the cache was given up since the last `prefill`.
             ResourceError: the context is full or memory is out.
         """
         ...
 
     def cached(self) -> tuple[int, ...]:
-        """The tokens in the cache."""
+        """The tokens in the cache; none where it was given up."""
         ...
 
     def close(self) -> None:
@@ -133,4 +139,37 @@ class LaunchingEngine(Engine, Protocol):
 
     def collect(self) -> Verified:
         """Wait for the step that was launched, and end it."""
+        ...
+
+
+class Engines(Protocol):
+    """One set of weights with a KV cache for each of several texts. One caller at a time, over all of its slots.
+
+    What a slot says is what an engine by itself would say, bit for bit where the engine promises bits, whatever the
+    other slots do. How many are kept is a matter of memory: the one that was used least recently is given up first,
+    never the one that is used.
+    """
+
+    @property
+    def info(self) -> EngineInfo:
+        """What engine this is, and what it can do."""
+        ...
+
+    def slot(self, name: str) -> Engine:
+        """The engine whose KV cache goes by this name, an empty one where there is none; the same one every time.
+
+        It stays usable whatever becomes of its memory. Its `close` gives the memory back, and no more.
+        """
+        ...
+
+    def forget(self, name: str) -> None:
+        """Give back the memory of this slot; nothing where there is none."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """Carry a slot over to another name, and give up what went by that; nothing where there is none."""
+        ...
+
+    def close(self) -> None:
+        """Give all memory back, the weights' too; nothing is to be used after."""
         ...

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from fastcoder_lsp.config.engines import EngineKind as Kind
-from fastcoder_lsp.core import Engine, Progress
+from fastcoder_lsp.core import Engine, Engines, Progress
 from fastcoder_lsp.engine.options import EngineOptions
 
-__all__ = ["EngineOptions", "Kind", "load"]
+__all__ = ["EngineOptions", "Kind", "load", "load_engines"]
 
 
 def _nobody_records(_: str) -> None:
@@ -63,3 +63,32 @@ def load(
         enter=enter,
     )
     return load_engine(job)
+
+
+def load_engines(
+    files_folder: Path,
+    *,
+    name: str,
+    source: str,
+    digest: str,
+    options: EngineOptions,
+    cache: Path,
+    progress: Progress,
+    enter: Callable[[str], None] = _nobody_records,
+    kernels: Path | None = None,
+) -> Engines:
+    """The same model with a KV cache for each of several texts; arguments and errors as of `load`."""
+    from fastcoder_lsp.engine.one_slot import OneSlot  # noqa: PLC0415 numpy takes a while
+
+    engine = load(
+        files_folder,
+        name=name,
+        source=source,
+        digest=digest,
+        options=options,
+        cache=cache,
+        progress=progress,
+        enter=enter,
+        kernels=kernels,
+    )
+    return OneSlot(engine)

@@ -1,0 +1,135 @@
+"""Several names for the one KV cache of an engine that has no more: `core.Engines` for engines of every kind.
+
+Owns whose tokens the cache holds. Whoever begins to prefill takes it over, and keeps what the engine finds of its text
+there; whoever had it finds its own gone.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import (
+    GREEDY,
+    CacheLost,
+    DraftTree,
+    Engine,
+    EngineInfo,
+    LaunchingEngine,
+    Prefilled,
+    Sampler,
+    ShouldStop,
+    Tokens,
+    Verified,
+)
+
+
+class OneSlot:
+    """`core.Engines` over one engine and its one cache.
+
+    Args:
+        engine: closed with this.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._owner: _Borrowed | None = None
+        self._slots: dict[str, _Borrowed] = {}
+
+    @property
+    def info(self) -> EngineInfo:
+        """What runs."""
+        return self._engine.info
+
+    def slot(self, name: str) -> Engine:
+        """The engine by this name; launching and collecting apart where the one below can."""
+        if name not in self._slots:
+            kind = _BorrowedLaunching if isinstance(self._engine, LaunchingEngine) else _Borrowed
+            self._slots[name] = kind(self)
+        return self._slots[name]
+
+    def forget(self, name: str) -> None:
+        """The cache is nobody's, where it was this one's; its memory is the engine's for good."""
+        if (slot := self._slots.pop(name, None)) is not None:
+            slot.close()
+
+    def rename(self, old: str, new: str) -> None:
+        """Carry a slot over to another name."""
+        if old != new and old in self._slots:
+            self.forget(new)
+            self._slots[new] = self._slots.pop(old)
+
+    def close(self) -> None:
+        """Close the engine."""
+        self._slots.clear()
+        self._owner = None
+        self._engine.close()
+
+    def owned_by(self, slot: "_Borrowed") -> bool:
+        """Whether the cache holds what `slot` left there."""
+        return self._owner is slot
+
+    def taken_by(self, slot: "_Borrowed | None") -> Engine:
+        """The engine, for this slot from now on."""
+        self._owner = slot
+        return self._engine
+
+    def engine_of(self, slot: "_Borrowed") -> Engine:
+        """The engine, where the cache is this slot's.
+
+        Raises:
+            CacheLost: another one has taken it.
+        """
+        if self._owner is not slot:
+            raise CacheLost
+        return self._engine
+
+
+class _Borrowed:
+    """The engine under one name."""
+
+    def __init__(self, owner: OneSlot) -> None:
+        self._owner = owner
+
+    @property
+    def info(self) -> EngineInfo:
+        return self._owner.info
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        return self._owner.taken_by(self).prefill(tokens, should_stop)
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        return self._owner.engine_of(self).step(tree, sampler, allowed, top_k)
+
+    def cached(self) -> tuple[int, ...]:
+        return self._owner.engine_of(self).cached() if self._owner.owned_by(self) else ()
+
+    def close(self) -> None:
+        if self._owner.owned_by(self):
+            self._owner.taken_by(None)
+
+
+class _BorrowedLaunching(_Borrowed):
+    """The same of an engine whose step can be launched and collected apart."""
+
+    def launch(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> None:
+        engine = self._owner.engine_of(self)
+        assert isinstance(engine, LaunchingEngine)
+        engine.launch(tree, sampler, allowed, top_k)
+
+    def collect(self) -> Verified:
+        engine = self._owner.engine_of(self)
+        assert isinstance(engine, LaunchingEngine)
+        return engine.collect()

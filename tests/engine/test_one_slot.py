@@ -1,0 +1,73 @@
+"""Several names for one KV cache: whoever prefills has it, and whoever lost it is told so."""
+
+import pytest
+
+from fastcoder_lsp.core import CacheLost, DraftTree, Engine
+from fastcoder_lsp.engine.one_slot import OneSlot
+from tests.decode.toy_engine import ToyEngine
+
+LEFT, RIGHT = [1, 2, 3, 4], [1, 2, 0]
+
+
+def never() -> bool:
+    """Don't stop."""
+    return False
+
+
+def said(engine: Engine, prompt: list[int]) -> tuple[int, ...]:
+    """The next token after `prompt`."""
+    engine.prefill(prompt[:-1], never)
+    return engine.step(DraftTree.chain(prompt[-1:])).emitted
+
+
+def test_each_name_says_what_an_engine_alone_says() -> None:
+    """In turns, and after the cache was another's."""
+    engines = OneSlot(ToyEngine())
+    left, right = engines.slot("left"), engines.slot("right")
+    for _ in range(3):
+        assert said(left, LEFT) == said(ToyEngine(), LEFT)
+        assert said(right, RIGHT) == said(ToyEngine(), RIGHT)
+    assert engines.slot("left") is left
+
+
+def test_what_two_names_share_is_not_computed_again() -> None:
+    """The prefill of another name finds the beginning that is there."""
+    engines = OneSlot(ToyEngine())
+    engines.slot("left").prefill(LEFT, never)
+    done = engines.slot("right").prefill(RIGHT, never)
+    assert (done.reused, done.computed) == (2, 1)
+
+
+def test_who_lost_the_cache_is_told() -> None:
+    """It has no tokens, and a step of it is refused: nothing is computed over another's tokens."""
+    engines = OneSlot(ToyEngine())
+    left, right = engines.slot("left"), engines.slot("right")
+    left.prefill(LEFT, never)
+    right.prefill(RIGHT, never)
+    assert left.cached() == ()
+    with pytest.raises(CacheLost):
+        left.step(DraftTree.chain([1]))
+    assert right.cached() == tuple(RIGHT)
+
+
+def test_names_come_and_go() -> None:
+    """A renamed slot keeps its cache; a forgotten one is empty when it is asked for again."""
+    engines = OneSlot(ToyEngine())
+    left = engines.slot("left")
+    left.prefill(LEFT, never)
+    engines.rename("left", "other")
+    assert engines.slot("other") is left
+    assert left.cached() == tuple(LEFT)
+    engines.forget("other")
+    assert left.cached() == ()
+    assert engines.slot("other") is not left
+
+
+def test_closing_closes_the_engine() -> None:
+    """A slot's own end gives nothing of the engine back."""
+    engine = ToyEngine()
+    engines = OneSlot(engine)
+    engines.slot("left").close()
+    assert not engine.closed
+    engines.close()
+    assert engine.closed
