@@ -60,7 +60,7 @@ def complete_once(
             store.start(runtime.tokenizer)
             tell(0.0, "reading the workspace and common code")
             store.settle(_INDEX_S)
-        source.append(runtime.engine.info.source)
+        source.append(runtime.info.source)
         return runtime
 
     def on_status(status: Status) -> None:

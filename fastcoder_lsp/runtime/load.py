@@ -1,31 +1,32 @@
-"""How a model is made ready: model files → engine, tokenizer, prompts, drafter, and what a step costs.
+"""How a model is made ready: model files → engine, tokenizer and what a step costs, once; drafter and prompts a front.
 
 Owns the composition and its order: what can be compiled in another process is begun before the weights are read, and
 nothing is timed while that runs. It decides nothing at a request.
 """
 
 import hashlib
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import cast
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
-from fastcoder_lsp.core import Drafter, Engine, Progress, StepCosts
+from fastcoder_lsp.core import Drafter, Engines, Progress
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.runtime.compile_ahead import CompileAhead, heads_of, needed
 from fastcoder_lsp.runtime.costs import step_costs
-from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, Limits, Runtime, Surroundings, cpu_nodes
+from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, Limits, Model, Runtime, Surroundings, cpu_nodes
+from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer
-
-if TYPE_CHECKING:
-    from fastcoder_lsp.draft.trained import Trained
 
 PROMPT_TOKENS = 1400
 """Longest prompt: what a CPU reads in a few seconds once, and keeps from then on."""
 CONTEXT_TOKENS = 400
 """For code of other files, where it is wanted; on top of the longest prompt."""
+_TIMED = "timed"
 _DRAFTER_FUNCTIONS = 110
 """That what drafts, and searches, is compiled of."""
 
@@ -34,13 +35,13 @@ def _unheard(_share: float, _what: str) -> None:
     pass
 
 
-def load_runtime(settings: Settings, progress: Progress, around: Surroundings = ALONE) -> Runtime:
-    """Put the parts together as `settings` say.
+def load_model(settings: Settings, progress: Progress, *, datastore: bool = False) -> Model:
+    """Load what fronts share. From then on nothing is compiled for a front whose settings are these.
 
     Args:
-        settings: of the session.
+        settings: of the host; the drafter is compiled that they name.
         progress: told what is being done.
-        around: what it is told of the workspace.
+        datastore: whether one will be searched.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
@@ -54,14 +55,55 @@ def load_runtime(settings: Settings, progress: Progress, around: Surroundings = 
         CompileAhead() as ahead,
     ):
         try:
-            return _load(settings, record, record.telling(progress), around, ahead)
+            return _load(settings, record, record.telling(progress), ahead, datastore=datastore)
         finally:
             record.start.compiled = compiled.count
 
 
+def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE, seat: str = "") -> Runtime:
+    """What one front has of a model: milliseconds.
+
+    Args:
+        model: loaded.
+        settings: of the front.
+        around: what it is told of the front's workspace.
+        seat: the front's name; no other one has it.
+
+    Raises:
+        FastcoderError: there is no such drafter, or the model was not tuned for it.
+    """
+    from fastcoder_lsp.draft.registry import require_tuned, warm_up  # noqa: PLC0415 brings a compiler along
+
+    require_tuned(settings.drafter, model.trained)
+    drafter = _drafter(model, settings.drafter, around)
+    warm_up(drafter)
+    slots = Slots(model.engines, seat)
+    room = slots.info.context - settings.completion_max_tokens
+    told = CONTEXT_TOKENS if settings.context_enabled else 0
+    fills_rows = slots.info.name.startswith("cpu-") and not drafter.traits.weighs_costs
+    return Runtime(
+        slots=slots,
+        tokenizer=model.tokenizer,
+        prompts=PromptBuilder(
+            model.tokenizer, PromptOptions(limit=min(PROMPT_TOKENS + told, room), context_tokens=told), around.context
+        ),
+        drafter=drafter,
+        allow=lambda remaining: allowed(model.tokenizer, remaining),
+        limits=Limits(settings.completion_max_tokens, cpu_nodes(model.costs) if fills_rows else GPU_NODES),
+        costs=model.costs,
+    )
+
+
+def load_runtime(settings: Settings, progress: Progress, around: Surroundings = ALONE) -> Runtime:
+    """A model for one user alone, which ends with its runtime; arguments and errors as of the two above."""
+    model = load_model(settings, progress, datastore=around.pin is not None)
+    with _closed_on_failure(model):
+        return replace(make_runtime(model, settings, around), closing=model.close)
+
+
 def _load(
-    settings: Settings, record: StartRecord, progress: Progress, around: Surroundings, ahead: CompileAhead
-) -> Runtime:
+    settings: Settings, record: StartRecord, progress: Progress, ahead: CompileAhead, *, datastore: bool
+) -> Model:
     from fastcoder_lsp.draft.registry import require_tuned  # noqa: PLC0415 brings a compiler along
     from fastcoder_lsp.draft.trained import load_trained  # noqa: PLC0415
 
@@ -80,17 +122,19 @@ def _load(
     record.enter("drafter")
     ahead.wait(progress)  # what it makes is loaded later; what is timed now must have the machine alone
     record.enter("timing")
-    costs = step_costs(engine, files.digest, cache, progress)
-    kept = cache / "learnt" / f"{_name(around.workspace, files.digest)}.npz" if around.workspace else None
-    drafter = _drafter(settings.drafter, around, tokenizer, costs, kept, trained, record, progress)
+    costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress)
+    engine.forget(_TIMED)
+    model = Model(engine, tokenizer, costs, trained, files.digest)
+    with _closed_on_failure(model):
+        _compile(model, settings.drafter, record, progress, datastore=datastore)
     progress(1.0, "ready")
-    return _runtime(settings, around, engine, tokenizer, drafter, costs)
+    return model
 
 
-def _engine(settings: Settings, files: models.ModelFiles, record: StartRecord, progress: Progress) -> Engine:
+def _engine(settings: Settings, files: models.ModelFiles, record: StartRecord, progress: Progress) -> Engines:
     from fastcoder_lsp.kernels import trusted_folder  # noqa: PLC0415 brings a compiler along
 
-    engine = engines.load(
+    engine = engines.load_engines(
         files.folder,
         name=files.name,
         source=files.source,
@@ -113,49 +157,35 @@ def _engine(settings: Settings, files: models.ModelFiles, record: StartRecord, p
     return engine
 
 
-def _drafter(
-    name: str,
-    around: Surroundings,
-    tokenizer: Tokenizer,
-    costs: StepCosts,
-    kept: Path | None,
-    trained: "Trained",
-    record: StartRecord,
-    progress: Progress,
-) -> Drafter:
-    """What guesses, compiled and warm, and the search of the datastore with it."""
-    from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up  # noqa: PLC0415 brings a compiler along
-    from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
+def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress, *, datastore: bool) -> None:
+    """What guesses is compiled, and the search of the datastore with it; those that are kept are made like it."""
+    from fastcoder_lsp.draft.registry import warm_up  # noqa: PLC0415 brings a compiler along
     from fastcoder_lsp.index.warm_up import warm_up as warm_up_index  # noqa: PLC0415
     from fastcoder_lsp.kernels import compiling  # noqa: PLC0415
 
-    drafter = make(name, DrafterParts(around.pin or nothing, tokenizer.piece, costs, kept, trained))
     with compiling(progress, "compiling what drafts (first start only)", _DRAFTER_FUNCTIONS):
         record.enter("drafter")
-        warm_up(drafter)
-        if around.pin is not None:
+        warm_up(_drafter(model, drafter, ALONE))
+        if datastore:
             record.enter("datastore")
             warm_up_index()
-    return drafter
 
 
-def _runtime(
-    settings: Settings, around: Surroundings, engine: Engine, tokenizer: Tokenizer, drafter: Drafter, costs: StepCosts
-) -> Runtime:
-    room = engine.info.context - settings.completion_max_tokens
-    told = CONTEXT_TOKENS if settings.context_enabled else 0
-    fills_rows = engine.info.name.startswith("cpu-") and not drafter.traits.weighs_costs
-    return Runtime(
-        engine=engine,
-        tokenizer=tokenizer,
-        prompts=PromptBuilder(
-            tokenizer, PromptOptions(limit=min(PROMPT_TOKENS + told, room), context_tokens=told), around.context
-        ),
-        drafter=drafter,
-        allow=lambda remaining: allowed(tokenizer, remaining),
-        limits=Limits(settings.completion_max_tokens, cpu_nodes(costs) if fills_rows else GPU_NODES),
-        costs=costs,
-    )
+def _drafter(model: Model, name: str, around: Surroundings) -> Drafter:
+    from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
+
+    kept = cache_folder() / "learnt" / f"{_name(around.workspace, model.digest)}.npz" if around.workspace else None
+    return make(name, DrafterParts(around.pin or nothing, model.tokenizer.piece, model.costs, kept, model.trained))
+
+
+@contextmanager
+def _closed_on_failure(model: Model) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        model.close()
+        raise
 
 
 def _name(workspace: str, digest: str) -> str:

@@ -1,6 +1,6 @@
-"""The parts of a running model, and what each is limited to.
+"""A loaded model, which all fronts share, and the parts of it that one front has for itself.
 
-Owns no decision at a request: it is the value that `load` makes, for the one thread that touches the model.
+Owns no decision at a request: these are the values that `load` makes, for the one thread that touches the model.
 """
 
 from collections.abc import Callable
@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import Drafter, Engine, StepCosts
+from fastcoder_lsp.core import Drafter, Engine, EngineInfo, Engines, StepCosts
+from fastcoder_lsp.draft.trained import UNTRAINED, Trained
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, PromptBuilder
+from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -59,35 +61,96 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
-    """Everything a completion needs; only the service's worker touches it."""
+class Model:
+    """What is loaded once, however many fronts there are.
 
-    engine: Engine
+    Attributes:
+        engines: the weights, with a KV cache for each of the fronts' documents.
+        tokenizer: text ↔ ids.
+        costs: of its steps on this machine.
+        trained: what it was tuned for.
+        digest: names its weights.
+    """
+
+    engines: Engines
+    tokenizer: Tokenizer
+    costs: StepCosts
+    trained: Trained = UNTRAINED
+    digest: str = ""
+
+    @property
+    def info(self) -> EngineInfo:
+        """What engine runs it."""
+        return self.engines.info
+
+    def close(self) -> None:
+        """Give the model's memory back; no runtime of it is to be used after."""
+        self.engines.close()
+
+
+def _nothing_more() -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """Everything a completion of one front needs; only the scheduler's thread touches it.
+
+    Attributes:
+        slots: the engine, with a KV cache for each of the front's documents.
+        tokenizer: text ↔ ids.
+        prompts: builds them, with what each document was asked before.
+        drafter: guesses ahead, and learns from this front alone.
+        allow: the ids that may come next while so many bytes are left to be healed.
+        limits: of a decode.
+        costs: of the engine's steps.
+        closing: what ends with it, too: nothing where the model is shared.
+    """
+
+    slots: Slots
     tokenizer: Tokenizer
     prompts: PromptBuilder
     drafter: Drafter
     allow: Callable[[bytes], npt.NDArray[np.int64]]
     limits: Limits
     costs: StepCosts
+    closing: Callable[[], None] = _nothing_more
+
+    @property
+    def info(self) -> EngineInfo:
+        """What engine runs."""
+        return self.slots.info
+
+    @property
+    def engine(self) -> Engine:
+        """The engine with the cache of what has no document."""
+        return self.slots.of("")
+
+    def engine_for(self, document: str) -> Engine:
+        """The engine with the KV cache of this document."""
+        return self.slots.of(document)
 
     def keep(self) -> None:
         """Write what was learnt to the disk: milliseconds, for when nobody waits."""
         self.drafter.keep()
 
     def close(self) -> None:
-        """Keep what was learnt, and give the model's memory back."""
+        """Keep what was learnt, and give the memory back that this front has."""
         self.keep()
-        self.engine.close()
+        self.slots.close()
+        self.closing()
 
     def forget(self, uri: str) -> None:
         """Drop what is kept for a closed document."""
         self.prompts.forget(uri)
         self.drafter.forget(uri)
+        self.slots.forget(uri)
 
     def rename(self, old: str, new: str) -> None:
         """Carry over what is kept for a document."""
         self.prompts.rename(old, new)
         self.drafter.rename(old, new)
+        self.slots.rename(old, new)
 
 
 def cpu_nodes(costs: StepCosts) -> int:

@@ -32,7 +32,9 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.parts import Limits, Runtime
+from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import END, Letters, ToyPrompts
 
 URI = "file:///a.py"
@@ -207,14 +209,16 @@ class Simulation:
         self.while_loading()
         if self.failure is not None:
             raise self.failure
+        engines = OneSlot(self.engine)
         return Runtime(
-            engine=self.engine,
+            slots=Slots(engines),
             tokenizer=Letters(),
             prompts=ToyPrompts(lambda before: (1, *before.encode())),
             drafter=self.drafter,
             allow=lambda _: np.arange(256),
             limits=Limits(max_tokens=200),
             costs=self._costs,
+            closing=engines.close,
         )
 
 

@@ -1,10 +1,12 @@
 """Other candidates: distinct, the plain answer first, from the prompt that is in the KV cache already."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.core import Verified
+from fastcoder_lsp.core import GREEDY, DraftTree, Sampler, Verified
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.scheduling.alternatives import Branch, branches, from_branch
 from tests.completion.simulated import NextLetter, SimulatedEngine, Simulation, plain
@@ -22,13 +24,12 @@ def rival(text: str) -> str:
 class DoubtfulEngine(SimulatedEngine):
     """Tells of every row its choice, and two letters that it found a little less likely."""
 
-    def step(self, *arguments: object, top_k: int = 0, **more: object) -> Verified:
-        tree = arguments[0]
+    def step(self, tree: DraftTree, sampler: Sampler = GREEDY, allowed: Any = None, top_k: int = 0) -> Verified:
         before = bytes(self._cache[1:]).decode()
-        verified = super().step(*arguments, **more)  # type: ignore[arg-type]
+        verified = super().step(tree, sampler, allowed)
         if not top_k:
             return verified
-        texts = [before + bytes(tree.tokens[: node + 1]).decode() for node in range(len(tree))]  # type: ignore[attr-defined, arg-type]
+        texts = [before + bytes(tree.tokens[: node + 1]).decode() for node in range(len(tree))]
         best = [ord(self._letter(text) or "\0") for text in texts]
         ids = np.array([[token, ord("m"), ord("p")] for token in best])
         logits = np.array([[9.0, 9.0 - 1 - row, 9.0 - 5 - row] for row in range(len(best))], dtype=np.float32)

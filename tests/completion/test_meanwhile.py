@@ -5,7 +5,9 @@ from dataclasses import replace
 
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion, Progress
+from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.simulated import SimulatedEngine, Simulation, script
 
 START = "if x:\n    "
@@ -33,8 +35,8 @@ def test_a_model_that_is_exchanged_while_it_loads_is_not_used() -> None:
         simulation.service.reload(simulation.load)
 
     def load_first(progress: Progress) -> Runtime:
-        runtime = simulation.load(progress)
-        return replace(runtime, engine=first)
+        runtime, engines = simulation.load(progress), OneSlot(first)
+        return replace(runtime, slots=Slots(engines), closing=engines.close)
 
     simulation.while_loading = exchanged
     simulation.service.reload(load_first)

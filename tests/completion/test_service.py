@@ -30,8 +30,10 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.runtime.parts import Limits, Runtime
+from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import Letters, ToyPrompts
 from tests.decode.toy_engine import ToyEngine
 
@@ -88,14 +90,16 @@ class Bench:
         self.loads += 1
         progress(0.5, "weights")
         self.engine = GatedEngine(self.says)
+        engines = OneSlot(self.engine)
         return Runtime(
-            engine=self.engine,
+            slots=Slots(engines),
             tokenizer=Letters(),
             prompts=self.prompts,
             drafter=NoDrafter(),
             allow=lambda _: np.arange(256),
             limits=Limits(max_tokens=64),
             costs=StepCosts((1, 8), (1.0, 2.0), 0.1),
+            closing=engines.close,
         )
 
     def ask(

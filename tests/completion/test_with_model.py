@@ -37,7 +37,7 @@ def runtime() -> Iterator[Runtime]:
     """The model as the server runs it, but for the drafter, which reads nothing of earlier tests."""
     made = load_runtime(replace(Settings(), drafter="lookup"), lambda _share, _what: None)
     yield made
-    made.engine.close()
+    made.close()
 
 
 class Person:

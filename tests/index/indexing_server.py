@@ -8,8 +8,10 @@ from fastcoder_lsp.cli.serve import leave, take_wire
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.lsp.server import Options, serve
 from fastcoder_lsp.runtime.parts import Limits, Runtime, Surroundings
+from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import Letters, ToyPrompts
 from tests.index.toy_encoder import ToyEncoder
 from tests.lsp.scripted_server import ScriptedEngine
@@ -23,7 +25,7 @@ class Encoding(ToyEncoder, Letters):
 
 def load(_settings: Settings, _progress: Progress, _around: Surroundings) -> Runtime:
     return Runtime(
-        engine=ScriptedEngine("suggested = 1", 0.0),
+        slots=Slots(OneSlot(ScriptedEngine("suggested = 1", 0.0))),
         tokenizer=Encoding(),
         prompts=ToyPrompts(lambda _: (_MARK,)),  # what is said depends on nothing
         drafter=NoDrafter(),

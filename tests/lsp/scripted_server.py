@@ -26,9 +26,11 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.lsp.server import Options, serve
 from fastcoder_lsp.runtime.parts import Limits, Runtime, Surroundings
+from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import Letters, ToyPrompts
 
 _MARK = 1
@@ -85,7 +87,7 @@ def main() -> None:
             progress(share, "weights")
             time.sleep(arguments.load_ms / 2e3)
         return Runtime(
-            engine=ScriptedEngine(arguments.says, arguments.step_ms / 1e3),
+            slots=Slots(OneSlot(ScriptedEngine(arguments.says, arguments.step_ms / 1e3))),
             tokenizer=Letters(),
             prompts=ToyPrompts(lambda _: (_MARK,)),  # what is said depends on nothing
             drafter=NoDrafter(),

@@ -30,7 +30,7 @@ class FullAnswer:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         resolved, _ = resolve([Layer("bench", dict(settings), trusted=True)])
         self._runtime = load_runtime(resolved, lambda _share, _what: None)
-        self.engine_name = self._runtime.engine.info.name
+        self.engine_name = self._runtime.info.name
         self.max_tokens = self._runtime.limits.max_tokens
 
     def prompt(self, request: CompletionRequest) -> Prompt:
@@ -47,4 +47,4 @@ class FullAnswer:
 
     def close(self) -> None:
         """Give the model's memory back."""
-        self._runtime.engine.close()
+        self._runtime.close()
