@@ -4,9 +4,20 @@ Owns the one table of settings and where it comes from. Never reads a file of th
 the front hands the layers in.
 """
 
-from fastcoder_lsp.config.folders import cache_folder
+from fastcoder_lsp.config.folders import cache_folder, runtime_folders
 from fastcoder_lsp.config.kernels import kernels_folder
 from fastcoder_lsp.config.resolve import Layer, Problem, resolve
 from fastcoder_lsp.config.table import Scope, Settings, Spec, specs
 
-__all__ = ["Layer", "Problem", "Scope", "Settings", "Spec", "cache_folder", "kernels_folder", "resolve", "specs"]
+__all__ = [
+    "Layer",
+    "Problem",
+    "Scope",
+    "Settings",
+    "Spec",
+    "cache_folder",
+    "kernels_folder",
+    "resolve",
+    "runtime_folders",
+    "specs",
+]

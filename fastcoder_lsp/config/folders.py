@@ -1,6 +1,7 @@
 """Where this program keeps its own files."""
 
 import os
+import tempfile
 from pathlib import Path
 
 from fastcoder_lsp.errors import UsageError
@@ -30,3 +31,18 @@ def cache_folder() -> Path:
             "Set FASTCODER_CACHE (or XDG_CACHE_HOME) to a whole path.",
         )
     return folder
+
+
+def runtime_folders() -> tuple[Path, ...]:
+    """Folders for what lives no longer than the machine is on (sockets, locks), the best first; none may exist yet.
+
+    Whoever takes one has to look whether it is the user's own: others may write beside the second one.
+
+    Raises:
+        UsageError: see `cache_folder`.
+    """
+    named = os.environ.get("XDG_RUNTIME_DIR")
+    own = os.geteuid() if os.name != "nt" else 0
+    system = (Path(named) / "fastcoder-lsp",) if named and Path(named).is_absolute() else ()
+    shared = () if os.name == "nt" else (Path(tempfile.gettempdir()) / f"fastcoder-lsp-{own}",)
+    return (*system, *shared, cache_folder() / "run")

@@ -1,0 +1,78 @@
+"""Where a host is found: a name made of the user's folder, the build and what the model is made from."""
+
+import contextlib
+import hashlib
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from fastcoder_lsp import __version__
+from fastcoder_lsp.config import Settings, cache_folder, kernels_folder, runtime_folders
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.host.listening import Address
+from fastcoder_lsp.host.loopback import LoopbackAddress
+from fastcoder_lsp.host.private_folder import private_folder
+from fastcoder_lsp.host.unix import UnixAddress
+
+LONGEST_PATH: Final = 103
+"""Bytes of a Unix socket's path that every system knows."""
+MADE_FROM: Final = ("model", "engine", "threads", "context_tokens", "gpu_memory_percent", "gpu_strict", "memory_kv_mb")
+"""Settings that a shared model is made from: fronts that differ in one have hosts of their own."""
+_UNIX: Final = hasattr(socket, "AF_UNIX")
+
+
+def address_of(settings: Settings, folders: Sequence[Path] | None = None) -> Address:
+    """The address of the host for these settings, in this user's own folder.
+
+    Args:
+        settings: of the model.
+        folders: where it may lie, the best first; None: where `config.runtime_folders` says.
+
+    Raises:
+        UsageError: there is no folder that only this user may write to.
+    """
+    return named_address(runtime_folder(folders), key_of(settings))
+
+
+def named_address(folder: Path, key: str) -> Address:
+    """The address of that name in a private folder."""
+    return UnixAddress(folder, key) if _UNIX else LoopbackAddress(folder, key)
+
+
+def runtime_folder(folders: Sequence[Path] | None = None) -> Path:
+    """The first folder that only this user may write to, and where a socket's name is not too long.
+
+    Raises:
+        UsageError: there is none.
+    """
+    among = runtime_folders() if folders is None else folders
+    short = [folder for folder in among if len(os.fsencode(folder / f"{'k' * 16}.sock")) <= LONGEST_PATH or not _UNIX]
+    if not short:
+        raise UsageError("every folder for a socket has too long a name", "Set XDG_RUNTIME_DIR to a shorter one.")
+    return private_folder(short)
+
+
+def key_of(settings: Settings) -> str:
+    """The name of a host: build, folders of ours, and what its model is made from."""
+    parts = [build(), str(cache_folder()), str(kernels_folder())]
+    parts += [f"{name}={getattr(settings, name)}" for name in MADE_FROM if hasattr(settings, name)]
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def build() -> str:
+    """The version of what is installed: its number, and a hash of its files' sizes and times."""
+    root = Path(__file__).parents[1]
+    facts = hashlib.sha256(sys.version.encode())
+    for path in sorted(root.rglob("*.py")):
+        with contextlib.suppress(OSError):
+            found = path.stat()
+            facts.update(f"{path.relative_to(root)} {found.st_size} {found.st_mtime_ns}\n".encode())
+    return f"{__version__}+{facts.hexdigest()[:16]}"
+
+
+def lock_path(address: Address, what: str) -> Path:
+    """The file of a lock on an address: of "spawn", held by who starts a host, or "host", held by the host."""
+    return address.folder / f"{address.key}.{what}.lock"

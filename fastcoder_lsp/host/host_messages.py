@@ -1,0 +1,171 @@
+"""What a host says to its fronts, and to the command line."""
+
+from typing import Annotated, TypeAlias
+
+from msgspec import Meta
+
+from fastcoder_lsp.core import Counts, StepTrace
+from fastcoder_lsp.host.messages import Message, Name, Natural, Part, PlaceAt, Short, Whole
+
+
+class Welcome(Message, frozen=True):
+    """The first word of the host."""
+
+    protocol: Natural
+    build: Short
+    process_id: Natural
+
+
+class ReasonAt(Part, frozen=True):
+    """`core.Reason`."""
+
+    code: Short
+    text: Short
+    hint: Short
+
+
+class CandidateAt(Part, frozen=True):
+    """`completion.suggestions.Recalled`."""
+
+    text: bytes
+    replaces: Natural
+
+
+class Answered(Message, frozen=True):
+    """`HostListener.answered`."""
+
+    number: Natural
+    outcome: Short
+    candidates: list[CandidateAt]
+    finish: Short
+    reason: ReasonAt | None
+    counts: Counts
+    ms: dict[str, float]
+    model: Short
+    engine: Short
+    trace: tuple[StepTrace, ...]
+
+
+class SuggestionAt(Part, frozen=True):
+    """`completion.suggestions.Suggestion`; no place: that of the first."""
+
+    place: PlaceAt | None
+    text: bytes
+    replaces: Natural
+
+
+class Made(Message, frozen=True):
+    """`HostListener.made`."""
+
+    uri: Name
+    suggestion: SuggestionAt
+    others: list[SuggestionAt] | None
+
+
+class Forgotten(Message, frozen=True):
+    """`HostListener.forgotten`."""
+
+    uri: Name | None
+
+
+class Counted(Message, frozen=True):
+    """`HostListener.counted`."""
+
+    what: Short
+    by: Whole
+
+
+class Worked(Message, frozen=True):
+    """`HostListener.worked`."""
+
+    counts: Counts
+
+
+class Told(Message, frozen=True):
+    """`HostListener.told`."""
+
+    state: Short
+    percent: Annotated[int, Meta(ge=0, le=100)] | None
+    message: Short
+    hint: Short
+
+
+class Indexing(Message, frozen=True):
+    """`HostListener.indexing`."""
+
+    done: Natural
+    total: Natural
+    building: bool
+
+
+class Notice(Message, frozen=True):
+    """`HostListener.notice`."""
+
+    text: Short
+
+
+class Facts(Message, frozen=True):
+    """`completion.host.HostFacts`, but for what the front knows itself."""
+
+    model: Short
+    engine: Short
+    budget_ms: dict[str, float]
+    resident_bytes: Natural
+    process_id: Natural
+    fronts: Natural
+
+
+class Loaded(Message, frozen=True):
+    """The reply to `Load`."""
+
+    ticket: Natural
+    well: bool
+
+
+class Again(Message, frozen=True):
+    """A text of this slot is missing: its document's whole text is to be sent, and whatever spoke of it."""
+
+    slot: Natural
+
+
+class Pong(Message, frozen=True):
+    """The reply to `Ping`."""
+
+
+class FrontAt(Part, frozen=True):
+    """A front, as `fastcoder-lsp host status` tells it. `asking`: whether it waits for an answer."""
+
+    process_id: Natural
+    folders: list[Name]
+    asking: bool
+    connected_s: float
+
+
+class Fronts(Message, frozen=True):
+    """The reply to `AskFronts`."""
+
+    process_id: Natural
+    build: Short
+    model: Short
+    engine: Short
+    resident_bytes: Natural
+    running_s: float
+    fronts: list[FrontAt]
+
+
+FromHost: TypeAlias = (
+    Welcome
+    | Answered
+    | Made
+    | Forgotten
+    | Counted
+    | Worked
+    | Told
+    | Indexing
+    | Notice
+    | Facts
+    | Loaded
+    | Again
+    | Pong
+    | Fronts
+)

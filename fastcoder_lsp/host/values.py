@@ -1,0 +1,253 @@
+"""The plain values of `completion` as messages, and back; whatever could not be is refused.
+
+Owns the conversion and its checks. Texts go beside (`texts`): a message only says which.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import fields
+from itertools import pairwise
+from pathlib import Path
+from typing import cast, get_args
+
+from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
+from fastcoder_lsp.completion.status import State, Status
+from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion
+from fastcoder_lsp.config import Layer, Settings, resolve, specs
+from fastcoder_lsp.core import CompletionRequest, Reason, SelectedCompletion, Snapshot
+from fastcoder_lsp.host.front_messages import PolicyAt, QuestionAt, SelectedAt
+from fastcoder_lsp.host.host_messages import Answered, CandidateAt, Made, ReasonAt, SuggestionAt, Told
+from fastcoder_lsp.host.messages import PlaceAt, ProtocolError, Table, TextAt, Value, decoded, encoded, told
+
+_STATES = frozenset(get_args(State))
+
+
+# Questions, from the front -------------------------------------------------------------------------------------------
+
+
+def question_message(question: Question, text: TextAt, neighbours: TextAt | None) -> QuestionAt:
+    """A question whose texts were sent."""
+    request = question.request
+    snapshot, selected, policy = request.snapshot, request.selected, question.policy
+    return QuestionAt(
+        number=question.number,
+        uri=encoded(snapshot.uri),
+        path=None if snapshot.path is None else encoded(snapshot.path),
+        language=encoded(snapshot.language),
+        version=snapshot.version,
+        text=text,
+        neighbours=neighbours,
+        cells=list(map(len, snapshot.neighbours)),
+        offset=request.offset,
+        invoked=request.invoked,
+        selected=None if selected is None else SelectedAt(selected.start, selected.end, encoded(selected.text)),
+        max_tokens=request.max_tokens,
+        policy=PolicyAt(*(getattr(policy, field.name) for field in fields(policy))),
+        asked_ms=question.asked_ms,
+        opened_s=question.opened_s,
+    )
+
+
+def question_value(message: QuestionAt, text: str, neighbours: str) -> Question:
+    """The question again.
+
+    Raises:
+        ProtocolError: it asks behind the end of its text, or names no time.
+    """
+    offset, selected = message.offset, message.selected
+    if offset > len(text) or (selected is not None and not selected.start <= selected.end <= len(text)):
+        raise ProtocolError("a question about no place in its text")
+    if sum(message.cells) != len(neighbours):
+        raise ProtocolError("cells that are not its neighbours")
+    _require_time(message.asked_ms, message.opened_s)
+    snapshot = Snapshot(
+        uri=decoded(message.uri),
+        path=None if message.path is None else str(whole_path(message.path)),
+        language=decoded(message.language),
+        version=message.version,
+        text=text,
+        neighbours=_cut(neighbours, message.cells),
+    )
+    chosen = None if selected is None else SelectedCompletion(selected.start, selected.end, decoded(selected.text))
+    request = CompletionRequest(snapshot, offset, message.invoked, chosen, message.max_tokens)
+    return Question(
+        message.number, request, place_of(request), _policy(message.policy), message.asked_ms, message.opened_s
+    )
+
+
+def moment(asked_ms: float) -> float:
+    """A time that a front tells.
+
+    Raises:
+        ProtocolError: it is none.
+    """
+    _require_time(asked_ms)
+    return asked_ms
+
+
+def whole_path(path: bytes) -> Path:
+    """A path that a front tells.
+
+    Raises:
+        ProtocolError: it is not a whole one.
+    """
+    found = Path(decoded(path))
+    if not found.is_absolute() or "\0" in str(found):
+        raise ProtocolError("a path that is not whole")
+    return found
+
+
+def _setting(value: object) -> Value:
+    if isinstance(value, tuple):
+        return [told(one) for one in value]
+    if isinstance(value, str):
+        return told(value)
+    assert isinstance(value, bool | int)
+    return value
+
+
+def _policy(message: PolicyAt) -> Policy:
+    if not all(ms >= 0 for ms in (message.automatic_ms, message.invoked_ms, message.background_ms)):
+        raise ProtocolError("a budget that is none")
+    return Policy(*(getattr(message, name) for name in message.__struct_fields__))
+
+
+def _require_time(*times: float) -> None:
+    if not all(math.isfinite(time) and abs(time) < 1e15 for time in times):
+        raise ProtocolError("a time that is none")
+
+
+def _cut(text: str, lengths: list[int]) -> tuple[str, ...]:
+    ends = [0]
+    for length in lengths:
+        ends.append(ends[-1] + length)
+    return tuple(text[start:end] for start, end in pairwise(ends))
+
+
+# Settings, from the front --------------------------------------------------------------------------------------------
+
+
+def settings_message(settings: Settings) -> Table:
+    """Settings by name; what nobody has changed is not told."""
+    values = {spec.name: (getattr(settings, spec.attribute), spec.default) for spec in specs().values()}
+    return {
+        name: [told(one) for one in value]
+        if isinstance(value, tuple)
+        else told(value)
+        if isinstance(value, str)
+        else value
+        for name, (value, default) in values.items()
+        if value != default
+    }
+
+
+def settings_value(table: Table) -> Settings:
+    """The settings again.
+
+    Raises:
+        ProtocolError: they are not what the table of settings allows.
+    """
+    settings, problems = resolve([Layer("front", table, trusted=True)])
+    if problems:
+        raise ProtocolError(f"settings that are none: {problems[0].name}")
+    return settings
+
+
+# What comes of it, from the host -------------------------------------------------------------------------------------
+
+
+def answer_message(number: int, answer: Answer) -> Answered:
+    """An answer to the question of that number."""
+    reason = answer.reason
+    return Answered(
+        number=number,
+        outcome=answer.outcome,
+        candidates=[CandidateAt(encoded(one.text), one.replaces) for one in answer.candidates],
+        finish=answer.finish,
+        reason=None if reason is None else ReasonAt(told(reason.code), told(reason.text), told(reason.hint)),
+        counts=answer.counts,
+        ms=dict(answer.ms),
+        model=told(answer.model),
+        engine=told(answer.engine),
+        trace=answer.trace,
+    )
+
+
+def answer_value(message: Answered) -> Answer:
+    """The answer again.
+
+    Raises:
+        ProtocolError: its texts are none.
+    """
+    reason = message.reason
+    return Answer(
+        message.outcome,
+        tuple(Recalled(decoded(one.text), one.replaces) for one in message.candidates),
+        message.finish,
+        None if reason is None else Reason(reason.code, reason.text, reason.hint),
+        message.counts,
+        message.ms,
+        message.model,
+        message.engine,
+        message.trace,
+    )
+
+
+def made_message(uri: str, suggestion: Suggestion, at: Callable[[Place], PlaceAt | None]) -> Made | None:
+    """A suggestion; None where its document's text is not known to both sides any more.
+
+    Args:
+        uri: the document's.
+        suggestion: the suggestion.
+        at: a place as messages tell it.
+    """
+    first = _suggestion_message(suggestion, at(suggestion.place))
+    if first.place is None:
+        return None
+    if suggestion.others is None:
+        return Made(encoded(uri), first, None)
+    others = [
+        _suggestion_message(one, None if one.place == suggestion.place else at(one.place)) for one in suggestion.others
+    ]
+    return Made(encoded(uri), first, others)
+
+
+def made_value(message: Made, place: Callable[[PlaceAt], Place | None]) -> tuple[str, Suggestion] | None:
+    """(URI, suggestion) again; None where the text that it speaks of is gone.
+
+    Raises:
+        ProtocolError: there is no such place.
+    """
+    here = None if message.suggestion.place is None else place(message.suggestion.place)
+    if here is None:
+        return None
+    others = None
+    if message.others is not None:
+        places = [here if one.place is None else place(one.place) for one in message.others]
+        others = tuple(
+            Suggestion(there, decoded(one.text), one.replaces)
+            for one, there in zip(message.others, places, strict=True)
+            if there is not None
+        )
+    first = message.suggestion
+    return decoded(message.uri), Suggestion(here, decoded(first.text), first.replaces, others)
+
+
+def status_message(status: Status) -> Told:
+    """A status."""
+    return Told(status.state, status.percent, told(status.message), told(status.hint))
+
+
+def status_value(message: Told) -> Status:
+    """The status again.
+
+    Raises:
+        ProtocolError: there is no such state.
+    """
+    if message.state not in _STATES:
+        raise ProtocolError("a state that is none")
+    return Status(cast("State", message.state), message.percent, message.message, message.hint)
+
+
+def _suggestion_message(suggestion: Suggestion, place: PlaceAt | None) -> SuggestionAt:
+    return SuggestionAt(place, encoded(suggestion.text), suggestion.replaces)
