@@ -5,6 +5,7 @@ from typing import Final, Literal, get_args
 EngineKind = Literal[
     "auto",
     "cpu-int8",
+    "cpu-int4",
     "cpu-fp32",
     "cpu-bf16",
     "cpu-graphs",
@@ -14,6 +15,6 @@ EngineKind = Literal[
     "cuda-int4",
     "mps-bf16",
 ]
-"""`cuda-graphs`, `cuda-int8`, `cuda-int4`: the graph engine with weights so precise; `cpu-graphs`: the same programs
-in fp32 on the CPU, uncaptured, to be compared with."""
+"""`cpu-int8`, `cpu-int4`: our CPU kernels with weights so precise; `cuda-graphs`, `cuda-int8`, `cuda-int4`: the graph
+engine, likewise; `cpu-graphs`: the same programs in fp32 on the CPU, uncaptured, to be compared with."""
 ENGINES: Final[tuple[EngineKind, ...]] = get_args(EngineKind)

@@ -25,6 +25,9 @@ GPU_KIND = "cuda-bf16"
 GRAPH_KINDS = {"cpu-graphs": "plain", "cuda-graphs": "plain", "cuda-int8": "int8", "cuda-int4": "int4"}
 """Kinds of the graph engine, with the precision of their weights."""
 
+BITS = {"cpu-int8": 8, "cpu-int4": 4}
+"""Kinds of our CPU kernels, with the bits of a weight."""
+
 
 def load_engine(job: Job) -> TreeEngine:
     """The engine for a job; raises what `fastcoder_lsp.engine.load` says."""
@@ -58,7 +61,7 @@ def _lesser(job: Job, shape: Shape | None, kind: str) -> list[str]:
 
 def _load(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> TreeEngine:
     """The engine of this kind; the GPU's memory is given back where it fails."""
-    if kind != "cpu-int8":
+    if kind not in BITS:
         require_packages(f"the engine {kind}", "torch")
     if kind in GRAPH_KINDS:
         on_graphs = graph_shape(job.config)
@@ -98,10 +101,12 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
         return asked, notes
     if shape is None:
         return "cpu-fp32", notes
-    reason = _against_int8(shape, job.kernels)
-    if reason is None:
-        return "cpu-int8", notes
-    notes.append(f"int8 cannot be used: {reason}; bf16 runs instead, slower and not bit-exact")
+    for kind in dict.fromkeys((asked if asked in BITS else "cpu-int8", "cpu-int8")):
+        reason = _against_ours(shape, job.kernels, BITS[kind])
+        if reason is None:
+            return kind, notes
+        instead = "int8 runs instead" if kind == "cpu-int4" else "bf16 runs instead, slower and not bit-exact"
+        notes.append(f"{kind.removeprefix('cpu-')} cannot be used: {reason}; {instead}")
     return "cpu-bf16", notes
 
 
@@ -120,14 +125,14 @@ def _tried(job: Job) -> tuple[str, list[str]]:
     return verdict.chosen, [verdict.reason]
 
 
-def _against_int8(shape: Shape, kernels: Path) -> str | None:
-    """Why the int8 kernels can't run here; None where they can."""
+def _against_ours(shape: Shape, kernels: Path, bits: int) -> str | None:
+    """Why our CPU kernels can't run here with weights of so many bits; None where they can."""
     from fastcoder_lsp.engine.int8.packing import fits  # noqa: PLC0415 numba takes a while to import
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
 
-    if not fits(shape):
-        return "the model's sizes are not multiples of 16"
-    if exact_kind(shape, kernels) is None:
+    if not fits(shape, bits):
+        return f"the model's sizes are not multiples of {16 if bits == 8 else 32}"
+    if exact_kind(shape, kernels, bits) is None:
         return "this CPU's integer products are not exact"
     return None
 
@@ -157,17 +162,17 @@ def _require_device(kind: str) -> None:
 def _build(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> Backend:
     if shape is None:
         return _build_other(job, kind, notes)
-    return _build_int8(job, shape, notes) if kind == "cpu-int8" else _build_eager(job, shape, kind)
+    return _build_ours(job, shape, BITS[kind], notes) if kind in BITS else _build_eager(job, shape, kind)
 
 
-def _build_int8(job: Job, shape: Shape, notes: list[str]) -> Backend:
+def _build_ours(job: Job, shape: Shape, bits: int, notes: list[str]) -> Backend:
     from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
 
-    require_memory(shape.weight_count + 4 * shape.slot_numbers * job.capacity)
-    dot = exact_kind(shape, job.kernels)
+    require_memory(shape.weight_count * bits // 8 + 4 * shape.slot_numbers * job.capacity)
+    dot = exact_kind(shape, job.kernels, bits)
     assert dot is not None, "chosen without a kind of product"
     job.enter("weights")
     wanted = Wanted(job.folder, shape, dot, job.digest, job.cache)

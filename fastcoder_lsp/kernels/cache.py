@@ -25,7 +25,7 @@ from fastcoder_lsp.kernels import files
 from fastcoder_lsp.kernels.folder import trusted_folder
 
 SUFFIX = ".kernel"
-_COMPILED_PACKAGES = ("kernels", "index", "draft", "engine/int8", "engine/static")
+_COMPILED_PACKAGES = ("kernels", "index", "draft", "engine/int4", "engine/int8", "engine/static")
 _UNREADABLE = (
     pickle.UnpicklingError,
     EOFError,

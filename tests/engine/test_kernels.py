@@ -11,7 +11,7 @@ import pytest
 
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.int8.backend import Int8Backend
-from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here
+from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here, unfolded_bytes
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import quantise
 from fastcoder_lsp.engine.int8.product import make_block
@@ -57,6 +57,7 @@ def multiplied(
     filled_NK[:columns] = weights_NK
     packed = aligned((blocks, size // 4, block, 4), np.int8)
     packed[:] = filled_NK.reshape(blocks, block, size // 4, 4).transpose(0, 2, 1, 3)
+    unfolded = aligned((unfolded_bytes(kind, size),), np.int8)
     sums = np.ascontiguousarray(filled_NK.sum(axis=1, dtype=np.int32) * np.int32(128))
     zeros, ones = np.zeros(blocks * block, np.float32), np.ones(max(blocks * block, rows), np.float32)
     room = np.full((rows + kind.rows, blocks * block), 1 if add else 0, np.float32)  # the last tile may be a whole one
@@ -64,7 +65,7 @@ def multiplied(
     run = product_runner(kind, add=add)
     for number in range(blocks):
         at = number * block
-        run(panels, packed[number], sums[at:], ones[at:], ones, zeros[at:], out[:, at : at + block])
+        run(panels, packed[number], sums[at:], ones[at:], ones, zeros[at:], out[:, at : at + block], unfolded)
     found: npt.NDArray[np.int64] = out[:, :columns].astype(np.int64)
     return found
 
@@ -75,12 +76,12 @@ def product_runner(kind: DotKind, *, add: bool) -> Any:
     begin, multiply_block, end = make_block(kind, f"test_{kind.name}_{add}".replace("-", "_"), add=add)
 
     @tagged(f"{kind.name}_{add}", called=True)
-    def run(x: Any, w: Any, sums: Any, scales: Any, row_scales: Any, biases: Any, out: Any) -> None:
+    def run(x: Any, w: Any, sums: Any, scales: Any, row_scales: Any, biases: Any, out: Any, unfolded: Any) -> None:
         begin()
         multiply_block(
             x.ctypes.data,
             w.ctypes.data,
-            w.shape[0],
+            x.shape[1],
             sums.ctypes.data,
             scales.ctypes.data,
             biases.ctypes.data,
@@ -88,6 +89,7 @@ def product_runner(kind: DotKind, *, add: bool) -> Any:
             out.ctypes.data,
             out.strides[0],
             len(out),
+            unfolded.ctypes.data,
         )
         end()
 

@@ -17,7 +17,7 @@ PROMPT = [int(token) for token in np.random.default_rng(3).integers(0, VOCABULAR
 SAMPLERS = (Sampler(), Sampler(1.0, seed=7), Sampler(0.8, top_k=20, seed=1), Sampler(1.2, top_p=0.7, seed=2))
 
 
-@pytest.fixture(scope="module", params=["cpu-int8", "cpu-fp32", "cpu-graphs", "foreign"])
+@pytest.fixture(scope="module", params=["cpu-int8", "cpu-int4", "cpu-fp32", "cpu-graphs", "foreign"])
 def engine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, weights_cache: Path
 ) -> Iterator[TreeEngine]:

@@ -44,10 +44,13 @@ _KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def make_model(folder: Path, kind: str, dtype: torch.dtype = torch.float32) -> Path:
-    """Write a model with random weights, large enough that its choices differ from place to place."""
+def make_model(folder: Path, kind: str, dtype: torch.dtype = torch.float32, **sizes: int) -> Path:
+    """Write a model with random weights, large enough that its choices differ from place to place.
+
+    `sizes`: of its configuration, where they are to be others.
+    """
     torch.manual_seed(len(kind))
-    config = AutoConfig.for_model(kind.split("-", maxsplit=1)[0], **_SIZES | _KINDS[kind])
+    config = AutoConfig.for_model(kind.split("-", maxsplit=1)[0], **_SIZES | _KINDS[kind] | sizes)
     auto: Any = AutoModelForCausalLM
     model = auto.from_config(config).to(dtype)
     with torch.no_grad():

@@ -14,7 +14,7 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int8.attention import move_slots
-from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int8.dot import DotKind, unfolded_bytes
 from fastcoder_lsp.engine.int8.forward import PHASES, make_forward, make_products
 from fastcoder_lsp.engine.int8.memory import Cache, Packed, Product, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.packed_file import aligned
@@ -39,7 +39,7 @@ class Int8Backend:
         self, shape: Shape, arrays: dict[str, Array], kind: DotKind, *, capacity: int, threads: int, kernels: Path
     ) -> None:
         self.name, self.device, self.vocabulary, self.capacity, self.chunk = (
-            "cpu-int8",
+            f"cpu-int{kind.bits}",
             f"cpu ({kind.name}, {threads} threads)",
             shape.vocabulary,
             capacity,
@@ -54,7 +54,7 @@ class Int8Backend:
             _floats(shape.layers, shape.kv_heads, blocks, shape.head_dim, BLOCK),
             _floats(shape.layers, shape.kv_heads, blocks * BLOCK, shape.head_dim),
         )
-        self._work = _work(shape, self._packed, blocks * BLOCK, threads, kind.panel)
+        self._work = _work(shape, self._packed, blocks * BLOCK, threads, kind)
         self._team = Team(threads)
         self._forward = make_forward(kind, shape.group, shape.head_dim)
         name = f"forward-{kind.name}-{shape.group}-{shape.head_dim}"
@@ -126,7 +126,7 @@ def _packed(shape: Shape, arrays: dict[str, Array], capacity: int) -> Packed:
     )
 
 
-def _work(shape: Shape, packed: Packed, columns: int, threads: int, panel: int) -> Scratch:
+def _work(shape: Shape, packed: Packed, columns: int, threads: int, kind: DotKind) -> Scratch:
     rows = CHUNK
     inner, heads = shape.inner, shape.heads * shape.head_dim
     narrow = max(packed.out.scales_LN.shape[1], packed.down.scales_LN.shape[1])
@@ -141,8 +141,9 @@ def _work(shape: Shape, packed: Packed, columns: int, threads: int, panel: int) 
         mixed_MQ=_floats(rows, heads),
         scores_TGC=_floats(threads, shape.group, columns + LANES),
         logits_RV=_floats(LOGIT_ROWS, packed.head.scales_LN.shape[1]),
+        unfolded_TB=aligned((threads, unfolded_bytes(kind, max(inner, shape.width, heads))), np.int8),  # type: ignore[arg-type]
         counters=np.zeros((shape.layers + 1) * PHASES * 2 * STRIDE, dtype=np.int64),
-        panel=panel,
+        panel=kind.panel,
     )
 
 

@@ -8,13 +8,15 @@ import ctypes
 import platform
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from llvmlite import binding, ir
 
 from fastcoder_lsp.engine.int8.simd import I32, LANES, broadcast
 
+GROUP = 32
+"""Numbers of a row that share a factor, where weights are kept in four bits."""
 Emit = Callable[[ir.IRBuilder, ir.Value, ir.Value, ir.Value], ir.Value]
 
 
@@ -27,6 +29,7 @@ class DotKind:
     holds four bytes of a column in each lane, x the four bytes of a row. `partial`: sums of a column that stand side by
     side until the end. `panel`: rows whose bytes lie together, [K/4][panel][4], so that one pointer walks through all
     of them. `step`: bytes of a row that are taken at once; what is longer has a number of them. `tiled`: by `amx`.
+    `bits`: of a weight in memory; fewer than eight are unfolded by `int4`.
     """
 
     name: str
@@ -38,6 +41,17 @@ class DotKind:
     panel: int = 8
     step: int = 4
     tiled: bool = False
+    bits: int = 8
+
+    @property
+    def line(self) -> int:
+        """Numbers of a row that a line of packed weights belongs to."""
+        return 4 if self.bits == 8 else GROUP
+
+    @property
+    def line_bytes(self) -> int:
+        """Bytes of a line, for all columns of a block."""
+        return self.vectors * LANES * (4 if self.bits == 8 else GROUP // 2 + 1)
 
 
 def _vnni(lanes: int) -> Emit:
@@ -90,6 +104,16 @@ AVX2 = DotKind("avx2", 8, 1, 2, _words, partial=2)
 PLAIN = DotKind("plain", 16, 1, 4, _plain)
 AMX = DotKind("amx", 16, 3, 32, VNNI_512.emit, panel=1, step=64, tiled=True)
 KINDS = (AMX, VNNI_512, VNNI_256, AVX2, PLAIN)
+
+
+def in_four_bits(kind: DotKind) -> DotKind:
+    """The same instructions, on weights that are kept in four bits."""
+    return replace(kind, name=f"{kind.name}-int4", bits=4, step=max(kind.step, GROUP))
+
+
+def unfolded_bytes(kind: DotKind, longest: int) -> int:
+    """Bytes that a thread needs for a block of weights as bytes, of rows of up to so many numbers."""
+    return 64 if kind.bits == 8 else kind.vectors * LANES * longest
 
 
 def kinds_here() -> tuple[DotKind, ...]:

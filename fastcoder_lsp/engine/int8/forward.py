@@ -22,28 +22,29 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
     tag = f"{kind.name}_{group}_{dim}".replace("-", "_")
     multiply, multiply_add = make_multiply(kind, tag, add=False), make_multiply(kind, tag, add=True)
     attend, turn = make_attend(group, dim, tag), make_turn(group, dim, tag)
+    line = kind.line
 
     @tagged(tag, called=True)
     def forward(packed: Packed, cache: Cache, work: Scratch, places: VisibleSlots, thread: int, threads: int) -> None:
         rows, layers, phase = places.rows, cache.keys_LKBDx.shape[0], NONE
-        inner = packed.down.weights_LBKx.shape[2] * 4
+        inner = packed.down.weights_LBKx.shape[2] * line
         for layer in range(layers):
             norm_rows(work, phase, NONE, rows, packed.norm1_LE[layer], packed.eps)
-            multiply(work, phase + 1, packed.qkv, layer, rows, work.wide_MN, threads)
+            multiply(work, phase + 1, packed.qkv, layer, rows, work.wide_MN, thread, threads)
             turn(packed, cache, work, places, layer, phase + 2)
             if layer == layers - 1 and places.logits_from == rows:
                 return
             attend(cache, work, places, layer, phase + 3, thread)
             quantise_rows(work, phase + 4, rows)
-            multiply_add(work, phase + 5, packed.out, layer, rows, work.x_ME, threads)
+            multiply_add(work, phase + 5, packed.out, layer, rows, work.x_ME, thread, threads)
             norm_rows(work, phase + 6, NONE, rows, packed.norm2_LE[layer], packed.eps)
-            multiply(work, phase + 7, packed.gate_up, layer, rows, work.wide_MN, threads)
+            multiply(work, phase + 7, packed.gate_up, layer, rows, work.wide_MN, thread, threads)
             gate_rows(work, phase + 8, rows, inner)
-            multiply_add(work, phase + 9, packed.down, layer, rows, work.x_ME, threads)
+            multiply_add(work, phase + 9, packed.down, layer, rows, work.x_ME, thread, threads)
             phase += PHASES
         wanted = rows - places.logits_from
         norm_rows(work, phase, places.logits_from, wanted, packed.norm_E, packed.eps)
-        multiply(work, phase + 1, packed.head, NONE, wanted, work.logits_RV, threads)
+        multiply(work, phase + 1, packed.head, NONE, wanted, work.logits_RV, thread, threads)
 
     return forward
 
@@ -54,14 +55,14 @@ def make_products(kind: DotKind, group: int, dim: int) -> Any:
     multiply = make_multiply(kind, tag, add=False)
 
     @tagged(tag, called=True)
-    def products(packed: Packed, work: Scratch, rows: int, thread: int, threads: int) -> None:  # noqa: ARG001
+    def products(packed: Packed, work: Scratch, rows: int, thread: int, threads: int) -> None:
         phase = NONE
         for layer in range(packed.norm1_LE.shape[0]):
-            multiply(work, phase, packed.qkv, layer, rows, work.wide_MN, threads)
-            multiply(work, phase + 1, packed.out, layer, rows, work.wide_MN, threads)
-            multiply(work, phase + 2, packed.gate_up, layer, rows, work.wide_MN, threads)
-            multiply(work, phase + 3, packed.down, layer, rows, work.wide_MN, threads)
+            multiply(work, phase, packed.qkv, layer, rows, work.wide_MN, thread, threads)
+            multiply(work, phase + 1, packed.out, layer, rows, work.wide_MN, thread, threads)
+            multiply(work, phase + 2, packed.gate_up, layer, rows, work.wide_MN, thread, threads)
+            multiply(work, phase + 3, packed.down, layer, rows, work.wide_MN, thread, threads)
             phase += PHASES
-        multiply(work, phase, packed.head, NONE, rows, work.logits_RV, threads)
+        multiply(work, phase, packed.head, NONE, rows, work.logits_RV, thread, threads)
 
     return products

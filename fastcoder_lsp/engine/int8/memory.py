@@ -13,7 +13,10 @@ Floats = npt.NDArray[np.float32]
 
 
 class Product(NamedTuple):
-    """Matrices of one size, packed. `weights_LBKx`: per block of columns [K/4][vectors][16][4]; `sums`: Σ w·128."""
+    """Matrices of one size, packed. `sums`: Σ w·128.
+
+    `weights_LBKx`: per block of columns [K/4][vectors][16][4], or [K/32] lines of four-bit weights (`int4.unfold`).
+    """
 
     weights_LBKx: npt.NDArray[np.int8]
     sums_LN: npt.NDArray[np.int32]
@@ -40,7 +43,8 @@ class Packed(NamedTuple):
 class Scratch(NamedTuple):
     """Memory of a pass: the rows' state `x_ME`, bytes and scales of the rows at hand, and what products put out.
 
-    `panel`: `DotKind.panel` of the bytes.
+    `unfolded_TB`: a block's weights as bytes, for each thread, where they are kept in four bits. `panel`:
+    `DotKind.panel` of the bytes.
     """
 
     x_ME: Floats
@@ -51,6 +55,7 @@ class Scratch(NamedTuple):
     mixed_MQ: Floats
     scores_TGC: Floats
     logits_RV: Floats
+    unfolded_TB: npt.NDArray[np.int8]
     counters: npt.NDArray[np.int64]
     panel: int
 

@@ -33,8 +33,10 @@ _TYPES: Mapping[str, type[np.generic]] = {
 }
 
 
-def write_packed(path: Path, layout: Layout, arrays: Iterable[tuple[str, Array]], progress: Progress) -> None:
-    """Write `arrays`, which come in the order of `layout`, whole or piece by piece.
+def write_packed(
+    path: Path, layout: Layout, arrays: Iterable[tuple[str, Array]], progress: Progress, *, into: str = "int8"
+) -> None:
+    """Write `arrays`, which come in the order of `layout`, whole or piece by piece; `into`: what they are, in words.
 
     Raises:
         ResourceError: the disk is full or the folder cannot be written.
@@ -50,7 +52,7 @@ def write_packed(path: Path, layout: Layout, arrays: Iterable[tuple[str, Array]]
             for _, array in arrays:
                 file.write(np.ascontiguousarray(array).data)
                 written += array.nbytes
-                progress(written / total, "converting weights to int8 (first start only)")
+                progress(written / total, f"converting weights to {into} (first start only)")
             assert written == total, f"{written} bytes packed, {total} announced"
             file.flush()
             os.fsync(file.fileno())
@@ -63,7 +65,9 @@ def write_packed(path: Path, layout: Layout, arrays: Iterable[tuple[str, Array]]
             partial.unlink(missing_ok=True)
 
 
-def packed_in_memory(layout: Layout, arrays: Iterable[tuple[str, Array]], progress: Progress) -> dict[str, Array]:
+def packed_in_memory(
+    layout: Layout, arrays: Iterable[tuple[str, Array]], progress: Progress, *, into: str = "int8"
+) -> dict[str, Array]:
     """What `write_packed` would write and `read_packed` read, without a file: for where none can be kept."""
     made = {name: aligned(shape, _TYPES[kind]) for name, (kind, shape) in layout.items()}
     filled = dict.fromkeys(made, 0)
@@ -73,7 +77,7 @@ def packed_in_memory(layout: Layout, arrays: Iterable[tuple[str, Array]], progre
         made[name].reshape(-1).view(np.uint8)[filled[name] : filled[name] + len(bytes_)] = bytes_
         filled[name] += len(bytes_)
         done += len(bytes_)
-        progress(done / total, "converting weights to int8")
+        progress(done / total, f"converting weights to {into}")
     assert done == total, f"{done} bytes packed, {total} announced"
     return made
 

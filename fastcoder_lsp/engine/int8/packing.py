@@ -1,6 +1,7 @@
-"""Weights as int8 rows with a scale each, in the order in which the kernels read them.
+"""Weights as whole numbers with a scale for each row, in the order in which the kernels read them.
 
-Owns rounding and layout, and which matrices stand together; the files are `packed_file`'s. Weights pass through in a
+Owns the rounding to bytes, the layout, and which matrices stand together; four bits are `int4.packing`'s, the files
+`packed_file`'s. Weights pass through in a
 stream, so that no more of a model than a few rows is ever in memory unpacked.
 """
 
@@ -11,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int4 import packing as int4
+from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 
@@ -51,10 +53,11 @@ def matrices(shape: Shape) -> tuple[Matrix, ...]:
     )
 
 
-def fits(shape: Shape) -> bool:
-    """Whether all sizes are multiples of a vector, as the kernels want them."""
+def fits(shape: Shape, bits: int = 8) -> bool:
+    """Whether all sizes are multiples of a vector, as the kernels want them; rows in four bits, of a group."""
     sizes = (shape.width, shape.inner, shape.head_dim)
-    return all(size % LANES == 0 for size in sizes)
+    groups = bits == 8 or not any(matrix.columns % GROUP for matrix in matrices(shape))
+    return groups and all(size % LANES == 0 for size in sizes)
 
 
 def layout(shape: Shape, kind: DotKind, embedding: str) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -63,7 +66,7 @@ def layout(shape: Shape, kind: DotKind, embedding: str) -> dict[str, tuple[str, 
     for matrix in matrices(shape):
         block = kind.vectors * LANES
         blocks = -(-matrix.rows // block)
-        arrays[f"{matrix.name}.weights"] = ("I8", (matrix.layers, blocks, matrix.columns // 4, block * 4))
+        arrays[f"{matrix.name}.weights"] = ("I8", (matrix.layers, blocks, matrix.columns // kind.line, kind.line_bytes))
         for part, kept in (("sums", "I32"), ("scales", "F32"), ("biases", "F32")):
             arrays[f"{matrix.name}.{part}"] = (kept, (matrix.layers, blocks * block))
     arrays["norm1"] = arrays["norm2"] = ("F32", (shape.layers, shape.width))
@@ -82,7 +85,7 @@ def pack(weights: Weights, shape: Shape, kind: DotKind) -> Iterator[tuple[str, A
         rest = _Rest()
         for layer in range(matrix.layers):
             for weight_NK in _by_blocks(_parts(weights, matrix, layer), matrix, kind):
-                packed, sums_N, scales_N = pack_rows(weight_NK, kind)
+                packed, sums_N, scales_N = (pack_rows if kind.bits == 8 else int4.pack_rows)(weight_NK, kind)
                 rest.sums.append(sums_N)
                 rest.scales.append(scales_N)
                 yield f"{matrix.name}.weights", packed

@@ -2,18 +2,22 @@
 
 from typing import Any
 
+from fastcoder_lsp.engine.int4.unfold import folded_tile, unfold_block
 from fastcoder_lsp.engine.int8.amx import SIDE, begin_tiles, end_tiles, tiled_product
-from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.memory import Floats, Product, Scratch
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
 from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import product_tile
 
+FOLDED_ROWS = 4
+"""Rows that are multiplied without unfolding the block to memory first."""
+
 
 def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
     """The compiled phase; its output replaces what `out_MN` holds, or is added to it."""
-    columns = kind.vectors * LANES
+    columns, fours, line_bytes = kind.vectors * LANES, kind.line // 4, kind.line_bytes
     begin, multiply_block, end = make_block(kind, f"{tag}_{add}", add=add)
 
     @tagged(f"{tag}_{add}")
@@ -24,9 +28,11 @@ def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
         layer: int,
         count: int,
         out_MN: Floats,
+        thread: int,
         threads: int,
     ) -> None:
-        blocks, groups = product.weights_LBKx.shape[1], product.weights_LBKx.shape[2]
+        blocks, lines = product.weights_LBKx.shape[1], product.weights_LBKx.shape[2]
+        groups, unfolded = lines * fours, work.unfolded_TB[thread].ctypes.data
         weights = product.weights_LBKx[layer].ctypes.data
         sums, scales = product.sums_LN[layer].ctypes.data, product.scales_LN[layer].ctypes.data
         biases, stride = product.biases_LN[layer].ctypes.data, out_MN.strides[0]
@@ -37,8 +43,10 @@ def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
         job = take_job(work.counters, phase)
         while job < jobs:
             for block in range(job * share, min(blocks, (job + 1) * share)):
-                at, w = block * columns * 4, weights + block * groups * columns * 4
-                multiply_block(x, w, groups, sums + at, scales + at, biases + at, row_scales, out + at, stride, count)
+                at, w = block * columns * 4, weights + block * lines * line_bytes
+                multiply_block(
+                    x, w, groups, sums + at, scales + at, biases + at, row_scales, out + at, stride, count, unfolded
+                )
             finish_jobs(work.counters, phase, 1)
             job = take_job(work.counters, phase)
         end()
@@ -50,16 +58,50 @@ def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
 def make_block(kind: DotKind, tag: str, *, add: bool) -> tuple[Any, Any, Any]:
     """What a thread does first, for each block of columns, and last.
 
-    For each block: addresses, and bytes between rows, as of `tiles.product_tile`, for `count` rows of any number.
+    For each block: addresses, and bytes between rows, as of `tiles.product_tile`, for `count` rows of any number; and
+    an address of room for `unfolded_bytes`.
     """
-    if kind.tiled:
-        return begin_tiles, _tiled_block(kind, tag, add=add), end_tiles
-    return _nothing, _unrolled_block(kind, tag, add=add), _nothing
+    make = _tiled_block if kind.tiled else _unrolled_block
+    block = make(kind, tag, add=add) if kind.bits == 8 else _folded_block(kind, make(kind, tag, add=add), tag, add=add)
+    return (begin_tiles, block, end_tiles) if kind.tiled else (_nothing, block, _nothing)
 
 
 @tagged("product")
 def _nothing() -> None:
     pass
+
+
+def _folded_block(kind: DotKind, of_bytes: Any, tag: str, *, add: bool) -> Any:
+    """Few rows multiply what is unfolded in registers; for more, a block is unfolded once, and read as bytes are."""
+    unfold, most = unfold_block(kind), 1 if kind.tiled else min(kind.rows, FOLDED_ROWS)
+    tile1, tile2, tile4 = (folded_tile(kind, min(rows, most), add=add) for rows in (1, 2, 4))
+
+    @tagged(f"{tag}_folded")
+    def multiply_block(
+        x: int,
+        w: int,
+        groups: int,
+        sums: int,
+        scales: int,
+        biases: int,
+        row_scales: int,
+        out: int,
+        stride: int,
+        count: int,
+        unfolded: int,
+    ) -> None:
+        lines = groups // (GROUP // 4)
+        if count > most:
+            unfold(w, lines, unfolded)
+            of_bytes(x, unfolded, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
+        elif count == 1:
+            tile1(x, w, lines, sums, scales, biases, row_scales, out, stride)
+        elif count == 2:
+            tile2(x, w, lines, sums, scales, biases, row_scales, out, stride)
+        else:
+            tile4(x, w, lines, sums, scales, biases, row_scales, out, stride)
+
+    return multiply_block
 
 
 def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
@@ -78,6 +120,7 @@ def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
         out: int,
         stride: int,
         count: int,
+        unfolded: int,  # noqa: ARG001 all blocks are called alike
     ) -> None:
         if count == 1:
             single(x, w, groups, sums, scales, biases, row_scales, out, stride)
@@ -108,6 +151,7 @@ def _unrolled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
         out: int,
         stride: int,
         count: int,
+        unfolded: int,  # noqa: ARG001 all blocks are called alike
     ) -> None:
         for row in range(0, count, most):
             here = x + (row // panel) * groups * 4 * panel + (row % panel) * 4

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.int8.dot import DotKind, kinds_here
+from fastcoder_lsp.engine.int4.packing import unpack_rows
+from fastcoder_lsp.engine.int8.dot import GROUP, DotKind, in_four_bits, kinds_here, unfolded_bytes
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array, matrices
 from fastcoder_lsp.engine.int8.product import make_block
@@ -22,13 +24,14 @@ GROUPS = 1216
 """Fours of bytes in a row of the test: as long as the longest of the 0.5B model."""
 
 
-def exact_kind(shape: Shape, kernels: Path) -> DotKind | None:
+def exact_kind(shape: Shape, kernels: Path, bits: int = 8) -> DotKind | None:
     """The fastest kind of byte product that can run a model and gives the right integers here.
 
-    None that comes after it is tried, or compiled. `kernels`: folder for machine code.
+    None that comes after it is tried, or compiled. `kernels`: folder for machine code. `bits`: of a weight in memory.
     """
     sizes = [matrix.columns for matrix in matrices(shape)]
-    fitting = (kind for kind in kinds_here() if not any(size % kind.step for size in sizes))
+    here = kinds_here() if bits == 8 else map(in_four_bits, kinds_here())
+    fitting = (kind for kind in here if not any(size % kind.step for size in sizes))
     return next((kind for kind in fitting if _found_exact(kind, kernels)), None)
 
 
@@ -44,21 +47,36 @@ def is_exact(kind: DotKind, kernels: Path) -> bool:
     bytes_MK = np.full((kind.rows, GROUPS * 4), 255, dtype=np.uint8)
     weights_NK = np.full((columns, GROUPS * 4), 127, dtype=np.int8)
     bytes_MK[1::2, ::3], weights_NK[1::3], weights_NK[2::3, ::2] = 1, -127, -127
+    if kind.bits == 4:
+        block, weights_NK = _block_of_four_bits(kind)
+    else:
+        block = aligned((GROUPS, columns, 4), np.int8)
+        block[:] = weights_NK.reshape(columns, GROUPS, 4).transpose(1, 0, 2)
     panels = aligned((-(-kind.rows // kind.panel), GROUPS, kind.panel, 4), np.uint8)
     for row in range(kind.rows):
         panels[row // kind.panel, :, row % kind.panel] = bytes_MK[row].reshape(GROUPS, 4)
-    block = aligned((GROUPS, columns, 4), np.int8)
-    block[:] = weights_NK.reshape(columns, GROUPS, 4).transpose(1, 0, 2)
+    unfolded = aligned((unfolded_bytes(kind, GROUPS * 4),), np.int8)
     zeros_N, ones = np.zeros(columns, dtype=np.int32), np.ones(max(columns, kind.rows), dtype=np.float32)
     expected_MN = (bytes_MK.astype(np.int64) @ weights_NK.T.astype(np.int64)).astype(np.float32)
     trial = _make_trial(kind)
     KernelCache.attach(trial, lambda: kernels, f"trial-{kind.name}")
     for count in (1, kind.rows // 2, kind.rows):  # other numbers of rows are other code
         out_MN = np.zeros((count, columns), dtype=np.float32)
-        trial(panels, block, zeros_N, ones, ones, zeros_N.view(np.float32), out_MN)
+        trial(panels, block, zeros_N, ones, ones, zeros_N.view(np.float32), out_MN, unfolded)
         if not (out_MN == expected_MN[:count]).all():
             return False
     return True
+
+
+def _block_of_four_bits(kind: DotKind) -> tuple[Array, npt.NDArray[np.int8]]:
+    """A block that holds every factor with every code, the largest of both first, and the bytes that it stands for."""
+    columns = kind.vectors * LANES
+    block = aligned((GROUPS * 4 // GROUP, kind.line_bytes), np.uint8)
+    block[:, columns:] = np.arange(block[:, columns:].size).reshape(len(block), -1) * 37 % 256
+    block[:, :columns] = (np.arange(len(block) * columns).reshape(len(block), columns) * 7 % 31 - 15).astype(np.uint8)
+    block[:8, :columns], block[:8, columns:] = 15, 0
+    packed: npt.NDArray[np.int8] = block.view(np.int8)
+    return packed, unpack_rows(packed[None], kind)
 
 
 def _make_trial(kind: DotKind) -> Any:
@@ -66,12 +84,14 @@ def _make_trial(kind: DotKind) -> Any:
     begin, multiply_block, end = make_block(kind, f"{tag}_trial", add=False)
 
     @tagged(tag, called=True)
-    def trial(x: Array, w: Array, sums: Array, scales: Array, row_scales: Array, biases: Array, out: Array) -> None:
+    def trial(
+        x: Array, w: Array, sums: Array, scales: Array, row_scales: Array, biases: Array, out: Array, unfolded: Array
+    ) -> None:
         begin()
         multiply_block(
             x.ctypes.data,
             w.ctypes.data,
-            w.shape[0],
+            x.shape[1],
             sums.ctypes.data,
             scales.ctypes.data,
             biases.ctypes.data,
@@ -79,6 +99,7 @@ def _make_trial(kind: DotKind) -> Any:
             out.ctypes.data,
             out.strides[0],
             len(out),
+            unfolded.ctypes.data,
         )
         end()
 

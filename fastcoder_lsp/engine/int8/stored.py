@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.packed_file import (
     delete_unfinished,
     packed_in_memory,
@@ -23,8 +23,9 @@ from fastcoder_lsp.engine.weights import Weights, open_weights
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.model.open_tensors import rounded_already
 
-FORMAT = 1
-"""Of the packed file; another number makes old ones unread. 1: rows by blocks of columns, embeddings in 16 bits."""
+FORMATS = {8: 1, 4: 1}
+"""Of the packed file, by the bits of a weight; another number makes old ones unread. 8: 1, rows by blocks of columns,
+embeddings in 16 bits. 4: 1, lines of 32 numbers by blocks of columns, factors before codes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,16 @@ class Wanted:
     digest: str
     cache: Path
 
+    @property
+    def rounding(self) -> str:
+        """What weights become, in words."""
+        return "int8, a scale a row" if self.kind.bits == 8 else f"int4, a factor for each {GROUP} numbers"
+
     def path(self, embedding: str) -> Path:
         """The file of the packed form."""
         name = hashlib.sha256(self.digest.encode()).hexdigest()[:32]
-        return self.cache / "int8" / f"{name}-v{FORMAT}-x{self.kind.vectors}-{embedding.lower()}.safetensors"
+        bits, form = self.kind.bits, f"v{FORMATS[self.kind.bits]}-x{self.kind.vectors}"
+        return self.cache / f"int{bits}" / f"{name}-{form}-{embedding.lower()}.safetensors"
 
 
 def _nobody(_: str) -> None:
@@ -63,7 +70,7 @@ def load_arrays(
         ResourceError: memory does not suffice.
     """
     if by := rounded_already(wanted.folder):
-        note(f"the model's weights, rounded by {by}, are rounded once more: to int8, a scale a row")
+        note(f"the model's weights, rounded by {by}, are rounded once more: to {wanted.rounding}")
     delete_unfinished(wanted.path("F16").parent)
     for embedding in ("F16", "BF16"):
         arrays = _read(wanted, embedding, progress)
@@ -77,7 +84,9 @@ def load_arrays(
         except ResourceError as error:
             note(f"{error.message}; every start converts them again. {error.hint}")
         places = layout(wanted.shape, wanted.kind, embedding)
-        return packed_in_memory(places, pack(weights, wanted.shape, wanted.kind), progress)
+        return packed_in_memory(
+            places, pack(weights, wanted.shape, wanted.kind), progress, into=f"int{wanted.kind.bits}"
+        )
 
 
 def _make(
@@ -89,7 +98,8 @@ def _make(
         arrays = _read(wanted, embedding, progress)
         if arrays is None:
             places = layout(wanted.shape, wanted.kind, embedding)
-            write_packed(path, places, pack(weights, wanted.shape, wanted.kind), progress)
+            pieces = pack(weights, wanted.shape, wanted.kind)
+            write_packed(path, places, pieces, progress, into=f"int{wanted.kind.bits}")
             enter("weights")
             arrays = _read(wanted, embedding, progress)
     if arrays is None:

@@ -4,6 +4,7 @@ Owns code generation. Each maker returns a numba intrinsic on plain addresses (i
 are compiled (rows, vectors, sizes of a head) is unrolled, so that all sums live in registers.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import numba.core.types as nt
@@ -90,7 +91,7 @@ def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
     the output, and bytes between two of its rows. Output: see `put_row`.
     """
     parts = LANES // kind.lanes
-    register = ir.VectorType(I32, kind.lanes * kind.partial)
+    register = register_of(kind)
     columns_of_register = ir.VectorType(I32, kind.lanes)
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
@@ -112,15 +113,30 @@ def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
         done = iter(loop.close(new))
         columns = columns_at(builder, kind, sums, scales, biases)
         for row in range(rows):
-            totals = [
-                _join(builder, [_fold(builder, next(done), kind) for _ in range(parts)]) for _ in range(kind.vectors)
-            ]
             target = builder.add(out, builder.mul(stride, ir.Constant(I64, row)))
-            put_row(builder, totals, columns, load_at(builder, row_scales, F32, 4 * row), target, add=add)
+            put_row(
+                builder,
+                totals_of(builder, kind, done),
+                columns,
+                load_at(builder, row_scales, F32, 4 * row),
+                target,
+                add=add,
+            )
         return context.get_dummy_value()
 
     signature = nt.void(*[nt.intp] * 9)
     return intrinsic(lambda _typing, _x, _w, _k, _sums, _scales, _biases, _rows, _out, _stride: (signature, generate))
+
+
+def register_of(kind: DotKind) -> ir.VectorType:
+    """The type of a register of sums."""
+    return ir.VectorType(I32, kind.lanes * kind.partial)
+
+
+def totals_of(builder: ir.IRBuilder, kind: DotKind, registers: Iterator[ir.Value]) -> list[ir.Value]:
+    """One row's sums, a vector of 16 for each of a block; takes its registers off `registers`."""
+    parts = LANES // kind.lanes
+    return [_join(builder, [_fold(builder, next(registers), kind) for _ in range(parts)]) for _ in range(kind.vectors)]
 
 
 Columns = list[list[ir.Value]]

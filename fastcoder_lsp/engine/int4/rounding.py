@@ -1,0 +1,145 @@
+"""Rounding to four bits: for each row a scale, for each group of 32 a whole factor, by the error they leave.
+
+Owns the search. Every sum runs in 16 lanes in an order of its own, so a model gives the same bytes on every CPU.
+The idea of factors that are whole numbers within a row, so that its sum is one of whole numbers, is that of GGML's
+K-quants, whose scales of a group are six-bit numbers under one float a row of groups.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.engine.int8.dot import GROUP
+from fastcoder_lsp.engine.int8.simd import (
+    LANES,
+    v_abs,
+    v_add,
+    v_fma,
+    v_load,
+    v_max,
+    v_min,
+    v_mul,
+    v_peak,
+    v_round,
+    v_splat,
+    v_sub,
+    v_sum,
+)
+from fastcoder_lsp.engine.int8.tiles import store_bytes
+from fastcoder_lsp.kernels import inlined, inner, kernel
+
+Floats = npt.NDArray[np.float32]
+MOST = 15
+"""The largest factor of a group."""
+TRIES = 6
+"""Scales of a row that are tried, each `STEP` below the one before; the first one holds the largest weight."""
+STEP = np.float32(0.06)
+NEIGHBOURS = 3
+"""Factors of a group that are tried of each sign: the smallest one that holds all of it, and those below."""
+
+
+@kernel
+def round_rows(
+    weights_NK: Floats,
+    importance_K: Floats,
+    codes_NK: npt.NDArray[np.uint8],
+    factors_NG: npt.NDArray[np.int8],
+    sums_N: npt.NDArray[np.int32],
+    scales_N: Floats,
+) -> None:
+    """Round every row, K a multiple of 32.
+
+    Args:
+        weights_NK: the rows.
+        importance_K: what the square of a number's error counts.
+        codes_NK: filled with u of `unfold`.
+        factors_NG: filled with g.
+        sums_N: filled with Σ g·q.
+        scales_N: filled with the scale; at the least squares' place once g and q are chosen.
+    """
+    groups, importance = weights_NK.shape[1] // GROUP, importance_K.ctypes.data
+    for row in range(weights_NK.shape[0]):
+        weights = weights_NK[row].ctypes.data
+        whole = _whole_scale(weights, groups)
+        best, scale = np.float32(np.inf), whole
+        for turn in range(TRIES):
+            tried, error = whole * (np.float32(1) - STEP * np.float32(turn)), np.float32(0)
+            for group in range(groups):
+                at = group * GROUP * 4
+                error += _best_factor(weights + at, importance + at, tried)[1]
+            if error < best:
+                best, scale = error, tried
+        across, square, total = np.float32(0), np.float32(0), np.int32(0)
+        for group in range(groups):
+            at = group * GROUP * 4
+            factor = _best_factor(weights + at, importance + at, scale)[0]
+            more_across, more_square, more = _write(
+                weights + at, importance + at, scale, factor, codes_NK[row].ctypes.data + group * GROUP
+            )
+            across, square, total = across + more_across, square + more_square, total + np.int32(more)
+            factors_NG[row, group] = np.int8(factor)
+        scales_N[row], sums_N[row] = across / square if square > 0 else scale, total
+
+
+@inner
+def _whole_scale(weights: int, groups: int) -> Any:
+    """The scale by which the largest weight is 8 · 15."""
+    peak = v_splat(np.float32(1e-9))
+    for at in range(0, groups * GROUP, LANES):
+        peak = v_max(peak, v_abs(v_load(weights + 4 * at)))
+    return v_peak(peak) * np.float32(1 / (8 * MOST))
+
+
+@inner
+def _best_factor(weights: int, importance: int, scale: Any) -> tuple[Any, Any]:
+    """The factor of a group that leaves the least error, and that error."""
+    first, second = v_load(weights), v_load(weights + 4 * LANES)
+    first_counts, second_counts = v_load(importance), v_load(importance + 4 * LANES)
+    zero = v_splat(np.float32(0))
+    highest = v_peak(v_max(v_max(first, second), zero))
+    lowest = v_peak(v_max(v_max(v_sub(zero, first), v_sub(zero, second)), zero))
+    best, least = np.float32(1), np.float32(np.inf)
+    for sign in range(2):
+        # −8 steps reach the one end, 7 the other; which one is which, the factor's sign says.
+        long, short = (lowest, highest) if sign == 0 else (highest, lowest)
+        holding = np.ceil(max(long * np.float32(1 / 8), short * np.float32(1 / 7)) / scale)
+        for below in range(NEIGHBOURS):
+            size = min(max(holding - np.float32(below), np.float32(1)), np.float32(MOST))
+            factor = size if sign == 0 else -size
+            step, inverse = v_splat(factor * scale), v_splat(np.float32(1) / (factor * scale))
+            error = v_add(_error(first, first_counts, step, inverse), _error(second, second_counts, step, inverse))
+            total = v_sum(error)
+            if total < least:
+                best, least = factor, total
+    return best, least
+
+
+@inlined
+def _steps(values: Any, inverse: Any) -> Any:
+    """q of 16 weights."""
+    low, high = v_splat(np.float32(-8)), v_splat(np.float32(7))
+    return v_min(v_max(v_round(v_mul(values, inverse)), low), high)
+
+
+@inlined
+def _error(values: Any, counts: Any, step: Any, inverse: Any) -> Any:
+    away = v_sub(values, v_mul(_steps(values, inverse), step))
+    return v_mul(v_mul(away, away), counts)
+
+
+@inner
+def _write(weights: int, importance: int, scale: Any, factor: Any, codes: int) -> tuple[Any, Any, Any]:
+    """Store a group's codes; Σ counts·w·g·q, Σ counts·(g·q)², Σ g·q."""
+    zero = v_splat(np.float32(0))
+    across, square, total, inverse = zero, zero, zero, v_splat(np.float32(1) / (factor * scale))
+    # Bytes are stored with 128 added.
+    sign, shift = (np.float32(1), np.float32(8 - 128)) if factor > 0 else (np.float32(-1), np.float32(7 - 128))
+    for at in range(0, GROUP, LANES):
+        values, counts = v_load(weights + 4 * at), v_load(importance + 4 * at)
+        q = _steps(values, inverse)
+        whole = v_mul(q, v_splat(factor))
+        counted = v_mul(whole, counts)
+        across, square, total = v_fma(values, counted, across), v_fma(whole, counted, square), v_add(whole, total)
+        store_bytes(codes + at, v_fma(q, v_splat(sign), v_splat(shift)), np.float32(1), 4)
+    return v_sum(across), v_sum(square), v_sum(total)

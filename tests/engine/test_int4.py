@@ -1,0 +1,166 @@
+"""Weights in four bits: rounded well, unfolded exactly by every kind of instruction, as exact as bytes in an engine."""
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.engine.int4.packing import pack_rows, round_matrix, unpack_rows
+from fastcoder_lsp.engine.int4.rounding import MOST, NEIGHBOURS, STEP, TRIES
+from fastcoder_lsp.engine.int8.backend import Int8Backend
+from fastcoder_lsp.engine.int8.dot import GROUP, DotKind, in_four_bits, kinds_here, unfolded_bytes
+from fastcoder_lsp.engine.int8.packed_file import aligned
+from fastcoder_lsp.engine.int8.selftest import is_exact
+from fastcoder_lsp.engine.int8.simd import LANES
+from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
+from tests.engine.rows import check_place, prefill, run, same_bits
+from tests.engine.test_kernels import product_runner
+from tests.engine.tiny_models import VOCABULARY, load, make_model
+
+KINDS = tuple(in_four_bits(kind) for kind in kinds_here())
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 8, 9, 17, 33])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_products_are_those_of_whole_numbers(kind: DotKind, rows: int) -> None:
+    """Any factor with any code, the largest of all together, as numpy multiplies them; replaced, and added to."""
+    chance = np.random.default_rng(rows)
+    columns, lines = kind.vectors * LANES, 10
+    bytes_MK = chance.integers(1, 256, (rows, lines * GROUP)).astype(np.uint8)
+    block = aligned((lines, kind.line_bytes), np.int8)
+    block[:, :columns] = chance.integers(-MOST, MOST + 1, (lines, columns))
+    block.view(np.uint8)[:, columns:] = chance.integers(0, 256, block[:, columns:].shape)
+    bytes_MK[0], block[:, 0], block[:, columns : columns + 4] = 255, MOST, 0
+    weights_NK = unpack_rows(block[None], kind).astype(np.int64)  # type: ignore[arg-type]
+    assert weights_NK.min() == weights_NK[0, :8].max() == -8 * MOST
+    padded = -(-rows // kind.panel) + (32 if kind.tiled else 1)
+    panels = aligned((padded, lines * GROUP // 4, kind.panel, 4), np.uint8)
+    for row in range(rows):
+        panels[row // kind.panel, :, row % kind.panel] = bytes_MK[row].reshape(-1, 4)
+    zeros, ones = np.zeros(columns, np.int32), np.ones(max(columns, rows + kind.rows), np.float32)
+    unfolded = aligned((unfolded_bytes(kind, lines * GROUP),), np.int8)
+    for add in (False, True):
+        room = np.full((rows + kind.rows, columns), 1, np.float32)  # the last tile may be a whole one
+        run_block = product_runner(kind, add=add)
+        run_block(panels, block, zeros, ones, ones, zeros.view(np.float32), room[:rows], unfolded)
+        assert np.array_equal(room[:rows], (bytes_MK.astype(np.int64) @ weights_NK.T + add).astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernels: Path) -> None:
+    """What the products above are found to be, the test at every start finds, too."""
+    assert is_exact(kind, kernels)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_packed_rows_stand_for_what_was_rounded(kind: DotKind) -> None:
+    """Codes and factors in the order of the kernels say the same bytes, their sums are right, and padding is zero."""
+    weights = np.random.default_rng(1).standard_normal((kind.vectors * LANES + 5, 96)).astype(np.float32)
+    codes, factors, sums, scales = round_matrix(weights)
+    factor = factors.astype(np.int64).repeat(GROUP, axis=1)
+    whole = np.where(factor > 0, factor * (codes.astype(np.int64) - 8), factor * (7 - codes.astype(np.int64)))
+    packed, packed_sums, packed_scales = pack_rows(weights, kind)
+    found = unpack_rows(packed, kind)
+    assert np.array_equal(found[: len(weights)], whole)
+    assert not found[len(weights) :].any()
+    assert np.array_equal(packed_sums[: len(weights)], whole.sum(axis=1) * 128)
+    assert np.array_equal(packed_sums[: len(weights)], sums * 128)
+    assert np.array_equal(packed_scales[: len(weights)], scales)
+
+
+def error_of(weights: npt.NDArray[np.float32], counts: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """What rounding leaves of each row."""
+    codes, factors, _, scales = round_matrix(weights, counts)
+    factor = factors.astype(np.float64).repeat(GROUP, axis=1)
+    whole = np.where(factor > 0, factor * (codes - 8.0), factor * (7.0 - codes))
+    left: npt.NDArray[np.float64] = ((weights - whole * scales[:, None].astype(np.float64)) ** 2 * counts).sum(axis=1)
+    return left
+
+
+def naive_error(row: npt.NDArray[np.float32], counts: npt.NDArray[np.float32]) -> float:
+    """The same search in numpy: the least error over scales of the row, without their last adjustment."""
+    first = np.abs(row).max() / (8 * MOST)
+    totals = []
+    for turn in range(TRIES):
+        scale, total = first * (1 - float(STEP) * turn), 0.0
+        for start in range(0, len(row), GROUP):
+            group, some = row[start : start + GROUP].astype(np.float64), counts[start : start + GROUP]
+            errors = []
+            for sign in (1, -1):
+                high, low = max(group.max(), 0.0), max(-group.min(), 0.0)
+                holding = np.ceil(max(*((low / 8, high / 7) if sign > 0 else (high / 8, low / 7))) / scale)
+                for size in {min(max(holding - below, 1), MOST) for below in range(NEIGHBOURS)}:
+                    step = sign * size * scale
+                    errors.append(((group - np.clip(np.rint(group / step), -8, 7) * step) ** 2 * some).sum())
+            total += min(errors)
+        totals.append(total)
+    return float(min(totals))
+
+
+def test_rounding_is_the_search_it_says() -> None:
+    """Never worse than the naive search, and hardly better than it: the last adjustment of the scale is a small one."""
+    chance = np.random.default_rng(5)
+    weights = (chance.standard_normal((12, 256)) * np.exp(chance.standard_normal((12, 1)))).astype(np.float32)
+    weights[3, :GROUP] *= 40  # a group that needs far more than the others
+    counts = np.exp(chance.standard_normal(256)).astype(np.float32)
+    found = error_of(weights, counts)
+    naive = np.array([naive_error(row, counts) for row in weights])
+    assert (found <= naive * 1.0001).all()
+    assert (found >= naive * 0.9).all()
+
+
+def test_what_counts_more_is_rounded_better() -> None:
+    """A number whose error counts a hundred times comes back closer than without; a row of zeros stays zero."""
+    weights = np.random.default_rng(7).standard_normal((40, 128)).astype(np.float32)
+    weights[4] = 0
+    counts, even = np.ones(128, np.float32), np.ones(128, np.float32)
+    counts[::16] = 100
+    told = error_of(weights, counts)
+    codes, factors, sums, scales = round_matrix(weights, even)
+    factor = factors.astype(np.float64).repeat(GROUP, axis=1)
+    whole = np.where(factor > 0, factor * (codes - 8.0), factor * (7.0 - codes)) * scales[:, None]
+    untold = ((weights - whole) ** 2 * counts).sum(axis=1)
+    assert told.sum() < untold.sum() * 0.8
+    assert told[4] == 0
+    assert sums[4] == 0
+
+
+def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
+    """A model's logits don't depend on the instructions, at any width: in registers, unfolded, in whole tiles."""
+    folder = make_model(tmp_path, "qwen2")
+    shape = fast_shape(read_config(folder))
+    assert shape is not None
+    chance = np.random.default_rng(2)
+    tokens = chance.integers(0, VOCABULARY, 50).tolist()
+    tree = [int(chance.integers(-1, row)) if row else -1 for row in range(45)]
+    found = []
+    for kind in KINDS:
+        arrays = load_arrays(Wanted(folder, shape, kind, str(tmp_path), tmp_path), lambda _share, _what: None)
+        backend = Int8Backend(shape, arrays, kind, capacity=256, threads=2, kernels=kernels)
+        prefill(backend, tokens, [20])
+        parts = [run(backend, tokens[:count], tree[:count], len(tokens)) for count in (1, 2, 3, 4, 5, 16, 17, 32, 45)]
+        found.append(np.concatenate(parts))
+        backend.close()
+    assert all(same_bits(found[0], other).all() for other in found)
+
+
+def test_tiny_models_give_the_same_bits(tmp_path: Path, weights_cache: Path) -> None:
+    """Alone, as chains, in trees, on caches of any history: a row's logits are the same bits."""
+    rng = np.random.default_rng(0)
+    for kind in ("qwen2", "llama"):
+        engine = load(make_model(tmp_path / kind, kind), weights_cache, "cpu-int4", threads=2)
+        assert engine.info.name == "cpu-int4"
+        for length in (1, 40, 150):
+            tokens = rng.integers(0, VOCABULARY, length + 16).tolist()
+            assert check_place(engine.backend, tokens, 16, rng) == 16, (kind, length)
+        engine.close()
+
+
+def test_a_model_that_has_no_groups_runs_in_eight_bits(tmp_path: Path, weights_cache: Path) -> None:
+    """Rows that are no multiple of 32 cannot be grouped: int8 runs, and the notes say why."""
+    engine = load(make_model(tmp_path, "qwen2", intermediate_size=112), weights_cache, "cpu-int4")
+    assert engine.info.name == "cpu-int8"
+    assert any("multiples of 32" in note for note in engine.info.notes)
+    engine.close()
