@@ -20,6 +20,7 @@ CODES = (
     "nothing",  # the model said something, and nothing of it was worth showing
     "end",  # the model said that nothing follows here
     "error",  # something failed; the text says what
+    "host",  # the process that has the model is gone, or does not answer; the text says which
     "superseded",  # a newer question came first
     "cancelled",  # the editor took the question back
     "changed",  # the document has changed since
@@ -107,6 +108,11 @@ def models_end() -> Reason:
 def failed(status: Status) -> Reason:
     """Something failed; `status` says what, and what to do."""
     return Reason("error", status.message or "Something failed.", status.hint)
+
+
+def host_lost(why: str) -> Reason:
+    """The process that has the model is not there; `why` says what became of it."""
+    return Reason("host", f"Not answered: {why}.", "It is started again by itself; `fastcoder-lsp host log` says more.")
 
 
 def superseded() -> Reason:
