@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.core import (
     GREEDY,
+    CacheLost,
     Counts,
     DraftContext,
     Drafter,
@@ -88,7 +89,8 @@ class Decoded:
 class Decoding:
     """One decode that can be driven step by step, paused between any two, and given up at no cost.
 
-    `on_step`, where there is one, is told of every step.
+    Where the engine's KV cache was given up in a pause, all that is decided is prefilled again, and it goes on with the
+    same tokens. `computed`: tokens that the last `prefill` ran. `on_step`, where there is one, is told of every step.
     """
 
     engine: Engine
@@ -103,32 +105,38 @@ class Decoding:
     _steps: int = 0
     _accepted: Counter[str] = field(default_factory=Counter)
     _prefilled: int = 0
+    _begun: bool = False
     _finish: str = ""
     _launching: LaunchingEngine | None = None
     """The engine, where the drafter is told of a step while the device works on the next one."""
     _unobserved: tuple[DraftTree, Verified] | None = None
+    computed: int = 0
 
     def prefill(self, should_stop: ShouldStop, at_most: int | None = None) -> bool:
-        """Bring the prompt into the KV cache but for its last tokens, which the first step takes along.
+        """Bring what is decided into the KV cache but for its last tokens, which the next step takes along.
 
-        Returns False where it was stopped before the end, or had computed `at_most` tokens; what was computed stays in
-        the cache, and another call goes on from there.
+        That is the prompt, and what was said before the cache was given up. Returns False where it was stopped before
+        the end, or had computed `at_most` tokens; what was computed stays in the cache, and another call goes on from
+        there.
         """
-        prompt = self.request.prompt
+        decided = self._decided()
         with self.spans.measure("prefill"):
-            cached = common_prefix(self.engine.cached(), prompt)
-            pending = _riders(len(prompt) - cached)
-            end = len(prompt) - pending
+            cached = self.engine.prefill(decided, lambda: True).reused
+            pending = _riders(len(decided) - cached)
+            end = len(decided) - pending
             part = end if at_most is None else min(end, cached + at_most)
-            done = self.engine.prefill(prompt[:part], should_stop)
+            done = self.engine.prefill(decided[:part], should_stop)
+        self.computed = done.computed
         self._prefilled += done.computed
         if not done.done or part < end:
             return False
         self._prefilled += pending
-        self._pending = list(prompt[-pending:])
-        if self.drafter.traits.late and isinstance(self.engine, LaunchingEngine):
-            self._launching = self.engine
-        self.drafter.begin(self._context())
+        self._pending = list(decided[-pending:])
+        if not self._begun:
+            self._begun = True
+            if self.drafter.traits.late and isinstance(self.engine, LaunchingEngine):
+                self._launching = self.engine
+            self.drafter.begin(self._context())
         return True
 
     @property
@@ -147,21 +155,31 @@ class Decoding:
         return bool(self._pending)
 
     def missing(self) -> int:
-        """How many tokens of the prompt `prefill` has to compute yet."""
+        """How many tokens `prefill` has to compute yet: of the prompt, or of all where the cache was given up."""
+        if self._pending and not self._finish and self.engine.cached() != self._decided()[: -len(self._pending)]:
+            self._pending = []
         if self._pending:
             return 0
-        missing = len(self.request.prompt) - common_prefix(self.engine.cached(), self.request.prompt)
+        missing = self._uncached()
         return max(missing - _riders(missing), 0)
 
     def rows(self) -> int:
         """How many rows the next step has at least: tokens that are decided, but not in the KV cache."""
         if self._pending:
             return len(self._pending)
-        return _riders(len(self.request.prompt) - common_prefix(self.engine.cached(), self.request.prompt))
+        return _riders(self._uncached())
 
     def step(self, nodes: int | None = None) -> bool:
         """One forward pass, of at most `nodes` rows where given; returns whether the decode goes on after it."""
         assert not self._finish, "a finished decode has no next step"
+        try:
+            return self._step(nodes)
+        except CacheLost:
+            self._pending = []
+            self.prefill(lambda: False)
+            return self._step(nodes)
+
+    def _step(self, nodes: int | None) -> bool:
         request, info = self.request, self.engine.info
         nodes = request.nodes if nodes is None else min(nodes, request.nodes)
         room = min(nodes, info.max_nodes) - len(self._pending)
@@ -211,11 +229,20 @@ class Decoding:
                 len(self._tokens),
                 self._accepted.total(),
                 self._prefilled,
-                len(self.request.prompt) - self._prefilled,
+                max(len(self.request.prompt) - self._prefilled, 0),
                 dict(self._accepted),
             ),
             self._finish,
         )
+
+    def _decided(self) -> tuple[int, ...]:
+        """The prompt, and all that was said."""
+        return (*self.request.prompt, *self._tokens)
+
+    def _uncached(self) -> int:
+        """How many of them are not in the cache."""
+        decided = self._decided()
+        return len(decided) - common_prefix(self.engine.cached(), decided)
 
     def _context(self) -> DraftContext:
         prompt = self.request.prompt

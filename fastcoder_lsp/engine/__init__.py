@@ -77,8 +77,8 @@ def load_engines(
     enter: Callable[[str], None] = _nobody_records,
     kernels: Path | None = None,
 ) -> Engines:
-    """The same model with a KV cache for each of several texts; arguments and errors as of `load`."""
-    from fastcoder_lsp.engine.one_slot import OneSlot  # noqa: PLC0415 numpy takes a while
+    """The same with a KV cache for each of several texts, `options.kv_mb` in all; arguments and errors as of `load`."""
+    from fastcoder_lsp.engine.slots import several  # noqa: PLC0415 numpy takes a while
 
     engine = load(
         files_folder,
@@ -91,4 +91,4 @@ def load_engines(
         enter=enter,
         kernels=kernels,
     )
-    return OneSlot(engine)
+    return several(engine, options.kv_mb)

@@ -8,7 +8,9 @@ Legend: T rows, E width, G query heads of a group, K key/value heads, C columns 
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,7 @@ from torch.nn import functional as F  # noqa: N812 its name everywhere
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
+from fastcoder_lsp.engine.lazy_memory import LazyMemory
 from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 
 
@@ -64,14 +67,39 @@ class EagerBackend:
         angles_CH = torch.arange(capacity, dtype=torch.float64)[:, None] * torch.from_numpy(shape.angles_H)[None]
         self._cos_CD = torch.cat([angles_CH.cos()] * 2, dim=-1).to(device, dtype)
         self._sin_CD = torch.cat([angles_CH.sin()] * 2, dim=-1).to(device, dtype)
-        size = (shape.layers, shape.kv_heads, capacity, shape.head_dim)
-        self._keys_LKCD = torch.zeros(size, dtype=dtype, device=device)
-        self._values_LKCD = torch.zeros(size, dtype=dtype, device=device)
+        self.empty_cache()
+
+    def another(self) -> Self:
+        """One more over the same weights, its cache empty."""
+        other = copy(self)
+        other.empty_cache()
+        return other
+
+    def empty_cache(self) -> None:
+        """Take new memory for keys and values, none of which is written."""
+        shape = self._shape
+        size = (shape.layers, shape.kv_heads, self.capacity, shape.head_dim)
+        self.keys_LKCD, self.values_LKCD = (self._zeros(size) for _ in range(2))
+        self.touched = 0
+
+    def take(self, other: Self, start: int, stop: int) -> None:
+        """Copy the slots `start`…`stop` of another one's cache."""
+        self.keys_LKCD[:, :, start:stop] = other.keys_LKCD[:, :, start:stop]
+        self.values_LKCD[:, :, start:stop] = other.values_LKCD[:, :, start:stop]
+        self.touched = max(self.touched, stop)
+
+    def bytes_of(self, slots: int) -> int:
+        """Memory that the cache takes where so many slots were written: on a device it is all taken at once."""
+        return (slots if self.device == "cpu" else self.capacity) * self._shape.slot_numbers * self._dtype.itemsize
+
+    def trim(self, slots: int) -> None:
+        """Nothing: the memory of one cache stays together until it is closed."""
 
     @torch.inference_mode()
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
         shape = self._shape
+        self.touched = max(self.touched, rows.cached + len(rows))
         x_TE = self._embedding_VE[torch.from_numpy(rows.tokens).to(self.device)]
         places = torch.from_numpy(rows.depths + rows.cached).to(self.device)
         cos_TD, sin_TD = self._cos_CD[places], self._sin_CD[places]
@@ -95,13 +123,19 @@ class EagerBackend:
         moves = [(node, index) for index, node in enumerate(path) if node != index]
         if moves:
             source, target = (torch.tensor(side, device=self.device) + cached for side in zip(*moves, strict=True))
-            for cache in (self._keys_LKCD, self._values_LKCD):
+            for cache in (self.keys_LKCD, self.values_LKCD):
                 cache[:, :, target] = cache[:, :, source]
 
     def close(self) -> None:
         """Give the memory back."""
-        self._layers.clear()
-        del self._embedding_VE, self._head_VE, self._keys_LKCD, self._values_LKCD
+        del self._layers, self._embedding_VE, self._head_VE, self.keys_LKCD, self.values_LKCD
+
+    def _zeros(self, size: tuple[int, ...]) -> torch.Tensor:
+        """Zeros; on a CPU they take memory as they are written."""
+        if self.device != "cpu":
+            return torch.zeros(size, dtype=self._dtype, device=self.device)
+        numbers = np.float32 if self._dtype.itemsize == np.dtype(np.float32).itemsize else np.int16
+        return torch.from_numpy(LazyMemory(size, numbers).array).view(self._dtype)
 
     def _attend(
         self,
@@ -118,12 +152,12 @@ class EagerBackend:
         q, k, v = qkv.tensor_split((heads * dim, (heads + kv) * dim), dim=1)
         q = _rotate(q.view(count, heads, dim), cos_TD, sin_TD).transpose(0, 1)
         end = cached + count
-        self._keys_LKCD[layer, :, cached:end] = _rotate(k.view(count, kv, dim), cos_TD, sin_TD).transpose(0, 1)
-        self._values_LKCD[layer, :, cached:end] = v.view(count, kv, dim).transpose(0, 1)
+        self.keys_LKCD[layer, :, cached:end] = _rotate(k.view(count, kv, dim), cos_TD, sin_TD).transpose(0, 1)
+        self.values_LKCD[layer, :, cached:end] = v.view(count, kv, dim).transpose(0, 1)
         mixed = F.scaled_dot_product_attention(
             q.reshape(1, kv, shape.group * count, dim),
-            self._keys_LKCD[None, layer, :, :end],
-            self._values_LKCD[None, layer, :, :end],
+            self.keys_LKCD[None, layer, :, :end],
+            self.values_LKCD[None, layer, :, :end],
             attn_mask=mask_TC.repeat(shape.group, 1)[None, None],
         )
         return mixed.view(heads, count, dim).transpose(0, 1).reshape(count, heads * dim)

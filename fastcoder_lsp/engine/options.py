@@ -10,13 +10,15 @@ from fastcoder_lsp.errors import UsageError
 class EngineOptions:
     """`kind`: device and arithmetic, "auto" takes the fastest that is there; `context`: tokens that the KV cache holds.
 
-    `threads`: CPU threads, None for as many as there are cores. Of the graph engine alone: `gpu_memory_percent` of the
-    GPU's memory that it may take; `strict`: one verify width and float64 attention, so that drafts change no token.
+    `threads`: CPU threads, None for as many as there are cores. `kv_mb`: of all KV caches together, where there are
+    several (`engine.load_engines`). Of the graph engine alone: `gpu_memory_percent` of the GPU's memory that it may
+    take; `strict`: one verify width and float64 attention, so that drafts change no token.
     """
 
     kind: EngineKind = "auto"
     context: int = 4096
     threads: int | None = None
+    kv_mb: int = 256
     gpu_memory_percent: int = 90
     strict: bool = False
 

@@ -40,6 +40,15 @@ class TreeEngine:
         """The tokens in the cache."""
         return tuple(self._cached)
 
+    @property
+    def length(self) -> int:
+        """How many tokens are in the cache."""
+        return len(self._cached)
+
+    def assume(self, tokens: Tokens) -> None:
+        """The cache holds `tokens`: whoever calls has put their keys and values there."""
+        self._cached[:] = tokens
+
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         """Make the cache hold `tokens`, chunk by chunk; raises ResourceError where they don't fit the context."""
         self._check_fits(tokens)

@@ -1,11 +1,14 @@
-"""The CPU backend: int8 weights, fp32 KV cache, kernels whose results depend on nothing but the row.
+"""The CPU backend: int8 weights, fp32 KV caches, kernels whose results depend on nothing but the row.
 
-Owns the memory of weights, cache and work. It knows no torch: torch is needed only to read a model the first time.
+Owns the memory of weights and work, which all KV caches share. It knows no torch: torch is needed only to read a model
+the first time.
 """
 
 from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +17,10 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int8.attention import move_slots
+from fastcoder_lsp.engine.int8.cache import SlotMemory
 from fastcoder_lsp.engine.int8.dot import DotKind, unfolded_bytes
 from fastcoder_lsp.engine.int8.forward import PHASES, make_forward, make_products
-from fastcoder_lsp.engine.int8.memory import Cache, Packed, Product, Scratch, VisibleSlots
+from fastcoder_lsp.engine.int8.memory import Packed, Product, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array
 from fastcoder_lsp.engine.int8.simd import LANES
@@ -32,8 +36,16 @@ LOGIT_ROWS = 8
 """Memory for logits grows by so many rows."""
 
 
+@dataclass(slots=True)
+class _Shared:
+    """What grows or is made when it is first wanted, for the backends of all KV caches."""
+
+    work: Scratch
+    products: Any = None
+
+
 class Int8Backend:
-    """A backend of the CPU, bit-identical whatever rows are run together."""
+    """A backend of the CPU, bit-identical whatever rows are run together, and in whichever KV cache."""
 
     def __init__(
         self, shape: Shape, arrays: dict[str, Array], kind: DotKind, *, capacity: int, threads: int, kernels: Path
@@ -46,16 +58,13 @@ class Int8Backend:
             CHUNK,
         )
         self._shape, self._kind = shape, kind
-        self._products: Any = None
         self._embedding_VE = arrays["embedding"]
         self._packed = _packed(shape, arrays, capacity)
         blocks = -(-capacity // BLOCK)
-        self._cache = Cache(
-            _floats(shape.layers, shape.kv_heads, blocks, shape.head_dim, BLOCK),
-            _floats(shape.layers, shape.kv_heads, blocks * BLOCK, shape.head_dim),
-        )
-        self._work = _work(shape, self._packed, blocks * BLOCK, threads, kind)
+        self.cache = SlotMemory(shape, capacity)
+        self._shared = _Shared(_work(shape, self._packed, blocks * BLOCK, threads, kind))
         self._team = Team(threads)
+        self.is_first = True
         self._forward = make_forward(kind, shape.group, shape.head_dim)
         name = f"forward-{kind.name}-{shape.group}-{shape.head_dim}"
         KernelCache.attach(self._forward, lambda: kernels, name)
@@ -66,14 +75,39 @@ class Int8Backend:
         with compiling(progress, "compiling kernels (first start only)", _FUNCTIONS):
             self.forward(Rows.chain([0], 0))
             self.compact(0, [1])
+        self.cache.trim(0)
         progress(1.0, "ready")
+
+    @property
+    def touched(self) -> int:
+        """Slots of the KV cache that take memory."""
+        return self.cache.touched
+
+    def another(self) -> Self:
+        """One more over the same weights, its cache empty."""
+        other = copy(self)
+        other.cache, other.is_first = SlotMemory(self._shape, self.capacity), False
+        return other
+
+    def take(self, other: Self, start: int, stop: int) -> None:
+        """Copy the slots `start`…`stop` of another one's cache, in whole blocks."""
+        self.cache.take(other.cache, start, stop)
+
+    def bytes_of(self, slots: int) -> int:
+        """Memory that the KV cache takes where so many slots were written."""
+        return self.cache.bytes_of(slots)
+
+    def trim(self, slots: int) -> None:
+        """Give back what memory can be given back beyond the first `slots`."""
+        self.cache.trim(slots)
 
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
         count, wanted = len(rows), len(rows) - rows.logits_from
-        self._work.x_ME[:count, : self._shape.width] = self._embed(rows.tokens)
+        self._shared.work.x_ME[:count, : self._shape.width] = self._embed(rows.tokens)
         work = self._make_room(wanted)
-        self._team.run(self._forward, self._packed, self._cache, work, _places(rows))
+        self.cache.touched = max(self.cache.touched, rows.cached + count)
+        self._team.run(self._forward, self._packed, self.cache.arrays, work, _places(rows))
         return work.logits_RV[:wanted, : self.vocabulary] if wanted else None
 
     def compact(self, cached: int, path: Sequence[int]) -> None:
@@ -81,26 +115,28 @@ class Int8Backend:
         moves = [(node, index) for index, node in enumerate(path) if node != index]
         if moves:
             source, target = (np.array(side, dtype=np.int64) + cached for side in zip(*moves, strict=True))
-            move_slots(self._cache, source, target)
+            move_slots(self.cache.arrays, source, target)
 
     def close(self) -> None:
-        """Give the memory back."""
-        self._team.close()
-        del self._packed, self._cache, self._work, self._embedding_VE
+        """Give the memory back; that of the weights where this is the first one over them."""
+        if self.is_first:
+            self._team.close()
+        del self._packed, self.cache, self._shared, self._embedding_VE
 
     def run_products(self, rows: int) -> None:
         """Run a pass's products on whatever the work memory holds: the floor of a step's time."""
-        if self._products is None:
-            self._products = make_products(self._kind, self._shape.group, self._shape.head_dim)
-        self._team.run(self._products, self._packed, self._make_room(rows), rows)
+        if self._shared.products is None:
+            self._shared.products = make_products(self._kind, self._shape.group, self._shape.head_dim)
+        self._team.run(self._shared.products, self._packed, self._make_room(rows), rows)
 
     def _make_room(self, logits: int) -> Scratch:
         """The work memory, its counters at zero, with so many rows of logits."""
-        if logits > len(self._work.logits_RV):
+        shared = self._shared
+        if logits > len(shared.work.logits_RV):
             columns = len(self._packed.head.scales_LN[0])
-            self._work = self._work._replace(logits_RV=_floats(-(-logits // LOGIT_ROWS) * LOGIT_ROWS, columns))
-        self._work.counters.fill(0)
-        return self._work
+            shared.work = shared.work._replace(logits_RV=_floats(-(-logits // LOGIT_ROWS) * LOGIT_ROWS, columns))
+        shared.work.counters.fill(0)
+        return shared.work
 
     def _embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         rows = self._embedding_VE[tokens]
