@@ -96,6 +96,15 @@ class Settings:
         low=512,
         high=32768,
     )
+    memory_kv_mb: int = _row(
+        "memory.kv_mb",
+        256,
+        Scope.MACHINE,
+        "Megabytes for what the model has read of your documents, each kept by itself: going back to one that is kept "
+        "reads nothing again. One is kept however large; a full prompt takes 35 MB with the default model.",
+        low=1,
+        high=65536,
+    )
     drafter: str = _row(
         "drafter",
         "auto",

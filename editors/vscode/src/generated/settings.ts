@@ -15,6 +15,7 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
     { name: 'gpu.memory_percent', scope: 'machine', default: 90 },
     { name: 'gpu.strict', scope: 'machine', default: false },
     { name: 'context_tokens', scope: 'machine', default: 4096 },
+    { name: 'memory.kv_mb', scope: 'machine', default: 256 },
     { name: 'drafter', scope: 'machine', default: "auto" },
     { name: 'completion.max_tokens', scope: 'workspace', default: 128 },
     { name: 'languages.include', scope: 'workspace', default: [] },
