@@ -293,6 +293,7 @@ def _runtime_part(settings: Settings) -> tuple[object, ...]:
         settings.engine,
         settings.threads,
         settings.context_tokens,
+        settings.memory_kv_mb,
         settings.drafter,
         settings.index_enabled,
         settings.context_enabled,

@@ -143,6 +143,7 @@ def _engine(settings: Settings, files: models.ModelFiles, record: StartRecord, p
             kind=cast("engines.Kind", settings.engine),  # the table of settings allows no other
             context=settings.context_tokens,
             threads=settings.threads or None,
+            kv_mb=settings.memory_kv_mb,
             gpu_memory_percent=settings.gpu_memory_percent,
             strict=settings.gpu_strict,
         ),
