@@ -117,7 +117,7 @@ def _load(
         ahead.begin(heads_of(files.folder) if settings.engine in ("auto", "cpu-int8") else None)
     record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
-    tokenizer = Tokenizer.load(files.folder)
+    tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
     engine = _engine(settings, files, record, progress)
     record.enter("drafter")
     ahead.wait(progress)  # what it makes is loaded later; what is timed now must have the machine alone

@@ -14,12 +14,20 @@ ROOT = Path(__file__).parents[2] / "fastcoder_lsp"
 QWEN_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-SAMPLE = "".join(path.read_text(encoding="utf-8") for path in sorted(ROOT.glob("*.py")))
+SAMPLE = "".join(
+    path.read_text(encoding="utf-8") for path in sorted([*ROOT.glob("*.py"), *ROOT.glob("tokenizer/*.py")])
+)
 
 
 @cache
 def byte_level(split: bool = True, control: tuple[str, ...] = ()) -> Tokenizer:
     """A byte-level BPE, with Qwen's way of splitting text or GPT-2's, and these control tokens."""
+    return Tokenizer(byte_level_json(split, control))
+
+
+@cache
+def byte_level_json(split: bool = True, control: tuple[str, ...] = ()) -> str:
+    """Its description."""
     raw = tokenizers.Tokenizer(models.BPE())
     raw.pre_tokenizer = (
         pre_tokenizers.Sequence(
@@ -37,12 +45,18 @@ def byte_level(split: bool = True, control: tuple[str, ...] = ()) -> Tokenizer:
     )
     raw.train_from_iterator([SAMPLE], trainer)
     raw.add_special_tokens(list(control))
-    return Tokenizer(raw.to_str())
+    return raw.to_str()
 
 
 @cache
 def sentencepiece(control: tuple[str, ...] = ()) -> Tokenizer:
     """A BPE in SentencePiece's manner, as CodeLlama's: blanks are ▁, unknown characters bytes, a blank before all."""
+    return Tokenizer(sentencepiece_json(control))
+
+
+@cache
+def sentencepiece_json(control: tuple[str, ...] = ()) -> str:
+    """Its description."""
     raw = tokenizers.Tokenizer(models.BPE(byte_fallback=True, unk_token="<unk>", fuse_unk=True))
     raw.normalizer = normalizers.Sequence([normalizers.Replace(" ", "▁")])
     every_byte = [f"<0x{byte:02X}>" for byte in range(256)]
@@ -62,7 +76,7 @@ def sentencepiece(control: tuple[str, ...] = ()) -> Tokenizer:
             {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
         ],
     }
-    return Tokenizer(json.dumps(config))
+    return json.dumps(config)
 
 
 def marks(template: Template) -> tuple[str, ...]:

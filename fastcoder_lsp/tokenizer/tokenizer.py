@@ -1,0 +1,159 @@
+"""A model's tokenizer in use, by the `tokenizers` library. A start takes what was worked out at an earlier one."""
+
+import bisect
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import tokenizers
+
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
+from fastcoder_lsp.tokenizer.description import HINT, Prepared
+from fastcoder_lsp.tokenizer.kept import prepared
+
+_TRIAL = "def f(x):\n\treturn x  # ß 語 \U0001f642 \x00\n"
+"""What every tokenizer is tried on as it is loaded: some descriptions fail only when they are used."""
+_LARGEST = 256 << 20
+"""Characters of a description that are read: five times the largest that is known; what is cut off is no JSON."""
+# The rest of a word, where a tokenizer has no pre-tokenizer to ask.
+_WORD = re.compile(r"[^\S\n]?\w+|[^\S\n]?[^\s\w]+|\n+|[^\S\n]+")
+
+
+class Tokenizer:
+    """Text ↔ token ids of one model.
+
+    Attributes:
+        control: name → id of the tokens that are no text.
+        end_ids: ids after which nothing can be shown: all control tokens.
+        start_ids: what the model wants before everything else (its BOS token), often nothing.
+        vocabulary: one more than the highest known id.
+        identity: names this tokenizer in stored formats.
+    """
+
+    def __init__(self, description: str, kept: Path | None = None) -> None:
+        try:
+            self._take(prepared(description, kept))
+            self.decode(self.encode(_TRIAL))
+        except (FastcoderError, MemoryError):
+            raise
+        except Exception as failure:  # the library raises plain ones, and a description may lack or garble anything
+            raise ModelInvalidError(f"it cannot be used ({_said(failure)})", HINT) from failure
+
+    def _take(self, told: Prepared) -> None:
+        self.identity = told.identity
+        self.control = told.control
+        self.end_ids = frozenset(told.control.values())
+        self._pieces = [told.pieces[start:end] for start, end in pairwise([0, *told.ends_V.tolist()])]
+        self.vocabulary = max(len(self._pieces), max(self.end_ids, default=-1) + 1)
+        self.start_ids = told.start_ids
+        self._text = _encoder(told.encoder)
+        self._ids_S = told.order_S
+        self._ordered = list(map(self._pieces.__getitem__, told.order_S.tolist()))
+        alone = np.diff(told.ends_V, prepend=0) == 1
+        self._bytes_known = frozenset(np.frombuffer(told.pieces, np.uint8)[told.ends_V[alone] - 1].tolist())
+        self.starting_with = lru_cache(maxsize=512)(self._starting_with)
+
+    @classmethod
+    def load(cls, folder: Path, kept: Path | None = None) -> "Tokenizer":
+        """The tokenizer of a model's folder.
+
+        Args:
+            folder: of the model.
+            kept: our own folder, where what is worked out stays for the next start; None: it is worked out.
+
+        Raises:
+            ModelInvalidError: no tokenizer.json in it, or one that cannot be used.
+        """
+        path = folder / "tokenizer.json"
+        try:
+            with path.open(encoding="utf-8") as file:
+                description = file.read(_LARGEST)
+            return cls(description, kept)
+        except (OSError, UnicodeDecodeError) as failure:
+            raise ModelInvalidError(
+                f"{path} cannot be read: {failure}", "Name a model's folder that has a tokenizer.json."
+            ) from failure
+        except ModelInvalidError as failure:
+            raise ModelInvalidError(f"{path}: {failure.message}", failure.hint) from failure
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of `text`, none of which is a control token."""
+        return self._text.encode(printable(text), add_special_tokens=False).ids
+
+    def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+        """`encode` of each text, by as many threads as the library takes."""
+        encodings = self._text.encode_batch([printable(text) for text in texts], add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of `ids`, control tokens dropped; bytes that are no character become U+FFFD."""
+        return b"".join(map(self.piece, ids)).decode("utf-8", errors="replace")
+
+    def piece(self, token: int) -> bytes:
+        """The bytes of one token; empty for a control token and an id that does not exist."""
+        return self._pieces[token] if 0 <= token < len(self._pieces) else b""
+
+    def last_word(self, text: str) -> int:
+        """Where the last unit of `text` begins that the tokenizer never merges with what stands before it.
+
+        Such a unit is a word with the blank or sign that leads it, a run of signs, or a run of blanks: what a person
+        is still typing. `text` is at most a few lines.
+        """
+        if not text:
+            return 0
+        if self._text.pre_tokenizer is None:
+            return [match.start() for match in _WORD.finditer(text)][-1]
+        start: int = self._text.pre_tokenizer.pre_tokenize_str(printable(text))[-1][1][0]
+        return start
+
+    def can_spell(self, text: bytes) -> bool:
+        """Whether any beginning of `text` that tokens have spelt can be continued to the whole."""
+        return self._bytes_known.issuperset(text)
+
+    def exactly(self, text: bytes) -> list[int]:
+        """The ids whose bytes are `text`."""
+        low = bisect.bisect_left(self._ordered, text)
+        found: list[int] = self._ids_S[low : bisect.bisect_right(self._ordered, text, low)].tolist()
+        return found
+
+    def _starting_with(self, prefix: bytes) -> npt.NDArray[np.int64]:
+        """The ids whose bytes start with `prefix`, ascending. Remembered (`starting_with`)."""
+        low = bisect.bisect_left(self._ordered, prefix)
+        high = bisect.bisect_left(self._ordered, _after(prefix), low) if prefix else len(self._ordered)
+        ids = np.sort(self._ids_S[low:high])
+        ids.flags.writeable = False
+        return ids
+
+
+def printable(text: str) -> str:
+    """`text` with each lone surrogate, which no UTF-8 can hold, replaced by a question mark."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", errors="replace").decode()
+    return text
+
+
+def _after(prefix: bytes) -> bytes:
+    """The least bytes greater than everything that starts with `prefix`."""
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else prefix + b"\xff" * 64
+
+
+def _encoder(description: str) -> tokenizers.Tokenizer:
+    """The library's encoder. It panics on some garbled descriptions, which is no `Exception`."""
+    try:
+        return tokenizers.Tokenizer.from_str(description)
+    except BaseException as failure:
+        if isinstance(failure, (KeyboardInterrupt, SystemExit, MemoryError)):
+            raise
+        raise ModelInvalidError(f"it cannot be used ({_said(failure)})", HINT) from failure
+
+
+def _said(failure: BaseException) -> str:
+    """What an exception says, in a line."""
+    return f"{type(failure).__name__}: {failure}".partition("\n")[0][:200]
