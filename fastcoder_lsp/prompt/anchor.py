@@ -9,6 +9,8 @@ one goes; knows nothing of tokens but their number.
 
 from dataclasses import dataclass
 
+from fastcoder_lsp.prompt.context import Found
+
 CLOSERS = frozenset(")]}>\"'`;,")
 """What editors put right of the cursor by themselves."""
 
@@ -28,7 +30,7 @@ class Anchor:
         prefix_tokens: the tokens of `prefix`.
         suffix_tokens: the tokens of `suffix`.
         context_tokens: the tokens of other files' code.
-        sources: the files whose code is in `context_tokens`.
+        found: what is in `context_tokens`.
     """
 
     start: int
@@ -40,7 +42,7 @@ class Anchor:
     prefix_tokens: tuple[int, ...]
     suffix_tokens: tuple[int, ...]
     context_tokens: tuple[int, ...]
-    sources: frozenset[str]
+    found: Found
 
 
 def holds(anchor: Anchor, text: str, offset: int) -> int | None:

@@ -9,7 +9,7 @@ from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.prompt import anchor as anchors
 from fastcoder_lsp.prompt.anchor import Anchor
-from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, context_tokens
+from fastcoder_lsp.prompt.context import NO_CONTEXT, NOTHING, Context, Found, told
 from fastcoder_lsp.prompt.healing import heal_start
 from fastcoder_lsp.prompt.options import PromptOptions
 from fastcoder_lsp.prompt.templates import Template, template_of
@@ -40,7 +40,8 @@ class PromptBuilder:
     Args:
         tokenizer: of the model.
         options: the budgets; snippets of other files are shown only where they have one.
-        context: finds those snippets; asked when the window moves, else those of the last prompt stay.
+        context: finds those snippets; asked for a document's first prompt and in a pause, else those of the last
+            prompt stay.
     """
 
     def __init__(
@@ -68,15 +69,22 @@ class PromptBuilder:
         if anchor is not None and shift is not None and self._typed_fits(text[anchor.at + shift : offset]):
             anchor = replace(anchor, start=anchor.start + shift, at=anchor.at + shift, length=len(text))
         else:
-            anchor = self._anchored(snapshot, text, offset, anchor)
+            anchor = self._anchored(snapshot, text, offset, anchor, exchange=False)
         self._anchors.put(snapshot.uri, anchor)
         return self._prompt(anchor, text, offset)
 
     def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
-        """The user pauses: anchor here, so that the next keystrokes find everything computed. Returns the prompt."""
+        """The user pauses: anchor here, so that the next keystrokes find everything computed. Returns the prompt.
+
+        Other code goes along where it is worth it by now, but never in the middle of a line: who goes on there soon is
+        to find everything as it was.
+        """
         text, offset = _whole(snapshot, offset)
         last = self._anchors.get(snapshot.uri)
-        anchor = self._anchored(snapshot, text, offset, last if last is not None and self._may_show(last) else None)
+        if last is not None and not self._may_show(last):
+            last = None
+        begun = text[text.rfind("\n", 0, offset) + 1 : offset].strip()
+        anchor = self._anchored(snapshot, text, offset, last, exchange=not begun)
         self._anchors.put(snapshot.uri, anchor)
         return self._prompt(anchor, text, offset)
 
@@ -97,8 +105,16 @@ class PromptBuilder:
             return False
         return len(typed) <= options.typed_tokens or len(self._tokenizer.encode(typed)) <= options.typed_tokens
 
-    def _anchored(self, snapshot: Snapshot, text: str, offset: int, last: Anchor | None) -> Anchor:
-        """A new anchor at the cursor; the last one's window start and context stay where they can."""
+    def _anchored(self, snapshot: Snapshot, text: str, offset: int, last: Anchor | None, *, exchange: bool) -> Anchor:
+        """A new anchor at the cursor; the last one's window start and context stay where they can.
+
+        Args:
+            snapshot: the document.
+            text: its whole text.
+            offset: the cursor in that.
+            last: the anchor so far, if what it shows of other files may be shown still.
+            exchange: whether other code may go along than did so far.
+        """
         options, tokenizer = self.options, self._tokenizer
         at = anchors.place(text, offset, min(options.lines_above, options.typed_lines // 3), 2 * options.typed_tokens)
         if not options.anchored or not self.template.middle:
@@ -106,12 +122,12 @@ class PromptBuilder:
         start = self._kept_start(last, text, at)
         if start is None:
             start = prefix_start(tokenizer, text[:at], int(options.prefix_tokens * options.refill_share))
-        if last is not None and start == last.start:
-            told, sources = last.context_tokens, last.sources
-        else:
-            told, sources = self._told(replace(snapshot, text=text), offset)
         begin = offset + anchors.closers(text[offset:])
         end = begin + suffix_end(tokenizer, text[begin:], options.suffix_tokens)
+        if last is not None and not exchange:
+            tokens, found = last.context_tokens, last.found
+        else:
+            tokens, found = self._told(replace(snapshot, text=text), offset, (start, end), last)
         return Anchor(
             start=start,
             at=at,
@@ -121,27 +137,26 @@ class PromptBuilder:
             length=len(text),
             prefix_tokens=tuple(tokenizer.encode(self.template.lead + text[start:at])),
             suffix_tokens=tuple(tokenizer.encode(text[begin:end])),
-            context_tokens=told,
-            sources=sources,
+            context_tokens=tokens,
+            found=found,
         )
 
-    def _told(self, snapshot: Snapshot, offset: int) -> tuple[tuple[int, ...], frozenset[str]]:
-        """The tokens of other files' code, and which files those are."""
+    def _told(
+        self, snapshot: Snapshot, offset: int, shown: tuple[int, int], last: Anchor | None
+    ) -> tuple[tuple[int, ...], Found]:
+        """The tokens of the code that goes along, and which code that is."""
         budget = self.options.context_tokens
-        snippets = self._context.find(snapshot, offset) if budget else ()
-        told = context_tokens(
-            self._tokenizer,
-            self.template,
-            snippets,
-            path=snapshot.path or snapshot.uri,
-            language=snapshot.language,
-            budget=budget,
-        )
-        return told, frozenset(snippet.source for snippet in snippets if snippet.source)
+        if not budget:
+            return (), NOTHING
+        found = self._context.find(snapshot, offset, shown, last.found if last is not None else None)
+        if last is not None and found is last.found:
+            return last.context_tokens, last.found
+        return told(self._tokenizer, self.template, found, language=snapshot.language, budget=budget)
 
     def _may_show(self, anchor: Anchor) -> bool:
         """Whether what an anchor shows of other files may be shown still: rules hold at the moment of use."""
-        return not anchor.sources or self._context.may_show(anchor.sources)
+        sources = {snippet.source for snippet in anchor.found.snippets if snippet.source}
+        return not sources or self._context.may_show(sources)
 
     def _kept_start(self, last: Anchor | None, text: str, at: int) -> int | None:
         """The last window's start, if a prefix from there is neither too long nor much shorter than it could be."""

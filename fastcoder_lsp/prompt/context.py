@@ -4,8 +4,8 @@ Owns their form and their budget; which snippets are worth it is decided by `pro
 `bench quality`.
 """
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from fastcoder_lsp.core import Snapshot
@@ -24,13 +24,34 @@ class ContextSnippet:
         path: as the user knows it.
         text: whole lines.
         score: how much it promises.
-        source: the file's absolute path, by which it is asked later whether it may still be shown.
+        source: the file's absolute path, by which it is asked later whether it may still be shown; empty for a piece of
+            the document itself.
+        tokens: that it takes in a prompt; 0 before it is in one.
     """
 
     path: str
     text: str
     score: float = 0.0
     source: str = ""
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What goes along with a prompt.
+
+    Attributes:
+        snippets: of other files, and of the document outside its window; best first.
+        repository: the name of the workspace folder.
+        path: the document's from there, as the snippets' paths are.
+    """
+
+    snippets: tuple[ContextSnippet, ...] = ()
+    repository: str = "repository"
+    path: str = ""
+
+
+NOTHING = Found()
 
 
 class Context(Protocol):
@@ -40,8 +61,15 @@ class Context(Protocol):
         """A prompt is built for this text: what was edited may matter to the next one."""
         ...
 
-    def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:
-        """Snippets for the cursor at `offset`, best first; may read the disk."""
+    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+        """Snippets for the cursor at `offset`, best first; may read the disk.
+
+        Args:
+            snapshot: the document.
+            offset: the cursor.
+            shown: what of the text the prompt's window holds, characters from…to; no snippet is of that.
+            kept: what the prompt shows so far; given back itself where an exchange would gain too little.
+        """
         ...
 
     def may_show(self, sources: Collection[str]) -> bool:
@@ -55,9 +83,9 @@ class NoContext:
     def observe(self, snapshot: Snapshot) -> None:
         """Remember nothing."""
 
-    def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:  # noqa: ARG002 the interface
+    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:  # noqa: ARG002 the interface
         """There are no snippets."""
-        return ()
+        return NOTHING
 
     def may_show(self, sources: Collection[str]) -> bool:
         """Only a prompt that shows no other file may be shown."""
@@ -67,35 +95,41 @@ class NoContext:
 NO_CONTEXT = NoContext()
 
 
-def context_tokens(
+def told(
     tokenizer: Tokenizer,
     template: Template,
-    snippets: Sequence[ContextSnippet],
+    found: Found,
     *,
-    path: str,
     language: str,
     budget: int,
-) -> tuple[int, ...]:
-    """The tokens that stand before the prefix mark (before the text, for a model without marks).
+) -> tuple[tuple[int, ...], Found]:
+    """The tokens that stand before the prefix mark (before the text, for a model without marks), and what they tell.
 
     The best snippets that fit `budget` together, the best one last, next to the code. Empty where none fits.
     """
-    best = sorted(snippets, key=lambda snippet: -snippet.score)
+    best = sorted(found.snippets, key=lambda snippet: -snippet.score)
     pieces: list[list[int]] = []
+    taken: list[ContextSnippet] = []
     for snippet in best:
         piece = _snippet(tokenizer, template, snippet, language)
         if len(piece) <= budget:
             budget -= len(piece)
             pieces.append(piece)
+            taken.append(replace(snippet, tokens=len(piece)))
     if not pieces:
-        return ()
-    head = [tokenizer.control[template.repository], *tokenizer.encode("repository\n")] if template.repository else []
+        return (), NOTHING
+    head = (
+        [tokenizer.control[template.repository], *tokenizer.encode(f"{found.repository}\n")]
+        if template.repository
+        else []
+    )
     tail: list[int] = []
     if template.file and not template.path_inside:
-        tail = [tokenizer.control[template.file], *tokenizer.encode(f"{path}\n")]
+        tail = [tokenizer.control[template.file], *tokenizer.encode(f"{found.path}\n")]
     elif template.file:
         tail = [tokenizer.control[template.file]]
-    return (*head, *(token for piece in reversed(pieces) for token in piece), *tail)
+    tokens = (*head, *(token for piece in reversed(pieces) for token in piece), *tail)
+    return tokens, replace(found, snippets=tuple(taken))
 
 
 def _snippet(tokenizer: Tokenizer, template: Template, snippet: ContextSnippet, language: str) -> list[int]:

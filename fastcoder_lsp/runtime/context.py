@@ -1,39 +1,39 @@
-"""Code of other files that goes along with a prompt: looked for on this machine, by the reading rules.
+"""Code that goes along with a prompt: looked for on this machine, by the reading rules.
 
-Owns which files are looked at (few, so that it takes milliseconds) and which places were edited lately; what of them is
-worth showing is decided by `prompt/select.py`. What is remembered is shown only where its file may be read at that very
-moment, and no line of it that looks like a secret. Used by the service's worker alone, when a prompt's anchor moves.
+Owns which files are candidates (those that the folder's index of words ranks first, and those that are open) and when
+what a prompt shows is still good enough; how pieces are ranked is `prompt/retrieval`'s. What is found is shown only
+where its file may be read at that very moment, and no line of it that looks like a secret. Used by the one thread that
+touches the model, when a prompt is chosen: never for a key that only appends.
 """
 
-import os
-from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.prompt import ContextSnippet
-from fastcoder_lsp.prompt.imports import imports_of, tails
-from fastcoder_lsp.prompt.select import related
+from fastcoder_lsp.prompt import ContextSnippet, Found
+from fastcoder_lsp.prompt.context import NOTHING
+from fastcoder_lsp.prompt.retrieval import FileWords, Question, question_at, retrieve, worth
+from fastcoder_lsp.runtime.folder_words import KEYS, FolderWords
+from fastcoder_lsp.runtime.recent_edits import RecentEdits
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import without_secrets
 
-NEIGHBOURS = 16
-"""Files of the document's own folder that are looked at, at most."""
 OPEN_DOCUMENTS = 16
-MOST_CHARACTERS = 600_000
-"""Of all files that are looked at for one prompt."""
-MOST_ENTRIES = 5_000
-"""Of the document's folder: of one with more, those that the system names first."""
-MODULE_FOLDERS = ("", "src", "lib")
-"""Where a workspace folder keeps its modules, besides the folders above the document."""
-RECENT_PLACES = 4
-RECENT_LINES = 6
-"""Lines shown on both sides of an edit."""
-RECENT_SCORE = 0.3
-"""Of an edited place, beside the similarity of a chunk: above a chunk that shares less than a third of its names."""
+"""Open documents that are looked into whatever the index says: the last ones."""
+MOST_OPEN = 200_000
+"""Characters of an open document, to be looked into unasked."""
+GOOD_ENOUGH = 0.7
+"""What a prompt shows stays, while it holds this share of what could be found for the cursor."""
+
+
+_ALIKE = {"typescriptreact": "script", "javascriptreact": "script", "typescript": "script", "javascript": "script"} | {
+    "c": "cpp",
+    "objective-c": "cpp",
+    "cuda-cpp": "cpp",
+}
+"""Languages whose files use each other's names, by one name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,55 +44,25 @@ class ReadableFolder:
     rules: ReadingRules
 
 
-class RecentEdits:
-    """The places that were edited last, told by the snapshots that completions were asked for.
-
-    Args:
-        documents: how many documents' texts are remembered.
-    """
-
-    def __init__(self, documents: int = 8) -> None:
-        self._capacity = documents
-        self._texts: OrderedDict[str, str] = OrderedDict()
-        self._places: OrderedDict[tuple[str, int], ContextSnippet] = OrderedDict()
-
-    def observe(self, uri: str, path: str, text: str) -> None:
-        """This is the text of the document at `path` (empty: of one without) now."""
-        before = self._texts.pop(uri, None)
-        self._texts[uri] = text
-        while len(self._texts) > self._capacity:
-            self._texts.popitem(last=False)
-        if before is None or before == text:
-            return
-        line = text.count("\n", 0, first_difference(before, text))
-        lines = text.split("\n")
-        piece = "\n".join(lines[max(line - RECENT_LINES, 0) : line + RECENT_LINES + 1]).strip("\n")
-        name = (uri, line // (2 * RECENT_LINES))
-        self._places.pop(name, None)
-        if piece.strip():
-            self._places[name] = ContextSnippet(Path(path or uri).name, piece, RECENT_SCORE, path)
-        while len(self._places) > 2 * RECENT_PLACES:
-            self._places.popitem(last=False)
-
-    def places(self, but: str) -> tuple[ContextSnippet, ...]:
-        """The latest ones outside the document `but`, which the prompt shows anyway; the newest first."""
-        others = (snippet for (uri, _), snippet in reversed(self._places.items()) if uri != but)
-        return tuple(islice(others, RECENT_PLACES))
-
-
 class RepositoryContext:
     """Finds snippets for a cursor (`prompt.Context`).
 
     Args:
         folder_of: the workspace folder that holds a path; None outside all of them.
         open_texts: path → unsaved text of the open documents; called from the worker's thread.
+        wait_s: how long a question waits for a folder that is being looked through: 0 in a server.
     """
 
     def __init__(
-        self, folder_of: Callable[[Path], ReadableFolder | None], open_texts: Callable[[], Mapping[Path, str]]
+        self,
+        folder_of: Callable[[Path], ReadableFolder | None],
+        open_texts: Callable[[], Mapping[Path, str]],
+        wait_s: float = 0.0,
     ) -> None:
-        self._folder_of, self._open_texts = folder_of, open_texts
+        self._folder_of, self._open_texts, self._wait_s = folder_of, open_texts, wait_s
         self._recent = RecentEdits()
+        self._folders: dict[Path, FolderWords] = {}
+        self._opened: dict[Path, tuple[str, FileWords]] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
         """A completion was asked for: remember what was edited."""
@@ -102,27 +72,77 @@ class RepositoryContext:
         """Whether code of all these files may be shown at this moment."""
         return all(map(self._may_show, sources))
 
-    def find(self, snapshot: Snapshot, offset: int) -> tuple[ContextSnippet, ...]:
-        """Snippets of other files for the cursor at `offset`, best first; none for a document outside all folders."""
+    def files_changed(self, paths: Collection[Path]) -> None:
+        """These files have changed on the disk: look at them when somebody asks next. For the same thread."""
+        for path in paths:
+            for words in self._folders.values():
+                if path.is_relative_to(words.root):
+                    words.follow(words.rules, (path.relative_to(words.root).as_posix(),))
+
+    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+        """Snippets for the cursor at `offset`, best first; none for a document outside all folders."""
         path = Path(snapshot.path) if snapshot.path is not None else None
         folder = self._folder_of(path) if path is not None else None
         if path is None or folder is None or not path.is_relative_to(folder.root):
-            return ()
+            return NOTHING
+        opened = self._follow_open(self._open_texts())
+        words = self._words_of(folder)
         here = replace(snapshot, path=path.relative_to(folder.root).as_posix())
-        files: dict[str, str] = {}
-        open_texts, room = self._open_texts(), MOST_CHARACTERS
-        for candidate in self._candidates(here, path, folder.root, open_texts):
-            name = candidate.relative_to(folder.root).as_posix()
-            text = _readable_text(candidate, folder.rules, open_texts) if name not in files else None
-            if text is not None and len(text) <= room:
-                files[name], room = text, room - len(text)
+        ask = question_at(here.text, offset, words.index, words.terms)
+        if KEYS in here.text:
+            shown = 0, len(here.text)
+        if kept is not None and not kept.snippets:
+            kept = None
+
+        def load(key: str) -> FileWords | None:
+            if _kind(language_of(Path(key))) != _kind(here.language):
+                return None
+            one = opened.get(folder.root / key)
+            if one is None:
+                return words.load(key)
+            return one if self._may_show(str(folder.root / key), one.text) else None
+
+        near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
+        pieces = retrieve(ask, here, offset, shown, words.index, words.terms, load, near)
         recent = [place for place in self._recent.places(snapshot.uri) if self._may_show(place.source, place.text)]
-        found = (
-            replace(snippet, source=snippet.source or str(folder.root / snippet.path))
-            for snippet in related(here, offset, files, recent)
+        placed = (replace(one, source=str(folder.root / one.source)) if one.source else one for one in pieces)
+        clean = (
+            replace(one, text=without_secrets(one.text, language_of(Path(one.path)))) for one in (*placed, *recent)
         )
-        clean = (replace(one, text=without_secrets(one.text, language_of(Path(one.path)))) for one in found)
-        return tuple(snippet for snippet in clean if snippet.text.strip())
+        found = tuple(one for one in clean if one.text.strip())
+        if kept is not None and self._good_enough(kept, ask, here.text[slice(*shown)], found, words):
+            return kept
+        return Found(found, folder.root.name, here.path or "")
+
+    def _good_enough(
+        self, kept: Found, ask: Question, window: str, found: tuple[ContextSnippet, ...], words: FolderWords
+    ) -> bool:
+        """Whether exchanging what is shown would gain too little; what the window holds by now is worth nothing."""
+        still = [one.text for one in kept.snippets if one.text not in window]
+        instead = [one.text for one in found[: len(kept.snippets)]]
+        return worth(ask, still, words.terms) >= GOOD_ENOUGH * worth(ask, instead, words.terms)
+
+    def _words_of(self, folder: ReadableFolder) -> FolderWords:
+        words = self._folders.get(folder.root)
+        if words is None:
+            words = self._folders[folder.root] = FolderWords(folder.root, folder.rules)
+        words.follow(folder.rules)
+        if self._wait_s:
+            words.settle(self._wait_s)
+        return words
+
+    def _follow_open(self, texts: Mapping[Path, str]) -> dict[Path, FileWords]:
+        """The words of the open documents; the files of those that were closed are looked at again."""
+        closed = [path for path in self._opened if path not in texts]
+        self.files_changed(closed)
+        before, self._opened = self._opened, {}
+        for path, text in list(texts.items())[-OPEN_DOCUMENTS:]:
+            folder, known = self._folder_of(path), before.get(path)
+            if folder is None or len(text) > MOST_OPEN:
+                continue
+            same = known is not None and known[0] == text
+            self._opened[path] = known if known and same else (text, self._words_of(folder).words_of(text, path))
+        return {path: words for path, (_, words) in self._opened.items()}
 
     def _may_show(self, source: str, text: str = "") -> bool:
         """Whether a file's code may be shown at this moment; what lies in no folder of the workspace never may."""
@@ -132,55 +152,6 @@ class RepositoryContext:
             return False
         return folder.rules.size_reason(len(text), max(map(len, text.split("\n")))) is None
 
-    def _candidates(self, here: Snapshot, path: Path, root: Path, open_texts: Mapping[Path, str]) -> Iterator[Path]:
-        """Files worth a look: what the document imports, what is open, what lies beside it."""
-        above = [folder for folder in path.parents if folder.is_relative_to(root)]
-        modules = [*above, *(root / name for name in MODULE_FOLDERS)]
-        for one in imports_of(here):
-            ends = tails(one.module, here.path or "", here.language)
-            found = (place / end for end in ends for place in modules if _is_file(place / end))
-            if (module := next(found, None)) is not None and module != path:
-                yield module
-        beside = [other for other in open_texts if other != path and other.suffix == path.suffix]
-        yield from (other for other in beside[-OPEN_DOCUMENTS:] if other.is_relative_to(root))
-        try:
-            with os.scandir(path.parent) as listed:
-                names = [entry.name for entry in islice(listed, MOST_ENTRIES) if entry.name.endswith(path.suffix)]
-        except OSError:  # the folder is gone: nothing lies beside the document
-            return
-        others = (path.with_name(name) for name in names)
-        same = sorted(other for other in others if other.suffix == path.suffix and other != path)
-        # The nearest by name: what belongs together is often named alike.
-        place = sum(other.name < path.name for other in same)
-        first = max(0, min(place - NEIGHBOURS // 2, len(same) - NEIGHBOURS))
-        yield from same[first : first + NEIGHBOURS]
 
-
-def _readable_text(path: Path, rules: ReadingRules, open_texts: Mapping[Path, str]) -> str | None:
-    """A file's text, as it stands in the editor where it is open; None where it may not be read."""
-    text = open_texts.get(path)
-    if text is None:
-        read = rules.read_text(path)
-        return read if isinstance(read, str) else None
-    longest = max(map(len, text.split("\n")))
-    return text if rules.may_read(path) is None and rules.size_reason(len(text), longest) is None else None
-
-
-def _is_file(path: Path) -> bool:
-    """Whether it is one; the name, which a text may hold, may be one that no file can have."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-def first_difference(left: str, right: str) -> int:
-    """Where two texts begin to differ, by halving: comparing slices is fast, comparing characters is not."""
-    same, different = 0, min(len(left), len(right)) + 1
-    while different - same > 1:
-        middle = (same + different) // 2
-        if left[same:middle] == right[same:middle]:
-            same = middle
-        else:
-            different = middle
-    return same
+def _kind(language: str) -> str:
+    return _ALIKE.get(language, language)

@@ -12,6 +12,7 @@ from fastcoder_lsp.bench.common.answers import Answers, key
 from fastcoder_lsp.bench.datasets import infilling
 from fastcoder_lsp.bench.quality.arms import ARMS, Question, prompt_of
 from fastcoder_lsp.bench.quality.evaluation import evaluate
+from fastcoder_lsp.bench.quality.repository_words import RepositoryWords
 from fastcoder_lsp.bench.quality.scores import Mean, edit_similarity, paired
 from fastcoder_lsp.bench.quality.suites import Suite
 from fastcoder_lsp.errors import UsageError
@@ -103,7 +104,11 @@ def test_arms_ask_what_they_say() -> None:
 def test_context_arm_shows_other_files() -> None:
     """The context arm's prompt holds the definition that the question's file imports."""
     question = Question(
-        "q", "from lib import helper\nx = helper(", "\n", "main.py", {"lib.py": "def helper(deep):\n    pass\n"}
+        "q",
+        "from lib import helper\nx = helper(",
+        "\n",
+        "main.py",
+        RepositoryWords("project", {"lib.py": "def helper(deep):\n    pass\n"}),
     )
     tokenizer = of_family("Qwen2.5-Coder")
     assert "def helper(deep)" in tokenizer.decode(prompt_of(ARMS["context"], tokenizer, question).tokens)

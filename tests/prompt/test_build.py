@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.prompt import ContextSnippet, Prompt, PromptBuilder, PromptOptions, Template, template_of
+from fastcoder_lsp.prompt import ContextSnippet, Found, Prompt, PromptBuilder, PromptOptions, Template, template_of
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.prompt.toy_tokenizers import SAMPLE, byte_level, of_family
 
@@ -37,13 +37,15 @@ class Given:
     snippets: tuple[ContextSnippet, ...]
     asked: int = 0
     forbidden: frozenset[str] = frozenset()
+    content: bool = False
 
     def observe(self, snapshot: Snapshot) -> None:
         """Nothing to learn."""
 
-    def find(self, snapshot: Snapshot, offset: int) -> tuple[ContextSnippet, ...]:
+    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
         self.asked += 1
-        return tuple(snippet for snippet in self.snippets if snippet.source not in self.forbidden)
+        found = tuple(snippet for snippet in self.snippets if snippet.source not in self.forbidden)
+        return kept if kept is not None and self.content else Found(found, "project", snapshot.path or "")
 
     def may_show(self, sources: Collection[str]) -> bool:
         return self.forbidden.isdisjoint(sources)
@@ -275,6 +277,7 @@ def test_context_stands_before_the_prefix(family: str) -> None:
     tokenizer = of_family(family)
     builder = PromptBuilder(tokenizer, PromptOptions(context_tokens=300), Given(SNIPPETS))
     parts = told(tokenizer, builder.template, build(builder, f"import high\nhigh.{CURSOR}\n"))
+    assert ("project" in parts.context) == bool(builder.template.repository)
     assert parts.context.index("low.py") < parts.context.index("high.py")
     assert ("# def high" in parts.context) == (not builder.template.file)
     assert parts.prefix.strip() == "import high"
@@ -298,6 +301,52 @@ def test_context_stays_while_typing() -> None:
     second = build(builder, f"x = 1\ny ={CURSOR}\n")
     assert second.tokens[: len(first.tokens)] == first.tokens
     assert given.asked == 1, "the disk is not looked at for a keystroke"
+
+
+SECOND = (ContextSnippet("lib/second.py", "def second():\n    return 2\n", 0.9),)
+
+
+@pytest.mark.parametrize(
+    ("code", "content", "exchanged"),
+    [
+        (f"x = 1\ny = 2\n{CURSOR}\nz = 3\n", False, True),
+        (f"x = 1\ny = 2\n    {CURSOR}\nz = 3\n", False, True),
+        (f"x = 1\ny = 2\n{CURSOR}\nz = 3\n", True, False),
+        (f"x = 1\ny = 2{CURSOR}\n\nz = 3\n", False, False),
+    ],
+)
+def test_context_is_exchanged_in_a_pause_and_never_in_the_middle_of_a_line(
+    code: str, content: bool, exchanged: bool
+) -> None:
+    """What goes along changes in a pause alone, where the line is not begun and other code is worth it."""
+    given = Given(SNIPPETS)
+    builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300), given)
+    first = build(builder, f"x = 1\ny = 2{CURSOR}\n\nz = 3\n")
+    given.snippets, given.content = SECOND, content
+    before, _, after = code.partition(CURSOR)
+    here = snapshot(before + after)
+    typed = builder.build(here, len(before))
+    assert "high" in QWEN.decode(typed.tokens)
+    settled = builder.settle(here, len(before))
+    assert ("second" in QWEN.decode(settled.tokens)) == exchanged
+    assert ("high" in QWEN.decode(settled.tokens)) != exchanged
+    assert first.tokens[:5] == typed.tokens[:5]
+    # Whatever was decided stands for the keys that follow: each costs a token.
+    key = builder.build(snapshot(f"{before}q{after}"), len(before) + 1)
+    assert cost(settled, key) <= 2
+
+
+def test_a_new_place_of_a_known_document_keeps_its_context() -> None:
+    """The text of other files stays computed when the cursor jumps, even where the window moves."""
+    builder = PromptBuilder(QWEN, PromptOptions(limit=900, context_tokens=300), Given(SNIPPETS))
+    lines = [f"value_{number} = compute({number})\n" for number in range(400)]
+    prompts = []
+    for at in (20, 380, 200):
+        text = "".join(lines)
+        prompts.append(builder.build(snapshot(text), len("".join(lines[:at]))))
+    told_first = told(QWEN, builder.template, prompts[0]).context
+    assert "high" in told_first
+    assert [told(QWEN, builder.template, one).context for one in prompts] == [told_first] * 3
 
 
 def test_what_may_no_longer_be_shown_is_in_no_prompt_any_more() -> None:

@@ -1,6 +1,6 @@
 """Repository context: which files it looks at, and that it keeps to the reading rules."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import ContextSnippet
-from fastcoder_lsp.prompt.select import related
-from fastcoder_lsp.runtime.context import MOST_CHARACTERS, ReadableFolder, RepositoryContext, first_difference
+from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
+from fastcoder_lsp.runtime.recent_edits import first_difference
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 
@@ -38,7 +38,12 @@ def root(tmp_path: Path) -> Path:
 def finder(root: Path, opened: Mapping[Path, str] | None = None) -> RepositoryContext:
     """The context of one folder."""
     folder = ReadableFolder(root, ReadingRules((root,), Settings()))
-    return RepositoryContext(lambda path: folder if path.is_relative_to(root) else None, lambda: opened or {})
+    return RepositoryContext(lambda path: folder if path.is_relative_to(root) else None, lambda: opened or {}, 60.0)
+
+
+def found_at(context: RepositoryContext, snapshot: Snapshot, offset: int) -> tuple[ContextSnippet, ...]:
+    """The snippets for a cursor, where the window holds the lines around it."""
+    return context.find(snapshot, offset, (max(0, offset - 200), offset + 100)).snippets
 
 
 def main(root: Path, text: str = USE) -> Snapshot:
@@ -49,7 +54,7 @@ def main(root: Path, text: str = USE) -> Snapshot:
 
 def test_what_is_imported_is_found_on_the_disk(root: Path) -> None:
     """A module below `src`, named by its path in the workspace; what shares no names stays away."""
-    snippets = finder(root).find(main(root), len(USE))
+    snippets = found_at(finder(root), main(root), len(USE))
     assert [snippet.path for snippet in snippets] == ["src/app/store.py"]
     assert "def put(self, key: str)" in snippets[0].text
 
@@ -57,7 +62,7 @@ def test_what_is_imported_is_found_on_the_disk(root: Path) -> None:
 def test_unsaved_text_wins(root: Path) -> None:
     """An open document is read as it stands in the editor."""
     opened = {root / "src/app/store.py": STORE.replace("put", "insert")}
-    (snippet,) = finder(root, opened).find(main(root), len(USE))
+    (snippet,) = found_at(finder(root, opened), main(root), len(USE))
     assert "def insert(" in snippet.text
 
 
@@ -66,9 +71,9 @@ def test_rules_hold(root: Path) -> None:
     text = USE.replace("store", "hidden").replace("Store", "Hidden")
     hidden = root / "src/app/hidden.py"
     for opened in ({}, {hidden: hidden.read_text()}):
-        assert finder(root, opened).find(main(root, text), len(text)) == ()
+        assert found_at(finder(root, opened), main(root, text), len(text)) == ()
     outside = root.parent / "main.py"
-    assert finder(root).find(Snapshot(outside.as_uri(), str(outside), "python", 0, USE), len(USE)) == ()
+    assert found_at(finder(root), Snapshot(outside.as_uri(), str(outside), "python", 0, USE), len(USE)) == ()
 
 
 def test_places_edited_lately(root: Path) -> None:
@@ -78,9 +83,9 @@ def test_places_edited_lately(root: Path) -> None:
     context.observe(Snapshot(other.as_uri(), str(other), "python", 0, text))
     edited = text.replace("line_30 = 30", "line_30 = compute(30)")
     context.observe(Snapshot(other.as_uri(), str(other), "python", 1, edited))
-    found = context.find(main(root), len(USE))
+    found = found_at(context, main(root), len(USE))
     assert any("compute(30)" in snippet.text and "line_5 =" not in snippet.text for snippet in found)
-    own = context.find(Snapshot(other.as_uri(), str(other), "python", 1, edited), 0)
+    own = found_at(context, Snapshot(other.as_uri(), str(other), "python", 1, edited), 0)
     assert not any("compute(30)" in snippet.text for snippet in own)
 
 
@@ -92,7 +97,7 @@ def edited(path: Path, context: RepositoryContext, secret: str) -> None:
 
 
 def shown(context: RepositoryContext, root: Path) -> str:
-    return "\n".join(snippet.text for snippet in context.find(main(root), len(USE)))
+    return "\n".join(snippet.text for snippet in found_at(context, main(root), len(USE)))
 
 
 @pytest.mark.parametrize("name", ["src/app/hidden.py", "src/app/.env", "secrets.yaml", "../elsewhere.py", "new.py", ""])
@@ -114,7 +119,7 @@ def test_rules_hold_when_a_place_is_shown_not_when_it_was_edited(root: Path) -> 
     context, path = finder(root), root / "src/app/other.py"
     edited(path, context, "compute(30)")
     assert "compute(30)" in shown(context, root)
-    sources = [snippet.source for snippet in context.find(main(root), len(USE))]
+    sources = [snippet.source for snippet in found_at(context, main(root), len(USE))]
     assert context.may_show(sources)
     (root / ".fastcoderignore").write_text("other.py\n")
     assert "compute(30)" not in shown(context, root)
@@ -131,34 +136,6 @@ def test_lines_that_look_like_secrets_are_left_out(root: Path) -> None:
     assert "def put" in text
     assert "hunter2" not in text
     assert "api_key" not in text
-
-
-@pytest.mark.parametrize(
-    "line",
-    [f"from {'a' * 300} import Store", f"import {'a.' * 2000}b", f"from {'.' * 4000}store import Store", "import \x00"],
-)
-def test_an_import_of_what_no_disk_can_hold(root: Path, line: str) -> None:
-    """Names too long for the system, or none at all, are found nowhere; what else is imported is found."""
-    assert "def put" in "".join(
-        one.text for one in finder(root).find(main(root, f"{line}\n{USE}"), len(line) + 1 + len(USE))
-    )
-
-
-def test_a_folder_full_of_large_files_is_looked_at_in_part(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text of one prompt's other files is bounded together."""
-    for number in range(12):
-        (root / f"src/app/large_{number}.py").write_text(f"# large_{number}\n" + "store = Store()\n" * 6_000)
-    looked_at: list[int] = []
-
-    def counting(
-        here: Snapshot, offset: int, files: Mapping[str, str], recent: Sequence[ContextSnippet]
-    ) -> tuple[ContextSnippet, ...]:
-        looked_at.extend(map(len, files.values()))
-        return related(here, offset, files, recent)
-
-    monkeypatch.setattr("fastcoder_lsp.runtime.context.related", counting)
-    assert finder(root).find(main(root), len(USE))
-    assert MOST_CHARACTERS / 2 < sum(looked_at) <= MOST_CHARACTERS
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))

@@ -3,11 +3,13 @@
 Owns what each arm's prompt is; the product's own prompt builder makes all of them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from fastcoder_lsp.bench.quality.repository_words import RepositoryWords
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.prompt import ContextSnippet, Prompt, PromptBuilder, PromptOptions
+from fastcoder_lsp.prompt import NO_CONTEXT, Context, Found, Prompt, PromptBuilder, PromptOptions
+from fastcoder_lsp.prompt.retrieval import question_at, retrieve
 from fastcoder_lsp.prompt.select import related
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -17,7 +19,7 @@ class Arm:
     """One way of asking the model.
 
     `lines_above`: so many stand after the middle mark, None: as in the product; `context_tokens`: for snippets of other
-    files, of which `room` come on top of the product's longest prompt.
+    files, `room` of them on top of the product's longest prompt; `words`: chosen by their words, else by names.
     """
 
     name: str
@@ -25,6 +27,7 @@ class Arm:
     lines_above: int | None = None
     context_tokens: int = 0
     room: int = 0
+    words: bool = False
 
 
 ARMS = {
@@ -37,19 +40,27 @@ ARMS = {
         Arm("anchored+8", anchored=True, lines_above=8),
         Arm("context", anchored=True, context_tokens=400),
         Arm("context+room", anchored=True, context_tokens=400, room=400),
+        Arm("names", anchored=True, context_tokens=600, room=600),
+        Arm("words", anchored=True, context_tokens=600, room=600, words=True),
+        Arm("words-400", anchored=True, context_tokens=400, room=400, words=True),
+        Arm("words-900", anchored=True, context_tokens=900, room=900, words=True),
     )
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A cursor in a file. `files`: path → text of the rest of its repository, as far as it may be seen."""
+    """A cursor in a file.
+
+    `repository`: the files around it; among them, whole, the question's own one, which no arm looks at.
+    """
 
     id: str
     before: str
     after: str
     path: str = "main.py"
-    files: Mapping[str, str] | None = None
+    repository: RepositoryWords | None = None
+    language: str = "python"
 
 
 def prompt_of(arm: Arm, tokenizer: Tokenizer, question: Question) -> Prompt:
@@ -62,23 +73,51 @@ def prompt_of(arm: Arm, tokenizer: Tokenizer, question: Question) -> Prompt:
         context_tokens=arm.context_tokens,
     )
     before, after = question.before, question.after
-    now = Snapshot("bench", question.path, "python", 1, before + after)
-    return PromptBuilder(tokenizer, options, _Repository(question.files or {})).build(now, len(before))
+    now = Snapshot("bench", question.path, question.language, 1, before + after)
+    return PromptBuilder(tokenizer, options, _context(arm, question)).build(now, len(before))
+
+
+def _context(arm: Arm, question: Question) -> Context:
+    if question.repository is None or not arm.context_tokens:
+        return NO_CONTEXT
+    return _ByWords(question.repository) if arm.words else _ByNames(question.repository)
 
 
 @dataclass(frozen=True, slots=True)
-class _Repository:
-    """The other files of a question, all of them looked at (`prompt.Context`)."""
+class _ByNames:
+    """The files around a question, ranked by the names that they share and what is imported (`prompt.Context`)."""
 
-    files: Mapping[str, str]
+    repository: RepositoryWords
 
     def observe(self, snapshot: Snapshot) -> None:
         """Remember nothing: nobody edits here."""
 
-    def find(self, snapshot: Snapshot, offset: int) -> Sequence[ContextSnippet]:
+    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:  # noqa: ARG002 the interface
         """Snippets of the other files that have to do with the text at `offset`, the best first."""
-        return related(snapshot, offset, self.files)
+        return Found(related(snapshot, offset, self.repository.files), self.repository.name, snapshot.path or "")
 
-    def may_show(self, sources: Collection[str]) -> bool:
+    def may_show(self, sources: Collection[str]) -> bool:  # noqa: ARG002 the interface
         """A question's files are all there to be shown."""
-        return not sources
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class _ByWords:
+    """The files around a question by their words, as the product finds them (`prompt.Context`)."""
+
+    repository: RepositoryWords
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Remember nothing: nobody edits here."""
+
+    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+        """Pieces of the other files, and of this one outside its window, the best first."""
+        del kept  # every question is a document's first one
+        around = self.repository
+        ask = question_at(snapshot.text, offset, around.index, around.terms)
+        found = retrieve(ask, snapshot, offset, shown, around.index, around.terms, around.words.get)
+        return Found(found, around.name, snapshot.path or "")
+
+    def may_show(self, sources: Collection[str]) -> bool:  # noqa: ARG002 the interface
+        """A question's files are all there to be shown."""
+        return True

@@ -3,6 +3,7 @@
 import argparse
 from pathlib import Path
 
+from fastcoder_lsp.bench.datasets.repositories import SPLITS
 from fastcoder_lsp.bench.quality.arms import ARMS
 
 
@@ -13,8 +14,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "standard errors. Answers are kept in --answers: a stopped run goes on where it ended."
     )
     parser.epilog = "Example: fastcoder-lsp bench quality --suites boundary,word --arms plain,anchored --limit 100"
-    parser.add_argument("--tasks", type=Path, metavar="DIR", help="folder with humaneval_infilling/ and repoeval/")
-    parser.add_argument("--suites", default="start,boundary,word,repoeval", help="of start, boundary, word, repoeval")
+    parser.add_argument("--tasks", type=Path, metavar="DIR", help="folder with the suites' data")
+    parser.add_argument(
+        "--suites", default="start,boundary,word,repoeval", help="of start, boundary, word, repoeval, api, lines"
+    )
+    parser.add_argument(
+        "--split", default="held-out", choices=SPLITS, help="repositories of api and lines: for fitting, or kept aside"
+    )
     parser.add_argument("--arms", default="plain,anchored", help=f"of {', '.join(ARMS)}")
     parser.add_argument("--engines", default="auto", help="kinds of engine, as the setting `engine`")
     parser.add_argument("--model", default="auto", help="as the setting `model`")

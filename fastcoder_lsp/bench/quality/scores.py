@@ -16,8 +16,10 @@ class Mean:
     tasks: int
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> "Mean":
-        """The mean of at least one value, with its standard error."""
+    def of(cls, values: Sequence[float], clusters: Sequence[str] | None = None) -> "Mean":
+        """The mean of at least one value, with its standard error; `clusters` says what each value belongs with."""
+        if clusters is not None:
+            return cls(fmean(values), clustered_error(values, clusters), len(values))
         spread = stdev(values) / sqrt(len(values)) if len(values) > 1 else 0.0
         return cls(fmean(values), spread, len(values))
 
@@ -26,10 +28,31 @@ class Mean:
         return asdict(self)
 
 
-def paired(left: Mapping[str, float], right: Mapping[str, float]) -> Mean | None:
+def clustered_error(values: Sequence[float], clusters: Sequence[str]) -> float:
+    """The standard error of a mean whose values are alike within clusters: Liang and Zeger's, for a mean.
+
+    Zero for a single cluster, which tells nothing of others.
+    """
+    middle, sums = fmean(values), dict.fromkeys(clusters, 0.0)
+    for value, cluster in zip(values, clusters, strict=True):
+        sums[cluster] += value - middle
+    count = len(sums)
+    if count < 2:
+        return 0.0
+    return sqrt(count / (count - 1) * sum(one * one for one in sums.values())) / len(values)
+
+
+def paired(
+    left: Mapping[str, float], right: Mapping[str, float], clusters: Mapping[str, str] | None = None
+) -> Mean | None:
     """`right` minus `left` over the tasks that both have; None where they share none."""
-    differences = [right[task] - left[task] for task in left if task in right]
-    return Mean.of(differences) if differences else None
+    tasks = [task for task in left if task in right]
+    differences = [right[task] - left[task] for task in tasks]
+    return (
+        Mean.of(differences, [clusters[task] for task in tasks] if clusters is not None else None)
+        if differences
+        else None
+    )
 
 
 def edit_similarity(left: str, right: str) -> float:

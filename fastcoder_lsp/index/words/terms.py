@@ -1,0 +1,79 @@
+"""Words of code as numbers: every identifier, and the parts that it is put together from.
+
+`get_userName` is four words: itself, `get`, `user` and `name`, all in small letters. A word's number is a hash: two
+words may share one, which costs a little precision and no vocabulary.
+"""
+
+import re
+from array import array
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+import numpy.typing as npt
+
+TERMS = 1 << 20
+"""Numbers that a word may have."""
+LEAST_LETTERS = 2
+LONGEST = 80
+"""Letters of an identifier that are looked at: longer ones are data."""
+_KNOWN = 30_000
+"""Identifiers whose numbers are remembered: some megabytes."""
+_IDENTIFIER = re.compile(r"[^\W\d]\w+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class LineTerms:
+    """The words of a text, line by line.
+
+    Attributes:
+        terms_W: int32, the words' numbers in their order.
+        starts_L: int32, where each line's words begin in `terms_W`, and its end: one more than there are lines.
+    """
+
+    terms_W: npt.NDArray[np.int32]
+    starts_L: npt.NDArray[np.int32]
+
+    @property
+    def lines(self) -> int:
+        """How many lines the text has."""
+        return len(self.starts_L) - 1
+
+
+class Terms:
+    """Words to numbers; remembers what identifiers consist of. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def of_lines(self, text: str) -> LineTerms:
+        """All words of a text by its lines, which end with line feeds."""
+        known, found, starts = self._known, array("i"), array("i", [0])
+        for line in text.split("\n"):
+            for name in _IDENTIFIER.findall(line):
+                numbers = known.get(name)
+                found.extend(self._learnt(name) if numbers is None else numbers)
+            starts.append(len(found))
+        return LineTerms(np.frombuffer(found, np.int32) if found else _NONE, np.frombuffer(starts, np.int32))
+
+    def of(self, text: str) -> npt.NDArray[np.int32]:
+        """All words of a text in their order."""
+        return self.of_lines(text).terms_W
+
+    def _learnt(self, name: str) -> tuple[int, ...]:
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        numbers = tuple(crc32(word.encode("utf-8", "surrogatepass")) % TERMS for word in words_of(name))
+        self._known[name] = numbers
+        return numbers
+
+
+_NONE = np.zeros(0, np.int32)
+
+
+def words_of(identifier: str) -> list[str]:
+    """An identifier and, where it has several, its parts; each once, in small letters."""
+    whole = identifier[:LONGEST]
+    parts = [part.lower() for part in _PART.findall(whole) if len(part) >= LEAST_LETTERS]
+    return list(dict.fromkeys([whole.lower(), *parts]))

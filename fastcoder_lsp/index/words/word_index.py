@@ -1,0 +1,151 @@
+"""Which files use some words most: a ranking of whole files, kept up with every change.
+
+Two tiers: the lists of all files, and those of the files that changed since, which are made anew at the first question
+after a change. Bounded in files and in words a file. One thread changes it (`put`, `remove`, `settle`), another may
+ask: what takes long, merging, holds nobody up.
+"""
+
+import threading
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.index.words.postings import EMPTY, Postings, merged, postings_of
+
+MOST_FILES = 60_000
+"""Numbers are 16 bits; some are left for files that changed since the last merge."""
+MOST_RECENT = 256
+"""Changed files, before they are merged into the rest."""
+MOST_TERMS = 600
+"""Different words of one file: a longer one is data, or is found by its first words."""
+MOST_POSTINGS = 18_000_000
+"""Over all files: 36 MB. Files beyond them are not taken in."""
+MOST_ASKED = 64
+"""Words of a question that are looked up: the rarest."""
+COMMON = 0.4
+"""A word that a larger share of many files has is not looked up: it tells little, and its list is long."""
+_MANY = 1000
+_NUMBERS = np.iinfo(np.uint16).max
+
+
+class WordIndex:
+    """Files by their words. The key of a file is the caller's: a path, told as it was given."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._base: Postings = EMPTY
+        self._recent: Postings | None = EMPTY
+        self._numbers: dict[str, int] = {}
+        self._keys: list[str | None] = []
+        self._lengths = np.zeros(256, np.float32)
+        self._waiting: dict[str, npt.NDArray[np.int32]] = {}
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._numbers
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the lists, in bytes; keys not counted."""
+        recent = self._recent.nbytes if self._recent is not None else 0
+        waiting = sum(terms.nbytes for terms in self._waiting.values())
+        return self._base.nbytes + recent + waiting + self._lengths.nbytes
+
+    def put(self, key: str, terms: npt.NDArray[np.int32]) -> bool:
+        """A file has these words now, in any order and however often.
+
+        Returns:
+            Whether it was taken in: there may be too many files, or too much in them.
+        """
+        self.remove(key)
+        if len(self._keys) >= _NUMBERS:
+            self.settle()
+        if len(self._numbers) >= MOST_FILES or len(self._base.files) >= MOST_POSTINGS:
+            return False
+        words, first = np.unique(terms, return_index=True)
+        if len(words) > MOST_TERMS:
+            words = np.sort(terms[np.sort(first)[:MOST_TERMS]])
+        with self._lock:
+            number = len(self._keys)
+            self._numbers[key] = number
+            self._keys.append(key)
+            if number >= len(self._lengths):
+                self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
+            self._lengths[number] = len(words)
+            self._waiting[key] = words
+            self._recent = None
+        return True
+
+    def remove(self, key: str) -> None:
+        """A file is gone, or may be read no longer."""
+        with self._lock:
+            number = self._numbers.pop(key, None)
+            if number is not None:
+                self._keys[number] = None
+                if self._waiting.pop(key, None) is not None:
+                    self._recent = None
+
+    def due(self) -> bool:
+        """Whether so much has changed that `settle` pays."""
+        return len(self._waiting) >= max(MOST_RECENT, len(self._numbers) // 4)
+
+    def settle(self) -> None:
+        """Merge what has changed into the rest: a second for 50,000 files; questions are answered meanwhile."""
+        with self._lock:
+            base, changed = self._base, self._changed()
+            kept = [number for number, key in enumerate(self._keys) if key is not None]
+        numbers = np.full(_NUMBERS + 1, -1, np.int32)
+        numbers[kept] = np.arange(len(kept), dtype=np.int32)
+        together = merged(base, changed, numbers)
+        with self._lock:
+            self._base = together
+            self._lengths = np.concatenate([self._lengths[kept], np.zeros(256, np.float32)])
+            self._keys = [self._keys[number] for number in kept]
+            self._numbers = {key: number for number, key in enumerate(self._keys) if key is not None}
+            self._waiting, self._recent = {}, EMPTY
+
+    def weights(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+        """How much each word tells: BM25's inverse document frequency over files, never negative."""
+        with self._lock:
+            return self._weights(terms)
+
+    def best(self, terms: npt.NDArray[np.int32], most: int) -> list[str]:
+        """The files that hold most of what these words tell, best first.
+
+        Args:
+            terms: of the question, each once.
+            most: files.
+        """
+        with self._lock:
+            files, told = len(self._numbers), len(self._keys)
+            if not files or not len(terms):
+                return []
+            weights = self._weights(terms)
+            if files >= _MANY:
+                telling = weights > np.log(1 / COMMON)
+                terms, weights = terms[telling], weights[telling]
+            rarest = np.argsort(-weights, kind="stable")[:MOST_ASKED]
+            scores = np.zeros(told, np.float32)
+            for tier in (self._base, self._changed()):
+                tier.add_scores(terms[rarest], weights[rarest], scores)
+            lengths = self._lengths[:told]
+            scores /= 0.6 + 0.4 * np.maximum(lengths, 16.0) / max(float(lengths.mean()), 1.0)
+            wide = min(most + told - files, told)  # as many more as are gone
+            first = np.argpartition(-scores, wide - 1)[:wide]
+            first = first[np.lexsort((first, -scores[first]))]
+            keys = [self._keys[number] for number in first.tolist() if scores[number] > 0]
+        return [key for key in keys if key is not None][:most]
+
+    def _weights(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
+        files = max(len(self._numbers), 1)
+        # Files that went are counted until the next merge; they are few.
+        counts = np.minimum(self._base.counts(terms) + self._changed().counts(terms), files)
+        return np.asarray(np.log1p((files - counts + 0.5) / (counts + 0.5)), np.float32)
+
+    def _changed(self) -> Postings:
+        if self._recent is None:
+            names = list(self._waiting)
+            self._recent = postings_of([self._numbers[name] for name in names], [self._waiting[name] for name in names])
+        return self._recent

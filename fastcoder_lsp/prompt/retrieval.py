@@ -1,0 +1,207 @@
+"""Which pieces of files are like the code at a cursor: BM25 over pieces of some lines.
+
+Owns the ranking of pieces, those of the document itself outside its window among them; which other files may be read,
+and reading them, is the caller's (`load`). A piece that uses the names at hand is worth more to a model than the head
+of their definition (docs/benchmarks.md).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.index.words.terms import LineTerms, Terms
+from fastcoder_lsp.index.words.word_index import WordIndex
+from fastcoder_lsp.prompt.context import ContextSnippet
+
+STEP = 8
+"""Lines between the beginnings of two pieces."""
+PIECE = 2 * STEP
+"""Lines of a piece."""
+ABOVE, BELOW = 12, 6
+"""Lines around the cursor that say what is being written."""
+CLOSE_ABOVE, CLOSE_BELOW = 5, 2
+CLOSE = 1.5
+"""How much more the words of the closest lines count."""
+MOST_FILES = 24
+"""Files that are looked into: those that the index of words ranks first."""
+MOST_RANKED = 3 * MOST_FILES
+"""Files of the index's ranking that are asked for, for not all of them may be given."""
+MOST_PIECES = 10
+MOST_OF_A_FILE = 2
+MOST_WORDS = 160
+"""Of a question: the most telling ones."""
+MOST_OWN = 200_000
+"""Characters of the document on each side of the cursor, of which pieces are made."""
+_K1, _B = 0.6, 0.75
+_MOST_CELLS = 1_000_000
+"""Counted of one file: pieces times words of the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileWords:
+    """A file's text, line ends being line feeds, and its words."""
+
+    text: str
+    lines: LineTerms
+
+
+Load = Callable[[str], FileWords | None]
+"""A file by its key in the index, as it is now; None where it may not be read, or is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Different words, sorted, and what each is worth."""
+
+    terms_Q: npt.NDArray[np.int32]
+    weights_Q: npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Lines `begin`…`end` (half open) of the file `key`, and what they are worth to the question."""
+
+    key: str
+    begin: int
+    end: int
+    score: float
+
+
+def retrieve(
+    ask: Question,
+    snapshot: Snapshot,
+    offset: int,
+    shown: tuple[int, int],
+    index: WordIndex,
+    terms: Terms,
+    load: Load,
+    near: Sequence[str] = (),
+) -> tuple[ContextSnippet, ...]:
+    """Pieces of other files, and of the document outside its window, that are like the code at a cursor; best first.
+
+    Args:
+        ask: what is asked for there (`question_at`).
+        snapshot: the document; its path is its key in the index.
+        offset: the cursor.
+        shown: what of the text the window holds, characters from…to.
+        index: of the files' words.
+        terms: that the index was made with.
+        load: gives files.
+        near: files that are looked into whatever the index says.
+
+    Returns:
+        Snippets with the index's keys as paths; those of the document have no source.
+    """
+    files: dict[str, FileWords] = {}
+    for key in dict.fromkeys((*near, *index.best(ask.terms_Q, MOST_RANKED))):
+        found = load(key) if key != snapshot.path else None
+        if found is not None:
+            files[key] = found
+        if len(files) >= MOST_FILES + len(near):
+            break
+    own = dict(_own(snapshot.text, offset, shown, terms))
+    lines = {key: file.lines for key, file in (files | own).items()}
+    return tuple(
+        ContextSnippet(
+            (snapshot.path or "") if piece.key in own else piece.key,
+            _lines_of((own.get(piece.key) or files[piece.key]).text, piece.begin, piece.end),
+            piece.score,
+            "" if piece.key in own else piece.key,
+        )
+        for piece in best_pieces(ask, lines)
+    )
+
+
+def question_at(text: str, offset: int, index: WordIndex, terms: Terms) -> Question:
+    """What the lines at a cursor ask for."""
+    words, counts = np.unique(terms.of(around(text, offset, ABOVE, BELOW)), return_counts=True)
+    close = np.isin(words, terms.of(around(text, offset, CLOSE_ABOVE, CLOSE_BELOW)))
+    worth = index.weights(words) * np.sqrt(counts) * np.where(close, CLOSE, 1.0)
+    kept = np.sort(np.argsort(-worth, kind="stable")[:MOST_WORDS])
+    return Question(words[kept], worth[kept].astype(np.float32))
+
+
+def around(text: str, offset: int, above: int, below: int) -> str:
+    """The line of a cursor, and so many lines on both sides of it."""
+    begin = text.rfind("\n", 0, offset)
+    for _ in range(above):
+        begin = text.rfind("\n", 0, begin) if begin >= 0 else -1
+    end = text.find("\n", offset)
+    for _ in range(below):
+        end = text.find("\n", end + 1) if end >= 0 else -1
+    return text[begin + 1 : end if end >= 0 else len(text)]
+
+
+def best_pieces(ask: Question, files: dict[str, LineTerms], most: int = MOST_PIECES) -> list[Piece]:
+    """The best pieces, best first; of one file a few, and none that overlap."""
+    if not files or not len(ask.terms_Q):
+        return []
+    keys, scores = list(files), _scores(ask, list(files.values()))
+    owner = np.repeat(np.arange(len(keys)), [len(one) for one in scores])
+    begins = np.concatenate([np.arange(len(one)) * STEP for one in scores])
+    together = np.concatenate(scores)
+    taken: list[Piece] = []
+    for place in np.argsort(-together, kind="stable")[: 16 * most].tolist():
+        key, begin, score = keys[owner[place]], int(begins[place]), float(together[place])
+        if score <= 0 or len(taken) == most:
+            break
+        same = [one for one in taken if one.key == key]
+        if len(same) < MOST_OF_A_FILE and all(abs(one.begin - begin) >= PIECE for one in same):
+            taken.append(Piece(key, begin, min(begin + PIECE, files[key].lines), score))
+    return taken
+
+
+def worth(ask: Question, texts: Sequence[str], terms: Terms) -> float:
+    """What some pieces are worth to a question together: each word counts where it stands most often."""
+    if not texts or not len(ask.terms_Q):
+        return 0.0
+    held = [np.isin(ask.terms_Q, terms.of(text)) for text in texts]
+    return float(ask.weights_Q @ np.any(held, axis=0))
+
+
+def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterator[tuple[str, FileWords]]:
+    """What of the document stands above and below its window; the keys are no paths."""
+    above = text[text.find("\n", max(offset - MOST_OWN, 0)) + 1 if offset > MOST_OWN else 0 : shown[0]]
+    below = text[shown[1] : offset + MOST_OWN]
+    for key, part in (("<above", above[: above.rfind("\n") + 1]), ("<below", below[below.find("\n") + 1 :])):
+        if part.strip():
+            yield key, FileWords(part, terms.of_lines(part))
+
+
+def _lines_of(text: str, begin: int, end: int) -> str:
+    return "\n".join(text.split("\n")[begin:end]).strip("\n")
+
+
+def _scores(ask: Question, files: Sequence[LineTerms]) -> list[npt.NDArray[np.float32]]:
+    """BM25 of every piece of every file."""
+    counted = [_counted(ask, file) for file in files]
+    mean = max(float(np.mean(np.concatenate([lengths for _, lengths in counted]))), 1.0)
+    scores = []
+    for counts, lengths in counted:
+        shape = _K1 * (1 - _B + _B * lengths / mean)
+        gained = (counts * (_K1 + 1) / (counts + shape[:, None])) @ ask.weights_Q
+        scores.append(np.asarray(gained, np.float32))
+    return scores
+
+
+def _counted(ask: Question, lines: LineTerms) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """How often each word of the question stands in each piece, and how many words each piece has.
+
+    A piece is two halves of `STEP` lines; the last half is a piece only where there is no other.
+    """
+    asked = len(ask.terms_Q)
+    halves = min(max(-(-lines.lines // STEP), 1), max(_MOST_CELLS // asked, 1))
+    edges = lines.starts_L[np.minimum(np.arange(halves + 1) * STEP, lines.lines)]
+    words = lines.terms_W[: edges[-1]]
+    places = np.minimum(np.searchsorted(ask.terms_Q, words), asked - 1)
+    hits = np.flatnonzero(ask.terms_Q[places] == words)
+    half_of = np.searchsorted(edges, hits, side="right") - 1
+    cells = np.bincount(half_of * asked + places[hits], minlength=halves * asked)
+    counts = cells.reshape(halves, asked).astype(np.float32)
+    lengths = np.diff(edges).astype(np.float32)
+    if halves == 1:
+        return counts, lengths
+    return counts[:-1] + counts[1:], lengths[:-1] + lengths[1:]

@@ -1,0 +1,180 @@
+"""The words of a workspace folder's files, for finding code of other files: an index, and a few files read.
+
+Owns when files are looked at: all once, by a thread of low priority that then ends, and what changed again when
+somebody asks and that has not been done for long. Whatever is handed out is read by the rules at that very moment, so
+an index that is behind costs a good place, and never shows an old text.
+"""
+
+import logging
+import os
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from fastcoder_lsp.index.words.terms import Terms
+from fastcoder_lsp.index.words.word_index import WordIndex
+from fastcoder_lsp.prompt.retrieval import FileWords
+from fastcoder_lsp.workspace.languages import language_of
+from fastcoder_lsp.workspace.priority import lower_priority
+from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.secret_lines import without_secrets
+
+log = logging.getLogger(__name__)
+
+LEAST_BETWEEN_S = 60.0
+"""Between two looks through a folder, at least;"""
+SHARE = 0.01
+"""and of all time, at most this share is spent on them."""
+MOST_HELD = 4_000_000
+"""Characters of files that are kept read."""
+MOST_INDEXED = 200_000
+"""Characters of a file whose words are indexed; it is read whole where its beginning is like what is asked for."""
+KEYS = "PRIVATE KEY"
+"""In a text that holds such a thing; a piece of it might not tell."""
+_Stamp = tuple[int, int, int]
+
+
+class FolderWords:
+    """One workspace folder. `find` is asked by one thread; the index is filled by another one.
+
+    Args:
+        root: the folder.
+        rules: what may be read in it, now.
+        clock_s: seconds, for when to look again.
+    """
+
+    def __init__(self, root: Path, rules: ReadingRules, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self.root, self.rules, self._clock_s = root, rules, clock_s
+        self.index, self.terms = WordIndex(), Terms()
+        self._stamps: dict[str, int] = {}
+        self._held: OrderedDict[str, tuple[_Stamp, FileWords]] = OrderedDict()
+        self._characters = 0
+        self._due_s = 0.0
+        self._looked_by: ReadingRules | None = None
+        self._again: set[str] = set()
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+
+    def follow(self, rules: ReadingRules, changed: Iterable[str] = ()) -> None:
+        """Begin to look through the folder where that is due, or at what is known to have changed; returns at once.
+
+        Args:
+            rules: what may be read now.
+            changed: keys of files that are to be looked at again.
+        """
+        self.rules = rules
+        with self._lock:
+            self._again.update(changed)
+            due = self._looked_by is not rules or self._clock_s() >= self._due_s
+            if (due or self._again) and self._thread is None and not self._stopping.is_set():
+                self._thread = threading.Thread(target=self._look, args=(due,), name="words", daemon=True)
+                self._thread.start()
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until nothing is being looked at; for tests, benchmarks and single questions. Whether it is so."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(timeout_s)
+        return self._thread is None
+
+    def stop(self) -> None:
+        """What is being looked at is left."""
+        self._stopping.set()
+
+    def load(self, key: str) -> FileWords | None:
+        """A file as it is on the disk; None where it may not be read, or is gone."""
+        path = self.root / key
+        if self.rules.may_read(path) is not None:
+            self._drop(key)
+            return None
+        stamp = _stamp(path)
+        known = self._held.get(key)
+        if known is not None and stamp is not None and known[0] == stamp:
+            self._held.move_to_end(key)
+            return known[1]
+        self._drop(key)
+        text = self.rules.read_text(path)
+        if not isinstance(text, str):
+            return None
+        file = self.words_of(text.replace("\r\n", "\n").replace("\r", "\n"), path)
+        if stamp is not None and len(text) <= MOST_HELD:
+            self._held[key] = stamp, file
+            self._characters += len(text)
+            while self._characters > MOST_HELD:
+                self._drop(next(iter(self._held)))
+        return file
+
+    def words_of(self, text: str, path: Path) -> FileWords:
+        """A file's words; of one that holds private keys, which are told by what stands far above, no secret's."""
+        text = without_secrets(text, language_of(path)) if KEYS in text else text
+        return FileWords(text, self.terms.of_lines(text))
+
+    def _drop(self, key: str) -> None:
+        known = self._held.pop(key, None)
+        if known is not None:
+            self._characters -= len(known[1].text)
+
+    def _look(self, everything: bool) -> None:
+        """The thread's life."""
+        lower_priority()
+        try:
+            terms, rules = Terms(), self.rules
+            if everything:
+                self._look_at_all(rules, terms)
+            while True:
+                with self._lock:
+                    again, self._again = self._again, set()
+                if not again or self._stopping.is_set():
+                    break
+                for key in again:
+                    self._take(self.root / key, rules, terms)
+        except Exception:
+            log.exception("the words of %s are not followed any longer", self.root)
+            self._stopping.set()
+        finally:
+            with self._lock:
+                self._thread = None
+
+    def _look_at_all(self, rules: ReadingRules, terms: Terms) -> None:
+        began_s = time.thread_time()
+        seen = set()
+        for path in rules.files():
+            if self._stopping.is_set():
+                return
+            if path.is_relative_to(self.root):
+                seen.add(path.relative_to(self.root).as_posix())
+                self._take(path, rules, terms)
+        for key in [key for key in self._stamps if key not in seen]:
+            self._stamps.pop(key)
+            self.index.remove(key)
+        self.index.settle()
+        spent_s = time.thread_time() - began_s
+        with self._lock:
+            self._looked_by = rules
+            self._due_s = self._clock_s() + max(LEAST_BETWEEN_S, spent_s / SHARE)
+
+    def _take(self, path: Path, rules: ReadingRules, terms: Terms) -> None:
+        """Index a file if it has changed."""
+        key, stamp = path.relative_to(self.root).as_posix(), _stamp(path)
+        if stamp is not None and self._stamps.get(key) == hash(stamp):
+            return
+        text = rules.read_text(path) if stamp is not None else None
+        if not isinstance(text, str):
+            self._stamps.pop(key, None)
+            self.index.remove(key)
+            return
+        self._stamps[key] = hash(stamp)
+        self.index.put(key, terms.of(text[:MOST_INDEXED]))
+        if self.index.due():
+            self.index.settle()
+
+
+def _stamp(path: Path) -> _Stamp | None:
+    try:
+        status = os.stat(path)  # noqa: PTH116 a tenth of the time
+    except (OSError, ValueError):
+        return None
+    return status.st_mtime_ns, status.st_size, status.st_ctime_ns

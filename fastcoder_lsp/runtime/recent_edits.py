@@ -1,0 +1,62 @@
+"""The places that were edited last, told by the snapshots that completions were asked for.
+
+Owns what is remembered of them; whether it may be shown is asked when it is (`runtime/context`).
+"""
+
+from collections import OrderedDict
+from itertools import islice
+from pathlib import Path
+
+from fastcoder_lsp.prompt import ContextSnippet
+
+RECENT_PLACES = 4
+RECENT_LINES = 6
+"""Lines shown on both sides of an edit."""
+
+
+class RecentEdits:
+    """The places that were edited last.
+
+    Args:
+        documents: how many documents' texts are remembered.
+    """
+
+    def __init__(self, documents: int = 8) -> None:
+        self._capacity = documents
+        self._texts: OrderedDict[str, str] = OrderedDict()
+        self._places: OrderedDict[tuple[str, int], ContextSnippet] = OrderedDict()
+
+    def observe(self, uri: str, path: str, text: str) -> None:
+        """This is the text of the document at `path` (empty: of one without) now."""
+        before = self._texts.pop(uri, None)
+        self._texts[uri] = text
+        while len(self._texts) > self._capacity:
+            self._texts.popitem(last=False)
+        if before is None or before == text:
+            return
+        line = text.count("\n", 0, first_difference(before, text))
+        lines = text.split("\n")
+        piece = "\n".join(lines[max(line - RECENT_LINES, 0) : line + RECENT_LINES + 1]).strip("\n")
+        name = (uri, line // (2 * RECENT_LINES))
+        self._places.pop(name, None)
+        if piece.strip():
+            self._places[name] = ContextSnippet(Path(path or uri).name, piece, 0.0, path)
+        while len(self._places) > 2 * RECENT_PLACES:
+            self._places.popitem(last=False)
+
+    def places(self, but: str) -> tuple[ContextSnippet, ...]:
+        """The latest ones outside the document `but`, which the prompt shows anyway; the newest first."""
+        others = (snippet for (uri, _), snippet in reversed(self._places.items()) if uri != but)
+        return tuple(islice(others, RECENT_PLACES))
+
+
+def first_difference(left: str, right: str) -> int:
+    """Where two texts begin to differ, by halving: comparing slices is fast, comparing characters is not."""
+    same, different = 0, min(len(left), len(right)) + 1
+    while different - same > 1:
+        middle = (same + different) // 2
+        if left[same:middle] == right[same:middle]:
+            same = middle
+        else:
+            different = middle
+    return same
