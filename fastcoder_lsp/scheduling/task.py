@@ -98,7 +98,8 @@ class Task:
             tokens = pace.stretch_within(math.inf if in_any_case else room_ms, missing)
             if tokens:
                 decoding.prefill(_never, tokens)
-                pace.prefilled(tokens, self._clock() - started)
+                if decoding.computed:  # none where all was copied from another text's beginning
+                    pace.prefilled(decoding.computed, self._clock() - started)
             return tokens > 0
         least = decoding.rows()
         rows = max(pace.rows_within(room_ms, max(self._most, least)), least if in_any_case else 0)
