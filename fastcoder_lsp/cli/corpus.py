@@ -56,8 +56,8 @@ def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.draft.frozen_table import TableShape
     from fastcoder_lsp.index.corpus import Corpora
     from fastcoder_lsp.tokenizer import Tokenizer
+    from fastcoder_lsp.workspace.common_code import is_common
     from fastcoder_lsp.workspace.corpus_files import texts_of
-    from fastcoder_lsp.workspace.datastore import is_common
 
     tokenizer = Tokenizer.load(model.find(arguments.model).folder)
     paths = [path.expanduser().absolute() for path in arguments.paths]

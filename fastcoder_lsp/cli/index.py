@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fastcoder_lsp.errors import FastcoderError, UsageError
 
 if TYPE_CHECKING:
+    from fastcoder_lsp.config import Settings
     from fastcoder_lsp.index.store import Store
     from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -99,7 +100,8 @@ def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.workspace.open_stores import store_folder
 
     root, tokenizer = _folder(arguments), _tokenizer(arguments)
-    place = store_folder(cache_folder(), root, tokenizer.identity)
+    settings = _settings(root)
+    place = store_folder(cache_folder(), root, tokenizer.identity, settings)
     with on_disk(f"the index of {root}", place):
         store = Store.open(place, tokenizer.identity, str(root), lambda text: print(text, file=sys.stderr))
         try:
@@ -107,7 +109,7 @@ def _build(arguments: argparse.Namespace) -> int:
                 raise FastcoderError(
                     f"a server keeps the index of {root} up to date already", "There is nothing to do."
                 )
-            _bring_up_to_date(store, root, tokenizer)
+            _bring_up_to_date(store, root, settings, tokenizer)
             status = store.status()
         finally:
             store.close()
@@ -115,17 +117,13 @@ def _build(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _bring_up_to_date(store: "Store", root: Path, tokenizer: "Tokenizer") -> None:
+def _bring_up_to_date(store: "Store", root: Path, settings: "Settings", tokenizer: "Tokenizer") -> None:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    from fastcoder_lsp.config import resolve
     from fastcoder_lsp.index.chunks import ChunkedEncoder
-    from fastcoder_lsp.workspace.folders import Folder, read_settings_file
     from fastcoder_lsp.workspace.intake import Intake
 
-    from_file, _ = read_settings_file(Folder(root.as_uri(), root))
-    settings, _ = resolve([from_file] if from_file else [])
     intake = Intake({root: settings}, {root: store})
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -225,8 +223,18 @@ def _tokenizer(arguments: argparse.Namespace) -> "Tokenizer":
     return Tokenizer.load(model.find(arguments.model).folder)
 
 
+def _settings(root: Path) -> "Settings":
+    """Those that hold in a folder where no editor says otherwise."""
+    from fastcoder_lsp.config import resolve
+    from fastcoder_lsp.workspace.folders import Folder, read_settings_file
+
+    from_file, _ = read_settings_file(Folder(root.as_uri(), root))
+    settings, _ = resolve([from_file] if from_file else [])
+    return settings
+
+
 def _place(root: Path, tokenizer: "Tokenizer") -> Path:
-    """Where the folder's index lies.
+    """Where the folder's index lies; where there is none by its own settings, the latest by an editor's.
 
     Raises:
         FastcoderError: there is none.
@@ -235,10 +243,14 @@ def _place(root: Path, tokenizer: "Tokenizer") -> Path:
     from fastcoder_lsp.index.manifest import FILE_NAME
     from fastcoder_lsp.workspace.open_stores import store_folder
 
-    place = store_folder(cache_folder(), root, tokenizer.identity)
-    if not (place / FILE_NAME).is_file():
+    place = store_folder(cache_folder(), root, tokenizer.identity, _settings(root))
+    if (place / FILE_NAME).is_file():
+        return place
+    others = place.parent.glob(f"{tokenizer.identity[:16]}*/{FILE_NAME}")
+    latest = max(others, key=lambda path: path.stat().st_mtime_ns, default=None)
+    if latest is None:
         raise FastcoderError(f"there is no index of {root} yet", f"Build it: fastcoder-lsp index build {root}")
-    return place
+    return latest.parent
 
 
 def _open(arguments: argparse.Namespace) -> "tuple[Store, Tokenizer]":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ from fastcoder_lsp.core import Completion, CompletionRequest, Progress
 from fastcoder_lsp.errors import FastcoderError, understood
 from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import Runtime, Surroundings
+from fastcoder_lsp.scheduling.direct import DirectHost
 
 if TYPE_CHECKING:
     from fastcoder_lsp.workspace.datastore import Datastore
@@ -68,7 +70,7 @@ def complete_once(
         if status.state == "error":
             failures.append(FastcoderError(status.message, status.hint))
 
-    service = CompletionService(load, on_status)
+    service = CompletionService(partial(DirectHost, load=load), on_status)
     try:
         service.preload().result()  # so that the completion's own times do not hold the loading
         completion = service.submit(request).result()
@@ -83,9 +85,10 @@ def complete_once(
 def _datastore(folders: Mapping[Path, Settings], tell: Progress) -> "Datastore":
     # Late, because it brings a compiler along.
     from fastcoder_lsp.workspace.datastore import Datastore
+    from fastcoder_lsp.workspace.shared_stores import SharedStores
 
     def report(progress: "IndexProgress") -> None:
         if progress.building and progress.total:
             tell(progress.done / progress.total, "reading the workspace")
 
-    return Datastore(folders, cache_folder(), report, live=False)
+    return Datastore(folders, SharedStores(cache_folder(), live=False), report)

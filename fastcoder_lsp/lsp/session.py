@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings, cache_folder
@@ -29,6 +30,7 @@ from fastcoder_lsp.lsp.status import Reporter
 from fastcoder_lsp.lsp.traces import Traces
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.parts import Runtime, Surroundings
+from fastcoder_lsp.scheduling.direct import DirectHost
 from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
@@ -88,11 +90,16 @@ class Session:
         self._datastore: Datastore | None = None
         self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
         self.service = CompletionService(
-            partial(self._load_all, self._running),
+            self._open_host,
             self._on_status,
             enabled=self._running.enabled,
             on_late=self._on_late,
         )
+
+    def _open_host(self, listener: HostListener) -> DirectHost:
+        load = partial(self._load_all, self._running)
+        self._host = DirectHost(listener, load, enabled=self._running.enabled)
+        return self._host
 
     def settings(self, folder: Folder | None = None) -> Settings:
         """The settings that hold in a folder; without one, the session's."""
@@ -117,7 +124,8 @@ class Session:
         self._resolve()
         settings = self.settings()
         if _runtime_part(settings) != _runtime_part(self._running):
-            self.service.reload(partial(self._load_all, settings))
+            self._host.load_runtime = partial(self._load_all, settings)
+            self.service.reload()
         if settings.enabled != self._running.enabled:
             self._switched = None
             self.service.set_enabled(settings.enabled)
@@ -139,7 +147,8 @@ class Session:
     def reload(self) -> None:
         """Read settings files anew and load the model again at the next request."""
         self.refresh()
-        self.service.reload(partial(self._load_all, self._running))
+        self._host.load_runtime = partial(self._load_all, self._running)
+        self.service.reload()
 
     def close(self) -> None:
         """The session ends; the service may take a moment to stop."""
@@ -225,8 +234,9 @@ class Session:
             store = None
         elif store is None and wanted:
             from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415
+            from fastcoder_lsp.workspace.shared_stores import SharedStores  # noqa: PLC0415
 
-            store = Datastore(self._folder_settings(), cache_folder(), self._on_indexing, self._on_notice)
+            store = Datastore(self._folder_settings(), SharedStores(cache_folder()), self._on_indexing, self._on_notice)
         context = RepositoryContext(self._readable, lambda: dict(self._open_texts))
         around = Surroundings(None if store is None else store.pin, self._workspace(), context)
         runtime = self._load(settings, progress, around)

@@ -180,7 +180,7 @@ class LiveIndex:
         self._stores.tidy(self._inbox.changed, backlog.waits)
 
     def _open(self, folders: Mapping[Path, Settings]) -> None:
-        """Open the stores of new folders, close those of folders that went."""
+        """Open the stores of new folders and rules, close those of folders and rules that went."""
         wanted = {resolved(root): settings for root, settings in folders.items()}
         gone = self._stores.open_for(wanted)
         with self._backlog.lock:
@@ -188,7 +188,7 @@ class LiveIndex:
             self._backlog.opened(folders)
         self._inbox.all_documents()
         for root, store in gone.items():
-            if self._watcher is not None:
+            if self._watcher is not None and root not in wanted:
                 self._watcher.unwatch(root)
             close(store)
         for root in wanted:

@@ -9,18 +9,24 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.intake import Intake
-from fastcoder_lsp.workspace.rules import resolved
+from fastcoder_lsp.workspace.rules import reading_part, resolved
 from fastcoder_lsp.workspace.trouble import Trouble
 
 log = logging.getLogger(__name__)
+_DEFAULT = Settings()
 
 
-def store_folder(cache: Path, root: Path, identity: str) -> Path:
-    """Where the store of a workspace folder lies, for one tokenizer."""
-    name = hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16]
-    return cache / "index" / name / identity[:16]
+def store_folder(cache: Path, root: Path, identity: str, settings: Settings = _DEFAULT) -> Path:
+    """Where the store of a workspace folder lies, for one tokenizer and what these settings allow to read.
+
+    Who may read less finds nothing in it, not even for a moment, that others may read.
+    """
+    name, rules = hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16], reading_part(settings)
+    by_rules = "" if rules == reading_part(_DEFAULT) else "-" + hashlib.sha256(repr(rules).encode()).hexdigest()[:8]
+    return cache / "index" / name / f"{identity[:16]}{by_rules}"
 
 
 class OpenStores:
@@ -47,13 +53,14 @@ class OpenStores:
         """The stores that are open now."""
         return tuple(self.by_root.values())
 
-    def open_for(self, roots: Iterable[Path]) -> Mapping[Path, Store]:
-        """From now on the stores of `roots` are the open ones; those of other folders, for the caller to close."""
-        before, roots = self.by_root, list(roots)
-        stores = {root: store for root, store in before.items() if root in roots}
-        for root in roots:
-            if root not in stores:
-                place = store_folder(self._cache, root, self._identity)
+    def open_for(self, folders: Mapping[Path, Settings]) -> Mapping[Path, Store]:
+        """From now on the stores of these folders, by their rules, are open; the others, for the caller to close."""
+        before, stores = self.by_root, dict[Path, Store]()
+        for root, settings in folders.items():
+            place = store_folder(self._cache, root, self._identity, settings)
+            if root in before and before[root].folder == place:
+                stores[root] = before[root]
+            else:
                 # As a reader, which a disk that takes nothing allows too; `take_over` does the rest.
                 stores[root] = Store.open(place, self._identity, str(root), self._notice, reader=True)
         self._troubles = {
@@ -61,7 +68,7 @@ class OpenStores:
         }
         self._tidied = {store: done for store, done in self._tidied.items() if store in self._troubles}
         self.by_root = stores
-        return {root: store for root, store in before.items() if root not in stores}
+        return {root: store for root, store in before.items() if stores.get(root) is not store}
 
     def take_over(self) -> bool:
         """Become the writer where nobody else is; whether everything is to be looked at because of it."""

@@ -154,6 +154,18 @@ class ReadingRules:
         return Reason.TOO_LARGE if status.st_size > self._settings.read_max_file_bytes else None
 
 
+def reading_part(settings: Settings) -> tuple[object, ...]:
+    """Of these settings all that decides what is read; where it is the same, so is what was read."""
+    return (
+        settings.languages_include,
+        settings.languages_exclude,
+        settings.read_max_file_bytes,
+        settings.read_max_line_length,
+        settings.read_max_files,
+        settings.read_exclude,
+    )
+
+
 def resolved(path: Path) -> Path:
     """`path` with all symlinks followed, as far as it exists; a loop of links is left as it is."""
     try:

@@ -17,7 +17,9 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.corpus import Corpora
 from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.workspace import corpus_files
-from fastcoder_lsp.workspace.datastore import STANDARD_LIBRARY, Datastore
+from fastcoder_lsp.workspace.common_code import STANDARD_LIBRARY
+from fastcoder_lsp.workspace.datastore import Datastore
+from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.index.toy_encoder import ToyEncoder
 
 SETTINGS, _ = resolve(())
@@ -49,7 +51,7 @@ def datastore(tmp_path: Path, library: Path) -> Iterator[Datastore]:
     write(root / ".venv" / "lib" / "python3.11" / "site-packages" / "dep" / "code.py", "def dependency():\n    pass\n")
     write(root / ".venv" / "lib" / "python3.11" / "site-packages" / "dep" / ".env", "SECRET = 1\n")
     write(root / "node_modules" / "@scope" / "pack" / "index.js", "export function installed() {}\n")
-    store = Datastore({root: SETTINGS}, tmp_path / "cache")
+    store = Datastore({root: SETTINGS}, SharedStores(tmp_path / "cache"))
     yield store
     store.stop()
 
@@ -104,7 +106,7 @@ def test_common_code_is_built_once(datastore: Datastore, tmp_path: Path) -> None
     stored = {path: path.stat().st_mtime_ns for path in (tmp_path / "cache" / "corpora").rglob("*.seg")}
     assert len(stored) == 2
     datastore.stop()
-    again = Datastore({tmp_path / "project": SETTINGS}, tmp_path / "cache")
+    again = Datastore({tmp_path / "project": SETTINGS}, SharedStores(tmp_path / "cache"))
     again.start(ToyEncoder())
     assert again.settle(60)
     again.stop()

@@ -20,12 +20,14 @@ from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace import backlog
+from fastcoder_lsp.workspace.common_code import CommonCode
 from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.inbox import LONGEST_REST_S, MOST, Inbox
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from fastcoder_lsp.workspace.open_stores import store_folder
 from fastcoder_lsp.workspace.rules import ReadingRules, Reason
+from fastcoder_lsp.workspace.shared_stores import SharedStores
 from fastcoder_lsp.workspace.trouble import FIRST_S, LONGEST_S, Trouble, each_once
 from tests.index.test_live_index import expected, held, until, write
 from tests.index.toy_encoder import ToyEncoder
@@ -481,7 +483,8 @@ def test_documents_may_change_while_the_datastore_begins(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The event loop goes on telling: nothing is missed, and no older text is told after a newer one."""
-    datastore, told, threads = Datastore({root: SETTINGS}, tmp_path / "cache"), list[tuple[Path, str]](), []
+    datastore = Datastore({root: SETTINGS}, SharedStores(tmp_path / "cache"))
+    told, threads = list[tuple[Path, str]](), []
     for number in range(3):
         datastore.document_changed(root / f"{number}.py", "old")
 
@@ -496,7 +499,7 @@ def test_documents_may_change_while_the_datastore_begins(
 
     monkeypatch.setattr(LiveIndex, "document_changed", document_changed)
     monkeypatch.setattr(LiveIndex, "start", lambda self: None)
-    monkeypatch.setattr(Datastore, "_build", lambda self, encoder, folders: None)
+    monkeypatch.setattr(CommonCode, "_build", lambda self, user: None)
     datastore.start(ToyEncoder())
     for thread in threads:
         thread.join(20)

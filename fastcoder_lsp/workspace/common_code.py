@@ -1,0 +1,212 @@
+"""The corpora of one tokenizer, open once for all workspaces that draft from them, and the tables counted of them.
+
+Owns which corpora there are (the standard library of the running Python, what is installed in a workspace, and every
+corpus that the user built) and the thread that builds what is missing. A workspace has the common ones and its own.
+"""
+
+import hashlib
+import logging
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.draft.corpus_tables import table_of
+from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
+from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.index.chunks import Encoder
+from fastcoder_lsp.index.corpus import Corpora, CorpusInfo
+from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.workspace import corpus_files
+from fastcoder_lsp.workspace.priority import lower_priority
+from fastcoder_lsp.workspace.rules import resolved
+from fastcoder_lsp.workspace.trouble import Trouble
+
+log = logging.getLogger(__name__)
+
+STANDARD_LIBRARY = f"python-{sys.version_info.major}.{sys.version_info.minor}"
+_DEPENDENCIES = "installed-"
+_RETRY_S = 10.0
+
+
+def is_common(corpus: str) -> bool:
+    """Whether a corpus is common code, which the frozen tables count, and not what one workspace has installed."""
+    return not corpus.startswith(_DEPENDENCIES)
+
+
+class Installed:
+    """What one workspace has installed.
+
+    Attributes:
+        names: of the corpora that are its own; known once its folders were looked through.
+
+    Args:
+        folders: of the workspace.
+        notice: told what a person should know, by any thread.
+    """
+
+    def __init__(self, folders: Mapping[Path, Settings], notice: Callable[[str], None]) -> None:
+        self.folders, self.notice = folders, notice
+        self.names: frozenset[str] = frozenset()
+
+
+class CommonCode:
+    """The corpora of a tokenizer.
+
+    Args:
+        cache: the program's cache folder.
+        encoder: the tokenizer.
+        builds_installed: False: of what is installed in workspaces only what has been read before is drafted from.
+
+    Attributes:
+        builder: what is under way, the last of it; None before the first.
+    """
+
+    def __init__(self, cache: Path, encoder: Encoder, *, builds_installed: bool = True) -> None:
+        self._cache, self._encoder, self._builds_installed = cache, encoder, builds_installed
+        self._lock, self._opening = threading.Lock(), threading.Lock()
+        self._users: dict[Installed, None] = {}
+        self._stores: Mapping[str, tuple[CorpusInfo, Store]] = {}
+        self._tables: dict[TableShape, FrozenTable | None] = {}
+        self._stopping = threading.Event()
+        self.builder: threading.Thread | None = None
+
+    def join(self, user: Installed) -> None:
+        """A workspace drafts from them from now on; what it lacks is built in the background, once for all times."""
+        with self._lock:
+            self._users[user] = None
+        self._then(partial(self._build, user), "corpora", at_once=partial(self._look_at, user))
+
+    def leave(self, user: Installed) -> bool:
+        """A workspace is done; whether it was the last one: then this ends."""
+        with self._lock:
+            self._users.pop(user, None)
+            if self._users:
+                return False
+            self._stopping.set()
+        return True
+
+    def stores(self, user: Installed) -> tuple[Store, ...]:
+        """The common corpora and the workspace's own, by their names."""
+        return tuple(store for name, (_, store) in self._stores.items() if is_common(name) or name in user.names)
+
+    def frozen(self, shape: TableShape) -> FrozenTable | None:
+        """The common corpora's table; the first question for a shape has it made, once the corpora are there."""
+        with self._lock:
+            known = shape in self._tables
+            table = self._tables.setdefault(shape, None)
+        if not known:
+            self._then(self._count, "tables")
+        return table
+
+    def wait(self, timeout_s: float) -> None:
+        """Until what is under way is done, or the time is over."""
+        end = time.monotonic() + timeout_s
+        while (builder := self.builder) is not None and builder.is_alive() and time.monotonic() < end:
+            builder.join(end - time.monotonic())
+
+    def _then(self, work: Callable[[], None], name: str, at_once: Callable[[], None] = lambda: None) -> None:
+        """Have something done in the background, `at_once`, and `work` after all that is under way."""
+        with self._lock:
+            if self._stopping.is_set():
+                return
+            before = self.builder
+
+            def run() -> None:
+                lower_priority()
+                at_once()
+                if before is not None:
+                    before.join()
+                work()
+
+            self.builder = threading.Thread(target=run, name=name, daemon=True)
+            self.builder.start()
+
+    def _look_at(self, user: Installed) -> None:
+        """What others built, or this workspace long ago, need not wait for what is being built."""
+        try:
+            user.names = frozenset(name for name, _, _ in _always(user.folders) if not is_common(name))
+            self._open(Corpora(self._cache))
+        except (OSError, FastcoderError) as error:  # said by who builds, who meets it too
+            log.info("corpora could not be opened: %s", error)
+
+    def _build(self, user: Installed) -> None:
+        """Build what is missing, and open all; later, where it fails."""
+        trouble = Trouble(self._cache, user.notice)
+        while not self._unwanted(user):
+            try:
+                self._build_all(user)
+                self._count()
+            except (OSError, FastcoderError) as error:
+                trouble.met(error if isinstance(error, OSError) else OSError(str(error)))
+            else:
+                break
+            while not trouble.may_try() and not self._unwanted(user):
+                self._stopping.wait(1.0)
+
+    def _build_all(self, user: Installed) -> None:
+        corpora, identity = Corpora(self._cache), self._encoder.identity
+        self._open(corpora)
+        for name, sources, texts in _always(user.folders):
+            wanted = self._builds_installed or is_common(name)
+            missing = wanted and not _is_built(corpora, name, sources, identity)
+            while missing and not self._unwanted(user):
+                if corpora.build(name, sources, texts(), self._encoder, should_stop=lambda: self._unwanted(user)):
+                    break
+                # Another process is at it.
+                self._stopping.wait(_RETRY_S)
+                missing = not _is_built(corpora, name, sources, identity)
+            if wanted:
+                self._open(corpora)
+
+    def _open(self, corpora: Corpora) -> None:
+        """Open every common corpus of the tokenizer, and those that are the own of a workspace that is there."""
+        with self._opening:
+            before, stores = self._stores, {}
+            own = {name for user in tuple(self._users) for name in user.names}
+            for info in corpora.infos():
+                if info.identity == self._encoder.identity and (is_common(info.name) or info.name in own):
+                    known = before.get(info.name)
+                    same = known is not None and known[0] == info
+                    stores[info.name] = known if known and same else (info, corpora.open(info.name, info.identity))
+            self._stores = stores
+
+    def _count(self) -> None:
+        """Make the tables that were asked for and are not there."""
+        with self._lock:
+            wanted = [shape for shape, table in self._tables.items() if table is None]
+        common = [store.pin() for name, (_, store) in self._stores.items() if is_common(name)]
+        for shape in wanted:
+            if self._stopping.is_set():
+                return
+            try:
+                table = table_of(common, self._cache, self._encoder.identity, shape)
+            except OSError as error:
+                log.warning("a table of common code could not be made: %s", error)
+                return
+            with self._lock:
+                self._tables[shape] = table
+
+    def _unwanted(self, user: Installed) -> bool:
+        return self._stopping.is_set() or user not in self._users
+
+
+def _always(
+    folders: Mapping[Path, Settings],
+) -> Iterator[tuple[str, tuple[str, ...], Callable[[], corpus_files.Texts]]]:
+    """Name, sources and texts of the corpora that are always there."""
+    yield STANDARD_LIBRARY, ("the standard library",), corpus_files.standard_library
+    for root, settings in folders.items():
+        installed = corpus_files.installed(root) if settings.index_dependencies else ()
+        if installed:
+            name = _DEPENDENCIES + hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16]
+            stamps = tuple(f"{folder} at {corpus_files.modified_ns(folder)}" for folder in installed)
+            yield name, stamps, partial(corpus_files.dependencies, [root])
+
+
+def _is_built(corpora: Corpora, name: str, sources: tuple[str, ...], identity: str) -> bool:
+    return any((i.name, i.identity, i.sources) == (name, identity, sources) for i in corpora.infos())

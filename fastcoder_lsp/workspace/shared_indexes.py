@@ -1,0 +1,234 @@
+"""One live index, with its watcher, for all who have the same folders open by the same rules.
+
+Owns who uses which index, and whose unsaved texts are in it: a document's text is that of who told it last, and where
+that one closes it, or goes, that of who told it before. An index ends with its last user.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.index.chunks import Encoder
+from fastcoder_lsp.index.searcher import StoreSnapshot
+from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
+from fastcoder_lsp.workspace.rules import reading_part, resolved
+
+Report = Callable[[IndexProgress], None]
+Notice = Callable[[str], None]
+Key = tuple[object, ...]
+"""Of an index: the tokenizer, each folder and what is read of it."""
+
+
+def apart(folders: Mapping[Path, Settings]) -> list[dict[Path, Settings]]:
+    """Folders in groups of those that lie in one another: what is read of a folder depends on no other one."""
+    groups: list[dict[Path, Settings]] = []
+    for root, settings in folders.items():
+        real = resolved(root)
+        touching = [group for group in groups if any(_lie_together(real, resolved(other)) for other in group)]
+        joined = {key: value for group in touching for key, value in group.items()} | {root: settings}
+        groups = [joined if group is touching[0] else group for group in groups if group not in touching[1:]]
+        if not touching:
+            groups.append(joined)
+    return groups
+
+
+@dataclass(eq=False, slots=True)
+class _Shared:
+    """An index, and who uses it."""
+
+    index: LiveIndex
+    users: dict["SharedIndex", None] = field(default_factory=dict)
+    texts: dict[Path, dict["SharedIndex", str]] = field(default_factory=dict)
+    """Of each open document what its users told, who told last at the end."""
+    progress: IndexProgress | None = None
+    notices: list[str] = field(default_factory=list)
+
+
+class SharedIndexes:
+    """The live indexes of a process.
+
+    Args:
+        cache: the program's cache folder.
+        watching: whether to watch the disk.
+    """
+
+    def __init__(self, cache: Path, *, watching: bool = True) -> None:
+        self._cache, self._watching = cache, watching
+        self._lock = threading.RLock()
+        self._indexes: dict[Key, _Shared] = {}
+
+    def __len__(self) -> int:
+        return len(self._indexes)
+
+    def open(self, folders: Mapping[Path, Settings], encoder: Encoder, report: Report, notice: Notice) -> "SharedIndex":
+        """The index of these folders, begun where nobody has it; who comes later is told what was told before.
+
+        Args:
+            folders: with their settings.
+            encoder: the tokenizer.
+            report: told of progress, by any thread; it calls nothing here.
+            notice: told what a person should know, by any thread; it calls nothing here.
+        """
+        with self._lock:
+            user = SharedIndex(self, encoder, report, notice)
+            self._join(user, folders)
+            return user
+
+    # Of the users -----------------------------------------------------------------------------------------------
+
+    def move(self, user: "SharedIndex", folders: Mapping[Path, Settings]) -> threading.Thread | None:
+        """Other folders or rules; an index that nobody else has is changed, and gives up nothing that still holds."""
+        with self._lock:
+            key, shared = _key_of(user.encoder, folders), self._shared_by(user)
+            if user.key == key:
+                return None
+            if shared is not None and len(shared.users) == 1 and key not in self._indexes:
+                del self._indexes[user.key]
+                self._indexes[key], user.key = shared, key
+                shared.index.change(folders)
+                return None
+            texts = {} if shared is None else {path: told[user] for path, told in shared.texts.items() if user in told}
+            ending = self.leave(user)
+            self._join(user, folders)
+            for path, text in texts.items():
+                self.tell(user, path, text)
+            return ending
+
+    def leave(self, user: "SharedIndex") -> threading.Thread | None:
+        """A user is done; the thread in which the index ends, where that was its last one."""
+        with self._lock:
+            shared = self._shared_by(user)
+            if shared is None:
+                return None
+            del shared.users[user]
+            if shared.users:
+                for path in [path for path, told in shared.texts.items() if user in told]:
+                    self._take_back(shared, user, path)
+                return None
+            del self._indexes[user.key]
+        ending = threading.Thread(target=shared.index.stop, name="index-end", daemon=True)
+        ending.start()
+        return ending
+
+    def tell(self, user: "SharedIndex", path: Path, text: str | None) -> None:
+        """An open document's text; None: it was closed."""
+        with self._lock:
+            shared = self._shared_by(user)
+            if shared is None:
+                return
+            if text is None:
+                self._take_back(shared, user, path)
+                return
+            told = shared.texts.setdefault(path, {})
+            told.pop(user, None)
+            told[user] = text
+            shared.index.document_changed(path, text)
+
+    def index_of(self, user: "SharedIndex") -> LiveIndex | None:
+        """The index that a user has; None where it has left."""
+        shared = self._shared_by(user)
+        return None if shared is None else shared.index
+
+    def _shared_by(self, user: "SharedIndex") -> _Shared | None:
+        shared = self._indexes.get(user.key)
+        return shared if shared is not None and user in shared.users else None
+
+    def _join(self, user: "SharedIndex", folders: Mapping[Path, Settings]) -> None:
+        key = _key_of(user.encoder, folders)
+        shared = self._indexes.get(key)
+        if shared is None:
+            shared = self._begin(folders, user.encoder)
+            self._indexes[key] = shared
+        user.key = key
+        shared.users[user] = None
+        if shared.progress is not None:
+            user.report(shared.progress)
+        for text in shared.notices:
+            user.notice(text)
+
+    def _begin(self, folders: Mapping[Path, Settings], encoder: Encoder) -> _Shared:
+        def report(progress: IndexProgress) -> None:
+            with self._lock:
+                shared.progress = progress
+                for user in shared.users:
+                    user.report(progress)
+
+        def notice(text: str) -> None:
+            with self._lock:
+                shared.notices.append(text)
+                for user in shared.users:
+                    user.notice(text)
+
+        index = LiveIndex(folders, encoder, self._cache, report, notice, watching=self._watching)
+        shared = _Shared(index)
+        index.start()
+        return shared
+
+    @staticmethod
+    def _take_back(shared: _Shared, user: "SharedIndex", path: Path) -> None:
+        told = shared.texts.get(path, {})
+        was_last = next(reversed(told), None) is user
+        told.pop(user, None)
+        if told and was_last:
+            shared.index.document_changed(path, next(reversed(told.values())))
+        elif not told:
+            shared.texts.pop(path, None)
+            shared.index.document_closed(path)
+
+
+class SharedIndex:
+    """One user's share of a live index; any thread.
+
+    Args:
+        indexes: whose it is.
+        encoder: the tokenizer.
+        report: told of progress.
+        notice: told what a person should know.
+    """
+
+    def __init__(self, indexes: SharedIndexes, encoder: Encoder, report: Report, notice: Notice) -> None:
+        self._indexes, self.encoder, self.report, self.notice = indexes, encoder, report, notice
+        self.key: Key = ()
+
+    def pin(self) -> tuple[StoreSnapshot, ...]:
+        """The present state of every folder's store."""
+        index = self._indexes.index_of(self)
+        return () if index is None else index.pin()
+
+    def document_changed(self, path: Path, text: str) -> None:
+        """An open document's text, saved or not; overrides the disk until it is closed. Costs microseconds."""
+        self._indexes.tell(self, path, text)
+
+    def document_closed(self, path: Path) -> None:
+        """A document was closed: the disk holds again, or what another user has open."""
+        self._indexes.tell(self, path, None)
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        """Files on the disk that appeared, changed or went."""
+        index = self._indexes.index_of(self)
+        if index is not None:
+            index.files_changed(paths)
+
+    def change(self, folders: Mapping[Path, Settings]) -> threading.Thread | None:
+        """Other folders, or other settings for them; the thread in which an index ends because of it, if any."""
+        return self._indexes.move(self, folders)
+
+    def settle(self, timeout_s: float) -> bool:
+        """Wait until everything told so far can be found; for tests and benchmarks. Returns whether it can."""
+        index = self._indexes.index_of(self)
+        return index is not None and index.settle(timeout_s)
+
+    def close(self) -> threading.Thread | None:
+        """Leave the index; the thread in which it ends, where nobody else has it."""
+        return self._indexes.leave(self)
+
+
+def _key_of(encoder: Encoder, folders: Mapping[Path, Settings]) -> Key:
+    of = sorted((str(resolved(root)), reading_part(settings)) for root, settings in folders.items())
+    return (encoder.identity, *of)
+
+
+def _lie_together(one: Path, other: Path) -> bool:
+    return one.is_relative_to(other) or other.is_relative_to(one)
