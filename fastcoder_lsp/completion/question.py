@@ -5,10 +5,10 @@ anybody else looks.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.status import Status
@@ -16,6 +16,9 @@ from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Reason, StepTrace
 
+Value = TypeVar("Value")
+Clock = Callable[[], float]
+"""Milliseconds since some moment that is the same for all processes of a machine."""
 MOST_ALTERNATIVES = 3
 """Candidates of an invoked request: what a person still cycles through."""
 
@@ -161,11 +164,11 @@ class Waiting:
 
     def answer(self, completion: Completion) -> int:
         """Give the answer to everybody who has none yet and still wants it; returns to how many."""
-        return sum(_answer(future, completion) for future in self.futures)
+        return sum(settle(future, completion) for future in self.futures)
 
 
 class Listener(Protocol):
-    """Told what comes of it all, in the scheduler's thread."""
+    """Told what comes of it all, in the scheduler's thread or, where that is in another process, the connection's."""
 
     def answered(self, number: int, answer: Answer) -> None:
         """The question of this number has its answer."""
@@ -225,9 +228,10 @@ def _inserting(request: CompletionRequest, candidate: Recalled, finish: str) -> 
     return Completion(head + candidate.text, start, end + candidate.replaces, finish=finish)
 
 
-def _answer(future: "Future[Completion]", completion: Completion) -> bool:
+def settle(future: "Future[Value]", value: Value) -> bool:
+    """Answer whoever waits; whether somebody still did."""
     try:
-        future.set_result(completion)
+        future.set_result(value)
     except InvalidStateError:
         return False
     return True

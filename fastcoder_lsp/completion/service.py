@@ -1,31 +1,29 @@
 """The completion service: what a front asks of it, from any thread.
 
 Owns the side that knows documents and no model: who waits for which answer, what was suggested of late, what is shown,
-the rules by which a suggestion would be in the way. What needs the model goes to the `scheduler` as a plain `Question`
-and comes back as a plain `Answer`. Every request is answered exactly once, and no caller waits for the model.
+the rules by which a suggestion would be in the way. What needs the model goes to the `host` as a plain `Question` and
+comes back as a plain `Answer`, perhaps never, twice, or late, for the host may be another process. Every request is
+answered exactly once, and no caller waits for the model.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, InvalidStateError
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from functools import partial, wraps
+from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-import psutil
-
 from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.host import HostListener, ModelHost
 from fastcoder_lsp.completion.known import KnownText
-from fastcoder_lsp.completion.question import Answer, Policy, Question, Waiting, answering, nothing, place_of
+from fastcoder_lsp.completion.question import Answer, Policy, Question, Waiting, answering, nothing, place_of, settle
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Late, Reason
 from fastcoder_lsp.observe import Spans, Tally
-from fastcoder_lsp.scheduling.budget import Clock
-from fastcoder_lsp.scheduling.model import LoadRuntime
-from fastcoder_lsp.scheduling.scheduler import Scheduler
 
 logger = logging.getLogger(__name__)
 
@@ -51,44 +49,40 @@ class CompletionService:
     """Turns requests into completions, one at a time, the latest first.
 
     Attributes:
-        scheduler: what needs the model.
-        lock: held by one verb at a time. The scheduler's thread takes it to hand over what it made, and has no other.
+        host: where the model lives; what concerns neither requests nor answers is told to it without the service.
+        lock: held by one verb at a time. The host's thread takes it to hand over what it made, and has no other.
 
     Args:
-        load: makes the model ready; called in the scheduler's thread, at the first request and after `reload`.
-        on_status: told every change of state, from that thread.
+        open_host: opens the host for this listener, with the settings that hold; whether completion is on among them.
+        on_status: told every change of state, from the host's thread.
         on_late: told, from that thread, that more is known to go on at the place that was asked about last than its
             answer showed, nothing having been asked since.
-        enabled: while False nothing is loaded and every request is answered empty.
-        idle_s: after so many seconds without a request the document in view is prepared for the next one.
-        clock: milliseconds.
-        threaded: False where the caller drives `scheduler` itself, turn by turn.
+        on_indexing, on_notice: told, from any thread, as of `HostListener`.
+        enabled: while False every request is answered empty.
+        clock: milliseconds, the same for the host.
     """
 
     def __init__(
         self,
-        load: LoadRuntime,
+        open_host: Callable[[HostListener], ModelHost],
         on_status: Callable[[Status], None],
         *,
         enabled: bool = True,
-        idle_s: float = 1.0,
-        clock: Clock = lambda: time.monotonic() * 1e3,
-        threaded: bool = True,
+        clock: Callable[[], float] = lambda: time.monotonic() * 1e3,
         on_late: Callable[[Late], object] = lambda _: None,
+        on_indexing: Callable[[int, int, bool], object] = lambda _done, _total, _building: None,
+        on_notice: Callable[[str], object] = lambda _: None,
     ) -> None:
         self.lock = threading.RLock()
         self._clock, self._enabled, self._closing = clock, enabled, False
-        self._on_status, self._on_late = on_status, on_late
+        self._on_status, self._on_late, self._on_indexing, self._on_notice = on_status, on_late, on_indexing, on_notice
         self._status = Status("starting")
         self._number = 0
+        self._heard = 0  # questions up to this number have their answers, or never will
         self._waiting: Waiting | None = None
         self._known, self._tally = KnownText(), Tally()
-        self._process = psutil.Process()
-        self.scheduler = Scheduler(load, self, clock, idle_s * 1e3, enabled=enabled)
-        self._thread = threading.Thread(target=self.scheduler.run, name="fastcoder-scheduler", daemon=True)
-        if threaded:
-            self._thread.start()
         self.told(Status("starting") if enabled else Status("off"))
+        self.host = open_host(self)
 
     # For the front, from any thread ---------------------------------------------------------------------------------
 
@@ -109,29 +103,29 @@ class CompletionService:
         question = waiting.question
         self._tally.count("requests")
         if self._closing or not self._enabled:
-            self.scheduler.noticed(question.asked_ms, answered=False)
+            self.host.noticed(question.asked_ms, answered=False)
             self._tally.count("empty", waiting.answer(nothing(request, "off", reasons.off())))
         elif (rule := self._known.in_the_way(question)) is not None:
             self._supersede()
-            self.scheduler.noticed(question.asked_ms, answered=True)
+            self.host.noticed(question.asked_ms, answered=True)
             self._tally.suppressed(rule)
             waiting.answer(nothing(request, rule, reasons.unfit(rule)))
         elif recalled := self._known.recall(question):
             self._supersede()
-            self.scheduler.noticed(question.asked_ms, answered=True)
+            self.host.noticed(question.asked_ms, answered=True)
             self._tally.count("typed_through")
             completion = answering(request, recalled, "typed-through", Spans.since(question.opened_s).close())
             self._known.shows(question, completion)
             waiting.answer(completion)
         elif self._waiting is not None and self._waiting.question.asks(request):  # a popup and ghost text
-            self.scheduler.noticed(question.asked_ms, answered=False)
+            self.host.noticed(question.asked_ms, answered=False)
             self._waiting.join(future)
         else:
             while self._waiting is not None:  # who is answered may ask again at once
                 self._supersede()
             self._known.shows_nothing()
             self._waiting = waiting
-            self.scheduler.ask(question)
+            self.host.ask(question)
         return future
 
     @_alone
@@ -140,9 +134,9 @@ class CompletionService:
         self._known.taken()
         if self._enabled and policy.ahead and self._waiting is None:
             question = self._question(request, policy)
-            self.scheduler.expect(question, known=self._known.holds(question), unserved=False)
+            self.host.expect(question, known=self._known.holds(question), unserved=False)
         else:
-            self.scheduler.noticed(self._clock(), answered=False)
+            self.host.noticed(self._clock(), answered=False)
 
     @_alone
     def preload(self) -> "Future[bool]":
@@ -151,7 +145,7 @@ class CompletionService:
         if self._closing:
             future.set_result(False)
         else:
-            self.scheduler.load(partial(_reply, future))
+            self.host.load(partial(settle, future))
         return future
 
     @_alone
@@ -161,7 +155,7 @@ class CompletionService:
         if self._waiting is not None and self._waiting.question.uri == uri:
             self._supersede(reasons.changed())
         self._known.shows_nothing(uri)
-        self.scheduler.forget(uri)
+        self.host.forget(uri)
 
     @_alone
     def document_renamed(self, old: str, new: str) -> None:
@@ -169,7 +163,7 @@ class CompletionService:
         self._known.rename(old, new)
         if self._waiting is not None and self._waiting.question.uri == old:
             self._waiting.question = self._waiting.question.renamed(new)
-        self.scheduler.rename(old, new)
+        self.host.rename(old, new)
 
     @_alone
     def set_enabled(self, enabled: bool) -> None:
@@ -177,41 +171,45 @@ class CompletionService:
         self._enabled = enabled
         if not enabled:
             self._supersede(reasons.off())
-        self.scheduler.enable(enabled=enabled)
+        self.host.enable(enabled=enabled)
 
     @_alone
-    def reload(self, load: LoadRuntime) -> None:
-        """Use another model or other settings from the next request on."""
+    def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
+        """Another model from the next request on; where it stays the same, `host.use` is enough."""
         self._known.forget(None)
         self._supersede()
-        self.scheduler.use(load)
+        self.host.use(settings, folders)
+
+    @_alone
+    def reload(self) -> None:
+        """The model is loaded anew for the next request."""
+        self._known.forget(None)
+        self._supersede()
+        self.host.reload()
 
     @_alone
     def statistics(self) -> Statistics:
         """Counts since the start, percentiles of late."""
-        info, budgets = self.scheduler.info(), self.scheduler.budgets
+        facts, totals = self.host.facts(), self._tally.totals()
         return Statistics(
-            model=info.model if info else "",
-            engine=info.name if info else "",
-            resident_bytes=self._process.memory_info().rss,
-            budget_ms=budgets.by_kind() if budgets else {},
-            **self._tally.totals(),
+            facts.model, facts.engine, resident_bytes=facts.resident_bytes, budget_ms=facts.budget_ms, **totals
         )
 
     def shutdown(self, wait_s: float = 2.0) -> None:
-        """Answer what is open, stop the scheduler within a step, give the model's memory back."""
+        """Answer what is open, and have the host give back within a step what this front has of it."""
         with self.lock:
             self._closing = True
             self._supersede()
-            self.scheduler.close()
-        if self._thread.is_alive():
-            self._thread.join(wait_s)
+        self.host.close(wait_s)
 
-    # For the scheduler, from its thread: `Listener` -----------------------------------------------------------------
+    # For the host, from its thread: `HostListener` ------------------------------------------------------------------
 
     @_alone
     def answered(self, number: int, answer: Answer) -> None:
-        """The question of this number has its answer."""
+        """The question of this number has its answer; what comes for another one, or once more, is none."""
+        if not self._heard < number <= self._number:
+            return
+        self._heard = number
         if answer.ms:
             self._tally.took(answer.ms)
         waiting = self._waiting
@@ -250,6 +248,14 @@ class CompletionService:
         self._status = status
         _tell(self._on_status, status)
 
+    def indexing(self, done: int, total: int, *, building: bool) -> None:
+        """So many files of so many were looked at; `building`: for the first time."""
+        self._on_indexing(done, total, building)
+
+    def notice(self, text: str) -> None:
+        """What a person should know."""
+        self._on_notice(text)
+
     # ----------------------------------------------------------------------------------------------------------------
 
     def _question(self, request: CompletionRequest, policy: Policy, waited_ms: float = 0.0) -> Question:
@@ -266,7 +272,7 @@ class CompletionService:
         why = reason or (reasons.loading(self._status) if self._loading() else reasons.superseded())
         empty = nothing(waiting.question.request, "superseded", why)
         self._tally.count("superseded", waiting.answer(empty))
-        self.scheduler.withdraw(waiting.question.number)
+        self.host.withdraw(waiting.question.number)
 
     def _loading(self) -> bool:
         return self._status.state in {"starting", "loading"}
@@ -281,19 +287,14 @@ class CompletionService:
         if waiting is None or waiting.wanted():
             return
         self._waiting = None
-        self.scheduler.withdraw(waiting.question.number)
+        self.host.withdraw(waiting.question.number)
         if self._loading():
-            self.scheduler.expect(waiting.question, known=self._known.holds(waiting.question), unserved=True)
+            self.host.expect(waiting.question, known=self._known.holds(waiting.question), unserved=True)
             self._known.awaited(waiting.question)
-
-
-def _reply(future: "Future[bool]", there: bool) -> None:
-    with suppress(InvalidStateError):  # nobody waits any more
-        future.set_result(there)
 
 
 def _tell(listener: Callable[[Value], object], value: Value) -> None:
     try:
         listener(value)
-    except BaseException:  # whoever listens must not stop the scheduler
+    except BaseException:  # whoever listens must not stop the host
         logger.exception("a listener failed")

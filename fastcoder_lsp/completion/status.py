@@ -74,7 +74,7 @@ class Statistics:
         background: decodes that were finished while nobody asked.
         ahead: prompts and completions that were made before anybody asked.
         alternatives: candidates beside the first.
-        resident_bytes: memory of this process.
+        resident_bytes: memory of the process that has the model.
         suppressed: empty ones by the rule that kept a suggestion away.
         budget_ms: what the requests have, by kind ("automatic", "invoked", "background"), once known.
         accepted_by_source: `accepted_drafts` by who guessed them.

@@ -8,12 +8,13 @@ Runs in the scheduler's thread, one piece of work at a time.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.suggestions import Suggestion
-from fastcoder_lsp.core import Counts, DraftTree
+from fastcoder_lsp.core import CacheLost, Counts, DraftTree
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.runtime.parts import Runtime
-from fastcoder_lsp.scheduling.budget import Clock, Pace
+from fastcoder_lsp.scheduling.budget import Pace
 from fastcoder_lsp.scheduling.task import Prefill, Task
 
 EARLY_TOKENS = 8
@@ -43,7 +44,8 @@ class Alternatives:
         self.counts = Counts()
         self.finished = most < 2 or not self.found[0].text
         self._runtime, self._pace, self._clock, self._first, self._most = runtime, pace, clock, first, most
-        self._prompt = Prefill(runtime.engine, pace, clock, first.request.prompt[:-1])
+        self._engine = runtime.engine_for(first.snapshot.uri)
+        self._prompt = Prefill(self._engine, pace, clock, first.request.prompt[:-1])
         self._branches: list[Branch] | None = None
         self._task: Task | None = None
 
@@ -69,13 +71,17 @@ class Alternatives:
 
     def _look(self, room_ms: float) -> bool:
         """One pass over the first tokens: what else could have stood in the place of each?"""
-        first, engine = self._first, self._runtime.engine
+        first = self._first
         said = first.tokens()[:EARLY_TOKENS]
         chain = DraftTree.chain((first.request.prompt[-1], *said[:-1]))
         if self._pace.step_ms(len(chain)) > room_ms:
             return False
         started = self._clock()
-        verified = engine.step(chain, top_k=TOP_K)
+        try:
+            verified = self._engine.step(chain, top_k=TOP_K)
+        except CacheLost:  # somebody else's document needed the room
+            self._prompt = Prefill(self._engine, self._pace, self._clock, first.request.prompt[:-1])
+            return True
         self._pace.stepped(len(chain), self._clock() - started)
         self.counts = replace(self.counts, steps=self.counts.steps + 1)
         if verified.top_ids_NK is None or verified.top_logits_NK is None:

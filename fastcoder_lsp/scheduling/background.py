@@ -7,9 +7,9 @@ at a time, and whoever asks comes first.
 import math
 from collections.abc import Callable
 
-from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import Suggestion
-from fastcoder_lsp.scheduling.budget import Allowance, Clock
+from fastcoder_lsp.scheduling.budget import Allowance
 from fastcoder_lsp.scheduling.model import Loaded
 from fastcoder_lsp.scheduling.running import CurrentTask
 from fastcoder_lsp.scheduling.task import Prefill, Task
@@ -89,7 +89,8 @@ class Background:
         question = allowance.question
         if self._prefill is None or self._prefill[0] is not question:
             prompt = loaded.runtime.prompts.settle(question.request.snapshot, question.request.offset)
-            prefill = Prefill(loaded.runtime.engine, loaded.pace, self._clock, prompt.tokens[:-1])
+            engine = loaded.runtime.engine_for(question.uri)
+            prefill = Prefill(engine, loaded.pace, self._clock, prompt.tokens[:-1])
             self._prefill = question, prefill
         prefill = self._prefill[1]
         if not prefill.advance(room_ms) or prefill.finished:

@@ -12,12 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastcoder_lsp.completion.question import Policy, Question
+from fastcoder_lsp.completion.question import Clock, Policy, Question
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.runtime.costs import believable
-
-Clock = Callable[[], float]
-"""Milliseconds since some moment."""
 
 ANSWER_MS = 12.0
 """Kept back of every budget, beside what it takes to find a beginning worth showing: for the way to the client."""

@@ -1,7 +1,7 @@
-"""The life of the model: loaded when first needed, unloaded when switched off, tried again after a failure.
+"""The life of the model: loaded once for all seats when first needed, and for each of them a runtime made from it.
 
-Owns the runtime and what is told of it. Whatever goes wrong in it is a status, never an exception. Runs in the
-scheduler's thread.
+Owns what is loaded and what is told of it. Whatever goes wrong is a status, never an exception, and is tried again.
+Runs in the scheduler's thread.
 """
 
 import gc
@@ -9,59 +9,155 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
+from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.status import Status, failure
-from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core import Progress, StepCosts
+from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.runtime.parts import Runtime
-from fastcoder_lsp.scheduling.budget import Clock, Pace
+from fastcoder_lsp.scheduling.budget import Pace
 
 logger = logging.getLogger(__name__)
 
-LoadRuntime = Callable[[Progress], Runtime]
+NOT_LOADED = "The model could not be loaded"
 RETRY_MS = 5000.0
 """A model that could not be loaded is not tried again sooner: its cause has to be cured first."""
 
 
+class Shared(Protocol):
+    """What all seats share (`runtime.parts.Model`)."""
+
+    @property
+    def costs(self) -> StepCosts:
+        """What its work takes, as measured."""
+        ...
+
+    def close(self) -> None:
+        """Give the memory back."""
+        ...
+
+
+SomeModel = TypeVar("SomeModel", bound=Shared)
+
+
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model that is there: its parts, and what their work takes."""
+    """A model that is there, as one seat has it: its parts, and what their work takes."""
 
     runtime: Runtime
     pace: Pace
 
 
-class LazyModel:
-    """A model that is loaded when it is first needed.
+class SharedModel(Generic[SomeModel]):
+    """The model that all seats share.
 
-    `loaded`: that. `failed`: why there is none, where loading it went wrong.
+    Attributes:
+        loaded: it, and what its work takes, for all seats: it is one machine.
 
     Args:
-        load: makes the model ready.
+        load: makes it ready.
+        progress: told how far it is.
+        clock: milliseconds.
+    """
+
+    def __init__(self, load: Callable[[Progress], SomeModel], progress: Progress, clock: Clock) -> None:
+        self._load, self._progress, self._clock = load, progress, clock
+        self._failure: tuple[Status, float] | None = None
+        self._untidy = False
+        self.loaded: tuple[SomeModel, Pace] | None = None
+
+    def get(self) -> tuple[SomeModel, Pace]:
+        """The model, loaded now if need be.
+
+        Raises:
+            FastcoderError: it cannot be, or could not be of late; what a person is told.
+        """
+        if self.loaded is None:
+            if self._failure is None or not of_late(self._failure[1], self._clock):
+                try:
+                    model = self._load(self._progress)
+                except BaseException as error:  # noqa: BLE001 libraries written in Rust raise what is no Exception
+                    # Not the exception itself: its frames hold what of the model was there already.
+                    self._failure = failure(NOT_LOADED, error), self._clock()
+                else:
+                    self.loaded, self._failure = (model, Pace(model.costs, self._clock)), None
+            if self.loaded is None:
+                assert self._failure is not None
+                raise FastcoderError(self._failure[0].message, self._failure[0].hint)
+        return self.loaded
+
+    def settle(self) -> None:
+        """What is there now will live as long as the model, and is not to be looked through again.
+
+        A full collection of it holds all threads for 150 ms, most of a keystroke's budget.
+        """
+        gc.collect()
+        gc.freeze()
+
+    def left(self) -> None:
+        """A seat has given back what it had: of that, what holds itself in a circle waits for `tidy`."""
+        self._untidy = self.loaded is not None
+
+    def tidy(self) -> None:
+        """Look through all of it once, after somebody left; when nobody waits."""
+        if self._untidy:
+            self._untidy = False
+            gc.unfreeze()
+            self.settle()
+
+    def replace(self, load: Callable[[Progress], SomeModel]) -> None:
+        """Another model, or other settings of it, once this one is unloaded."""
+        self._load, self._failure = load, None
+
+    def unload(self) -> None:
+        """Give the model's memory back."""
+        loaded, self.loaded = self.loaded, None
+        if loaded is not None:
+            with logged("the model could not be closed in order"):
+                loaded[0].close()
+            self._untidy = False
+            gc.unfreeze()
+            gc.collect()
+
+
+class SeatModel:
+    """The model as one seat has it, made ready when it is first needed.
+
+    `loaded`: that. `failed`: why there is none, where making it ready went wrong.
+
+    Args:
+        make: makes it ready, the shared model with it.
         on_status: told every change of state.
         clock: milliseconds.
     """
 
-    def __init__(self, load: LoadRuntime, on_status: Callable[[Status], None], clock: Clock) -> None:
-        self._load, self._tell, self._clock = load, on_status, clock
+    def __init__(self, make: Callable[[], Loaded], on_status: Callable[[Status], None], clock: Clock) -> None:
+        self._make, self._tell, self._clock = make, on_status, clock
         self._failed_ms = 0.0
         self.failed: Status | None = None
         self.loaded: Loaded | None = None
 
     def ready(self) -> Loaded | None:
-        """The model, loaded now if need be; None where that fails (`failed` and the status say why)."""
-        if self.loaded is None and not self._failed_of_late():
+        """The model, made ready now if need be; None where that fails (`failed` and the status say why)."""
+        if self.loaded is None and not (self.failed is not None and of_late(self._failed_ms, self._clock)):
             self._tell(Status("loading", percent=0))
             try:
-                runtime = self._load(lambda share, what: self._tell(Status("loading", int(share * 100), what)))
-                self._settle(Loaded(runtime, Pace(runtime.costs, self._clock)))
+                self.loaded, self.failed = self._make(), None
+                self._tell(Status("ready"))
             except BaseException as error:  # noqa: BLE001 libraries written in Rust raise what is no Exception
                 self.unload()
-                self._fail(failure("The model could not be loaded", error))
+                self.failed, self._failed_ms = failure(NOT_LOADED, error), self._clock()
+                self._tell(self.failed)
         return self.loaded
 
-    def replace(self, load: LoadRuntime) -> None:
-        """Another model, or other settings of it, once this one is unloaded."""
-        self._load, self.failed = load, None
+    def progress(self, share: float, what: str) -> None:
+        """So much of the way is done, and this is being done."""
+        self._tell(Status("loading", int(share * 100), what))
+
+    def replace(self, make: Callable[[], Loaded] | None = None) -> None:
+        """It is made otherwise from now on, once this one is unloaded; None: of another model."""
+        self._make, self.failed = make or self._make, None
 
     def forget(self, uri: str) -> None:
         """A document was closed; who waits for an answer in another one is not to suffer from what goes wrong."""
@@ -76,30 +172,17 @@ class LazyModel:
                 self.loaded.runtime.rename(old, new)
 
     def unload(self) -> None:
-        """Give the model's memory back."""
+        """Give back what this seat has of its own."""
         loaded, self.loaded = self.loaded, None
-        if loaded is None:
-            return
-        with logged("the model could not be closed in order"):  # what could not be kept is learnt again
-            loaded.runtime.close()
-        gc.unfreeze()
-        gc.collect()
+        if loaded is not None:
+            with logged("the model could not be closed in order"):  # what could not be kept is learnt again
+                loaded.runtime.close()
 
-    def _settle(self, loaded: Loaded) -> None:
-        # What lives as long as the model is not to be looked through again: a full collection of it holds all threads
-        # for 150 ms, most of a keystroke's budget.
-        gc.collect()
-        gc.freeze()
-        self.loaded, self.failed = loaded, None
-        self._tell(Status("ready"))
 
-    def _fail(self, status: Status) -> None:
-        self.failed, self._failed_ms = status, self._clock()
-        self._tell(status)
-
-    def _failed_of_late(self) -> bool:
-        # A clock that was put back does not put it off.
-        return self.failed is not None and 0 <= self._clock() - self._failed_ms < RETRY_MS
+def of_late(failed_ms: float, clock: Clock) -> bool:
+    """Whether a failure at that time is too fresh to try again."""
+    # A clock that was put back does not put it off.
+    return 0 <= clock() - failed_ms < RETRY_MS
 
 
 @contextmanager

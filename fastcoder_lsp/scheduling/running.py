@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.question import Answer, Question
+from fastcoder_lsp.completion.question import Answer, Clock, Question
 from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
 from fastcoder_lsp.core import Counts, Reason
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.alternatives import Alternatives
-from fastcoder_lsp.scheduling.budget import Budgets, Clock, Pace
+from fastcoder_lsp.scheduling.budget import Budgets, Pace
 from fastcoder_lsp.scheduling.model import Loaded
 from fastcoder_lsp.scheduling.task import Task, begin
 
@@ -169,18 +169,36 @@ class Running:
         self._before, self._adopted = task.counts(), current.adopt(self._asked_ms, self._spans)
         self._on_counted("adopted", 1)
 
-    def advance(self, loaded: Loaded, task: Task, budgets: Budgets) -> Answer | None:
-        """Do one piece of work, or give the answer."""
-        now = self._clock()
-        allowed_ms = budgets.invoked_ms if self.question.request.invoked else budgets.automatic_ms
-        if self._patient:
-            allowed_ms = max(budgets.invoked_ms, budgets.automatic_ms)
+    def advance(self, loaded: Loaded, task: Task, budgets: Budgets, others_ms: float = 0.0) -> Answer | None:
+        """Do one piece of work, or give the answer.
+
+        `others_ms`: what others do then until the next piece of this one. What would be too late after that, is
+        answered now.
+        """
+        allowed_ms = self._allowed_ms(budgets)
         budget_ms = allowed_ms - loaded.pace.answer_ms()
+        answer = self._advance(loaded, task, allowed_ms, budget_ms)
+        if answer is None and others_ms and self._current.task is task:
+            return self._before_others(loaded, task, budget_ms, self._clock() + others_ms)
+        return answer
+
+    def leave(self) -> Counts:
+        """It is answered, or nobody wants the answer any more. Returns what other candidates took."""
+        alternatives, self._alternatives = self._alternatives, None
+        self._current.rest()
+        return alternatives.counts if alternatives is not None else Counts()
+
+    def _allowed_ms(self, budgets: Budgets) -> float:
+        if self._patient:
+            return max(budgets.invoked_ms, budgets.automatic_ms)
+        return budgets.invoked_ms if self.question.request.invoked else budgets.automatic_ms
+
+    def _advance(self, loaded: Loaded, task: Task, allowed_ms: float, budget_ms: float) -> Answer | None:
+        now = self._clock()
         room_ms = self._asked_ms + budget_ms - now
         if task.finished:
             return self._finished(loaded, task, room_ms)
-        overdue = self._adopted and now >= self._current.begun_ms + budget_ms
-        if overdue and (answer := self._beginning(loaded, task)) is not None:
+        if self._overdue(budget_ms, now) and (answer := self._beginning(loaded, task)) is not None:
             return answer
         if task.advance(room_ms):
             self._pieces += 1
@@ -194,11 +212,18 @@ class Running:
         too_slow = reasons.slow(allowed_ms, max(now - self._asked_ms - allowed_ms, 0.0) + task.line_ms())
         return self._answer(loaded, task, Suggestion(self.question.place, ""), "budget", too_slow)
 
-    def leave(self) -> Counts:
-        """It is answered, or nobody wants the answer any more. Returns what other candidates took."""
-        alternatives, self._alternatives = self._alternatives, None
-        self._current.rest()
-        return alternatives.counts if alternatives is not None else Counts()
+    def _before_others(self, loaded: Loaded, task: Task, budget_ms: float, next_ms: float) -> Answer | None:
+        """What there is to answer, if nothing more can be done for it when its turn comes again."""
+        if task.finished:
+            done = self.question.candidates < 2 and task.agrees(self.question.place)
+            return self._finished(loaded, task, 0.0) if done else None
+        if task.fits(self._asked_ms + budget_ms - next_ms) and not self._overdue(budget_ms, next_ms):
+            return None
+        return self._beginning(loaded, task)
+
+    def _overdue(self, budget_ms: float, now: float) -> bool:
+        """Whether it was another question's, whose time is over."""
+        return self._adopted and now >= self._current.begun_ms + budget_ms
 
     def _begin(self, loaded: Loaded) -> None:
         self._adopted, self._before = False, Counts()
@@ -252,7 +277,7 @@ class Running:
         """What `suggestion` holds for the question's place; `reason`: why that is nothing, if it is not the task's."""
         candidates = (suggestion, *(suggestion.others or ()))
         rests = [rest for one in candidates if (rest := one.rest(self.question.place)) is not None]
-        info = loaded.runtime.engine.info
+        info = loaded.runtime.info
         answer = Answer(
             "shown" if rests else "empty",
             tuple(rests),

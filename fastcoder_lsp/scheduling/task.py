@@ -1,8 +1,8 @@
 """One completion in the making, for one place: prompt → decode → post-processing, one piece of work at a time.
 
 Owns the order of these parts and none of them; what it has said so far; and whether that serves another place, where
-the user has typed along it. It is paused between any two pieces and costs nothing while it rests, but somebody else's
-work on the engine ends it. Runs in the scheduler's thread.
+the user has typed along it. It is paused between any two pieces and costs nothing while it rests; what others have the
+engine do meanwhile goes to KV caches of their own. Runs in the scheduler's thread.
 """
 
 import math
@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.suggestions import Place, Suggestion, are_closers
 from fastcoder_lsp.core import (
     CompletionRequest,
@@ -30,7 +31,7 @@ from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
 from fastcoder_lsp.runtime.parts import Runtime
-from fastcoder_lsp.scheduling.budget import LINE_STEPS, Clock, Pace
+from fastcoder_lsp.scheduling.budget import LINE_STEPS, Pace
 
 
 class Task:
@@ -61,9 +62,13 @@ class Task:
         self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
         self._rows = 1
         self._decoding = Decoding(
-            runtime.engine, GuardedDrafter(runtime.drafter), request, Spans(), on_step=self._stepped
+            runtime.engine_for(snapshot.uri),
+            GuardedDrafter(runtime.drafter),
+            request,
+            Spans(),
+            on_step=self._stepped,
         )
-        self._most = min(request.nodes, runtime.engine.info.max_nodes)
+        self._most = min(request.nodes, runtime.info.max_nodes)
         self._useful: tuple[str, Suggestion] | None = None
         self._made: Suggestion | None = None
 
@@ -110,6 +115,23 @@ class Task:
         decoding.step(rows)
         pace.stepped(self._rows, self._clock() - started)
         return True
+
+    def fits(self, room_ms: float) -> bool:
+        """Whether the next piece of work fits into `room_ms`."""
+        decoding, pace = self._decoding, self._pace
+        if missing := decoding.missing():
+            return pace.stretch_within(room_ms, missing) > 0
+        least = decoding.rows()
+        return pace.rows_within(room_ms, least) >= least
+
+    def piece_ms(self) -> float:
+        """What the next piece of work will take, as a rule."""
+        if self.finished:
+            return 0.0
+        pace = self._pace
+        if missing := self._decoding.missing():
+            return pace.prefill_ms(pace.stretch_within(math.inf, missing))
+        return pace.step_ms(max(self._rows, self._decoding.rows()))
 
     def line_ms(self) -> float:
         """What it takes from here until a line is said, as a rule."""

@@ -6,11 +6,13 @@ says is told the rest of it. A letter is a token.
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
@@ -35,6 +37,7 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.parts import Limits, Runtime
 from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.scheduling.direct import DirectHost, LoadRuntime
 from tests.completion.toys import END, Letters, ToyPrompts
 
 URI = "file:///a.py"
@@ -164,14 +167,22 @@ class Simulation:
         self.failure: BaseException | None = None
         self.while_loading: Callable[[], object] = lambda: None
         self.service = CompletionService(
-            self.load,
+            self.open_host,
             self.statuses.append,
             clock=self.clock,
-            threaded=False,
-            idle_s=1.0,
             on_late=lambda late: self.late.append((late, self.clock.ms)),
         )
         self.version = 0
+
+    def open_host(self, listener: HostListener) -> DirectHost:
+        """Where the model lives: here, and the test is the clock and the thread."""
+        self.host = DirectHost(listener, self.load, clock=self.clock, threaded=False)
+        return self.host
+
+    def reload(self, load: LoadRuntime | None = None) -> None:
+        """Another model from the next request on, or the same anew."""
+        self.host.load_runtime = load or self.load
+        self.service.reload()
 
     def ask(self, before: str, *, invoked: bool = False, uri: str = URI) -> "Future[Completion]":
         """What comes after `before`?"""
@@ -191,14 +202,14 @@ class Simulation:
     def work(self, *, pieces: int = 10_000, until: Callable[[], bool] = lambda: False) -> None:
         """So many pieces of work at most, or until something holds, or nothing is to be done."""
         for _ in range(pieces):
-            if until() or self.service.scheduler.turn() > 0:
+            if until() or self.host.scheduler.turn() > 0:
                 return
 
     def rest(self, ms: float) -> None:
         """So much time passes, the worker doing in it what it finds."""
         end = self.clock.ms + ms
         while self.clock.ms < end:
-            wait = self.service.scheduler.turn()
+            wait = self.host.scheduler.turn()
             if wait > 0:
                 self.clock.ms = min(end, self.clock.ms + wait)
 
@@ -220,6 +231,18 @@ class Simulation:
             costs=self._costs,
             closing=engines.close,
         )
+
+
+def threaded(
+    load: LoadRuntime,
+    on_status: Callable[[Status], None] = lambda _: None,
+    *,
+    enabled: bool = True,
+    idle_s: float = 1.0,
+) -> CompletionService:
+    """A service whose model has a thread of its own."""
+    open_host = partial(DirectHost, load=load, enabled=enabled, idle_ms=idle_s * 1e3)
+    return CompletionService(open_host, on_status, enabled=enabled)
 
 
 def plain(letter: NextLetter, before: str, after: str = "\n") -> str:

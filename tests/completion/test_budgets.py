@@ -188,7 +188,7 @@ def test_all_is_quiet_ten_seconds_after_the_last_key() -> None:
     simulation.answer(START)
     simulation.rest(30_000)
     assert simulation.engine.pieces[-1] <= 10_000
-    assert simulation.service.scheduler.turn() == math.inf
+    assert simulation.host.scheduler.turn() == math.inf
 
 
 def test_a_pause_prepares_the_prompt_unless_power_is_saved() -> None:

@@ -8,12 +8,11 @@ import pytest
 
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.reasons import CODES
-from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Completion
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError
 from fastcoder_lsp.scheduling.model import RETRY_MS
-from tests.completion.simulated import URI, Simulation, script
+from tests.completion.simulated import URI, Simulation, script, threaded
 
 START = "if x:\n    "
 OTHER = "file:///b.py"
@@ -62,11 +61,11 @@ def test_a_thread_answers_them_too_and_lives_on() -> None:
     """The worker as it runs in a server, with an exception that is none."""
     simulation = Simulation(MODEL, Policy())
     simulation.failure = PanicError("index out of bounds")
-    service = CompletionService(simulation.load, lambda _: None)
+    service = threaded(simulation.load)
     assert service.preload().result(20) is False
     assert service.submit(simulation.request(START)).result(20).finish == "error"
     simulation.failure = None
-    service.reload(simulation.load)
+    service.reload()
 
     def panics(_: float) -> float:
         raise PanicError
@@ -87,7 +86,7 @@ def test_who_waits_for_the_model_when_the_service_ends_is_told() -> None:
         assert gate.wait(20)
 
     simulation.while_loading = wait
-    service = CompletionService(simulation.load, lambda _: None)
+    service = threaded(simulation.load)
     waiting = [service.preload(), service.preload()]
     assert loading.wait(20)
     service.shutdown(wait_s=0.01)
@@ -165,7 +164,7 @@ def test_whatever_comes_while_the_model_loads_no_answer_is_lost(happens: str) ->
                 case "rename":
                     service.document_renamed(uri, "file:///c.py")
                 case "reload":
-                    service.reload(simulation.load)
+                    service.reload()
                 case "off and on":
                     service.set_enabled(False)
                     service.set_enabled(True)
@@ -191,7 +190,7 @@ def test_what_the_old_model_says_is_gone_after_a_reload(policy: Policy) -> None:
             nonlocal pieces
             pieces += 1
             if pieces == last:
-                simulation.service.reload(simulation.load)
+                simulation.reload()
             return ms
 
         simulation.engine.takes = reload
@@ -208,7 +207,7 @@ def test_a_model_that_cannot_be_closed_does_not_keep_the_next_one_away() -> None
     simulation = Simulation(MODEL, Policy())
     simulation.answer("x = 1\n")
     simulation.engine.close = _raise_full_disk  # type: ignore[method-assign]
-    simulation.service.reload(simulation.load)
+    simulation.reload()
     assert simulation.answer(START).text == WHOLE
 
 

@@ -129,7 +129,7 @@ def test_a_closed_or_renamed_document_is_told_of_no_more() -> None:
             case "rename":
                 simulation.service.document_renamed(URI, "file:///b.py")
             case "reload":
-                simulation.service.reload(simulation.load)
+                simulation.reload()
             case "off":
                 simulation.service.set_enabled(False)
         simulation.rest(60_000)

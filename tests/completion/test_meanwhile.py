@@ -32,14 +32,14 @@ def test_a_model_that_is_exchanged_while_it_loads_is_not_used() -> None:
     def exchanged() -> None:
         simulation.while_loading = lambda: None
         simulation.engine = SimulatedEngine(simulation.clock, script("new()\n", START))
-        simulation.service.reload(simulation.load)
+        simulation.reload()
 
     def load_first(progress: Progress) -> Runtime:
         runtime, engines = simulation.load(progress), OneSlot(first)
         return replace(runtime, slots=Slots(engines), closing=engines.close)
 
     simulation.while_loading = exchanged
-    simulation.service.reload(load_first)
+    simulation.reload(load_first)
     simulation.ask(START)
     simulation.work()
     assert simulation.answer(START).text == "new()"
@@ -58,7 +58,7 @@ def test_switched_off_while_an_answer_is_made_the_last_word_is_off() -> None:
     simulation.service.set_enabled(True)
     assert simulation.answer(START).text
     simulation.work()
-    simulation.service.reload(simulation.load)
+    simulation.reload()
     simulation.work()
     assert last_state(simulation) == "starting"
 

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import (
     GREEDY,
@@ -34,6 +33,7 @@ from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.runtime.parts import Limits, Runtime
 from fastcoder_lsp.runtime.slots import Slots
+from tests.completion.simulated import threaded
 from tests.completion.toys import Letters, ToyPrompts
 from tests.decode.toy_engine import ToyEngine
 
@@ -82,7 +82,7 @@ class Bench:
         self.loads = 0
         self.statuses: list[Status] = []
         self.failure: Exception | None = None
-        self.service = CompletionService(self.load, self.statuses.append, enabled=enabled, idle_s=idle_s)
+        self.service = threaded(self.load, self.statuses.append, enabled=enabled, idle_s=idle_s)
 
     def load(self, progress: Progress) -> Runtime:
         if self.failure is not None:
@@ -212,7 +212,7 @@ def test_a_model_that_is_missing_is_said_and_tried_again(bench: Bench) -> None:
     assert bench.ask().result(WAIT_S).finish == "error"
     assert bench.statuses[-1] == Status("error", message="no model", hint="run this")
     bench.failure = None
-    bench.service.reload(bench.load)
+    bench.service.reload()
     assert bench.ask().result(WAIT_S).text == "value = 1"
     assert bench.statuses[-1] == Status("ready")
 

@@ -152,7 +152,7 @@ class Hardship:
                 simulation.rest(ms)
             case Load(failure):
                 simulation.failure = failure() if failure is not None else None
-                simulation.service.reload(simulation.load)
+                simulation.reload()
                 simulation.answer(self.place())
                 simulation.failure = None
 

@@ -6,12 +6,14 @@ from dataclasses import replace
 
 import pytest
 
+from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.scheduling.direct import DirectHost
 
 pytestmark = pytest.mark.model
 
@@ -47,12 +49,16 @@ class Person:
         runtime.engine.prefill([], lambda: False)
         runtime.prompts.forget("file:///stack.py")
         self.runtime = runtime
-        self.service = CompletionService(lambda _: runtime, lambda _: None, threaded=False, clock=self.clock)
         self.ms = 0.0
+        self.service = CompletionService(self.open_host, lambda _: None, clock=self.clock)
+
+    def open_host(self, listener: HostListener) -> DirectHost:
+        self.host = DirectHost(listener, lambda _: self.runtime, clock=self.clock, threaded=False)
+        return self.host
 
     def clock(self) -> float:
         """A millisecond between any two looks: no test hangs on the machine's speed."""
-        self.ms = getattr(self, "ms", 0.0) + 1.0
+        self.ms += 1.0
         return self.ms
 
     def ask(self, before: str, policy: Policy, *, invoked: bool = False) -> "Future[Completion]":
@@ -66,7 +72,7 @@ class Person:
 
     def work(self, *, pieces: int = 1000, until_done: "Future[Completion] | None" = None) -> None:
         for _ in range(pieces):
-            if (until_done is not None and until_done.done()) or self.service.scheduler.turn() > 0:
+            if (until_done is not None and until_done.done()) or self.host.scheduler.turn() > 0:
                 return
 
 
@@ -88,7 +94,7 @@ def test_a_beginning_after_any_number_of_pieces(runtime: Runtime) -> None:
     person = Person(runtime)
     person.ask(BEFORE, Policy())
     person.work(pieces=2)
-    task = person.service.scheduler.current.task
+    task = person.host.seat.current.task
     assert task is not None
     while not task.finished:
         assert plain.startswith(task.useful().text)
@@ -106,7 +112,7 @@ def test_typing_along_makes_no_step_twice(runtime: Runtime) -> None:
             future.cancel()
         future = person.ask(BEFORE + typed, Policy())
         person.work(pieces=3)
-        task = person.service.scheduler.current.task
+        task = person.host.seat.current.task
         assert task is not None
         typed += task.said()[len(typed) : len(typed) + 1]
     last = future.result(0)
