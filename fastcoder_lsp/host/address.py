@@ -14,13 +14,12 @@ from fastcoder_lsp.config import Settings, cache_folder, kernels_folder, runtime
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.loopback import LoopbackAddress
+from fastcoder_lsp.host.made_from import model_part
 from fastcoder_lsp.host.private_folder import private_folder
 from fastcoder_lsp.host.unix import UnixAddress
 
 LONGEST_PATH: Final = 103
 """Bytes of a Unix socket's path that every system knows."""
-MADE_FROM: Final = ("model", "engine", "threads", "context_tokens", "gpu_memory_percent", "gpu_strict", "memory_kv_mb")
-"""Settings that a shared model is made from: fronts that differ in one have hosts of their own."""
 _UNIX: Final = hasattr(socket, "AF_UNIX")
 
 
@@ -58,7 +57,7 @@ def runtime_folder(folders: Sequence[Path] | None = None) -> Path:
 def key_of(settings: Settings) -> str:
     """The name of a host: build, folders of ours, and what its model is made from."""
     parts = [build(), str(cache_folder()), str(kernels_folder())]
-    parts += [f"{name}={getattr(settings, name)}" for name in MADE_FROM if hasattr(settings, name)]
+    parts += map(repr, model_part(settings))
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -10,19 +10,20 @@ from itertools import pairwise
 from pathlib import Path
 from typing import cast, get_args
 
+from fastcoder_lsp.completion.host import HostFacts
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.status import State, Status
 from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion
 from fastcoder_lsp.config import Layer, Settings, resolve, specs
 from fastcoder_lsp.core import CompletionRequest, Reason, SelectedCompletion, Snapshot
 from fastcoder_lsp.host.front_messages import PolicyAt, QuestionAt, SelectedAt
-from fastcoder_lsp.host.host_messages import Answered, CandidateAt, Made, ReasonAt, SuggestionAt, Told
+from fastcoder_lsp.host.host_messages import Answered, CandidateAt, Facts, Made, ReasonAt, SuggestionAt, Told
 from fastcoder_lsp.host.messages import PlaceAt, ProtocolError, Table, TextAt, Value, decoded, encoded, told
 
 _STATES = frozenset(get_args(State))
 
 
-# Questions, from the front -------------------------------------------------------------------------------------------
+# Questions, from the front --------------------------------------------------------------------------------------------
 
 
 def question_message(question: Question, text: TextAt, neighbours: TextAt | None) -> QuestionAt:
@@ -124,7 +125,7 @@ def _cut(text: str, lengths: list[int]) -> tuple[str, ...]:
     return tuple(text[start:end] for start, end in pairwise(ends))
 
 
-# Settings, from the front --------------------------------------------------------------------------------------------
+# Settings, from the front ---------------------------------------------------------------------------------------------
 
 
 def settings_message(settings: Settings) -> Table:
@@ -153,7 +154,7 @@ def settings_value(table: Table) -> Settings:
     return settings
 
 
-# What comes of it, from the host -------------------------------------------------------------------------------------
+# What comes of it, from the host --------------------------------------------------------------------------------------
 
 
 def answer_message(number: int, answer: Answer) -> Answered:
@@ -247,6 +248,25 @@ def status_value(message: Told) -> Status:
     if message.state not in _STATES:
         raise ProtocolError("a state that is none")
     return Status(cast("State", message.state), message.percent, message.message, message.hint)
+
+
+def facts_message(facts: HostFacts, process_id: int, fronts: int) -> Facts:
+    """What is known of this process, which so many fronts share."""
+    budgets = {told(kind): float(ms) for kind, ms in facts.budget_ms.items()}
+    return Facts(told(facts.model), told(facts.engine), budgets, facts.resident_bytes, process_id, fronts)
+
+
+def facts_value(message: Facts) -> HostFacts:
+    """The facts again, of a process of its own."""
+    return HostFacts(
+        message.model,
+        message.engine,
+        message.budget_ms,
+        message.resident_bytes,
+        message.process_id,
+        message.fronts,
+        shared=True,
+    )
 
 
 def _suggestion_message(suggestion: Suggestion, place: PlaceAt | None) -> SuggestionAt:

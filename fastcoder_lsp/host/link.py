@@ -1,0 +1,268 @@
+"""The life of a front's connection: a host is found or started, lost, and found again after growing pauses.
+
+Owns the threads: one reads, one writes, one looks whether the host is there. Knows no message but by its reader and
+writer, and nothing of what is asked: that is `remote`'s.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import psutil
+
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.question import Answer
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.host.channel import Channel
+from fastcoder_lsp.host.codec import Codec
+from fastcoder_lsp.host.heartbeat import Heartbeat, Patience
+from fastcoder_lsp.host.made_from import model_part
+from fastcoder_lsp.host.messages import Message, ProtocolError
+from fastcoder_lsp.host.outbox import Outbox
+
+logger = logging.getLogger(__name__)
+
+HEALTHY_S = 60.0
+"""A host that lived so long, or that answered a question, is not one of a series that die at once."""
+_SAID_BEFORE_ERROR = 3
+"""Losses in a row that are told as another start; more are told as an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A host that was greeted."""
+
+    channel: Channel
+    process: psutil.Process | None
+
+
+Reach = Callable[[Settings], Reached]
+"""Connects to the host for these settings, starting it where there is none; waits for it, raises `OSError`,
+`ProtocolError` or `FastcoderError`."""
+
+
+class Linked(Protocol):
+    """Whose connection it is."""
+
+    @property
+    def settings(self) -> Settings:
+        """Those that hold."""
+        ...
+
+    def connected(self, outbox: Outbox) -> None:
+        """There is a host that knows nothing."""
+        ...
+
+    def disconnected(self) -> None:
+        """There is none."""
+        ...
+
+    def lost(self, answer: Answer, status: Status | None) -> None:
+        """Who waits gets this answer."""
+        ...
+
+    def hear(self, message: Message) -> None:
+        """The host said this."""
+        ...
+
+    def ping(self) -> None:
+        """Ask whether it is there."""
+        ...
+
+    def awaited(self) -> bool:
+        """Whether somebody waits for it."""
+        ...
+
+    def loading(self) -> bool:
+        """Whether it loads a model."""
+        ...
+
+
+class Link:
+    """Keeps one front connected.
+
+    Args:
+        linked: whose connection it is.
+        reach: finds or starts a host.
+        patience: how long one may be silent.
+        pauses_s: see `RemoteHost`.
+    """
+
+    def __init__(self, linked: Linked, reach: Reach, patience: Patience, pauses_s: tuple[float, ...]) -> None:
+        self._linked, self._reach, self._patience, self._pauses_s = linked, reach, patience, pauses_s
+        self._codec = Codec()
+        self._news = threading.Condition()
+        self._channel: Channel | None = None
+        self._outbox: Outbox | None = None
+        self._heartbeat: Heartbeat | None = None
+        self._closed = self._moved = self._served = False
+        self._thread = threading.Thread(target=self._run, name="fastcoder-host-link", daemon=True)
+
+    def start(self) -> None:
+        """Look for a host from now on."""
+        self._thread.start()
+
+    def awaiting(self) -> None:
+        """Somebody waits for the host."""
+        with self._news:
+            heartbeat = self._heartbeat
+            self._news.notify_all()
+        if heartbeat is not None:
+            heartbeat.awaiting()
+
+    def served(self) -> None:
+        """The host has answered a question."""
+        self._served = True
+
+    def settings_changed(self, before: Settings, now: Settings) -> None:
+        """Where another model is wanted, another host is."""
+        if model_part(before) == model_part(now):
+            return
+        with self._news:
+            self._moved = True
+            self._news.notify_all()
+            if self._channel is not None:
+                self._channel.close()
+
+    def close(self, wait_s: float) -> None:
+        """Say what is left to say, and end."""
+        with self._news:
+            self._closed = True
+            self._news.notify_all()
+            if self._outbox is not None:
+                self._outbox.close()
+        self._thread.join(wait_s)
+        with self._news:
+            if self._channel is not None:
+                self._channel.close()
+
+    def _run(self) -> None:
+        losses = 0
+        while not self._ends():
+            why = self._once()
+            if self._ends():
+                return
+            with self._news:
+                moved, self._moved = self._moved, False
+                losses = 0 if self._served or moved else losses
+                self._served = False
+            if moved:
+                continue
+            pause_s = self._pauses_s[min(losses, len(self._pauses_s) - 1)]
+            losses += 1
+            self._rest(pause_s, why, _status(why, losses, pause_s))
+
+    def _once(self) -> str:
+        """One host, from its greeting to its end; why it ended."""
+        try:
+            reached = self._reach(self._linked.settings)
+        except (OSError, ProtocolError) as error:
+            return f"the process with the model could not be reached ({error})"
+        except FastcoderError as error:
+            return error.message
+        except Exception as error:
+            logger.exception("no host")
+            return f"the process with the model could not be started ({type(error).__name__})"
+        return self._serve(reached)
+
+    def _serve(self, reached: Reached) -> str:
+        channel, outbox = reached.channel, Outbox()
+        heartbeat = Heartbeat(
+            self._linked.awaited,
+            self._linked.loading,
+            self._linked.ping,
+            lambda: self._linked.lost(Answer("failed", (), "error", reasons.host_lost("it does not answer")), None),
+            lambda: _end(reached),
+            self._patience,
+        )
+        with self._news:
+            if self._closed or self._moved:
+                channel.close()
+                heartbeat.close()
+                return "not wanted any more"
+            self._channel, self._outbox, self._heartbeat = channel, outbox, heartbeat
+        began = time.monotonic()
+        writer = threading.Thread(target=self._write, args=(channel, outbox), name="fastcoder-host-writer", daemon=True)
+        self._linked.connected(outbox)
+        writer.start()
+        try:
+            why = self._read(channel, heartbeat)
+        finally:
+            self._linked.disconnected()
+            with self._news:
+                self._channel = self._outbox = self._heartbeat = None
+            heartbeat.close()
+            outbox.close()
+            channel.close()
+            writer.join(1)
+        self._served = self._served or time.monotonic() - began > HEALTHY_S
+        return why
+
+    def _read(self, channel: Channel, heartbeat: Heartbeat) -> str:
+        """What the host says, until it ends; why it did."""
+        try:
+            while (data := channel.receive()) is not None:
+                heartbeat.heard()
+                self._linked.hear(self._codec.from_host(data))
+        except OSError as error:
+            return f"the process with the model is gone ({error.strerror or type(error).__name__})"
+        except ProtocolError as error:
+            logger.error("the host says what it never should: %s", error)  # noqa: TRY400 it says where
+            return "the process with the model cannot be understood"
+        return "the process with the model has ended"
+
+    def _write(self, channel: Channel, outbox: Outbox) -> None:
+        try:
+            while (makers := outbox.take()) is not None:
+                bodies = [self._codec.encode(message) for make in makers for message in make()]
+                if bodies:
+                    channel.send(bodies)
+        except OSError:
+            pass  # the thread that reads says so
+        except Exception:
+            logger.exception("the host could not be told")
+        finally:
+            channel.close()
+
+    def _rest(self, pause_s: float, why: str, status: Status) -> None:
+        """Until another host is looked for. Who asks meanwhile is answered at once, but for a pause of no time."""
+        answer = Answer("failed", (), "error", reasons.host_lost(why))
+        logger.warning("%s; another one is started in %g s", why, pause_s)
+        self._linked.lost(answer, status)
+        until = time.monotonic() + pause_s
+        while (left_s := until - time.monotonic()) > 0:
+            with self._news:
+                if self._closed or self._moved:
+                    return
+                if not self._linked.awaited():
+                    self._news.wait(left_s)
+            if self._linked.awaited():
+                self._linked.lost(answer, None)
+
+    def _ends(self) -> bool:
+        return self._closed
+
+
+def _status(why: str, losses: int, pause_s: float) -> Status:
+    if losses <= _SAID_BEFORE_ERROR:
+        return Status("loading", 0, f"{why}; it is started again")
+    return Status(
+        "error",
+        message=why,
+        hint=f"It is tried again in {pause_s:.0f} s; `fastcoder-lsp host log` shows what it said. "
+        "The setting `host.enabled` runs the model in the editor's own server.",
+    )
+
+
+def _end(reached: Reached) -> None:
+    """End a process that hangs; it may even be stopped."""
+    with suppress(psutil.Error):
+        if reached.process is not None and reached.process.is_running():
+            reached.process.kill()
+    reached.channel.close()

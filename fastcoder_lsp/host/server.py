@@ -1,0 +1,177 @@
+"""The host's door: takes connections, greets them, and counts the fronts that are there.
+
+Owns who is connected, and when nobody is. It knows nothing of models: each front's calls go to a `ModelHost` of its
+own, which `open_host` makes.
+"""
+
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from fastcoder_lsp.completion.host import HostFacts, OpenHost
+from fastcoder_lsp.host.channel import Channel
+from fastcoder_lsp.host.codec import Codec
+from fastcoder_lsp.host.connected_front import ConnectedFront
+from fastcoder_lsp.host.front_messages import AskFronts, Hello, Stop
+from fastcoder_lsp.host.host_messages import FrontAt, Fronts, Welcome
+from fastcoder_lsp.host.listening import GREETING_S, Listening
+from fastcoder_lsp.host.messages import PROTOCOL, ProtocolError, told
+
+logger = logging.getLogger(__name__)
+
+MOST_CONNECTIONS: Final = 128
+"""At once; whoever comes then is sent away. Each has a thread or two."""
+
+
+class HostServer:
+    """Serves fronts until it is stopped.
+
+    Args:
+        listening: where they come.
+        open_host: makes what a front's calls go to.
+        build: of this process.
+        on_stop: told, in a connection's thread, that somebody asked this process to end.
+    """
+
+    def __init__(self, listening: Listening, open_host: OpenHost, build: str, on_stop: Callable[[], object]) -> None:
+        self._listening, self._open_host, self._build, self._on_stop = listening, open_host, build, on_stop
+        self._codec = Codec()
+        self._changed = threading.Condition()
+        self._connections: set[Channel] = set()
+        self._fronts: set[ConnectedFront] = set()
+        self._alone_since = self._started = time.monotonic()
+        self._closed = threading.Event()
+
+    def serve(self) -> None:
+        """Take connections until `close`; each has a thread of its own from its first byte."""
+        while not self._closed.is_set():
+            try:
+                connected = self._listening.accept()
+            except OSError as error:
+                if self._closed.is_set():
+                    return
+                logger.warning("a connection could not be taken: %s", error)
+                time.sleep(0.1)  # no files left: whoever is there may go
+                continue
+            channel = Channel(connected)
+            with self._changed:
+                full = len(self._connections) >= MOST_CONNECTIONS
+                if not full:
+                    self._connections.add(channel)
+            if full:
+                logger.warning("more than %d connections", MOST_CONNECTIONS)
+                channel.close()
+                continue
+            threading.Thread(
+                target=self._converse, args=(connected, channel), name="fastcoder-front-reader", daemon=True
+            ).start()
+
+    def fronts(self) -> int:
+        """How many fronts are there."""
+        return len(self._fronts)
+
+    def alone_s(self) -> float:
+        """For how many seconds no front has been there; 0 while one is."""
+        with self._changed:
+            return 0.0 if self._fronts else time.monotonic() - self._alone_since
+
+    def wait(self, seconds: float) -> None:
+        """Wait so long, or until fronts came or went."""
+        with self._changed:
+            self._changed.wait(seconds)
+
+    def close(self) -> None:
+        """Take no more connections, and end those that are there."""
+        self._closed.set()
+        self._listening.close()
+        with self._changed:
+            connections = tuple(self._connections)
+        for channel in connections:
+            channel.close()
+
+    def _converse(self, connected: socket.socket, channel: Channel) -> None:
+        """One connection from its first byte to its last."""
+        try:
+            self._listening.admit(connected)
+            channel.limit(GREETING_S)
+            self._greeted(channel)
+        except ProtocolError as error:
+            logger.warning("a connection was closed: %s", error)
+        except OSError as error:
+            logger.info("a connection broke: %s", error)
+        except Exception:  # a bug of ours must cost one connection, not the host
+            logger.exception("a connection failed")
+        finally:
+            channel.close()
+            with self._changed:
+                self._connections.discard(channel)
+
+    def _greeted(self, channel: Channel) -> None:
+        data = channel.receive()
+        if data is None:
+            return
+        hello = self._codec.from_front(data)
+        if not isinstance(hello, Hello) or hello.role not in {"front", "control"}:
+            raise ProtocolError("no greeting")
+        channel.send([self._codec.encode(Welcome(PROTOCOL, self._build, os.getpid()))])
+        if hello.role == "control":
+            self._control(channel)
+        elif (hello.protocol, hello.build) != (PROTOCOL, self._build):
+            raise ProtocolError("a front of another version")
+        else:
+            channel.limit(None)
+            self._serve_front(ConnectedFront(channel, self._codec, hello.process_id, self._open_host, self.fronts))
+
+    def _serve_front(self, front: ConnectedFront) -> None:
+        logger.info("a front came: process %d", front.process_id)
+        self._count(lambda: self._fronts.add(front))
+        try:
+            front.serve()
+        finally:
+            self._count(lambda: self._fronts.discard(front))
+            logger.info("a front went: process %d", front.process_id)
+
+    def _count(self, change: Callable[[], None]) -> None:
+        """Fronts come or go: the others are told how many there are."""
+        with self._changed:
+            change()
+            self._alone_since = time.monotonic()
+            fronts = tuple(self._fronts)
+            self._changed.notify_all()
+        for front in fronts:
+            front.tell_facts()
+
+    def _control(self, channel: Channel) -> None:
+        """The command line asks, once."""
+        data = channel.receive()
+        asked = None if data is None else self._codec.from_front(data)
+        if isinstance(asked, AskFronts):
+            channel.send([self._codec.encode(self._all_fronts())])
+        elif isinstance(asked, Stop):
+            self._on_stop()
+        elif asked is not None:
+            raise ProtocolError(f"{type(asked).__name__} from the command line")
+
+    def _all_fronts(self) -> Fronts:
+        with self._changed:
+            fronts = tuple(self._fronts)
+        now = time.monotonic()
+        # All share one model, but a front that has asked nothing yet may know nothing of it.
+        known = sorted((front.facts() for front in fronts), key=lambda facts: not facts.model)
+        facts = known[0] if known else HostFacts()
+        return Fronts(
+            process_id=os.getpid(),
+            build=told(self._build),
+            model=told(facts.model),
+            engine=told(facts.engine),
+            resident_bytes=facts.resident_bytes,
+            running_s=now - self._started,
+            fronts=[
+                FrontAt(front.process_id, list(front.folders), front.asking, now - front.connected_s)
+                for front in sorted(fronts, key=lambda front: front.connected_s)
+            ],
+        )

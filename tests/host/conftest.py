@@ -1,0 +1,72 @@
+"""A host in this process, and fronts of it."""
+
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.host.address import named_address
+from fastcoder_lsp.host.greeting import greet
+from fastcoder_lsp.host.listening import Address
+from fastcoder_lsp.host.loopback import LoopbackAddress
+from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.host.server import HostServer
+from tests.host.scripted import Heard, ScriptedHost
+
+BUILD = "test"
+
+
+class Place:
+    """An address with a server that may come and go.
+
+    Attributes:
+        address: where.
+        hosts: what each front's calls went to.
+        server: the one that is there.
+    """
+
+    def __init__(self, address: Address) -> None:
+        self.address, self.hosts = address, list[ScriptedHost]()
+        self.fronts = list[RemoteHost]()
+        self.start()
+
+    def start(self) -> None:
+        """Be there from now on."""
+        self.server = HostServer(self.address.listen(), self._open, BUILD, lambda: None)
+        threading.Thread(target=self.server.serve, daemon=True).start()
+
+    def front(
+        self, heard: Heard, settings: Settings | None = None, folders: Mapping[Path, Settings] | None = None
+    ) -> RemoteHost:
+        """A front that is connected soon."""
+        front = RemoteHost(
+            heard,
+            settings or Settings(),
+            folders or {},
+            lambda _: greet(self.address, BUILD),
+            pauses_s=(0.0, 0.05, 0.05, 0.05, 0.05),
+        )
+        self.fronts.append(front)
+        return front
+
+    def _open(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ScriptedHost:
+        self.hosts.append(ScriptedHost(listener, settings, folders))
+        return self.hosts[-1]
+
+    def close(self) -> None:
+        for front in self.fronts:
+            front.close(1)
+        self.server.close()
+
+
+@pytest.fixture(params=["unix", "loopback"])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    with tempfile.TemporaryDirectory() as folder:
+        named = named_address if request.param == "unix" else LoopbackAddress
+        place = Place(named(Path(folder), "k" * 16))
+        yield place
+        place.close()

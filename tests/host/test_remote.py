@@ -1,0 +1,151 @@
+"""A front and its host over a socket: what is said on one side arrives on the other, as it was."""
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+from fastcoder_lsp.completion.question import Answer
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.completion.suggestions import Recalled, Suggestion
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import (
+    CompletionRequest,
+    Counts,
+    DraftTree,
+    Reason,
+    SelectedCompletion,
+    Snapshot,
+    StepTrace,
+    TracedToken,
+)
+from tests.host.conftest import Place
+from tests.host.scripted import Heard, question
+
+HALF = "half \ud800 of a pair, é, 𝄞"
+
+
+def test_a_question_comes_as_it_was_asked(place: Place) -> None:
+    heard = Heard()
+    front = place.front(heard)
+    snapshot = Snapshot("file:///w/\udcff.ipynb", "/w/\udcff.ipynb", "python", -3, HALF, (HALF, "", "two"))
+    request = CompletionRequest(snapshot, 4, True, SelectedCompletion(2, 5, "\ud800x"), 7)
+    policy = replace(question(1, "").policy, invoked_ms=80.0, alternatives=3, in_words=False)
+    asked = replace(question(2, HALF), request=request, policy=policy)
+    asked = replace(asked, place=type(asked.place)(HALF[:2] + "\ud800x", HALF[5:]))
+
+    heard.wait(lambda: place.hosts)
+    front.expect(asked, known=True, unserved=False)
+    front.ask(asked)
+    heard.wait(lambda: 2 in heard.answers)
+
+    calls = place.hosts[0].calls
+    assert ("ask", asked) in calls
+    assert ("expect", asked, True, False) in calls
+
+
+def test_a_text_that_is_typed_goes_as_differences_and_comes_whole(place: Place) -> None:
+    heard = Heard()
+    front = place.front(heard)
+    text = HALF * 20_000
+    for number in range(1, 80):
+        text = text[:300_000] + f" word{number}" + text[300_000:]
+        asked = question(number, text, offset=300_000 + len(f" word{number}"))
+        front.document_changed(Path("/w/a.py"), text)
+        front.ask(asked)
+        heard.wait(partial(heard.answers.__contains__, number))
+        assert place.hosts[0].calls[-1] == ("ask", asked)
+        assert heard.makes[-1] == ("file:///w/a.py", Suggestion(asked.place, f"WORD{number}", 0, ()))
+
+
+def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
+    heard = Heard()
+    front = place.front(heard)
+    asked = question(5, "x hang")
+    front.ask(asked)
+    heard.wait(lambda: place.hosts and place.hosts[0].calls[-1] == ("ask", asked))
+    listener = place.hosts[0].listener
+    trace = StepTrace((TracedToken(b"\xff", "auto", 2),), DraftTree.chain([1, 2]), (b"a", b"b"), (1,))
+    counts = Counts(3, 5, 2, 9, 100, {"auto": 2})
+    answer = Answer(
+        "shown",
+        (Recalled(HALF, 2), Recalled("other", 0)),
+        "stop",
+        Reason("slow", "text", "hint"),
+        counts,
+        {"queue": 0.25, "total": 3.5},
+        "model",
+        "engine",
+        (trace,),
+    )
+    suggestion = Suggestion(asked.place, HALF, 1, (Suggestion(asked.place, "other"),))
+    listener.counted("ahead", 2)
+    listener.worked(counts)
+    listener.made(asked.uri, suggestion)
+    listener.forgotten(None)
+    listener.forgotten(asked.uri)
+    listener.indexing(3, 5, building=True)
+    listener.notice("no\udcff disk")
+    listener.told(Status("error", None, "message", "hint"))
+    listener.answered(5, answer)
+
+    heard.wait(lambda: 5 in heard.answers)
+    assert heard.answers[5] == [answer]
+    assert heard.makes == [(asked.uri, suggestion)]
+    assert heard.statuses[-1] == Status("error", None, "message", "hint")
+    assert heard.others == [
+        ("counted", "ahead", 2),
+        ("worked", counts),
+        ("forgotten", None),
+        ("forgotten", asked.uri),
+        ("indexing", 3, 5, True),
+        ("notice", "no? disk"),
+    ]
+
+
+def test_verbs_arrive_in_their_order(place: Place) -> None:
+    heard = Heard()
+    settings = Settings(model="toy", threads=2, read_exclude=("a", "é*"))
+    folders = {Path("/w"): Settings(read_max_files=3), Path("/w/\udcff"): Settings()}
+    front = place.front(heard, settings, folders)
+    loads: list[bool] = []
+    heard.wait(lambda: place.hosts)
+    front.document_changed(Path("/w/b.py"), "b")
+    front.noticed(12.5, answered=True)
+    front.withdraw(8)
+    front.rename("untitled:a", "untitled:b")
+    front.forget("untitled:b")
+    front.files_changed([Path(f"/w/{n}") for n in range(3)])
+    front.document_closed(Path("/w/b.py"))
+    front.enable(enabled=False)
+    front.reload()
+    front.use(settings, {})
+    front.load(loads.append)
+    heard.wait(lambda: ("load",) in place.hosts[0].calls)
+
+    calls = place.hosts[0].calls
+    assert calls[0] == ("open", settings, folders)
+    expected: list[tuple[object, ...]] = [
+        ("noticed", 12.5, True),
+        ("withdraw", 8),
+        ("rename", "untitled:a", "untitled:b"),
+        ("forget", "untitled:b"),
+        ("files_changed", (Path("/w/0"), Path("/w/1"), Path("/w/2"))),
+        ("document_closed", Path("/w/b.py")),
+        ("enable", False),
+        ("reload",),
+        ("use", settings, {}),
+        ("load",),
+    ]
+    assert [call for call in calls if call[0] in {name for name, *_ in expected}] == expected
+
+
+def test_a_front_that_goes_frees_its_share_and_the_others_are_told(place: Place) -> None:
+    first, second = Heard(), Heard()
+    leaving, staying = place.front(first), place.front(second)
+    second.wait(lambda: staying.facts().fronts == 2, 20)
+    leaving.close(1)
+
+    second.wait(lambda: staying.facts().fronts == 1, 20)
+    assert sum(host.closed.is_set() for host in place.hosts) == 1
+    assert staying.facts().shared
+    assert staying.facts().model == "scripted"
