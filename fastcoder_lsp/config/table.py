@@ -236,6 +236,20 @@ class Settings:
         Scope.NARROW,
         "Draft from the workspace's installed dependencies too.",
     )
+    host_enabled: bool = _row(
+        "host.enabled",
+        False,
+        Scope.MACHINE,
+        "Share one process with the model between all editors; off: each editor's server has a model of its own.",
+    )
+    host_linger_s: int = _row(
+        "host.linger_s",
+        60,
+        Scope.MACHINE,
+        "Seconds that the shared process stays after its last editor has gone, so that the next one finds it warm.",
+        low=0,
+        high=86400,
+    )
     log_file: str = _row(
         "log.file",
         "",

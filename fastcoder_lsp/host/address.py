@@ -23,17 +23,18 @@ LONGEST_PATH: Final = 103
 _UNIX: Final = hasattr(socket, "AF_UNIX")
 
 
-def address_of(settings: Settings, folders: Sequence[Path] | None = None) -> Address:
+def address_of(settings: Settings, version: str, folders: Sequence[Path] | None = None) -> Address:
     """The address of the host for these settings, in this user's own folder.
 
     Args:
         settings: of the model.
+        version: of the front (`build`).
         folders: where it may lie, the best first; None: where `config.runtime_folders` says.
 
     Raises:
         UsageError: there is no folder that only this user may write to.
     """
-    return named_address(runtime_folder(folders), key_of(settings))
+    return named_address(runtime_folder(folders), key_of(settings, version))
 
 
 def named_address(folder: Path, key: str) -> Address:
@@ -54,9 +55,9 @@ def runtime_folder(folders: Sequence[Path] | None = None) -> Path:
     return private_folder(short)
 
 
-def key_of(settings: Settings) -> str:
+def key_of(settings: Settings, version: str) -> str:
     """The name of a host: build, folders of ours, and what its model is made from."""
-    parts = [build(), str(cache_folder()), str(kernels_folder())]
+    parts = [version, str(cache_folder()), str(kernels_folder())]
     parts += map(repr, model_part(settings))
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 

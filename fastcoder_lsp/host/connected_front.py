@@ -53,6 +53,7 @@ class ConnectedFront:
         folders: of its workspace.
         asking: whether it waits for an answer.
         connected_s: when it came, by `time.monotonic`.
+        state: of the worker, as this front was told last.
 
     Args:
         channel: the connection.
@@ -66,7 +67,7 @@ class ConnectedFront:
         self, channel: Channel, codec: Codec, process_id: int, open_host: OpenHost, fronts: Callable[[], int]
     ) -> None:
         self.process_id, self.folders, self.asking = process_id, tuple[bytes, ...](), False
-        self.connected_s = time.monotonic()
+        self.connected_s, self.state = time.monotonic(), "starting"
         self._channel, self._codec, self._open_host, self._fronts = channel, codec, open_host, fronts
         self._outbox, self._texts = Outbox(), KeptTexts()
         self._slots: OrderedDict[str, int] = OrderedDict()
@@ -139,6 +140,7 @@ class ConnectedFront:
 
     def told(self, status: Status) -> None:
         """See `Listener`."""
+        self.state = status.state
         self._outbox.put(status_message(status), key="told")
         self.tell_facts()
 

@@ -25,6 +25,10 @@ class SilentError(OSError):
         self.process_id = process_id
 
 
+class VersionError(ProtocolError):
+    """The host is of another version."""
+
+
 def greet(address: Address, build: str, role: str = "front", wait_s: float = GREETING_S) -> Reached:
     """Connect to the host that is there.
 
@@ -37,7 +41,8 @@ def greet(address: Address, build: str, role: str = "front", wait_s: float = GRE
     Raises:
         SilentError: it does not greet.
         OSError: there is none.
-        ProtocolError: it is of another version; the command line may speak with it all the same.
+        VersionError: it is of another version; the command line may speak with it all the same.
+        ProtocolError: it is no host.
     """
     connected = address.connect()
     channel = Channel(connected)
@@ -51,7 +56,7 @@ def greet(address: Address, build: str, role: str = "front", wait_s: float = GRE
         raise
     if role == "front" and (welcome.protocol, welcome.build) != (PROTOCOL, build):
         channel.close()
-        raise ProtocolError("a host of another version")
+        raise VersionError("a host of another version")
     process = None
     with contextlib.suppress(psutil.Error, ValueError, OverflowError):  # ended again, or in another container
         process = psutil.Process(welcome.process_id)

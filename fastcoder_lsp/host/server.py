@@ -79,6 +79,14 @@ class HostServer:
         with self._changed:
             return 0.0 if self._fronts else time.monotonic() - self._alone_since
 
+    def asking(self) -> bool:
+        """Whether a front waits for an answer."""
+        return any(front.asking for front in tuple(self._fronts))
+
+    def loading(self) -> bool:
+        """Whether a model is being loaded, as far as fronts were told."""
+        return any(front.state == "loading" for front in tuple(self._fronts))
+
     def wait(self, seconds: float) -> None:
         """Wait so long, or until fronts came or went."""
         with self._changed:
@@ -153,6 +161,8 @@ class HostServer:
             channel.send([self._codec.encode(self._all_fronts())])
         elif isinstance(asked, Stop):
             self._on_stop()
+            with self._changed:
+                self._changed.notify_all()
         elif asked is not None:
             raise ProtocolError(f"{type(asked).__name__} from the command line")
 

@@ -1,0 +1,126 @@
+"""`fastcoder-lsp host`: the process that has the model for all editors: who uses it, what it says, and its end."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.host.control import Found
+
+_STOPPED_S = 10.0
+"""How long an end in order may take until the process is killed."""
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "host",
+        help="the process that has the model for all editors: status, stop, log",
+        description="Where the setting host.enabled is on, all editors share one process with the model. Editors start "
+        "it, and it ends by itself when none is left.",
+        epilog="Example: fastcoder-lsp host status",
+    )
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    verbs.add_parser("status", help="which processes there are, and who uses them").set_defaults(run=status)
+    verbs.add_parser("stop", help="end them; editors start another one").set_defaults(run=stop)
+    log = verbs.add_parser("log", help="print what they said")
+    log.add_argument("--lines", type=int, default=200, help="so many, at most (200)")
+    log.set_defaults(run=show_log)
+    hidden = verbs.add_parser("run")
+    hidden.add_argument("--folder", type=Path, required=True)
+    hidden.add_argument("--key", required=True)
+    hidden.add_argument("--linger", type=float, required=True)
+    hidden.add_argument("--detach", action="store_true")
+    hidden.set_defaults(run=run)
+
+
+def status(_: argparse.Namespace) -> int:
+    """Say which hosts there are."""
+    from fastcoder_lsp.host.control import find_hosts
+
+    hosts = find_hosts()
+    if not hosts:
+        print("No shared process runs; editors start it where the setting host.enabled is on.")
+    for host in hosts:
+        print("\n".join(_lines(host)))
+    return 0
+
+
+def stop(_: argparse.Namespace) -> int:
+    """End all of them."""
+    from fastcoder_lsp.host.control import find_hosts, stop_host
+
+    hosts = find_hosts()
+    for host in hosts:
+        print(f"process {host.process_id or '?'}: {'ended' if stop_host(host, _STOPPED_S) else 'does not end'}")
+    if not hosts:
+        print("No shared process runs.")
+    return 0
+
+
+def show_log(arguments: argparse.Namespace) -> int:
+    """Print the end of the log."""
+    from fastcoder_lsp.host.host_log import log_path, older
+
+    lines: list[str] = []
+    for path in (older(log_path()), log_path()):
+        with suppress(FileNotFoundError):
+            lines += path.read_text(encoding="utf-8", errors="replace").splitlines()
+    print("\n".join(lines[-arguments.lines :]) if lines else f"Nothing was said yet: {log_path()}")
+    return 0
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Be the shared process."""
+    return 0 if arguments.detach and left_behind() else _serve(arguments)
+
+
+def _serve(arguments: argparse.Namespace) -> NoReturn:
+    from fastcoder_lsp.cli.serve import leave
+    from fastcoder_lsp.host.host_log import log_to_stderr
+    from fastcoder_lsp.host.process import run_host
+    from fastcoder_lsp.host.shared import SharedModel
+
+    log_to_stderr()
+    code = run_host(arguments.folder, arguments.key, arguments.linger, SharedModel())
+    sys.stdout.flush()
+    leave(code)
+
+
+def left_behind() -> bool:
+    """Whether this is the process that was started, which ends; its child goes on in a session of its own.
+
+    Whoever ends an editor and all that it started must not find it. Nothing but the command line runs by now: a process
+    with threads could not be copied.
+    """
+    if os.fork() > 0:
+        return True
+    with suppress(OSError):
+        os.setsid()
+    return False
+
+
+def _lines(host: "Found") -> Iterator[str]:
+    told = host.told
+    if told is None:
+        yield f"process {host.process_id or '?'}: does not answer"
+        return
+    model = f"{told.model} on {told.engine}" if told.model else "no model loaded"
+    yield (
+        f"process {told.process_id}: {model}, {told.resident_bytes / 2**20:.0f} MiB, for {_time(told.running_s)}, "
+        f"version {told.build}"
+    )
+    for front in told.fronts:
+        folders = ", ".join(os.fsdecode(folder) for folder in front.folders) or "no folder"
+        asking = ", asking" if front.asking else ""
+        yield f"  editor's server {front.process_id}: {folders}, for {_time(front.connected_s)}{asking}"
+    if not told.fronts:
+        yield "  no editor"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"

@@ -1,0 +1,115 @@
+"""What the command line asks of hosts: who is there, and that they end."""
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.host.address import build, named_address, runtime_folder
+from fastcoder_lsp.host.codec import Codec
+from fastcoder_lsp.host.front_messages import AskFronts, Stop
+from fastcoder_lsp.host.greeting import SilentError, greet
+from fastcoder_lsp.host.host_messages import Fronts
+from fastcoder_lsp.host.link import Reached
+from fastcoder_lsp.host.listening import Address
+from fastcoder_lsp.host.messages import ProtocolError
+
+_ANSWER_S: Final = 5.0
+_LOOK_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A host that listens.
+
+    Attributes:
+        address: where.
+        told: what it says of itself; None where it does not answer, or is of a version that speaks otherwise.
+        process_id: of it, as far as that is known; else 0.
+    """
+
+    address: Address
+    told: Fronts | None
+    process_id: int
+
+
+def find_hosts(folders: Sequence[Path] | None = None) -> tuple[Found, ...]:
+    """All hosts of this user, of whatever version.
+
+    Args:
+        folders: where they may lie; None: where the system says.
+    """
+    try:
+        folder = runtime_folder(folders)
+        names = sorted(path for path in folder.iterdir() if path.suffix in {".sock", ".port"})
+    except (OSError, UsageError):
+        return ()
+    found = (_ask(named_address(folder, path.stem)) for path in names)
+    return tuple(host for host in found if host is not None)
+
+
+def stop_host(host: Found, wait_s: float) -> bool:
+    """End it: in order, and else by force; whether it is gone."""
+    try:
+        process = psutil.Process(host.process_id) if host.process_id else None
+        reached = greet(host.address, build(), "control", _ANSWER_S)
+        reached.channel.send([Codec().encode(Stop())])
+        reached.channel.close()
+    except psutil.Error:
+        return True  # it has ended meanwhile
+    except (OSError, ProtocolError):
+        pass
+    if process is None:
+        return _gone(host.address, wait_s)
+    with suppress(psutil.TimeoutExpired):
+        process.wait(wait_s)
+        return True
+    with suppress(psutil.Error):
+        process.kill()
+        process.wait(wait_s)
+    return not process.is_running()
+
+
+def _ask(address: Address) -> Found | None:
+    """The host there; None where nobody listens."""
+    try:
+        reached = greet(address, build(), "control", _ANSWER_S)
+    except SilentError as error:
+        return Found(address, None, error.process_id)
+    except ProtocolError:
+        return Found(address, None, 0)
+    except OSError:
+        return None
+    process_id = 0 if reached.process is None else reached.process.pid
+    try:
+        return Found(address, _fronts(reached), process_id)
+    except (OSError, ProtocolError):
+        return Found(address, None, process_id)
+    finally:
+        reached.channel.close()
+
+
+def _fronts(reached: Reached) -> Fronts | None:
+    codec = Codec()
+    reached.channel.limit(_ANSWER_S)
+    reached.channel.send([codec.encode(AskFronts())])
+    data = reached.channel.receive()
+    told = None if data is None else codec.from_host(data)
+    return told if isinstance(told, Fronts) else None
+
+
+def _gone(address: Address, wait_s: float) -> bool:
+    """Whether nobody listens there any more, after so long at most."""
+    until = time.monotonic() + wait_s
+    while time.monotonic() < until:
+        try:
+            address.connect().close()
+        except OSError:
+            return True
+        time.sleep(_LOOK_S)
+    return False

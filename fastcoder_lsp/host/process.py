@@ -1,0 +1,143 @@
+"""The host's process, from the moment it has the lock to its end: a minute after its last front, or when it hangs.
+
+Owns its life, and knows no model: what fronts share is handed in.
+"""
+
+import faulthandler
+import logging
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+from fastcoder_lsp.completion.host import OpenHost
+from fastcoder_lsp.host.address import build, lock_path, named_address
+from fastcoder_lsp.host.host_log import turn_over
+from fastcoder_lsp.host.listening import Address
+from fastcoder_lsp.host.server import HostServer
+
+logger = logging.getLogger(__name__)
+
+STUCK_S: Final = 60.0
+"""A piece of the model's work that takes longer hangs, unless a model is being loaded: pieces take tenths."""
+HUNG: Final = 70
+"""Exit code of a process that ends itself because its worker hangs."""
+_LOOK_S: Final = 10.0
+
+
+class Shared(Protocol):
+    """What fronts share."""
+
+    @property
+    def open(self) -> OpenHost:
+        """Makes a front's place."""
+        ...
+
+    def probe(self, reply: Callable[[], object]) -> None:
+        """Have the worker call `reply` between two pieces of work; returns at once."""
+        ...
+
+    def close(self, wait_s: float) -> None:
+        """End in order; waits at most so long."""
+        ...
+
+
+class _AskedToEndError(Exception):
+    """By a signal."""
+
+
+def run_host(folder: Path, key: str, linger_s: float, shared: Shared, version: str | None = None) -> int:
+    """Be the host at an address, unless there is one; returns the exit code.
+
+    Args:
+        folder: of the address, private.
+        key: its name.
+        linger_s: how long it stays when nobody is there.
+        shared: what fronts share.
+        version: of this process; None: of what is installed now.
+
+    Raises:
+        OSError: it cannot listen there.
+    """
+    from filelock import FileLock, Timeout  # noqa: PLC0415 heavy, as all a front does not need
+
+    address = named_address(folder, key)
+    try:
+        with FileLock(lock_path(address, "host"), timeout=0, mode=0o600, thread_local=False):
+            return _serve(address, linger_s, shared, build() if version is None else version)
+    except Timeout:
+        logger.info("there is a host already")
+        return 0
+
+
+def _serve(address: Address, linger_s: float, shared: Shared, version: str) -> int:
+    stopped = threading.Event()
+    server = HostServer(address.listen(), shared.open, version, stopped.set)
+    logger.info("listening as process %d", os.getpid())
+    _on_signals()
+    threading.Thread(target=server.serve, name="fastcoder-host-door", daemon=True).start()
+    try:
+        why = _watch(server, shared, linger_s, stopped)
+    except _AskedToEndError:
+        why = "a signal"
+    logger.info("ending: %s", why)
+    server.close()
+    shared.close(2.0)
+    return 0
+
+
+def _watch(server: HostServer, shared: Shared, linger_s: float, stopped: threading.Event) -> str:
+    """Until nobody has been there for long, or somebody asks for the end; why it ends."""
+    worker = _Worker(shared)
+    while not stopped.is_set():
+        alone_s = server.alone_s()
+        if not server.fronts() and alone_s >= linger_s:
+            return f"no front for {alone_s:.0f} s"
+        server.wait(_LOOK_S if server.fronts() else min(_LOOK_S, max(linger_s - alone_s, 0.01)))
+        turn_over()
+        if (stuck_s := worker.stuck_s(server)) > STUCK_S:
+            _give_up(stuck_s)
+    return "asked by the command line"
+
+
+class _Worker:
+    """Looks whether the worker comes to the next piece while somebody waits for it, and nothing is being loaded."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+        self._asked_s: float | None = None
+
+    def stuck_s(self, server: HostServer) -> float:
+        """For how long it has not come to its next piece, as far as that is known."""
+        if server.loading():
+            self._asked_s = None
+        elif self._asked_s is None and server.asking():
+            self._asked_s = asked_s = time.monotonic()
+            self._shared.probe(lambda: self._came(asked_s))
+        return 0.0 if self._asked_s is None else time.monotonic() - self._asked_s
+
+    def _came(self, asked_s: float) -> None:
+        if self._asked_s == asked_s:
+            self._asked_s = None
+
+
+def _give_up(stuck_s: float) -> None:
+    """End at once: fronts see that, and start another process, which a hanging worker would keep from them."""
+    logger.critical("a piece of work has taken %.0f s: this process hangs, and ends", stuck_s)
+    faulthandler.dump_traceback(file=sys.__stderr__ or sys.stderr)
+    os._exit(HUNG)
+
+
+def _on_signals() -> None:
+    def end(_number: int, _frame: object) -> None:
+        raise _AskedToEndError
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, end)
+        for name in ("SIGHUP", "SIGINT"):
+            if hasattr(signal, name):
+                signal.signal(getattr(signal, name), signal.SIG_IGN)

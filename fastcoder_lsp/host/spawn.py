@@ -1,0 +1,174 @@
+"""Finds the host, and starts one where there is none: exactly one, however many fronts look at once.
+
+Owns the lock under which a host is started, and that what is started is nobody's child: it lives on when the editor,
+and all that the editor started, ends.
+"""
+
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config.programs import neutral_folder, python_command
+from fastcoder_lsp.config.surroundings import host_environment
+from fastcoder_lsp.errors import ResourceError, UsageError
+from fastcoder_lsp.host.address import address_of, build, lock_path
+from fastcoder_lsp.host.greeting import SilentError, VersionError, greet
+from fastcoder_lsp.host.host_log import open_log
+from fastcoder_lsp.host.link import Reached
+from fastcoder_lsp.host.listening import Address
+from fastcoder_lsp.host.remote import RemoteHost
+
+logger = logging.getLogger(__name__)
+
+START_S: Final = 60.0
+"""How long a process may take until it listens: it imports next to nothing before, on a machine that may be busy."""
+MOST_SILENT: Final = 4
+"""Greetings in a row that a host leaves without a word before it is replaced: it hangs, or was stopped."""
+_LOOK_S: Final = 0.02
+_HINT = "`fastcoder-lsp host log` shows what it said. `host.enabled = false` needs no second process."
+
+Command = Callable[[Address, Settings], Sequence[str]]
+"""How a host for an address is started."""
+
+
+def host_command(address: Address, settings: Settings) -> Sequence[str]:
+    """The command of the installed package."""
+    return python_command(
+        "fastcoder_lsp.cli.main",
+        "host",
+        "run",
+        "--folder",
+        str(address.folder),
+        "--key",
+        address.key,
+        "--linger",
+        str(settings.host_linger_s),
+    )
+
+
+class FindOrStart:
+    """The `Reach` of a front.
+
+    Args:
+        folders: where the address may lie; None: where the system says.
+        command: what is started.
+        version: of this front; None: of what is installed now.
+    """
+
+    def __init__(
+        self, folders: Sequence[Path] | None = None, command: Command = host_command, version: str | None = None
+    ) -> None:
+        self._folders, self._command = folders, command
+        self._version = build() if version is None else version
+        self._silent = 0
+
+    def __call__(self, settings: Settings) -> Reached:
+        """Connect to the host for these settings; waits until one is there.
+
+        Raises:
+            OSError: it does not answer, or ended at once.
+            ProtocolError: what is there does not speak as a host.
+            FastcoderError: there is no folder for it, it cannot be started, or is of another version.
+        """
+        address = address_of(settings, self._version, self._folders)
+        try:
+            return self._greeted(address)
+        except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
+            return self._start(address, settings)
+
+    def _greeted(self, address: Address) -> Reached:
+        try:
+            reached = greet(address, self._version)
+        except SilentError as error:
+            self._silent += 1
+            if self._silent >= MOST_SILENT:
+                self._silent = 0
+                _kill(error.process_id)
+            raise
+        except VersionError as error:
+            # What is started is what is installed, which this process, begun before, is not.
+            raise UsageError(
+                "fastcoder-lsp was updated since this editor began", "Restart the editor, or its language server."
+            ) from error
+        self._silent = 0
+        return reached
+
+    def _start(self, address: Address, settings: Settings) -> Reached:
+        """Under the lock, so that of two fronts one starts a host and the other finds it."""
+        from filelock import FileLock, Timeout  # noqa: PLC0415 most fronts find a host
+
+        until = time.monotonic() + START_S
+        try:
+            with FileLock(lock_path(address, "spawn"), timeout=START_S, mode=0o600, thread_local=False):
+                with suppress(FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
+                    return self._greeted(address)
+                _run(self._command(address, settings))
+                while time.monotonic() < until:
+                    with suppress(FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
+                        return self._greeted(address)
+                    time.sleep(_LOOK_S)
+        except Timeout as error:
+            raise ResourceError(
+                "another editor has been starting the process with the model for long", _HINT
+            ) from error
+        raise ResourceError(f"the process with the model has not begun within {START_S:.0f} s", _HINT)
+
+
+def open_shared(listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> RemoteHost:
+    """A front of the process that all editors share (`completion.host.OpenHost`)."""
+    return RemoteHost(listener, settings, folders, FindOrStart())
+
+
+def _run(command: Sequence[str]) -> None:
+    """Start a process that is nobody's child.
+
+    Raises:
+        ResourceError: the system does not allow it, or it ended with an error.
+    """
+    try:
+        with open_log() as log:
+            if sys.platform == "win32":
+                flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
+                subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd=neutral_folder(),
+                    env=host_environment(),
+                    creationflags=flags,
+                )
+                return
+            # What is started leaves its own child behind, and ends at once (`--detach`).
+            done = subprocess.run(
+                [*command, "--detach"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=neutral_folder(),
+                env=host_environment(),
+                start_new_session=True,
+                check=False,
+                timeout=START_S,
+            )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ResourceError(f"the process with the model cannot be started ({error})", _HINT) from error
+    if done.returncode != 0:
+        raise ResourceError(f"the process with the model ended with code {done.returncode}", _HINT)
+
+
+def _kill(process_id: int) -> None:
+    """End a host that hangs; a stopped one too."""
+    logger.error("the host, process %d, hangs and is replaced", process_id)
+    with suppress(psutil.Error, ValueError):
+        if process_id > 0:
+            psutil.Process(process_id).kill()

@@ -1,0 +1,52 @@
+"""A host's process around `ScriptedHost`, started as the real one is.
+
+python -P -m tests.host.scripted_process --folder DIR --key KEY --linger S [--detach]
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from fastcoder_lsp.cli.host import left_behind
+from fastcoder_lsp.cli.serve import leave
+from fastcoder_lsp.host.host_log import log_to_stderr
+from fastcoder_lsp.host.process import run_host
+from tests.host.scripted import ScriptedHost
+
+
+class Shared:
+    """One scripted host a front; `stuck`: the worker comes to nothing more."""
+
+    def __init__(self, *, stuck: bool) -> None:
+        self.open = ScriptedHost
+        self._stuck = stuck
+
+    def probe(self, reply: Callable[[], object]) -> None:
+        if not self._stuck:
+            reply()
+
+    def close(self, wait_s: float) -> None:
+        time.sleep(0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--key")
+    parser.add_argument("--linger", type=float)
+    parser.add_argument("--detach", action="store_true")
+    parser.add_argument("--version", default="test")
+    parser.add_argument("--stuck", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.detach and left_behind():
+        return
+    log_to_stderr()
+    code = run_host(arguments.folder, arguments.key, arguments.linger, Shared(stuck=arguments.stuck), arguments.version)
+    sys.stderr.flush()
+    leave(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,225 @@
+"""The host's process: one however many look for it, gone after its last front, never missed for long when it dies."""
+
+import os
+import random
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config.programs import python_command
+from fastcoder_lsp.host.control import find_hosts, stop_host
+from fastcoder_lsp.host.heartbeat import Patience
+from fastcoder_lsp.host.listening import Address
+from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.host.spawn import FindOrStart
+from tests.host.scripted import Heard, question
+
+PAUSES_S = (0.0, 0.05, 0.1)
+
+
+class Machine:
+    """Fronts and processes of one runtime folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.options, self.fronts = folder / "run", list[str](), list[RemoteHost]()
+        self.settings = Settings(host_linger_s=1)
+
+    def command(self, address: Address, settings: Settings) -> Sequence[str]:
+        place = ("--folder", str(address.folder), "--key", address.key, "--linger", str(settings.host_linger_s))
+        return python_command("tests.host.scripted_process", *place, *self.options)
+
+    def front(self, heard: Heard, settings: Settings | None = None, patience: Patience | None = None) -> RemoteHost:
+        reach = FindOrStart([self.folder], self.command, "test")
+        self.fronts.append(
+            RemoteHost(heard, settings or self.settings, {}, reach, patience or Patience(), pauses_s=PAUSES_S)
+        )
+        return self.fronts[-1]
+
+    def processes(self) -> list[int]:
+        return [host.process_id for host in find_hosts([self.folder])]
+
+    def close(self) -> None:
+        for front in self.fronts:
+            front.close(1)
+        for host in find_hosts([self.folder]):
+            stop_host(host, 5)
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    root = Path(__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", str(root))
+    with tempfile.TemporaryDirectory() as folder:
+        monkeypatch.setenv("FASTCODER_CACHE", f"{folder}/cache")
+        machine = Machine(Path(folder))
+        yield machine
+        machine.close()
+
+
+def ask(heard: Heard, front: RemoteHost, number: int, text: str = "say x") -> None:
+    front.ask(question(number, text))
+    heard.wait(lambda: number in heard.answers)
+
+
+def other_process(front: RemoteHost, process_id: int) -> bool:
+    return front.facts().process_id != process_id
+
+
+def answered(heard: Heard, front: RemoteHost, number: int, process_id: int) -> Callable[[], bool]:
+    """Whether a question has its answer, or would have had to be asked of a process that is gone."""
+    return lambda: number in heard.answers or other_process(front, process_id)
+
+
+def gone(process_id: int, seconds: float = 20) -> bool:
+    ends_s = time.monotonic() + seconds
+    while psutil.pid_exists(process_id) and psutil.Process(process_id).status() != psutil.STATUS_ZOMBIE:
+        if time.monotonic() > ends_s:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def test_fronts_that_start_at_once_find_one_process(machine: Machine) -> None:
+    heards = [Heard() for _ in range(4)]
+    fronts = list[RemoteHost]()
+    threads = [threading.Thread(target=lambda heard=heard: fronts.append(machine.front(heard))) for heard in heards]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for heard in heards:
+        heard.wait(lambda: all(front.facts().fronts == 4 for front in fronts))
+
+    assert len(machine.processes()) == 1
+    assert len({front.facts().process_id for front in fronts}) == 1
+    process = psutil.Process(fronts[0].facts().process_id)
+    assert process.pid != os.getpid()
+    assert os.getpid() not in {above.pid for above in process.parents()}, "it would end with the editor"
+    assert os.getsid(process.pid) != os.getsid(0)
+
+
+def test_it_ends_after_its_last_front_and_the_next_one_starts_another(machine: Machine) -> None:
+    heard = Heard()
+    front = machine.front(heard)
+    ask(heard, front, 1)
+    process_id = front.facts().process_id
+    front.close(1)
+    assert gone(process_id)
+
+    second = Heard()
+    ask(second, machine.front(second), 1)
+    assert machine.processes() != [process_id]
+
+
+def test_fronts_of_other_models_have_other_processes(machine: Machine) -> None:
+    heard, other = Heard(), Heard()
+    ask(heard, machine.front(heard), 1)
+    ask(other, machine.front(other, Settings(model="toy", host_linger_s=1)), 1)
+    assert len(machine.processes()) == 2
+
+
+def test_a_front_that_takes_another_model_goes_to_its_process(machine: Machine) -> None:
+    heard = Heard()
+    front = machine.front(heard)
+    ask(heard, front, 1)
+    before = front.facts().process_id
+    front.use(Settings(model="toy", host_linger_s=1), {})
+    ask(heard, front, 2)
+    assert front.facts().process_id != before
+    assert not [answer for answers in heard.answers.values() for answer in answers if answer.outcome != "shown"]
+    assert gone(before)
+
+
+def test_killed_while_it_is_asked_each_question_is_answered_once(machine: Machine) -> None:
+    heard, chance = Heard(), random.Random(0)
+    front = machine.front(heard)
+    number, text = 1, "x = 1\n" * 500
+    ask(heard, front, number, text + "say word")
+    for kill in range(30):
+        process_id = front.facts().process_id
+        for key in range(chance.randrange(1, 6)):
+            number += 1
+            text += f"{key}"
+            hangs = chance.random() < 0.5
+            front.ask(question(number, f"{text} hang" if hangs else f"{text} word{number}"))
+            front.document_changed(Path("/w/a.py"), text)
+        os.kill(process_id, signal.SIGKILL)
+        heard.wait(answered(heard, front, number, process_id))
+        number += 1
+        front.ask(question(number, f"{text} again{kill}"))
+        heard.wait(partial(heard.answers.__contains__, number))
+        # Either it was asked before the death was noticed, and says so, or it has its text from the next process.
+        (answer,) = heard.answers[number]
+        assert (answer.outcome == "shown") != (answer.reason is not None and answer.reason.code == "host")
+        while heard.answers[number][0].outcome != "shown":
+            number += 1
+            ask(heard, front, number, f"{text} once more{kill}")
+            assert number < 10_000
+    assert all(len(answers) == 1 for answers in heard.answers.values())
+    assert len(machine.processes()) == 1
+
+
+def test_a_stopped_process_is_waited_for_or_replaced_and_service_goes_on(machine: Machine) -> None:
+    heard = Heard()
+    front = machine.front(heard, patience=Patience(tick_s=0.05, asked=2, silent=8, hung=200, loading=1))
+    ask(heard, front, 1)
+    process_id = front.facts().process_id
+    os.kill(process_id, signal.SIGSTOP)
+    try:
+        ask(heard, front, 2)
+        (answer,) = heard.answers[2]
+        assert answer.reason is not None
+        assert answer.reason.code == "host"
+    finally:
+        os.kill(process_id, signal.SIGCONT)
+    ask(heard, front, 3)
+    assert heard.answers[3][0].outcome == "shown"
+    assert front.facts().process_id == process_id
+    assert len(heard.answers[2]) <= 2, "its own late answer is the service's to drop"
+
+
+def test_a_process_that_hangs_is_replaced(machine: Machine) -> None:
+    heard = Heard()
+    front = machine.front(heard, patience=Patience(tick_s=0.05, asked=2, silent=8, hung=16, loading=1))
+    ask(heard, front, 1)
+    process_id = front.facts().process_id
+    os.kill(process_id, signal.SIGSTOP)
+    number = 1
+    while front.facts().process_id == process_id:
+        number += 1
+        front.ask(question(number, "say x"))
+        heard.wait(answered(heard, front, number, process_id))
+    assert gone(process_id)
+    ask(heard, front, number + 1)
+
+
+def test_the_command_line_ends_it_and_fronts_have_another(machine: Machine) -> None:
+    heard = Heard()
+    front = machine.front(heard)
+    ask(heard, front, 1)
+    (host,) = find_hosts([machine.folder])
+    assert host.told is not None
+    assert [(one.process_id, one.asking) for one in host.told.fronts] == [(os.getpid(), False)]
+    assert stop_host(host, 10)
+    assert gone(host.process_id)
+
+    heard.wait(lambda: front.facts().process_id not in {0, host.process_id})
+    ask(heard, front, 2)
+
+
+def test_a_front_that_is_older_than_what_is_installed_says_so(machine: Machine) -> None:
+    machine.options = ["--version", "newer"]
+    heard = Heard()
+    front = machine.front(heard)
+    ask(heard, front, 1)
+    (answer,) = heard.answers[1]
+    assert answer.reason is not None
+    assert "updated" in answer.reason.text
