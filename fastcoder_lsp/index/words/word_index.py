@@ -133,9 +133,10 @@ class WordIndex:
             lengths = self._lengths[:told]
             scores /= 0.6 + 0.4 * np.maximum(lengths, 16.0) / max(float(lengths.mean()), 1.0)
             wide = min(most + told - files, told)  # as many more as are gone
-            first = np.argpartition(-scores, wide - 1)[:wide]
-            first = first[np.lexsort((first, -scores[first]))]
-            keys = [self._keys[number] for number in first.tolist() if scores[number] > 0]
+            least = max(float(np.partition(scores, told - wide)[told - wide]), np.finfo(np.float32).tiny)
+            first = np.flatnonzero(scores >= least)
+            first = first[np.argsort(-scores[first], kind="stable")]
+            keys = [self._keys[number] for number in first.tolist()]
         return [key for key in keys if key is not None][:most]
 
     def _weights(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:

@@ -1,0 +1,146 @@
+"""The index of words: what identifiers consist of, and that its ranking is a naive one's after any changes."""
+
+from math import log1p
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastcoder_lsp.index.words import word_index
+from fastcoder_lsp.index.words.terms import LineTerms, Terms, words_of
+from fastcoder_lsp.index.words.word_index import WordIndex
+
+WORDS = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta_one", "thetaTwo")
+
+
+@pytest.mark.parametrize(
+    ("identifier", "expect"),
+    [
+        ("store", ["store"]),
+        ("get_userName", ["get_username", "get", "user", "name"]),
+        ("HTTPServer2", ["httpserver2", "http", "server"]),
+        ("__init__", ["__init__", "init"]),
+        ("a_b", ["a_b"]),
+        ("größeÄndern", ["größeändern", "größeändern"][:1]),
+    ],
+)
+def test_words_of_an_identifier(identifier: str, expect: list[str]) -> None:
+    """Itself and its parts of two letters or more, in small letters, each once."""
+    found = words_of(identifier)
+    assert found[0] == expect[0]
+    assert len(set(found)) == len(found)
+    if identifier.isascii():
+        assert found == expect
+
+
+def test_words_by_lines() -> None:
+    """Each line has its own words, an empty one has none; the same word has the same number everywhere."""
+    found = Terms().of_lines("user_name = 1\n\nname\n")
+    assert found.lines == 4
+    assert np.diff(found.starts_L).tolist() == [3, 0, 1, 0]
+    assert found.terms_W[3] == found.terms_W[2]
+    assert Terms().of_lines("").lines == 1
+
+
+def test_forgotten_identifiers_have_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is remembered of identifiers is bounded, and changes nothing."""
+    text = " ".join(f"name_{number}" for number in range(50))
+    whole = Terms().of(text)
+    monkeypatch.setattr("fastcoder_lsp.index.words.terms._KNOWN", 3)
+    assert Terms().of(text).tolist() == whole.tolist()
+
+
+Step = tuple[str, int, frozenset[str]]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(("put", "put", "put", "remove", "settle")),
+        st.integers(0, 9),
+        st.frozensets(st.sampled_from(WORDS), min_size=1),
+    ),
+    max_size=30,
+)
+
+
+@given(STEPS, st.frozensets(st.sampled_from(WORDS), min_size=1))
+@settings(max_examples=80, deadline=None)
+def test_ranking_is_the_naive_one(steps: list[Step], asked: frozenset[str]) -> None:
+    """After any puts, removals and merges: the same files, in the order of the same scores."""
+    terms, index, files = Terms(), WordIndex(), dict[str, frozenset[int]]()
+    for what, number, words in steps:
+        key = f"file_{number}"
+        if what == "put":
+            assert index.put(key, terms.of(" ".join(words)))
+            files[key] = frozenset(terms.of(" ".join(words)).tolist())
+        elif what == "remove":
+            index.remove(key)
+            files.pop(key, None)
+        else:
+            index.settle()
+    index.settle()  # until then, what went is still counted in how common words are
+    question = np.unique(terms.of(" ".join(sorted(asked))))
+    assert len(index) == len(files)
+    assert all((key in index) for key in files)
+
+    def weight(term: int) -> float:
+        count = sum(term in words for words in files.values())
+        return log1p((len(files) - count + 0.5) / (count + 0.5))
+
+    mean = sum(map(len, files.values())) / max(len(files), 1)
+    scores = {
+        key: sum(weight(term) for term in question.tolist() if term in words) / (0.6 + 0.4 * max(len(words), 16) / mean)
+        for key, words in files.items()
+    }
+    found = index.best(question, 100)
+    assert set(found) == {key for key, score in scores.items() if score > 0}
+    told = [scores[key] for key in found]
+    assert told == pytest.approx(sorted(told, reverse=True), rel=1e-5)
+    assert index.best(question, 3) == found[:3]
+
+
+def test_a_change_is_found_at_once_and_what_went_is_not() -> None:
+    """Without a merge: a file's new words find it, its old ones no longer do."""
+    terms, index = Terms(), WordIndex()
+    for number in range(20):
+        index.put(f"other_{number}", terms.of(f"filler_{number}"))
+    index.put("file", terms.of("before_it"))
+    index.settle()
+    index.put("file", terms.of("after_that"))
+    assert index.best(np.unique(terms.of("after_that")), 1) == ["file"]
+    assert "file" not in index.best(np.unique(terms.of("before_it")), 30)
+    index.remove("file")
+    assert index.best(np.unique(terms.of("after_that")), 30) == []
+
+
+def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In files, in all their words, and in the words of each: the first ones are kept."""
+    terms, index = Terms(), WordIndex()
+    monkeypatch.setattr(word_index, "MOST_FILES", 3)
+    monkeypatch.setattr(word_index, "MOST_TERMS", 2)
+    assert [index.put(f"file_{number}", terms.of("first second third")) for number in range(4)] == [True] * 3 + [False]
+    assert index.best(terms.of("first"), 9) == ["file_0", "file_1", "file_2"]
+    assert index.best(terms.of("third"), 9) == []
+    assert index.put("file_0", terms.of("again")), "one that is known is taken in anew"
+    monkeypatch.setattr(word_index, "MOST_POSTINGS", 1)
+    index.settle()
+    assert not index.put("file_1", terms.of("more"))
+
+
+def test_numbers_of_files_do_not_run_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is saved more often than there are numbers is merged away in time."""
+    monkeypatch.setattr(word_index, "_NUMBERS", 40)
+    terms, index = Terms(), WordIndex()
+    for number in range(200):
+        assert index.put("file", terms.of(f"word_{number}"))
+    assert index.best(terms.of("word_199")[:1], 3) == ["file"]
+
+
+def test_an_empty_index_and_an_empty_question() -> None:
+    """Nothing is found, and nothing breaks."""
+    index = WordIndex()
+    assert index.best(Terms().of("word"), 5) == []
+    index.put("file", Terms().of(""))
+    index.settle()
+    assert index.best(Terms().of(""), 5) == []
+    assert index.weights(Terms().of("word")).tolist() == pytest.approx([log1p(1.5 / 0.5)])
+    assert LineTerms(np.zeros(0, np.int32), np.zeros(1, np.int32)).lines == 0

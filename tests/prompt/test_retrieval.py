@@ -1,0 +1,123 @@
+"""Which pieces of files are like the code at a cursor."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.index.words.terms import Terms
+from fastcoder_lsp.index.words.word_index import WordIndex
+from fastcoder_lsp.prompt import ContextSnippet
+from fastcoder_lsp.prompt.retrieval import (
+    MOST_OF_A_FILE,
+    MOST_PIECES,
+    PIECE,
+    STEP,
+    FileWords,
+    Question,
+    around,
+    best_pieces,
+    question_at,
+    retrieve,
+    worth,
+)
+
+CURSOR = "‸"
+FILLER = "".join(f"line_{number} = {number}\n" for number in range(60))
+USE = "    store = open_store(path)\n    store.put_all(rows, commit=True)\n"
+
+
+def ask(files: Mapping[str, str], code: str, window: int = 300) -> tuple[ContextSnippet, ...]:
+    """The snippets at the cursor in `code`, the document `main.py`, of which so many characters each side are shown."""
+    terms, index = Terms(), WordIndex()
+    words = {path: FileWords(text, terms.of_lines(text)) for path, text in files.items()}
+    for path, file in words.items():
+        index.put(path, file.lines.terms_W)
+    before, _, after = code.partition(CURSOR)
+    text, offset = before + after, len(before)
+    document = Snapshot("u", "main.py", "python", 0, text)
+    shown = (max(0, offset - window), offset + window)
+    return retrieve(question_at(text, offset, index, terms), document, offset, shown, index, terms, words.get)
+
+
+def test_a_use_of_the_names_at_hand_comes_first() -> None:
+    """A piece in the middle of another file that uses them, before a file that shares a word; the document never."""
+    files = {
+        "lib.py": f"{FILLER}\ndef job():\n{USE}\n{FILLER}",
+        "far.py": f"path = 1\n{FILLER}",
+        "main.py": f"\n{USE}\n{USE}",
+    }
+    found = ask(files, f"def mine(path, rows):\n    store = open_store(path)\n    {CURSOR}\n")
+    assert (found[0].path, found[0].source) == ("lib.py", "lib.py")
+    assert "store.put_all(rows" in found[0].text
+    assert len(found[0].text.split("\n")) <= PIECE
+    assert "main.py" not in {snippet.source for snippet in found}
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+def test_the_document_itself_outside_its_window() -> None:
+    """A far part of the document is offered, what the window holds is not; a piece of it has no source to ask for."""
+    code = f"def first():\n{USE}\n{FILLER}\n{FILLER}def second(path):\n    store = open_store(path)\n    {CURSOR}\n"
+    found = ask({"other.py": FILLER}, code, window=300)
+    assert (found[0].path, found[0].source) == ("main.py", "")
+    assert "put_all" in found[0].text
+    everything = ask({"other.py": FILLER}, code, window=100_000)
+    assert all(snippet.source for snippet in everything)
+
+
+def test_what_may_not_be_read_takes_nobodys_place() -> None:
+    """Files that are not given are passed over, and the next ones of the ranking looked into."""
+    terms, index = Terms(), WordIndex()
+    for number in range(60):
+        index.put(f"file_{number:02}.py", terms.of(USE))
+    allowed = {f"file_{number:02}.py": FileWords(USE, terms.of_lines(USE)) for number in (58, 59)}
+    question = question_at(USE, 5, index, terms)
+    found = retrieve(question, Snapshot("u", "m.py", "python", 0, USE), 5, (0, 999), index, terms, allowed.get)
+    assert {snippet.source for snippet in found} == set(allowed)
+
+
+LINES = st.lists(st.sampled_from(["", "alpha beta", "alpha", "gamma_delta beta", "other words"]), max_size=70)
+
+
+@given(st.lists(LINES, min_size=1, max_size=4), st.sampled_from(["alpha", "beta gamma", "delta alpha beta"]))
+@settings(max_examples=60, deadline=None)
+def test_pieces_are_within_bounds(texts: list[list[str]], words: str) -> None:
+    """Few of a file, none overlapping, each a part of its file that holds a word of the question, best first."""
+    terms = Terms()
+    files = {f"f{number}": terms.of_lines("\n".join(lines)) for number, lines in enumerate(texts)}
+    question = Question(np.unique(terms.of(words)), np.ones(len(np.unique(terms.of(words))), np.float32))
+    found = best_pieces(question, {key: file for key, file in files.items() if len(file.terms_W)})
+    assert len(found) <= MOST_PIECES
+    assert [piece.score for piece in found] == sorted((piece.score for piece in found), reverse=True)
+    for piece in found:
+        file = files[piece.key]
+        assert 0 <= piece.begin < piece.end <= file.lines
+        assert piece.begin % STEP == 0
+        held = file.terms_W[file.starts_L[piece.begin] : file.starts_L[piece.end]]
+        assert np.isin(held, question.terms_Q).any()
+        same = [other for other in found if other.key == piece.key and other != piece]
+        assert len(same) < MOST_OF_A_FILE
+        assert all(other.end <= piece.begin or piece.end <= other.begin for other in same)
+
+
+def test_lines_around_a_cursor() -> None:
+    """The cursor's line and so many on both sides, as far as there are any."""
+    text = "a\nb\nc\nd\ne"
+    assert around(text, 4, 1, 1) == "b\nc\nd"
+    assert around(text, 5, 0, 0) == "c"
+    assert around(text, 0, 5, 0) == "a"
+    assert around(text, len(text), 1, 9) == "d\ne"
+    assert around("", 0, 3, 3) == ""
+
+
+def test_worth_of_what_is_shown() -> None:
+    """Each word of the question counts once, by its weight, wherever it stands."""
+    terms = Terms()
+    numbers = terms.of("alpha beta")
+    order = np.argsort(numbers)
+    question = Question(numbers[order], np.array([2.0, 1.0], np.float32)[order])
+    assert worth(question, ["alpha alpha", "other"], terms) == 2.0
+    assert worth(question, ["alpha", "beta"], terms) == 3.0
+    assert worth(question, [], terms) == 0.0

@@ -1,0 +1,152 @@
+"""The words of a folder's files: what is looked at, when it is looked at again, and that the rules hold at each use."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.runtime import folder_words
+from fastcoder_lsp.runtime.folder_words import FolderWords
+from fastcoder_lsp.workspace.rules import ReadingRules
+
+
+class Clock:
+    """Seconds that pass when they are told to."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Two files of code, one that is ignored, one with secrets."""
+    for name, text in {
+        "src/one.py": "first_thing = 1\n",
+        "two.py": "second_thing = 2\r\nmore = 3\r\n",
+        "ignored.py": "hidden_thing = 4\n",
+        ".env": "PLANTED_THING=5\n",
+        ".gitignore": "ignored.py\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(text.encode())
+    return tmp_path
+
+
+def rules_of(root: Path) -> ReadingRules:
+    return ReadingRules((root,), Settings())
+
+
+def looked(root: Path, clock: Clock | None = None) -> FolderWords:
+    """A folder that has been looked through."""
+    words = FolderWords(root, rules_of(root), clock or Clock())
+    words.follow(words.rules)
+    assert words.settle(60)
+    return words
+
+
+def holding(words: FolderWords, text: str) -> list[str]:
+    """The files that hold one of these words."""
+    return words.index.best(np.unique(words.terms.of(text)), 10)
+
+
+def test_what_may_be_read_is_indexed(root: Path) -> None:
+    """And nothing of what is ignored or secret; texts are given with line feeds."""
+    words = looked(root)
+    assert holding(words, "first_thing") == ["src/one.py", "two.py"], "they share a part"
+    assert not any(".env" in key or "ignored" in key for key in holding(words, "hidden_thing PLANTED_THING thing"))
+    loaded = words.load("two.py")
+    assert loaded is not None
+    assert loaded.text == "second_thing = 2\nmore = 3\n"
+    assert loaded.lines.lines == 3
+    for key in ("ignored.py", ".env", "gone.py", "../outside.py"):
+        assert words.load(key) is None
+
+
+def test_a_file_is_read_again_when_it_has_changed(root: Path) -> None:
+    """Whatever the index knows of it; and not while it has not."""
+    words = looked(root)
+    first = words.load("two.py")
+    assert words.load("two.py") is first
+    (root / "two.py").write_text("something_else = 22\n")
+    again = words.load("two.py")
+    assert again is not None
+    assert "something_else" in again.text
+    (root / ".fastcoderignore").write_text("two.py\n")
+    assert words.load("two.py") is None, "rules hold when it is used"
+
+
+def test_changes_are_found_when_they_are_told(root: Path) -> None:
+    """New words, new files and files that went."""
+    words = looked(root)
+    (root / "two.py").write_text("unheard_of = 1\n")
+    (root / "three.py").write_text("unheard_of = 2\n")
+    (root / "src/one.py").unlink()
+    words.follow(words.rules, ("two.py", "three.py", "src/one.py"))
+    assert words.settle(60)
+    assert sorted(holding(words, "unheard_of")) == ["three.py", "two.py"]
+    assert holding(words, "first_thing") == []
+
+
+def test_the_folder_is_looked_through_again_after_a_while(root: Path) -> None:
+    """Not at every question; files that changed untold, appeared or went are noticed then."""
+    clock = Clock()
+    words = looked(root, clock)
+    (root / "new.py").write_text("unheard_of = 1\n")
+    (root / "src/one.py").unlink()
+    words.follow(words.rules)
+    assert words.settle(60)
+    assert holding(words, "unheard_of") == []
+    clock.now += folder_words.LEAST_BETWEEN_S + 1e6
+    words.follow(words.rules)
+    assert words.settle(60)
+    assert holding(words, "unheard_of") == ["new.py"]
+    assert "src/one.py" not in words.index
+
+
+def test_other_rules_are_followed_at_once(root: Path) -> None:
+    """What they exclude is forgotten."""
+    words = looked(root)
+    words.follow(ReadingRules((root,), Settings(read_exclude=("src/",))))
+    assert words.settle(60)
+    assert "src/one.py" not in words.index
+    assert "two.py" in words.index
+
+
+def test_texts_held_are_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ones used last stay."""
+    monkeypatch.setattr(folder_words, "MOST_HELD", 60)
+    words = looked(root)
+    for number in range(5):
+        (root / f"more_{number}.py").write_text(f"value_{number} = {number}\n" * 2)
+        assert words.load(f"more_{number}.py") is not None
+    assert sum(len(file.text) for _, file in words._held.values()) <= 60
+    assert list(words._held)[-1] == "more_4.py"
+
+
+def test_a_private_key_is_left_out_wherever_a_piece_begins(root: Path) -> None:
+    """Its lines far below the one that begins it, too."""
+    key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *["plantedline" * 5] * 40, "-----END RSA PRIVATE KEY-----"])
+    (root / "keys.py").write_text(f'before = 1\nKEY = """{key}"""\nafter = 2\n')
+    loaded = looked(root).load("keys.py")
+    assert loaded is not None
+    assert "before = 1" in loaded.text
+    assert "after = 2" in loaded.text
+    assert "plantedline" not in loaded.text
+
+
+def test_a_mistake_ends_the_following_and_no_more(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is logged once; files are given still."""
+    words = FolderWords(root, rules_of(root))
+
+    def broken(_key: str, _terms: object) -> bool:
+        raise ValueError
+
+    monkeypatch.setattr(words.index, "put", broken)
+    words.follow(words.rules)
+    assert words.settle(60)
+    words.follow(words.rules)
+    assert words._thread is None
+    assert words.load("two.py") is not None
