@@ -36,7 +36,7 @@ class Branch:
 class Alternatives:
     """The search for other candidates than `first`, which is finished.
 
-    `found`: what there is so far, the plain answer first. `counts`: what the others took.
+    `found`: what there is so far, the plain answer first. `counts`: what the others took. `task`: one in the making.
     """
 
     def __init__(self, runtime: Runtime, pace: Pace, clock: Clock, first: Task, most: int) -> None:
@@ -47,7 +47,7 @@ class Alternatives:
         self._engine = runtime.engine_for(first.snapshot.uri)
         self._prompt = Prefill(self._engine, pace, clock, first.request.prompt[:-1])
         self._branches: list[Branch] | None = None
-        self._task: Task | None = None
+        self.task: Task | None = None
 
     def advance(self, room_ms: float) -> bool:
         """One piece of work; False where none fits into `room_ms`."""
@@ -55,18 +55,18 @@ class Alternatives:
             return self._prompt.advance(room_ms)
         if self._branches is None:
             return self._look(room_ms)
-        if self._task is None:
+        if self.task is None:
             self._begin()
             return True
-        if not self._task.finished:
-            return self._task.advance(room_ms)
-        self._take(self._task)
+        if not self.task.finished:
+            return self.task.advance(room_ms)
+        self._take(self.task)
         return True
 
     def close(self) -> None:
         """No more of it: what is whole of the candidate in the making is taken too."""
-        if self._task is not None:
-            self._take(self._task)
+        if self.task is not None:
+            self._take(self.task)
         self.finished = True
 
     def _look(self, room_ms: float) -> bool:
@@ -79,9 +79,9 @@ class Alternatives:
         started = self._clock()
         try:
             verified = self._engine.step(chain, top_k=TOP_K)
-        except CacheLost:  # somebody else's document needed the room
-            self._prompt = Prefill(self._engine, self._pace, self._clock, first.request.prompt[:-1])
-            return True
+        except CacheLost:  # others needed the room, and would again if this were another piece
+            self._engine.prefill(first.request.prompt[:-1], lambda: False)
+            verified = self._engine.step(chain, top_k=TOP_K)
         self._pace.stepped(len(chain), self._clock() - started)
         self.counts = replace(self.counts, steps=self.counts.steps + 1)
         if verified.top_ids_NK is None or verified.top_logits_NK is None:
@@ -102,11 +102,11 @@ class Alternatives:
         begun = from_branch(first.request, self._branches.pop(0))
         if begun is not None:
             head, request = begun
-            self._task = Task(self._runtime, self._pace, self._clock, first.snapshot, first.place, request, head)
+            self.task = Task(self._runtime, self._pace, self._clock, first.snapshot, first.place, request, head)
 
     def _take(self, task: Task) -> None:
         """A branch is over: it is a candidate if it shows what no other does."""
-        self._task, self.counts = None, self.counts + task.counts()
+        self.task, self.counts = None, self.counts + task.counts()
         suggestion = task.useful()
         shown = {" ".join(known.text.split()) for known in self.found}
         if suggestion.text and " ".join(suggestion.text.split()) not in shown:

@@ -143,6 +143,11 @@ class Running:
         self._pieces = 0
         self._alternatives: Alternatives | None = None
 
+    @property
+    def branch(self) -> Task | None:
+        """The other candidate that is being said, if one is."""
+        return self._alternatives.task if self._alternatives is not None else None
+
     def waited_for_model(self) -> None:
         """The model is there now: whoever waited for that has all the time of who asked by a key, or more if it had."""
         now = self._clock()

@@ -21,6 +21,7 @@ from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import CHUNK_MS
 from fastcoder_lsp.scheduling.model import Loaded, SeatModel, SharedModel, SomeModel, logged
 from fastcoder_lsp.scheduling.seat import Seat
+from fastcoder_lsp.scheduling.turns import Turns
 
 IDLE_MS = 1000.0
 """After so long without a question the document in view is prepared for the next one."""
@@ -45,8 +46,7 @@ class Scheduler(Generic[SomeModel]):
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._arrived: deque[Callable[[], None]] = deque()
         self._model = SharedModel(load, self._progress, clock)
-        self._seats: list[Seat] = []
-        """The one that was served last is the last."""
+        self._seats = Turns()
         self._acting: Seat | None = None
         """The seat that is worked for: what goes wrong is its failure, and no other's."""
 
@@ -64,7 +64,7 @@ class Scheduler(Generic[SomeModel]):
         seat = Seat(
             listener, model, self._post, self._ready, self._changed, self._clock, self._idle_ms, enabled=enabled
         )
-        self._inbox.put(partial(self._seats.append, seat))
+        self._inbox.put(partial(self._seats.join, seat))
         return seat
 
     def refit(self, seat: Seat, make_runtime: Callable[[SomeModel], Runtime]) -> None:
@@ -82,7 +82,7 @@ class Scheduler(Generic[SomeModel]):
 
     def info(self) -> EngineInfo | None:
         """What engine runs for any of the seats, or None while none does."""
-        return next((info for seat in tuple(self._seats) if (info := seat.info()) is not None), None)
+        return next((info for seat in self._seats if (info := seat.info()) is not None), None)
 
     # The cycle ------------------------------------------------------------------------------------------------------
 
@@ -112,9 +112,10 @@ class Scheduler(Generic[SomeModel]):
                 seat.settle()
             asking = [seat for seat in self._seats if seat.slot is not None]
             if asking:
-                self._turn_of(asking[0]).serve(sum(seat.piece_ms() for seat in asking[1:]))
+                self._serve(asking)
             elif expecting := [seat for seat in self._seats if seat.upcoming is not None]:
-                self._turn_of(expecting[0]).foresee()
+                self._acting = self._seats.next(expecting)
+                self._acting.foresee()
             else:
                 return self._work_ahead()
         except Exception as error:  # noqa: BLE001 a bug of ours must not cost the user every later completion
@@ -131,21 +132,20 @@ class Scheduler(Generic[SomeModel]):
                 return
             self._arrived.popleft()()
 
-    def _turn_of(self, seat: Seat) -> Seat:
-        """It is this one's turn now, and then everybody else's first."""
-        self._seats.remove(seat)
-        self._seats.append(seat)
-        self._acting = seat
-        return seat
+    def _serve(self, asking: list[Seat]) -> None:
+        """A piece for one of the seats that have a question."""
+        seat = self._acting = self._seats.next(asking)
+        others = [] if self._seats.keeps(seat) else [other for other in asking if other is not seat]
+        seat.serve(sum(other.piece_ms() for other in others))
 
     def _work_ahead(self) -> float:
         """One piece of what nobody waits for; for how long there will be nothing to do, where there is none."""
-        wait_ms = math.inf
-        for seat in tuple(self._seats):
-            self._acting = seat
+        idle, wait_ms = list(self._seats), math.inf
+        while idle:
+            seat = self._acting = self._seats.next(idle)
+            idle.remove(seat)
             wait_ms = min(wait_ms, seat.work_ahead())
             if wait_ms <= 0:
-                self._turn_of(seat)
                 return 0.0
         self._model.tidy()
         return wait_ms
@@ -193,7 +193,7 @@ class Scheduler(Generic[SomeModel]):
 
     def _progress(self, share: float, what: str) -> None:
         """Tell everybody who waits for the model how far it is."""
-        for seat in tuple(self._seats):
+        for seat in self._seats:
             if seat.model.loaded is None and (seat.enabled or seat is self._acting):
                 with logged("a listener failed"):
                     seat.model.progress(share, what)
@@ -201,20 +201,21 @@ class Scheduler(Generic[SomeModel]):
     def _use(self, load: Callable[[Progress], SomeModel]) -> None:
         self._unload()
         self._model.replace(load)
-        for seat in tuple(self._seats):
+        for seat in self._seats:
             self._act(seat, seat.replace)
 
     def _changed(self, seat: Seat) -> None:
         """A seat has given back what it had; the model goes once nobody wants it, and stays while nobody is there."""
-        if seat.gone and seat in self._seats:
-            self._seats.remove(seat)
-        if self._seats and not any(other.enabled for other in self._seats):
+        if seat.gone:
+            self._seats.leave(seat)
+        there = list(self._seats)
+        if there and not any(other.enabled for other in there):
             self._model.unload()
         else:
             self._model.left()
 
     def _unload(self) -> None:
         """The model goes, and all that it said."""
-        for seat in tuple(self._seats):
+        for seat in self._seats:
             self._act(seat, seat.unload)
         self._model.unload()

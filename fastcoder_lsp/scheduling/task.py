@@ -69,6 +69,7 @@ class Task:
             on_step=self._stepped,
         )
         self._most = min(request.nodes, runtime.info.max_nodes)
+        self._cached = 0  # tokens in its KV cache after the last piece
         self._useful: tuple[str, Suggestion] | None = None
         self._made: Suggestion | None = None
 
@@ -97,24 +98,9 @@ class Task:
         `in_any_case`: a small one is done even where it seems not to fit.
         """
         assert not self.finished, "all is said"
-        decoding, pace = self._decoding, self._pace
-        started = self._clock()
-        if missing := decoding.missing():
-            tokens = pace.stretch_within(math.inf if in_any_case else room_ms, missing)
-            if tokens:
-                decoding.prefill(_never, tokens)
-                if decoding.computed:  # none where all was copied from another text's beginning
-                    pace.prefilled(decoding.computed, self._clock() - started)
-            return tokens > 0
-        least = decoding.rows()
-        rows = max(pace.rows_within(room_ms, max(self._most, least)), least if in_any_case else 0)
-        if rows < least:
-            return False
-        if not decoding.prefilled:
-            decoding.prefill(_never)
-        decoding.step(rows)
-        pace.stepped(self._rows, self._clock() - started)
-        return True
+        done = self._advance(room_ms, in_any_case=in_any_case)
+        self._cached = len(self._decoding.engine.cached())
+        return done
 
     def fits(self, room_ms: float) -> bool:
         """Whether the next piece of work fits into `room_ms`."""
@@ -132,6 +118,10 @@ class Task:
         if missing := self._decoding.missing():
             return pace.prefill_ms(pace.stretch_within(math.inf, missing))
         return pace.step_ms(max(self._rows, self._decoding.rows()))
+
+    def robbed(self) -> bool:
+        """Whether others' work has cost it its KV cache since its last piece: it has to be computed again."""
+        return not self.finished and len(self._decoding.engine.cached()) < self._cached
 
     def line_ms(self) -> float:
         """What it takes from here until a line is said, as a rule."""
@@ -194,6 +184,26 @@ class Task:
     def trace(self) -> tuple[StepTrace, ...]:
         """The trace of every step so far."""
         return self._tracer.trace(len(self.tokens()))
+
+    def _advance(self, room_ms: float, *, in_any_case: bool) -> bool:
+        decoding, pace = self._decoding, self._pace
+        started = self._clock()
+        if missing := decoding.missing():
+            tokens = pace.stretch_within(math.inf if in_any_case else room_ms, missing)
+            if tokens:
+                decoding.prefill(_never, tokens)
+                if decoding.computed:  # none where all was copied from another text's beginning
+                    pace.prefilled(decoding.computed, self._clock() - started)
+            return tokens > 0
+        least = decoding.rows()
+        rows = max(pace.rows_within(room_ms, max(self._most, least)), least if in_any_case else 0)
+        if rows < least:
+            return False
+        if not decoding.prefilled:
+            decoding.prefill(_never)
+        decoding.step(rows)
+        pace.stepped(self._rows, self._clock() - started)
+        return True
 
     @cached_property
     def _around(self) -> TextAround:

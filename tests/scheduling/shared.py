@@ -1,0 +1,257 @@
+"""Several fronts over one scheduler in simulated time: what they ask, and a model with a KV cache for each document."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.core import (
+    GREEDY,
+    CacheLost,
+    Completion,
+    CompletionRequest,
+    DraftTree,
+    EngineInfo,
+    Prefilled,
+    Progress,
+    Sampler,
+    ShouldStop,
+    Snapshot,
+    Tokens,
+    Verified,
+)
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
+from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.scheduling.scheduler import Scheduler
+from tests.completion.hosts import SeatHost
+from tests.completion.simulated import COSTS, URI, Clock, NextLetter, SimulatedEngine
+from tests.completion.toys import Letters, ToyPrompts
+
+
+class Caches:
+    """`core.Engines` in simulated time, with as many KV caches as are allowed.
+
+    `engines`: by name. `fails`: a name's steps that go wrong.
+    """
+
+    def __init__(self, clock: Clock, letter: NextLetter, most: int) -> None:
+        self.info = EngineInfo("simulated", "simulated", "made here", "none", 256, 100_000, 64)
+        self.engines: dict[str, Slot] = {}
+        self.fails: set[str] = set()
+        self.closed = False
+        self._clock, self._letter, self._most = clock, letter, most
+
+    def slot(self, name: str) -> "Slot":
+        if name not in self.engines:
+            self.engines[name] = Slot(self._clock, self._letter, self)
+        return self.engines[name]
+
+    def used(self, slot: "Slot") -> None:
+        """The others are given up, those used longest ago first."""
+        named = [(name, other) for name, other in self.engines.items() if other is slot]
+        for name, other in named:
+            del self.engines[name]
+            self.engines[name] = other
+        held = [other for other in self.engines.values() if other.holds() and other is not slot]
+        for other in held[: max(0, len(held) - self._most + 1)]:
+            other.give_up()
+
+    def failing(self, slot: "Slot") -> bool:
+        return any(other is slot for name, other in self.engines.items() if name in self.fails)
+
+    def forget(self, name: str) -> None:
+        if name in self.engines:
+            self.engines.pop(name).give_up()
+
+    def rename(self, old: str, new: str) -> None:
+        if old in self.engines:
+            self.forget(new)
+            self.engines[new] = self.engines.pop(old)
+
+    def close(self) -> None:
+        self.closed = True
+        for engine in self.engines.values():
+            engine.give_up()
+
+    def prefilled(self) -> int:
+        """Tokens of prompts that were computed, of all."""
+        return sum(engine.prefilled for engine in self.engines.values())
+
+
+class Slot(SimulatedEngine):
+    """One of them."""
+
+    def __init__(self, clock: Clock, letter: NextLetter, caches: Caches) -> None:
+        super().__init__(clock, letter)
+        self._caches, self._lost = caches, False
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        assert not self._caches.closed, "the model is gone"
+        self._lost = False
+        done = super().prefill(tokens, should_stop)
+        self._caches.used(self)
+        return done
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        assert not self._caches.closed, "the model is gone"
+        if self._lost:
+            raise CacheLost
+        if self._caches.failing(self):
+            raise ZeroDivisionError
+        self._caches.used(self)
+        return super().step(tree, sampler, allowed, top_k)
+
+    def holds(self) -> bool:
+        """Whether it has memory."""
+        return bool(self._cache)
+
+    def give_up(self) -> None:
+        """Another one needs it."""
+        self._cache.clear()
+        self._lost = True
+
+    def close(self) -> None:
+        self.give_up()
+
+
+class SharingHost(SeatHost):
+    """One front's host; what it loads, all have."""
+
+    def __init__(self, shared: "Shared", front: "Front") -> None:
+        self._shared = shared
+
+        def make(model: Model) -> Runtime:
+            if front.failure is not None:
+                raise front.failure
+            return Runtime(
+                slots=Slots(model.engines, front.name),
+                tokenizer=model.tokenizer,
+                prompts=ToyPrompts(lambda before: (1, *before.encode())),
+                drafter=NoDrafter(),
+                allow=lambda _: np.arange(256),
+                limits=Limits(max_tokens=200),
+                costs=model.costs,
+            )
+
+        super().__init__(shared.scheduler.join(front.service, make, enabled=front.enabled))
+
+    def reload(self) -> None:
+        """For all."""
+        self._shared.scheduler.use(self._shared.load)
+
+
+@dataclass
+class Front:
+    """One person's editor.
+
+    `asked`: all requests. `answers`: how often each was answered. `failure`: why its part of the model cannot be made.
+    """
+
+    shared: "Shared"
+    name: str
+    policy: Policy
+    enabled: bool = True
+    failure: Exception | None = None
+    statuses: list[Status] = field(default_factory=list)
+    asked: list[tuple[str, float, "Future[Completion]"]] = field(default_factory=list)
+    answers: dict[int, int] = field(default_factory=dict)
+    after: str = "\n"
+    version: int = 0
+    service: CompletionService = field(init=False)
+    host: SharingHost = field(init=False)
+
+    def __post_init__(self) -> None:
+        def open_host(service: object) -> SharingHost:
+            assert isinstance(service, CompletionService)
+            self.service = service
+            self.host = SharingHost(self.shared, self)
+            return self.host
+
+        self.service = CompletionService(open_host, self.statuses.append, enabled=self.enabled, clock=self.shared.clock)
+
+    def request(self, before: str, uri: str = URI, *, invoked: bool = False) -> CompletionRequest:
+        self.version += 1
+        snapshot = Snapshot(uri, None, "python", self.version, before + self.after)
+        return CompletionRequest(snapshot, len(before), invoked=invoked)
+
+    def ask(self, before: str, uri: str = URI, *, invoked: bool = False) -> "Future[Completion]":
+        """What comes after `before`?"""
+        number = len(self.asked)
+        future = self.service.submit(self.request(before, uri, invoked=invoked), self.policy)
+        future.add_done_callback(lambda _: self.answers.update({number: self.answers.get(number, 0) + 1}))
+        self.asked.append((before, self.shared.clock.ms, future))
+        return future
+
+    def engine(self, uri: str = URI) -> Slot:
+        """The one of a document."""
+        return self.shared.caches.slot(f"{self.name}\n{uri}")
+
+
+class Shared:
+    """One model for all fronts, a scheduler that the test drives, and the clock.
+
+    Args:
+        letter: the model.
+        load_ms: what it takes until the model is there.
+        most: KV caches that are kept.
+    """
+
+    def __init__(self, letter: NextLetter, *, load_ms: float = 0.0, most: int = 100) -> None:
+        self.clock = Clock()
+        self._letter, self._load_ms, self._most = letter, load_ms, most
+        self.caches = Caches(self.clock, letter, most)
+        self.loads = 0
+        self.failure: Exception | None = None
+        self.while_loading: Callable[[], object] = lambda: None
+        self.scheduler: Scheduler[Model] = Scheduler(self.load, self.clock)
+        self.fronts: list[Front] = []
+
+    def load(self, progress: Progress) -> Model:
+        progress(0.5, "weights")
+        self.clock.ms += self._load_ms
+        self.loads += 1
+        self.while_loading()
+        if self.failure is not None:
+            raise self.failure
+        self.caches = Caches(self.clock, self._letter, self._most)
+        return Model(self.caches, Letters(), COSTS)
+
+    def open(self, policy: Policy, *, enabled: bool = True, failure: Exception | None = None) -> Front:
+        """One more front."""
+        front = Front(self, f"front-{len(self.fronts)}", policy, enabled, failure)
+        self.fronts.append(front)
+        return front
+
+    def work(self, *, pieces: int = 20_000, until: Callable[[], bool] = lambda: False) -> None:
+        """So many turns at most, or until something holds, or nothing is to be done."""
+        for _ in range(pieces):
+            if until() or self.scheduler.turn() > 0:
+                return
+
+    def rest(self, ms: float) -> None:
+        """So much time passes, the scheduler doing in it what it finds."""
+        end = self.clock.ms + ms
+        while self.clock.ms < end:
+            wait = self.scheduler.turn()
+            if wait > 0:
+                self.clock.ms = min(end, self.clock.ms + wait)
+
+
+def alone(letter: NextLetter, before: str, policy: Policy | None = None) -> Completion:
+    """What a front by itself is answered."""
+    shared = Shared(letter)
+    future = shared.open(policy or Policy()).ask(before)
+    shared.work(until=future.done)
+    return future.result(0)
