@@ -9,6 +9,7 @@ import torch
 
 from fastcoder_lsp.bench.gpu.shapes import TINY, named
 from fastcoder_lsp.core import GREEDY, DraftTree
+from fastcoder_lsp.engine.static import device as device_module
 from fastcoder_lsp.engine.static import programs as programs_module
 from fastcoder_lsp.engine.static import top, verifier
 from fastcoder_lsp.engine.static.attention import TreeAttention
@@ -24,7 +25,8 @@ from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs
 from fastcoder_lsp.engine.static.transformer import Transformer
 from fastcoder_lsp.engine.static.verifier import Ask
 from fastcoder_lsp.engine.static.weights import Block, Model, Norm
-from tests.engine.fake_cuda import CarelessDevice, FakeCuda, FakedDevice
+from tests.engine.fake_cuda import FakeCuda, faked
+from tests.engine.planted import changed
 from tests.engine.static_parts import META, Counted, MetaDevice, StreamDevice, tiny_recipe
 from tests.engine.test_static import drafted, plain
 
@@ -44,14 +46,14 @@ def test_a_failed_capture_costs_its_own_program_alone(
     cuda = FakeCuda(refused)
     truth = expected(tmp_path)
     cuda.install(monkeypatch)
-    device = FakedDevice()
+    device = faked()
     engine = build(tiny_recipe(tmp_path, kernels="torch"), device)
     assert cuda.failures == min(refused, cuda.failures)
     assert cuda.failures == cuda.released > 0
     assert (cuda.captured > 0) == (refused < 1000)
     assert any("captured" in note for note in engine.info.notes)
     device.release()
-    assert (cuda.stream, cuda.recording, cuda.generator_captures) == ("outside", set(), False)
+    assert cuda.as_before
     assert plain(engine, PROMPT, 12) == truth
 
 
@@ -59,18 +61,18 @@ def test_what_a_failed_capture_leaves_behind_is_noticed(tmp_path: Path, monkeypa
     """The model of CUDA catches a device that does not clean up: nothing is captured after, nothing given back."""
     cuda = FakeCuda(1)
     cuda.install(monkeypatch)
-    device = CarelessDevice()
-    build(tiny_recipe(tmp_path, kernels="torch"), device)
-    assert cuda.captured < 2
+    careless = changed(device_module, tmp_path, {"            self._undo(outside)\n": ""})
+    device = faked(careless.CudaDevice)
     with pytest.raises(RuntimeError, match="underway"):
-        device.release()
+        build(tiny_recipe(tmp_path, kernels="torch"), device).close()
+    assert cuda.captured < 2
 
 
 def test_no_garbage_is_collected_within_a_capture(monkeypatch: pytest.MonkeyPatch) -> None:
     """Before it, yes; meanwhile not; afterwards as before, also where the capture failed."""
     cuda = FakeCuda(1)
     cuda.install(monkeypatch)
-    device, seen = FakedDevice(), list[bool]()
+    device, seen = faked(), list[bool]()
     with pytest.raises(RuntimeError, match="capture"):
         device.capture(lambda: seen.append(gc.isenabled()))
     assert seen == [True, True, False]

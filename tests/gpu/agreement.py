@@ -4,7 +4,7 @@ Owns the comparisons and the interpreter's mending: it knows no bf16 product (it
 are widened before, which is what the hardware does. What a caller gets is how far two results are from each other.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
@@ -16,7 +16,7 @@ from triton.runtime import interpreter
 
 from fastcoder_lsp.core import GREEDY
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static import fused, int8_product
+from fastcoder_lsp.engine.static import fused, int8_product, triton_best, triton_int8, triton_kernels
 from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
@@ -56,17 +56,18 @@ def mend_products() -> None:
 
 
 @contextmanager
-def kernels_of(module: ModuleType) -> Iterator[None]:
+def kernels_of(module: ModuleType, instead_of: ModuleType) -> Iterator[None]:
     """Launch the kernels of another module meanwhile: the same with a fault."""
     launching: tuple[Any, ...] = (fused, int8_product)
-    own = launching[0].kernels
-    for each in launching:
-        each.kernels = module
+    name = instead_of.__name__.rpartition(".")[2]
+    holders = [each for each in launching if hasattr(each, name)]
+    for each in holders:
+        setattr(each, name, module)
     try:
         yield
     finally:
-        for each in launching:
-            each.kernels = own
+        for each in holders:
+            setattr(each, name, instead_of)
 
 
 class Subject:
@@ -153,6 +154,15 @@ CHECKS: dict[str, Callable[[Subject, int], float]] = {
     "best": Subject.best,
     "int8": Subject.int8,
 }
+
+KERNELS_OF: Mapping[str, ModuleType] = {
+    "norm": triton_kernels,
+    "activate": triton_kernels,
+    "attend": triton_kernels,
+    "best": triton_best,
+    "int8": triton_int8,
+}
+"""Check → where its kernels are."""
 
 
 def apart(left: torch.Tensor, right: torch.Tensor) -> float:

@@ -1,15 +1,19 @@
 """Every kernel that the graph engine launches is compiled for every kind of GPU; run by `scripts/test-gpu`."""
 
+import re
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 from triton.runtime.jit import JITFunction
 
+from fastcoder_lsp.engine.static import triton_best
+from tests.engine.planted import changed
 from tests.engine.static_parts import Counted
-from tests.gpu.compiling import SHARED_KIB, Needs, compiled
+from tests.gpu.compiling import OVERLAPPING, SHARED_KIB, Needs, code_of, compiled
 from tests.gpu.launches import Launch
 from tests.gpu.shapes import launches, without_data
 
@@ -52,13 +56,63 @@ def test_all_kernels_are_launched(recorded: list[Launch]) -> None:
 @pytest.mark.parametrize("capability", SHARED_KIB)
 def test_every_launch_compiles(capability: int, recorded: list[Launch], workers: ProcessPoolExecutor) -> None:
     """In bf16, for all models, widths and sizes of GPU: no register spilled, shared memory within the GPU's limit."""
-    needs = workers.map(compiled, recorded, [capability] * len(recorded), chunksize=4)
+    made = [launch for launch in recorded if capability >= OVERLAPPING or not launch.overlapped]
+    needs = workers.map(compiled, made, [capability] * len(made), chunksize=4)
     wrong = [
         (launch.name, launch.constants, why)
-        for launch, need in zip(recorded, needs, strict=True)
+        for launch, need in zip(made, needs, strict=True)
         if (why := objections(need, capability))
     ]
     assert not wrong
+
+
+MEMORY = re.compile(r"\b(ld|st|atom|red|cp)\.[a-z0-9_.]*global|\bcp\.async")
+WAIT, LET_IN = "griddepcontrol.wait", "griddepcontrol.launch_dependents"
+
+
+def early(code: str) -> list[str]:
+    """What is wrong with the order of code that is launched while the kernel before it runs."""
+    lines = [line.strip() for line in code.splitlines()]
+    waits = [number for number, line in enumerate(lines) if line.startswith(WAIT)]
+    touches = [number for number, line in enumerate(lines) if MEMORY.search(line)]
+    found = [] if waits else ["it does not wait"]
+    if waits and touches and touches[0] < waits[0]:
+        found.append(f"before the wait: {lines[touches[0]]}")
+    if not any(line.startswith(LET_IN) for line in lines):
+        found.append("the next kernel is not let in")
+    return found
+
+
+def test_what_is_launched_early_waits_before_it_touches_memory(recorded: list[Launch]) -> None:
+    """Each kernel, in one of its ways: the wait for the kernel before comes first; launched alone, none waits."""
+    for overlapped in (True, False):
+        ways = {launch.name: launch for launch in recorded if launch.overlapped == overlapped}
+        assert ways.keys() == KERNELS
+        for launch in ways.values():
+            code = code_of(launch, 90).asm["ptx"]
+            assert (early(code) == []) == overlapped, (launch, early(code))
+            assert (WAIT in code) == overlapped
+
+
+FIRST_READ = "    left = tl.load(highest + row * chunks + chunk, mask=chunk < chunks, other=GONE)\n"
+WAITS = "    after_the_last(PDL)\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("chunk_best", {WAITS: ""}),
+        ("best_rows", {WAITS: "", FIRST_READ: FIRST_READ + WAITS}),
+    ],
+    ids=["no wait", "a read before it"],
+)
+def test_what_does_not_wait_is_found(
+    name: str, changes: dict[str, str], recorded: list[Launch], tmp_path: Path
+) -> None:
+    """A planted fault: a kernel that forgets to wait, and one that reads first."""
+    faulty = changed(triton_best, tmp_path, changes)
+    launch = next(launch for launch in recorded if launch.name == name and launch.overlapped)
+    assert early(code_of(launch, 90, [faulty]).asm["ptx"])
 
 
 def layer_nodes(width: int, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -82,7 +136,8 @@ def test_a_layer_is_ten_launches(width: int, monkeypatch: pytest.MonkeyPatch) ->
 
 def widest(recorded: list[Launch]) -> Launch:
     """Attention over most rows of the largest heads."""
-    return max((launch for launch in recorded if launch.name == "attend_split"), key=lambda launch: launch.constants)
+    found = [launch for launch in recorded if launch.name == "attend_split" and not launch.overlapped]
+    return max(found, key=lambda launch: launch.constants)
 
 
 @pytest.mark.parametrize("capability", [80, 90])

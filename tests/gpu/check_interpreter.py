@@ -1,16 +1,15 @@
 """The Triton kernels against torch at every width, in fp32 and bf16; run by `scripts/test-gpu`, interpreted."""
 
-import importlib.util
 import os
 from pathlib import Path
 
 import pytest
 import torch
 
-from fastcoder_lsp.engine.static import triton_kernels
 from fastcoder_lsp.engine.static.int8_product import MOST_INT8_ROWS
 from fastcoder_lsp.engine.static.plan import STEP_WIDTHS
-from tests.gpu.agreement import CHECKS, Subject, kernels_of
+from tests.engine.planted import changed
+from tests.gpu.agreement import CHECKS, KERNELS_OF, Subject, kernels_of
 
 assert os.environ.get("TRITON_INTERPRET") == "1", "run by scripts/test-gpu"
 NEAR = {torch.float32: 2e-5, torch.bfloat16: 1.2e-2}
@@ -112,16 +111,8 @@ def test_attention_at_the_edges(cached: int, width: int, count: int, dtype: torc
 def test_a_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
     """Each of these changes of the kernels makes its check fail; a check that cannot fail proves nothing."""
     check, old, new = FAULTS[fault]
-    text = Path(str(triton_kernels.__file__)).read_text(encoding="utf-8")
-    assert old in text, "the kernels have changed: change the fault"
-    changed = tmp_path / "changed_kernels.py"
-    changed.write_text(text.replace(old, new), encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("changed_kernels", changed)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    faulty = changed(KERNELS_OF[check], tmp_path, {old: new})
     subject = Subject("qwen2", torch.float32)
-    with kernels_of(module):
+    with kernels_of(faulty, KERNELS_OF[check]):
         found = subject.attend(16, count=11) if check == "attend" else CHECKS[check](subject, 5)
     assert found > NEAR[torch.float32]

@@ -6,6 +6,7 @@ Needs Triton, which brings NVIDIA's assembler and its reader; no GPU, no driver.
 import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from fastcoder_lsp.engine.static import triton_kernels
+from fastcoder_lsp.engine.static import triton_best, triton_int8, triton_kernels
 from tests.gpu.launches import Launch
 
 SHARED_KIB = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}
 """Compute capability → KiB of shared memory that one program may take."""
+MODULES = triton_kernels, triton_best, triton_int8
+OVERLAPPING = 90
+"""Compute capability from which kernels are launched early."""
 _READER = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 
@@ -32,9 +36,15 @@ class Needs:
     shared: int
 
 
-def compiled(launch: Launch, capability: int, kernels: Any = triton_kernels) -> Needs:
+def compiled(launch: Launch, capability: int) -> Needs:
     """What a launch's code needs on a GPU of this capability; raises where it cannot be compiled."""
-    kernel = getattr(kernels, launch.name)
+    done = code_of(launch, capability)
+    return _read(done.asm["cubin"], done.metadata.shared)
+
+
+def code_of(launch: Launch, capability: int, modules: Sequence[Any] = MODULES) -> Any:
+    """What Triton makes of a launch for such a GPU."""
+    kernel = next(getattr(module, launch.name) for module in modules if hasattr(module, launch.name))
     place = {name: (number,) for number, name in enumerate(kernel.arg_names)}
     types = dict(launch.types)
     source = ASTSource(
@@ -43,8 +53,7 @@ def compiled(launch: Launch, capability: int, kernels: Any = triton_kernels) -> 
         {place[name]: value for name, value in launch.constants},
         {place[name]: [["tt.divisibility", 16]] for name in launch.aligned},
     )
-    done = triton.compile(source, target=GPUTarget("cuda", capability, 32), options=dict(launch.options))
-    return _read(done.asm["cubin"], done.metadata.shared)
+    return triton.compile(source, target=GPUTarget("cuda", capability, 32), options=dict(launch.options))
 
 
 def _read(code: bytes, shared: int) -> Needs:

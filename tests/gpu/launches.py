@@ -34,6 +34,11 @@ class Launch:
     aligned: tuple[str, ...]
     options: tuple[tuple[str, Any], ...]
 
+    @property
+    def overlapped(self) -> bool:
+        """Whether it is launched while the kernel before it runs."""
+        return ("launch_pdl", True) in self.options
+
 
 @contextmanager
 def recorded() -> Iterator[set[Launch]]:

@@ -12,39 +12,37 @@ from pathlib import Path
 
 import torch
 
-from fastcoder_lsp.core import GREEDY, EngineInfo, Progress
+from fastcoder_lsp.core import EngineInfo, Progress
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.backend import StaticBackend
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import Device
 from fastcoder_lsp.engine.static.engine import StaticEngine
-from fastcoder_lsp.engine.static.guarded import NOTE, GuardedKernels
+from fastcoder_lsp.engine.static.kernel_choice import KernelChoice
 from fastcoder_lsp.engine.static.kernels import Kernels, TorchKernels
 from fastcoder_lsp.engine.static.memory import require
 from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, Plan, affordable_context, plan
-from fastcoder_lsp.engine.static.products import PRODUCTS, Make
-from fastcoder_lsp.engine.static.programs import Program, Programs
+from fastcoder_lsp.engine.static.products import Make, possible
+from fastcoder_lsp.engine.static.programs import Programs
 from fastcoder_lsp.engine.static.shelf import Shelf
 from fastcoder_lsp.engine.static.transformer import Transformer
-from fastcoder_lsp.engine.static.tuning import Choice, Tuning, agree, choose_product, time_ms
-from fastcoder_lsp.engine.static.verifier import Ask
+from fastcoder_lsp.engine.static.tuning import Tuning, choose_product
+from fastcoder_lsp.engine.static.ways import TORCH
 from fastcoder_lsp.engine.static.weights import HEAD, Model, Source, read_model
 from fastcoder_lsp.errors import ResourceError
 
 logger = logging.getLogger(__name__)
 SHELF_SHARE = 4
 """The shelf takes at most one part in so many of the memory that is free at last."""
-TRIED_WIDTHS = (1, 16)
-"""Rows that kernels are timed at; what they say is compared at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """What is to be built.
 
-    `open_source` opens the weights. `precision`: of the weights, a key of `PRODUCTS`. `kernels`: "torch", "fused", or
-    "auto" for the quicker one. `product`: a way of `PRODUCTS[precision]`, or "auto". `identity`: of the weights, for
+    `open_source` opens the weights. `precision`: of the weights, a key of `PRODUCTS`. `kernels`: a way of `ways`, or
+    "auto" for the quickest. `product`: a way of `PRODUCTS[precision]`, or "auto". `identity`: of the weights, for
     what is remembered. `warm_up`: capture every size now, else each when it is first wanted.
     """
 
@@ -146,7 +144,7 @@ def _load(recipe: Recipe, device: Device, tuning: Tuning) -> Model:
 
 def _product(recipe: Recipe, source: Source, device: Device, tuning: Tuning) -> Make:
     """How products are made: as asked for, as remembered, or as found out now with a matrix of the first layer."""
-    ways = PRODUCTS[recipe.precision]
+    ways = possible(recipe.precision, overlaps=device.overlaps)
     if recipe.product != "auto":
         return ways[recipe.product]
     if len(ways) == 1 or not device.captures:
@@ -172,70 +170,11 @@ def _assemble(recipe: Recipe, model: Model, size: Plan, device: Device, tuning: 
     def programs(kernels: Kernels) -> Programs:
         return Programs(Transformer(model, kernels, cache), attention, size, device, recipe.shape.vocabulary)
 
-    fused = _fused(recipe, plain, device)
-    if fused is None:
-        return _Assembled(cache, programs(plain))
-    guarded = GuardedKernels(fused, plain, recipe.notes.append)
-    if recipe.kernels == "fused":
-        return _Assembled(cache, programs(guarded))
-    choice = tuning.recall("kernels")
-    if choice is None or choice.chosen not in ("torch", "fused"):
-        recipe.progress(0.0, "trying kernels")
-        choice = _compare({"torch": programs(plain), "fused": programs(fused)}, size, device)
-        tuning.remember("kernels", choice)
-    recipe.notes.append(f"kernels: {choice.chosen}")
-    return _Assembled(cache, programs(guarded if choice.chosen == "fused" else plain))
-
-
-def _fused(recipe: Recipe, plain: TorchKernels, device: Device) -> Kernels | None:
-    """Our kernels where they come into question: they need Triton and a GPU, and do not sum in float64."""
-    if recipe.kernels == "torch" or (recipe.kernels == "auto" and (recipe.strict or not device.captures)):
-        return None
-    try:
-        from fastcoder_lsp.engine.static.fused import FusedKernels, fits  # noqa: PLC0415 needs Triton
-    except Exception as why:  # noqa: BLE001 a Triton of another version or GPU raises what it likes
-        logger.warning("our kernels cannot be imported: %s: %s", type(why).__name__, why)
-        if not isinstance(why, ModuleNotFoundError):
-            recipe.notes.append(NOTE)
-        return None
-    return FusedKernels(plain, device.units) if fits(recipe.shape) else None
-
-
-def _compare(candidates: dict[str, Programs], size: Plan, device: Device) -> Choice:
-    """Milliseconds of steps by every candidate; the first says what is right."""
-    bucket = size.buckets[len(size.buckets) // 2]
-    expected: dict[int, torch.Tensor] = {}
-    found: dict[str, float] = {}
-    for name, programs in candidates.items():
-        try:
-            total = 0.0
-            for width in size.widths:
-                _send_trial(programs, width)
-                logits = programs.logits(width, bucket)
-                if not agree(logits, expected.setdefault(width, logits.clone())):
-                    raise RuntimeError(f"its logits differ at {width} rows")  # noqa: TRY301 one way to be out
-            for width in dict.fromkeys(map(size.step_width, TRIED_WIDTHS)):
-                _send_trial(programs, width)
-                program = Program(width, bucket, Ask())
-                programs.graphs.run(program)
-                total += time_ms(lambda p=programs, key=program: p.graphs.run(key), device)  # type: ignore[misc]
-            found[name] = total
-        except torch.OutOfMemoryError:
-            raise
-        except Exception as why:
-            if name == "torch":
-                raise
-            logger.warning("kernels %s are not used: %s: %s", name, type(why).__name__, why)
-        finally:
-            programs.graphs.drop()
-    return Choice(min(found, key=lambda name: found[name]), found)
-
-
-def _send_trial(programs: Programs, width: int) -> None:
-    """A tree of guesses below each other in pairs, over an empty cache."""
-    tokens = [(7 * row) % 101 for row in range(width)]
-    parents = [(row - 1) // 2 if row else -1 for row in range(width)]
-    programs.send(tokens, parents, width=width, cached=0, sampler=GREEDY)
+    asked = recipe.kernels
+    if asked == "auto" and (recipe.strict or not device.captures):
+        asked = TORCH  # ours sum in no float64, and on a CPU they do not run
+    choice = KernelChoice(plain, device, size, programs, tuning, recipe.notes, recipe.progress)
+    return _Assembled(cache, programs(choice.kernels(asked)))
 
 
 def _finish(recipe: Recipe, parts: _Assembled, size: Plan, device: Device) -> StaticEngine:

@@ -1,7 +1,8 @@
 """The layer's small work in Triton: one kernel where torch launches four, and attention that splits the KV cache.
 
-Owns the launches; the kernels are in `triton_kernels`. Needs Triton and a GPU; `kernels` says the same in torch. At
-batch one a step is hundreds of launches of a microsecond's work each, so their number decides (`docs/gpu.md`).
+Owns the launches; the kernels are in `triton_kernels` and `triton_best`. Needs Triton and a GPU; `kernels` says the
+same in torch. At batch one a step is hundreds of launches of a microsecond's work each, so their number decides
+(`docs/gpu.md`).
 
 Legend: T rows, E width, H query heads, K key/value heads, G query heads of a group, D head dimension, I inner width,
 S splits of the KV cache, R folded rows (G·T), N output columns, V vocabulary, C chunks of it.
@@ -10,11 +11,12 @@ S splits of the KV cache, R folded rows (G·T), N output columns, V vocabulary, 
 import torch
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static import triton_kernels as kernels
+from fastcoder_lsp.engine.static import triton_best, triton_kernels
 from fastcoder_lsp.engine.static.attention import TreeView
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.top import CHUNK
+from fastcoder_lsp.engine.static.triton_order import launch_order
 from fastcoder_lsp.engine.static.weights import Norm
 
 MOST_ROWS = 128
@@ -34,10 +36,12 @@ class FusedKernels:
     Args:
         plain: tables and shape are taken from it, and what is not worth a kernel of its own.
         units: multiprocessors of the GPU; attention is split into about two pieces for each.
+        overlapped: by programmatic dependent launch, which Triton and the GPU must have.
     """
 
-    def __init__(self, plain: TorchKernels, units: int) -> None:
+    def __init__(self, plain: TorchKernels, units: int, *, overlapped: bool = False) -> None:
         self._plain, self._shape, self._units = plain, plain.shape, units
+        self._order = launch_order(overlapped=overlapped)
 
     def add_norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
         """Add `change_TE` to `x_TE`, in place, and return the norm of the sum."""
@@ -52,7 +56,7 @@ class FusedKernels:
         shape, plain, width = self._shape, self._plain, len(qkv)
         keys_KCD, values_KCD = cache.layer(layer, view.bucket)
         q_THD = torch.empty(width, shape.heads, shape.head_dim, dtype=qkv.dtype, device=qkv.device)
-        kernels.rotate_store[(width, shape.heads + 2 * shape.kv_heads)](
+        triton_kernels.rotate_store[(width, shape.heads + 2 * shape.kv_heads)](
             qkv,
             plain.cos_CD,
             plain.sin_CD,
@@ -65,6 +69,7 @@ class FusedKernels:
             shape.heads,
             shape.kv_heads,
             HALF=shape.head_dim // 2,
+            **self._order,
         )
         if width > MOST_ROWS:
             return plain.attention.mix(layer, q_THD, cache, view)
@@ -76,7 +81,9 @@ class FusedKernels:
         columns = self._shape.inner
         out_TI = torch.empty(width, columns, dtype=inner.dtype, device=inner.device)
         block = 1024
-        kernels.activate[(width, -(-columns // block))](inner, out_TI, columns, GATED=gated, BLOCK=block)
+        triton_kernels.activate[(width, -(-columns // block))](
+            inner, out_TI, columns, GATED=gated, BLOCK=block, **self._order
+        )
         return out_TI
 
     def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
@@ -93,8 +100,10 @@ class FusedKernels:
         chunks, group = -(-vocabulary // CHUNK), 32
         highest_TC = torch.empty(width, chunks, dtype=torch.int32, device=logits_TV.device)
         sizes = vocabulary, chunks
-        kernels.chunk_best[(width, -(-chunks // group))](logits_TV, highest_TC, *sizes, GROUP=group, CHUNK=CHUNK)
-        kernels.best_rows[(width,)](
+        triton_best.chunk_best[(width, -(-chunks // group))](
+            logits_TV, highest_TC, *sizes, GROUP=group, CHUNK=CHUNK, **self._order
+        )
+        triton_best.best_rows[(width,)](
             logits_TV,
             highest_TC,
             ids_TK,
@@ -104,12 +113,13 @@ class FusedKernels:
             VALUED=values_TK is not None,
             CHUNKS=1 << (chunks - 1).bit_length(),
             CHUNK=CHUNK,
+            **self._order,
         )
 
     def _norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor | None, norm: Norm) -> torch.Tensor:
         out_TE = torch.empty_like(x_TE)
         width = x_TE.shape[1]
-        kernels.add_norm[(len(x_TE),)](
+        triton_kernels.add_norm[(len(x_TE),)](
             x_TE,
             x_TE if change_TE is None else change_TE,
             out_TE,
@@ -121,6 +131,7 @@ class FusedKernels:
             CENTRED=norm.offset_E is not None,
             BLOCK=1 << (width - 1).bit_length(),
             num_warps=8 if width > 2048 else 4,
+            **self._order,
         )
         return out_TE
 
@@ -139,7 +150,7 @@ class FusedKernels:
         sums_SHTD = torch.empty(splits, shape.heads, width, shape.head_dim, dtype=torch.float32, device=q_THD.device)
         scales_2SHT = torch.empty(2, splits, shape.heads, width, dtype=torch.float32, device=q_THD.device)
         mixed = torch.empty(width, shape.heads * shape.head_dim, dtype=q_THD.dtype, device=q_THD.device)
-        kernels.attend_split[(shape.kv_heads * blocks, splits)](
+        triton_kernels.attend_split[(shape.kv_heads * blocks, splits)](
             q_THD,
             keys_KCD,
             values_KCD,
@@ -160,8 +171,9 @@ class FusedKernels:
             TILE=TILE,
             num_warps=4 if block == 16 else 8,  # four would spill registers: tests/gpu reads it off the code
             num_stages=2,
+            **self._order,
         )
-        kernels.join_splits[(width, shape.heads)](
+        triton_kernels.join_splits[(width, shape.heads)](
             sums_SHTD,
             scales_2SHT,
             mixed,
@@ -170,5 +182,6 @@ class FusedKernels:
             shape.heads,
             DIM=shape.head_dim,
             SPLITS=1 << (splits - 1).bit_length(),
+            **self._order,
         )
         return mixed

@@ -21,52 +21,64 @@ Found = TypeVar("Found")
 
 
 class GuardedKernels:
-    """`Kernels` by `first` until one of them fails, by `second` from then on.
+    """`Kernels` by `first`, and each operation that fails by `second` from then on.
 
     A kernel that is not launched has written nothing, so that the other one can do its work.
 
     Args:
-        tell: told once, what the user should know.
+        tell: told once, what the user should know; without it what fails is raised.
+        without: operations of `ways.OPERATIONS` that are `second`'s from the beginning.
     """
 
-    def __init__(self, first: Kernels, second: Kernels, tell: Callable[[str], None]) -> None:
-        self._first: Kernels | None = first
-        self._second, self._tell = second, tell
+    def __init__(
+        self,
+        first: Kernels,
+        second: Kernels,
+        tell: Callable[[str], None] | None = None,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self._first, self._second, self._tell = first, second, tell
+        self._without = set(without)
+        self._told = False
 
     def add_norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
         """Add `change_TE` to `x_TE`, in place, and return the norm of the sum."""
-        return self._run(lambda kernels: kernels.add_norm(x_TE, change_TE, norm))
+        return self._run("norm", lambda kernels: kernels.add_norm(x_TE, change_TE, norm))
 
     def norm(self, x_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
         """The norm of the rows."""
-        return self._run(lambda kernels: kernels.norm(x_TE, norm))
+        return self._run("norm", lambda kernels: kernels.norm(x_TE, norm))
 
     def attend(self, layer: int, qkv: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
         """Rotate queries and keys, store keys and values, and mix the values that each row sees: [T, H·D]."""
-        return self._run(lambda kernels: kernels.attend(layer, qkv, cache, view))
+        return self._run("attend", lambda kernels: kernels.attend(layer, qkv, cache, view))
 
     def activate(self, inner: torch.Tensor) -> torch.Tensor:
         """The inner layer's activation, [T, I]: gated or not, as the model is."""
-        return self._run(lambda kernels: kernels.activate(inner))
+        return self._run("activate", lambda kernels: kernels.activate(inner))
 
     def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
         """Write the best id of every row, the first of equals."""
-        self._run(lambda kernels: kernels.say(logits_TV, said_T))
+        self._run("best", lambda kernels: kernels.say(logits_TV, said_T))
 
     def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
         """Write the K best ids and logits of every row, best first, equal ones by id."""
-        self._run(lambda kernels: kernels.best(logits_TV, ids_TK, values_TK))
+        self._run("best", lambda kernels: kernels.best(logits_TV, ids_TK, values_TK))
 
-    def _run(self, work: Callable[[Kernels], Found]) -> Found:
-        if self._first is not None:
+    def _run(self, operation: str, work: Callable[[Kernels], Found]) -> Found:
+        if operation not in self._without:
             try:
                 return work(self._first)
             except torch.OutOfMemoryError:
                 raise
             except Exception as why:  # see the module's docstring
-                if "captur" in str(why):  # somebody else's failure, told by whoever came next
+                if self._tell is None or "captur" in str(why):  # the latter: another's failure, told by who came next
                     raise
-                logger.warning("kernels failed and are not used any more: %s: %s", type(why).__name__, why)
-                self._first = None
-                self._tell(NOTE)
+                logger.warning(
+                    "%s: our kernels failed and are used no more: %s: %s", operation, type(why).__name__, why
+                )
+                self._without.add(operation)
+                if not self._told:
+                    self._tell(NOTE)
+                    self._told = True
         return work(self._second)

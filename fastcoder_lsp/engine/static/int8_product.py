@@ -1,20 +1,28 @@
 """Our product with int8 weights on a GPU: they are widened in registers, the columns split over programs.
 
-Owns its launches; the kernels are `triton_kernels`'.
+Owns its launches; the kernels are `triton_int8`'s.
 """
 
 import torch
 
-from fastcoder_lsp.engine.static import triton_kernels as kernels
+from fastcoder_lsp.engine.static import triton_int8
+from fastcoder_lsp.engine.static.triton_order import launch_order
 
 MOST_INT8_ROWS = 64
 """Rows above which a product is bound by arithmetic, not by reading int8 weights."""
 
 
 def int8_product(
-    x_TE: torch.Tensor, weight_NE: torch.Tensor, scale_N: torch.Tensor, bias_N: torch.Tensor | None, units: int = 132
+    x_TE: torch.Tensor,
+    weight_NE: torch.Tensor,
+    scale_N: torch.Tensor,
+    bias_N: torch.Tensor | None,
+    units: int = 132,
+    *,
+    overlapped: bool = False,
 ) -> torch.Tensor:
     """x·Wᵀ·scale + bias for int8 weights with a scale a row, widened in registers; the columns split over programs."""
+    order = launch_order(overlapped=overlapped)
     (width, columns), rows = x_TE.shape, len(weight_NE)
     block_rows, block_columns = 32, 128
     blocks, steps = -(-rows // block_rows), -(-columns // block_columns)
@@ -23,7 +31,7 @@ def int8_product(
     splits = -(-columns // span)
     partial_STN = torch.empty(splits, width, rows, dtype=torch.float32, device=x_TE.device)
     out_TN = torch.empty(width, rows, dtype=x_TE.dtype, device=x_TE.device)
-    kernels.int8_split[(blocks, splits)](
+    triton_int8.int8_split[(blocks, splits)](
         x_TE,
         weight_NE,
         partial_STN,
@@ -35,9 +43,10 @@ def int8_product(
         ROWS=block_rows,
         COLUMNS=block_columns,
         num_warps=8 if width > 16 else 4,  # four would spill registers at 64 rows
+        **order,
     )
     block = 256
-    kernels.int8_join[(width, -(-rows // block))](
+    triton_int8.int8_join[(width, -(-rows // block))](
         partial_STN,
         scale_N,
         scale_N if bias_N is None else bias_N,
@@ -47,5 +56,6 @@ def int8_product(
         splits,
         BIASED=bias_N is not None,
         BLOCK=block,
+        **order,
     )
     return out_TN

@@ -13,6 +13,8 @@ from typing import Any, Protocol
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
 
+from fastcoder_lsp.engine.static.ways import OVERLAPPED
+
 logger = logging.getLogger(__name__)
 GROUP = 32
 """Columns that share a scale in int4."""
@@ -71,6 +73,8 @@ class Int8TorchProduct(Int8Product):
 class Int8FusedProduct(Int8Product):
     """The same by our kernel, which widens in registers; where it fails, the plain way from then on."""
 
+    overlapped = False
+    """Whether by programmatic dependent launch."""
     _fails = False
 
     def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
@@ -79,13 +83,19 @@ class Int8FusedProduct(Int8Product):
 
         if not self._fails and len(x_TE) <= MOST_INT8_ROWS:
             try:
-                return int8_product(x_TE, self.weight_NE, self.scale_N, self.bias_N)
+                return int8_product(x_TE, self.weight_NE, self.scale_N, self.bias_N, overlapped=self.overlapped)
             except torch.OutOfMemoryError:
                 raise
             except Exception as why:  # noqa: BLE001 Triton's exceptions are no errors of torch
                 logger.warning("our int8 product failed: %s: %s", type(why).__name__, why)
                 self._fails = True
         return super().__call__(x_TE)
+
+
+class Int8OverlappedProduct(Int8FusedProduct):
+    """The same, launched while the kernel before it runs."""
+
+    overlapped = True
 
 
 class Int4Product:
@@ -153,6 +163,7 @@ PRODUCTS: Mapping[str, Mapping[str, Make]] = {
     "int8": {
         "torchao": lambda weight, bias: TorchaoProduct(weight, bias, bits=8),
         "torch": Int8TorchProduct,
+        OVERLAPPED: Int8OverlappedProduct,
         "fused": Int8FusedProduct,
         "widened": Int8Product,
     },
@@ -163,6 +174,11 @@ PRODUCTS: Mapping[str, Mapping[str, Make]] = {
     },
 }
 """Precision → way → how a product is made of weight and bias. The last way of each runs everywhere."""
+
+
+def possible(precision: str, *, overlaps: bool) -> Mapping[str, Make]:
+    """The ways that a device may be able to run; trying shows which it is."""
+    return {name: make for name, make in PRODUCTS[precision].items() if overlaps or name != OVERLAPPED}
 
 
 def round_rows(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

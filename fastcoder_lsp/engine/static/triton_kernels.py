@@ -1,4 +1,4 @@
-"""The Triton kernels of `fused`, one program's work each; all sums in fp32, results in the tensors' own precision.
+"""The Triton kernels of a layer, one program's work each; all sums in fp32, results in the tensors' own precision.
 
 Owns no launch and no shape. Capital arguments are compile-time constants; a pointer has the name of its tensor.
 What differs from one width or model to the next is no constant and not specialised on, or each would be compiled anew.
@@ -7,10 +7,10 @@ What differs from one width or model to the next is no constant and not speciali
 import triton
 import triton.language as tl
 
+from fastcoder_lsp.engine.static.triton_order import after_the_last
+
 NOWHERE: tl.constexpr = tl.constexpr(-1e30)
 """A score that counts for nothing; finite, so that differences of two of them are numbers."""
-GONE: tl.constexpr = tl.constexpr(-0x80000000)
-"""Below every logit's key."""
 
 
 @triton.jit
@@ -25,8 +25,10 @@ def add_norm(
     ADD: tl.constexpr,
     CENTRED: tl.constexpr,
     BLOCK: tl.constexpr,
+    PDL: tl.constexpr,
 ) -> None:
     """One row: add the change to x, in place, and normalise the sum."""
+    after_the_last(PDL)
     row = tl.program_id(0).to(tl.int64) * width
     columns = tl.arange(0, BLOCK)
     inside = columns < width
@@ -60,8 +62,10 @@ def rotate_store(
     heads,
     kv_heads,
     HALF: tl.constexpr,
+    PDL: tl.constexpr,
 ) -> None:
     """One head of one row: queries and keys are rotated, keys and values go to their slot."""
+    after_the_last(PDL)
     row, head = tl.program_id(0), tl.program_id(1)
     first = tl.arange(0, HALF)
     start = (row * (heads + 2 * kv_heads) + head) * 2 * HALF
@@ -108,8 +112,10 @@ def attend_split(
     DIM: tl.constexpr,
     ROWS: tl.constexpr,
     TILE: tl.constexpr,
+    PDL: tl.constexpr,
 ) -> None:
     """One key/value head, a block of its folded rows (query head of the group × row), one split of the slots."""
+    after_the_last(PDL)
     kv, block, split = tl.program_id(0) // blocks, tl.program_id(0) % blocks, tl.program_id(1)
     folded = block * ROWS + tl.arange(0, ROWS)
     inside = folded < group * width
@@ -161,8 +167,10 @@ def join_splits(
     heads,
     DIM: tl.constexpr,
     SPLITS: tl.constexpr,
+    PDL: tl.constexpr,
 ) -> None:
     """One head of one row over all splits, each weighed by how much of the softmax it saw."""
+    after_the_last(PDL)
     row, head = tl.program_id(0), tl.program_id(1)
     split, dims = tl.arange(0, SPLITS), tl.arange(0, DIM)
     there = split < splits
@@ -176,8 +184,9 @@ def join_splits(
 
 
 @triton.jit
-def activate(inner, out, columns, GATED: tl.constexpr, BLOCK: tl.constexpr) -> None:
+def activate(inner, out, columns, GATED: tl.constexpr, BLOCK: tl.constexpr, PDL: tl.constexpr) -> None:
     """A stretch of one row: silu(gate)·up, or tanh-GELU."""
+    after_the_last(PDL)
     row = tl.program_id(0)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = column < columns
@@ -191,120 +200,3 @@ def activate(inner, out, columns, GATED: tl.constexpr, BLOCK: tl.constexpr) -> N
         cubic = 0.7978845608028654 * (x + 0.044715 * x * x * x)
         result = x * (1.0 - 1.0 / (tl.exp(2.0 * cubic) + 1.0))
     tl.store(out + row * columns + column, result.to(out.dtype.element_ty), mask=inside)
-
-
-@triton.jit
-def ascending(values):  # noqa: ANN201 Triton returns tensors of its own
-    """Floats as integers that ascend with them; both zeros are one, and none of them is `GONE`."""
-    wide = values.to(tl.float32)
-    bits = tl.where(wide == 0.0, 0.0, wide).to(tl.int32, bitcast=True)
-    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
-
-
-@triton.jit
-def chunk_best(logits, highest, vocabulary, chunks, GROUP: tl.constexpr, CHUNK: tl.constexpr) -> None:
-    """The highest of each of some chunks of one row's logits."""
-    row = tl.program_id(0).to(tl.int64)
-    chunk = tl.program_id(1) * GROUP + tl.arange(0, GROUP)
-    ids = chunk[:, None] * CHUNK + tl.arange(0, CHUNK)[None, :]
-    inside = ids < vocabulary
-    keys = ascending(tl.load(logits + row * vocabulary + ids, mask=inside, other=0.0))
-    tl.store(highest + row * chunks + chunk, tl.max(tl.where(inside, keys, GONE), axis=1), mask=chunk < chunks)
-
-
-@triton.jit
-def best_rows(
-    logits,
-    highest,
-    ids,
-    values,
-    vocabulary,
-    chunks,
-    COUNT: tl.constexpr,
-    VALUED: tl.constexpr,
-    CHUNKS: tl.constexpr,
-    CHUNK: tl.constexpr,
-) -> None:
-    """One row's best ids, best first, equal ones by id: again and again the best of the chunk that has it.
-
-    What is left of a row are the ids behind the last one in that order, and `highest` of what is left decides.
-    """
-    row = tl.program_id(0).to(tl.int64)
-    chunk, within = tl.arange(0, CHUNKS), tl.arange(0, CHUNK)
-    left = tl.load(highest + row * chunks + chunk, mask=chunk < chunks, other=GONE)
-    last_key = tl.full([], 0x7FFFFFFF, tl.int32)
-    last_id = tl.full([], -1, tl.int32)
-    for place in range(COUNT):
-        key = tl.max(left, axis=0)
-        chosen = tl.min(tl.where(left == key, chunk, CHUNKS - 1), axis=0)
-        id_ = chosen * CHUNK + within
-        inside = id_ < vocabulary
-        keys = tl.where(inside, ascending(tl.load(logits + row * vocabulary + id_, mask=inside, other=0.0)), GONE)
-        open_ = (keys < last_key) | ((keys == last_key) & (id_ > last_id))
-        found = tl.min(tl.where(open_ & (keys == key), id_, vocabulary - 1), axis=0)
-        tl.store(ids + row * COUNT + place, found.to(ids.dtype.element_ty))
-        if VALUED:
-            bits = key ^ ((key >> 31) & 0x7FFFFFFF)
-            tl.store(values + row * COUNT + place, bits.to(tl.float32, bitcast=True))
-        last_key, last_id = key, found
-        behind = (keys < last_key) | ((keys == last_key) & (id_ > last_id))
-        rest = tl.max(tl.where(behind, keys, GONE), axis=0)
-        left = tl.where(chunk == chosen, rest, left)
-
-
-@triton.jit(do_not_specialize=["width", "span"])
-def int8_split(
-    x,
-    weight,
-    partial,
-    width,
-    rows,
-    columns,
-    span,
-    WIDTH: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-) -> None:
-    """All rows of x with a block of the weight's rows, over one split of the columns."""
-    block, split = tl.program_id(0), tl.program_id(1)
-    t, n = tl.arange(0, WIDTH), block * ROWS + tl.arange(0, ROWS)
-    total = tl.zeros([WIDTH, ROWS], tl.float32)
-    end = tl.minimum((split + 1) * span, columns)
-    for first in range(split * span, end, COLUMNS):
-        column = first + tl.arange(0, COLUMNS)
-        inside = column < end
-        left = tl.load(
-            x + t[:, None] * columns + column[None, :], mask=(t < width)[:, None] & inside[None, :], other=0.0
-        )
-        right = tl.load(
-            weight + n[:, None].to(tl.int64) * columns + column[None, :],
-            mask=(n < rows)[:, None] & inside[None, :],
-            other=0,
-        )
-        total += tl.dot(left, tl.trans(right.to(left.dtype)), input_precision="ieee")
-    place = partial + (split * width + t[:, None]) * rows + n[None, :]
-    tl.store(place, total, mask=(t < width)[:, None] & (n < rows)[None, :])
-
-
-@triton.jit(do_not_specialize=["width", "splits"])
-def int8_join(
-    partial,
-    scale,
-    bias,
-    out,
-    width,
-    rows,
-    splits,
-    BIASED: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
-    """The sum over the splits, scaled, with the bias."""
-    t, n = tl.program_id(0), tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = n < rows
-    total = tl.zeros([BLOCK], tl.float32)
-    for split in range(splits):
-        total += tl.load(partial + (split * width + t) * rows + n, mask=inside, other=0.0)
-    total = total * tl.load(scale + n, mask=inside, other=0.0).to(tl.float32)
-    if BIASED:
-        total += tl.load(bias + n, mask=inside, other=0.0).to(tl.float32)
-    tl.store(out + t * rows + n, total.to(out.dtype.element_ty), mask=inside)

@@ -15,10 +15,10 @@ from pathlib import Path
 import torch
 
 from fastcoder_lsp.engine.static.device import Device
-from fastcoder_lsp.engine.static.products import PRODUCTS, Make, Product
+from fastcoder_lsp.engine.static.products import Make, Product, possible
 
 logger = logging.getLogger(__name__)
-FORMAT = 1
+FORMAT = 2
 WIDTHS = (1, 16, 64)
 """Rows that ways are compared at."""
 TOLERANCE = 0.05
@@ -68,7 +68,7 @@ class Tuning:
 
 def choose_product(weight_NE: torch.Tensor, precision: str, device: Device) -> Choice:
     """Time a model's own matrix in every way that `precision` has, against the last one, which runs everywhere."""
-    ways = PRODUCTS[precision]
+    ways = possible(precision, overlaps=device.overlaps)
     plain = list(ways)[-1]
     rows = {width: torch.randn(width, weight_NE.shape[1], device=device.place).to(weight_NE.dtype) for width in WIDTHS}
     expected = {width: ways[plain](weight_NE, None)(x) for width, x in rows.items()}
