@@ -3,10 +3,15 @@
 import argparse
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO, Final, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn
 
 from fastcoder_lsp.errors import UsageError
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.completion.host import HostListener, ModelHost
+    from fastcoder_lsp.config import Settings
 
 _SWITCH_INTERVAL_S: Final = 0.0005
 """How long the worker may keep Python to itself while a message waits; the default of 5 ms would be felt in typing."""
@@ -41,7 +46,6 @@ def run(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.config import Layer, resolve
     from fastcoder_lsp.lsp.logs import flush
     from fastcoder_lsp.lsp.server import Options, serve
-    from fastcoder_lsp.runtime.load import load_runtime
 
     chosen = {
         "model": arguments.model,
@@ -54,9 +58,17 @@ def run(arguments: argparse.Namespace) -> int:
     if problems:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp serve --help")
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    code = serve(stdin, stdout, load_runtime, Options(settings, arguments.debug, arguments.clientProcessId))
+    code = serve(stdin, stdout, open_host, Options(settings, arguments.debug, arguments.clientProcessId))
     flush()
     leave(code)
+
+
+def open_host(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
+    """Where the model lives: in this process."""
+    from fastcoder_lsp.host.local import open_alone
+    from fastcoder_lsp.runtime.load import load_model, make_runtime
+
+    return open_alone(load_model, make_runtime, listener, settings, folders)
 
 
 def take_wire() -> tuple[BinaryIO, BinaryIO]:

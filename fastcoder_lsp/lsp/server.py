@@ -21,6 +21,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 
 from fastcoder_lsp import __version__
+from fastcoder_lsp.completion.host import OpenHost
 from fastcoder_lsp.lsp.arrival import arrived, now_ms
 from fastcoder_lsp.lsp.capabilities import server_capabilities
 from fastcoder_lsp.lsp.client import initialization_options, read_client, read_folders
@@ -30,7 +31,7 @@ from fastcoder_lsp.lsp.lifeline import GRACE_S, exit_after, process_of, wait_unt
 from fastcoder_lsp.lsp.logs import quiet_pygls
 from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS
 from fastcoder_lsp.lsp.requests.commands import command_names
-from fastcoder_lsp.lsp.session import Load, Session
+from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.lsp.wire import Writer, read_bodies
 from fastcoder_lsp.workspace.folders import Folders
 
@@ -49,11 +50,11 @@ class Options:
     process_id: int | None = None
 
 
-def serve(stdin: BinaryIO, stdout: BinaryIO, load: Load, options: Options) -> int:
+def serve(stdin: BinaryIO, stdout: BinaryIO, open_host: OpenHost, options: Options) -> int:
     """Serve one client until it goes; returns the exit code of the protocol: 0 after `shutdown`, else 1."""
 
     async def run() -> int:
-        return await _Server(stdout, load, options).run(stdin)
+        return await _Server(stdout, open_host, options).run(stdin)
 
     quiet_pygls()
     return asyncio.run(run())
@@ -64,9 +65,9 @@ class _Server(LanguageServer):
 
     protocol: Endpoint
 
-    def __init__(self, stdout: BinaryIO, load: Load, options: Options) -> None:
+    def __init__(self, stdout: BinaryIO, open_host: OpenHost, options: Options) -> None:
         super().__init__("fastcoder-lsp", __version__, protocol_cls=Endpoint, converter_factory=make_converter)
-        self._load = load
+        self._open_host = open_host
         self._options = options
         self._loop = asyncio.get_running_loop()
         self._stopped: asyncio.Future[None] = self._loop.create_future()
@@ -137,7 +138,7 @@ class _Server(LanguageServer):
         client = read_client(params)
         configuration = Configuration(self._options.settings)
         configuration.set_initial(initialization_options(params))
-        session = Session(self.protocol, client, configuration, Folders(read_folders(params)), self._load)
+        session = Session(self.protocol, client, configuration, Folders(read_folders(params)), self._open_host)
         self._session = session
         self.protocol.initialized = True
         for method, handle in (*METHODS, *(DEBUG_METHODS if self._options.debug else ())):

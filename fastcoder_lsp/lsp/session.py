@@ -1,7 +1,8 @@
 """One client's session: its documents, folders, settings, and the service that answers it.
 
-Owns the state that the handlers share, and what happens to all of it when settings or folders change. Lives on the
-event loop's thread; the scheduler's changes it only through `call_soon_threadsafe`.
+Owns the state that the handlers share, and what happens to all of it when settings or folders change. The model, and
+what is read of the workspace's files, live in the host, which is told of everything. Lives on the event loop's thread;
+the host's threads change it only through `call_soon_threadsafe`.
 """
 
 import asyncio
@@ -10,13 +11,13 @@ import logging
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.host import HostListener, ModelHost, OpenHost
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.config import Problem, Settings, cache_folder
-from fastcoder_lsp.core import Late, Progress
+from fastcoder_lsp.config import Problem, Settings
+from fastcoder_lsp.core import Late
+from fastcoder_lsp.host.made_from import front_part, model_part
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.closed import ClosedDocuments
@@ -28,23 +29,14 @@ from fastcoder_lsp.lsp.outcomes import Outcomes
 from fastcoder_lsp.lsp.registration import Registrar
 from fastcoder_lsp.lsp.status import Reporter
 from fastcoder_lsp.lsp.traces import Traces
-from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
-from fastcoder_lsp.runtime.parts import Runtime, Surroundings
-from fastcoder_lsp.scheduling.direct import DirectHost
 from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.uris import path_of
 
-if TYPE_CHECKING:
-    from fastcoder_lsp.workspace.datastore import Datastore
-    from fastcoder_lsp.workspace.live_index import IndexProgress
-
 logger = logging.getLogger(__name__)
 
-Load = Callable[[Settings, Progress, Surroundings], Runtime]
-"""Makes a model ready."""
 SHUTDOWN_S = 1.0
 """What the worker gets to stop in order; an editor kills a server that takes longer than two seconds."""
 
@@ -57,7 +49,7 @@ class Session:
         client: what the client can do.
         configuration: holds the layers that are known at the start.
         folders: the workspace's folders.
-        load: makes a model ready, as settings say; called in the service's worker.
+        open_host: opens where the model lives.
     """
 
     def __init__(
@@ -66,7 +58,7 @@ class Session:
         client: Client,
         configuration: Configuration,
         folders: Folders,
-        load: Load,
+        open_host: OpenHost,
     ) -> None:
         self.endpoint = endpoint
         self.client = client
@@ -77,29 +69,26 @@ class Session:
         self.traces = Traces()
         self.reporter = Reporter(endpoint)
         self.outcomes = Outcomes(self.reporter)
-        self._load = load
+        self._open = open_host
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
-        self._open_texts: dict[Path, str] = {}
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
         self._switched: bool | None = None
-        self._closed = False
         self._reported: set[Problem] = set()
         self._resolve()
         self._running = self.settings()
-        self._datastore: Datastore | None = None
         self.registrar = Registrar(endpoint, client, popup=offers_popup(client, popup=self.wants_popup()))
         self.service = CompletionService(
             self._open_host,
             self._on_status,
             enabled=self._running.enabled,
             on_late=self._on_late,
+            on_indexing=self._on_indexing,
+            on_notice=self._on_notice,
         )
 
-    def _open_host(self, listener: HostListener) -> DirectHost:
-        load = partial(self._load_all, self._running)
-        self._host = DirectHost(listener, load, enabled=self._running.enabled)
-        return self._host
+    def _open_host(self, listener: HostListener) -> ModelHost:
+        return self._open(listener, self._running, self._folder_settings())
 
     def settings(self, folder: Folder | None = None) -> Settings:
         """The settings that hold in a folder; without one, the session's."""
@@ -123,15 +112,14 @@ class Session:
         """Settings, settings files or folders may have changed: work out what holds now, and act on it."""
         self._resolve()
         settings = self.settings()
-        if _runtime_part(settings) != _runtime_part(self._running):
-            self._host.load_runtime = partial(self._load_all, settings)
-            self.service.reload()
+        if (model_part(settings), front_part(settings)) != (model_part(self._running), front_part(self._running)):
+            self.service.use(settings, self._folder_settings())
+        else:
+            self.service.host.use(settings, self._folder_settings())
         if settings.enabled != self._running.enabled:
             self._switched = None
             self.service.set_enabled(settings.enabled)
         self._running = settings
-        if self._datastore is not None:
-            self._datastore.change(self._folder_settings())
         self.registrar.offer_popup(wanted=self.wants_popup())
 
     def toggle(self) -> bool:
@@ -147,16 +135,12 @@ class Session:
     def reload(self) -> None:
         """Read settings files anew and load the model again at the next request."""
         self.refresh()
-        self._host.load_runtime = partial(self._load_all, self._running)
         self.service.reload()
 
     def close(self) -> None:
-        """The session ends; the service may take a moment to stop."""
-        self._closed = True
+        """The session ends; the host may take a moment to stop."""
         self._closed_documents.stop()
-        self.service.shutdown(wait_s=SHUTDOWN_S / 2)
-        if self._datastore is not None:
-            self._datastore.stop(wait_s=SHUTDOWN_S / 2)
+        self.service.shutdown(wait_s=SHUTDOWN_S)
 
     # Documents that come and go -----------------------------------------------------------------------------------
 
@@ -168,19 +152,16 @@ class Session:
             self._rename(old, uri)
 
     def document_changed(self, uri: str) -> None:
-        """The datastore and the context follow what is typed; a notebook's cells are no files."""
+        """The host follows what is typed; a notebook's cells are no files."""
         document = self.documents.get(uri)
         path = path_of(uri) if uri.startswith("file:") else None
         if document is None or path is None:
             return
-        self._open_texts[path] = document.clean_text
-        if self._datastore is not None:
-            self._datastore.document_changed(path, document.clean_text)
+        self.service.host.document_changed(path, document.clean_text)
 
     def files_changed(self, uris: Iterable[str]) -> None:
         """Files on the disk that the client has seen change."""
-        if self._datastore is not None:
-            self._datastore.files_changed([path for uri in uris if (path := path_of(uri)) is not None])
+        self.service.host.files_changed([path for uri in uris if (path := path_of(uri)) is not None])
 
     def document_closed(self, uri: str, text: str) -> None:
         """Drop what is kept for it, unless it turns out to be renamed."""
@@ -188,9 +169,7 @@ class Session:
         self.traces.forget(uri)
         path = path_of(uri) if uri.startswith("file:") else None
         if path is not None:
-            self._open_texts.pop(path, None)
-            if self._datastore is not None:
-                self._datastore.document_closed(path)
+            self.service.host.document_closed(path)
         self._closed_documents.closed(uri, text)
 
     def document_renamed(self, old: str, new: str) -> None:
@@ -218,65 +197,14 @@ class Session:
         roots = self.folders.paths()
         rules: dict[str | None, ReadingRules] = {None: ReadingRules(roots, settings)}
         rules |= {folder.uri: ReadingRules(roots, self.settings(folder)) for folder in self.folders}
-        self._rules = rules  # at once: the worker looks into it
+        self._rules = rules
 
     def _folder_settings(self) -> dict[Path, Settings]:
         return {folder.path: self.settings(folder) for folder in self.folders}
 
-    def _load_all(self, settings: Settings, progress: Progress) -> Runtime:
-        """In the scheduler's thread: the model, and with its tokenizer the datastore, if anybody drafts from it."""
-        # Late, as below, because it brings a compiler along.
-        from fastcoder_lsp.draft.registry import reads_datastore  # noqa: PLC0415
-
-        store, wanted = self._datastore, settings.index_enabled and reads_datastore(settings.drafter)
-        if store is not None and not wanted:
-            self._soon(partial(self._close_datastore, store))
-            store = None
-        elif store is None and wanted:
-            from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415
-            from fastcoder_lsp.workspace.shared_stores import SharedStores  # noqa: PLC0415
-
-            store = Datastore(self._folder_settings(), SharedStores(cache_folder()), self._on_indexing, self._on_notice)
-        context = RepositoryContext(self._readable, lambda: dict(self._open_texts))
-        around = Surroundings(None if store is None else store.pin, self._workspace(), context)
-        runtime = self._load(settings, progress, around)
-        if store is not None:
-            store.start(runtime.tokenizer)
-            self._soon(partial(self._open_datastore, store))
-        return runtime
-
-    def _readable(self, path: Path) -> ReadableFolder | None:
-        """From the scheduler's thread: where code for the prompt may come from, and by which rules."""
-        folder = self.folders.holding(path)
-        if folder is None or not self.settings(folder).context_enabled:
-            return None
-        return ReadableFolder(folder.path, self.rules(folder))
-
-    def _workspace(self) -> str:
-        """The name under which is kept what is learnt of this workspace."""
-        return "\n".join(sorted(map(str, self.folders.paths())))
-
-    def _open_datastore(self, store: "Datastore") -> None:
-        """From now on the datastore is told of everything; what was open before is told now."""
-        if self._closed:
-            store.stop(wait_s=0)
-        elif self._datastore is not store:
-            if self._datastore is not None:  # two loads before the loop came to the first one's: the later one drafts
-                self._datastore.stop(wait_s=0)
-            self._datastore = store
-            store.change(self._folder_settings())
-            for document in self.documents:
-                self.document_changed(document.uri)
-
-    def _close_datastore(self, store: "Datastore") -> None:
-        """Nobody drafts from it any longer; its threads end by themselves."""
-        if self._datastore is store:
-            self._datastore = None
-            store.stop(wait_s=0)
-
-    def _on_indexing(self, progress: "IndexProgress") -> None:
+    def _on_indexing(self, done: int, total: int, building: bool) -> None:
         """Report the index's progress; called by any thread."""
-        self._soon(partial(self.reporter.indexing, progress.done, progress.total, building=progress.building))
+        self._soon(partial(self.reporter.indexing, done, total, building=building))
 
     def _on_notice(self, text: str) -> None:
         """Report what a person should know; called by any thread."""
@@ -294,17 +222,3 @@ class Session:
         """From any thread: on the event loop. Once that is closed there is nobody to tell or to draft for."""
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(call)
-
-
-def _runtime_part(settings: Settings) -> tuple[object, ...]:
-    """What a loaded model was made from."""
-    return (
-        settings.model,
-        settings.engine,
-        settings.threads,
-        settings.context_tokens,
-        settings.memory_kv_mb,
-        settings.drafter,
-        settings.index_enabled,
-        settings.context_enabled,
-    )

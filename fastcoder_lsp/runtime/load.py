@@ -35,13 +35,20 @@ def _unheard(_share: float, _what: str) -> None:
     pass
 
 
-def load_model(settings: Settings, progress: Progress, *, datastore: bool = False) -> Model:
+def wants_datastore(settings: Settings) -> bool:
+    """Whether anybody drafts from a workspace's datastore."""
+    from fastcoder_lsp.draft.registry import reads_datastore  # noqa: PLC0415 brings a compiler along
+
+    return settings.index_enabled and reads_datastore(settings.drafter)
+
+
+def load_model(settings: Settings, progress: Progress, *, datastore: bool | None = None) -> Model:
     """Load what fronts share. From then on nothing is compiled for a front whose settings are these.
 
     Args:
         settings: of the host; the drafter is compiled that they name.
         progress: told what is being done.
-        datastore: whether one will be searched.
+        datastore: whether one will be searched; None: where the settings want one.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine; its hint says what to do.
@@ -49,13 +56,14 @@ def load_model(settings: Settings, progress: Progress, *, datastore: bool = Fals
     cache = cache_folder()
     from fastcoder_lsp.kernels import compiling  # noqa: PLC0415 brings a compiler along
 
+    searched = wants_datastore(settings) if datastore is None else datastore
     with (
         StartRecord.kept(cache, settings.model) as record,
         compiling(_unheard, "", 1) as compiled,
         CompileAhead() as ahead,
     ):
         try:
-            return _load(settings, record, record.telling(progress), ahead, datastore=datastore)
+            return _load(settings, record, record.telling(progress), ahead, datastore=searched)
         finally:
             record.start.compiled = compiled.count
 

@@ -26,11 +26,14 @@ def apart(folders: Mapping[Path, Settings]) -> list[dict[Path, Settings]]:
     groups: list[dict[Path, Settings]] = []
     for root, settings in folders.items():
         real = resolved(root)
-        touching = [group for group in groups if any(_lie_together(real, resolved(other)) for other in group)]
-        joined = {key: value for group in touching for key, value in group.items()} | {root: settings}
-        groups = [joined if group is touching[0] else group for group in groups if group not in touching[1:]]
-        if not touching:
-            groups.append(joined)
+        joined: dict[Path, Settings] = {}
+        others: list[dict[Path, Settings]] = []
+        for group in groups:
+            if any(_lie_together(real, resolved(other)) for other in group):
+                joined |= group
+            else:
+                others.append(group)
+        groups = [*others, joined | {root: settings}]
     return groups
 
 

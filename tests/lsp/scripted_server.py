@@ -7,6 +7,7 @@ import argparse
 import sys
 import time
 from collections.abc import Mapping
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +29,9 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
+from fastcoder_lsp.host.local import open_alone
 from fastcoder_lsp.lsp.server import Options, serve
-from fastcoder_lsp.runtime.parts import Limits, Runtime, Surroundings
+from fastcoder_lsp.runtime.parts import Limits, Model, Runtime, Surroundings
 from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import Letters, ToyPrompts
 
@@ -72,6 +74,19 @@ class ScriptedEngine:
         pass
 
 
+def scripted_runtime(model: Model, _settings: Settings, _around: Surroundings, seat: str) -> Runtime:
+    """What a front has of a scripted model."""
+    return Runtime(
+        slots=Slots(model.engines, seat),
+        tokenizer=model.tokenizer,
+        prompts=ToyPrompts(lambda _: (_MARK,)),  # what is said depends on nothing
+        drafter=NoDrafter(),
+        allow=lambda _: np.arange(256),
+        limits=Limits(max_tokens=256),
+        costs=model.costs,
+    )
+
+
 def main() -> None:
     """Serve until the client goes."""
     parser = argparse.ArgumentParser()
@@ -83,26 +98,20 @@ def main() -> None:
     budgets = {f"budget.{kind}_ms": arguments.budget_ms for kind in ("automatic", "invoked")}
     budgets["budget.background_ms"] = 60_000
 
-    def load(settings: Settings, progress: Progress, around: Surroundings) -> Runtime:
+    def load(settings: Settings, progress: Progress) -> Model:
         if settings.model != "auto":
             raise ModelMissingError(f"no model {settings.model}", "fetch it: fastcoder-lsp model pull")
         for share in (0.0, 0.5):
             progress(share, "weights")
             time.sleep(arguments.load_ms / 2e3)
-        return Runtime(
-            slots=Slots(OneSlot(ScriptedEngine(arguments.says, arguments.step_ms / 1e3))),
-            tokenizer=Letters(),
-            prompts=ToyPrompts(lambda _: (_MARK,)),  # what is said depends on nothing
-            drafter=NoDrafter(),
-            allow=lambda _: np.arange(256),
-            limits=Limits(max_tokens=256),
-            costs=StepCosts((1, 8), (1.0, 2.0), 0.1),
-        )
+        engine = ScriptedEngine(arguments.says, arguments.step_ms / 1e3)
+        return Model(OneSlot(engine), Letters(), StepCosts((1, 8), (1.0, 2.0), 0.1))
 
     stdin, stdout = take_wire()
     sys.setswitchinterval(0.0005)
     # No datastore: it would want a real tokenizer.
-    leave(serve(stdin, stdout, load, Options({**budgets, "drafter": "none"}, debug=True)))
+    settings = {**budgets, "drafter": "none"}
+    leave(serve(stdin, stdout, partial(open_alone, load, scripted_runtime), Options(settings, debug=True)))
 
 
 if __name__ == "__main__":

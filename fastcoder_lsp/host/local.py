@@ -1,0 +1,227 @@
+"""A host in this process: one model and one set of stores, for every front that opens it.
+
+Owns the composition: the scheduler and its thread, what is loaded by which settings, and of each front its seat and its
+workspace. The process that all editors share is this with a wire before it; `host.enabled = false` is this alone.
+"""
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+
+from fastcoder_lsp.completion.host import HostFacts, HostListener
+from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.config import Settings, cache_folder
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.host.made_from import front_part, model_part
+from fastcoder_lsp.host.workspace import FrontWorkspace
+from fastcoder_lsp.runtime.load import wants_datastore
+from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
+from fastcoder_lsp.scheduling.scheduler import Scheduler
+from fastcoder_lsp.workspace.shared_stores import SharedStores
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.workspace.live_index import IndexProgress
+
+LoadModel = Callable[[Settings, Progress], Model]
+"""Loads what fronts share; called in the scheduler's thread."""
+MakeRuntime = Callable[[Model, Settings, Surroundings, str], Runtime]
+"""Makes what a front has of it, by its settings, its workspace and its name; called in the scheduler's thread."""
+
+
+class Core:
+    """What fronts share.
+
+    Args:
+        load: loads the model.
+        make: makes a front's part of it.
+        settings: the model is loaded by them, until a front wants another one.
+        cache: the program's cache folder.
+        alone: whether all of it ends with its one front.
+    """
+
+    def __init__(
+        self, load: LoadModel, make: MakeRuntime, settings: Settings, cache: Path, *, alone: bool = False
+    ) -> None:
+        self._load, self._settings, self._alone = load, settings, alone
+        self._lock = threading.Lock()
+        self._names = (f"front-{number}" for number in itertools.count(1))
+        self._fronts: dict[LocalHost, None] = {}
+        self.make, self.stores = make, SharedStores(cache)
+        self.scheduler: Scheduler[Model] = Scheduler(self._loading(settings))
+        self._thread = threading.Thread(target=self.scheduler.run, name="fastcoder-scheduler", daemon=True)
+        self._thread.start()
+
+    def open(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> "LocalHost":
+        """A place for one more front (`completion.host.OpenHost`)."""
+        with self._lock:
+            front = LocalHost(self, next(self._names), listener, settings, folders)
+            self._fronts[front] = None
+        self.want(settings)
+        return front
+
+    def want(self, settings: Settings) -> None:
+        """A front's settings: where they are of another model, that one is loaded for all, from the next question on.
+
+        Fronts of a shared process are told apart by these settings before they come to it.
+        """
+        with self._lock:
+            before, self._settings = self._settings, settings
+        if model_part(settings) != model_part(before):
+            self.reload()
+
+    def reload(self) -> None:
+        """Load the model anew."""
+        self.scheduler.use(self._loading(self._settings))
+
+    def _loading(self, settings: Settings) -> Callable[[Progress], Model]:
+        # One front's drafter, which the model may not suit, is its own: it must not keep the model from others.
+        shared = settings if self._alone else replace(settings, drafter=Settings().drafter)
+        return partial(self._load, shared)
+
+    def fronts(self) -> int:
+        """How many there are."""
+        return len(self._fronts)
+
+    def leave(self, front: "LocalHost", wait_s: float) -> None:
+        """A front is gone."""
+        with self._lock:
+            self._fronts.pop(front, None)
+        if self._alone:
+            self.close(wait_s)
+
+    def close(self, wait_s: float) -> None:
+        """End within a piece of work, and give the model's memory back; waits at most so long for it."""
+        self.scheduler.close()
+        self._thread.join(wait_s)
+
+
+class LocalHost:
+    """One front's host (`completion.host.ModelHost`): its seat at the model, and its workspace.
+
+    Args:
+        core: what it shares.
+        name: no other front has it.
+        listener: the front.
+        settings: of the model, and of this front's part of it.
+        folders: of its workspace, with their settings.
+    """
+
+    def __init__(
+        self,
+        core: Core,
+        name: str,
+        listener: HostListener,
+        settings: Settings,
+        folders: Mapping[Path, Settings],
+    ) -> None:
+        self._core, self._name, self._listener, self._settings = core, name, listener, settings
+        self._process = psutil.Process()
+        self._workspace = FrontWorkspace(folders, core.stores, self._indexing, listener.notice)
+        self._seat = core.scheduler.join(listener, self._make, enabled=settings.enabled)
+
+    def ask(self, question: Question) -> None:
+        """The newest question of this front; nobody waits for an older one any more."""
+        self._seat.ask(question)
+
+    def noticed(self, asked_ms: float, *, answered: bool) -> None:
+        """Somebody asked, which needs no model; `answered`: nobody waits at the last place."""
+        self._seat.noticed(asked_ms, answered=answered)
+
+    def withdraw(self, number: int) -> None:
+        """Nobody waits for the answer to a question; what was begun for it may serve the next one."""
+        self._seat.withdraw(number)
+
+    def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
+        """What will be asked next; `known`: what follows there is; `unserved`: somebody waits there for a late text."""
+        self._seat.expect(question, known=known, unserved=unserved)
+
+    def forget(self, uri: str) -> None:
+        """A document was closed."""
+        self._seat.forget(uri)
+
+    def rename(self, old: str, new: str) -> None:
+        """A document has another name: whoever waits for an answer in it goes on waiting."""
+        self._seat.rename(old, new)
+
+    def load(self, reply: Callable[[bool], object]) -> None:
+        """Load the model now; `reply` is told whether that went well, whatever happens."""
+        self._seat.load(reply)
+
+    def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
+        """Other settings of the model, of this front's part of it, or of the folders, from the next question on."""
+        before, self._settings = self._settings, settings
+        self._workspace.change(folders)
+        if model_part(settings) != model_part(before):
+            self._core.want(settings)
+        elif front_part(settings) != front_part(before):
+            self._core.scheduler.refit(self._seat, self._make)
+
+    def reload(self) -> None:
+        """Load the model anew, from the next question on."""
+        self._core.reload()
+
+    def enable(self, *, enabled: bool) -> None:
+        """Off: this front needs no model; it is unloaded once no front does."""
+        self._seat.enable(enabled=enabled)
+
+    def document_changed(self, path: Path, text: str) -> None:
+        """An open document's text, saved or not; overrides the disk until it is closed."""
+        self._workspace.document_changed(path, text)
+
+    def document_closed(self, path: Path) -> None:
+        """A document was closed: the disk holds again."""
+        self._workspace.document_closed(path)
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        """Files on the disk that the client has seen change."""
+        changed = tuple(paths)
+        self._workspace.files_changed(changed)
+        self._seat.post(self._seat, partial(self._workspace.context.files_changed, changed))
+
+    def facts(self) -> HostFacts:
+        """What is known of it at this moment."""
+        info, budgets = self._seat.info(), self._seat.budgets
+        return HostFacts(
+            model=info.model if info else "",
+            engine=info.name if info else "",
+            budget_ms=budgets.by_kind() if budgets else {},
+            resident_bytes=self._process.memory_info().rss,
+            process_id=self._process.pid,
+            fronts=self._core.fronts(),
+        )
+
+    def close(self, wait_s: float) -> None:
+        """The front is done, and its share is free; waits at most so long for what ends with it."""
+        end = time.monotonic() + wait_s
+        self._seat.leave()
+        self._core.leave(self, wait_s / 2)
+        self._workspace.close(max(0.0, end - time.monotonic()))
+
+    def _make(self, model: Model) -> Runtime:
+        """In the scheduler's thread: this front's part of the model, and with its tokenizer the datastore."""
+        settings = self._settings
+        around = self._workspace.surroundings(drafted_from=wants_datastore(settings))
+        runtime = self._core.make(model, settings, around, self._name)
+        self._workspace.begin(runtime.tokenizer)
+        return runtime
+
+    def _indexing(self, progress: "IndexProgress") -> None:
+        self._listener.indexing(progress.done, progress.total, building=progress.building)
+
+
+def open_alone(
+    load: LoadModel,
+    make: MakeRuntime,
+    listener: HostListener,
+    settings: Settings,
+    folders: Mapping[Path, Settings],
+) -> LocalHost:
+    """A host of one front, which ends with it (`completion.host.OpenHost` but for the first two)."""
+    return Core(load, make, settings, cache_folder(), alone=True).open(listener, settings, folders)

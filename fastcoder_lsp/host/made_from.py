@@ -1,0 +1,20 @@
+"""Which settings decide what is loaded: those that make another model, and those that make one front's part of it."""
+
+from typing import Final
+
+from fastcoder_lsp.config import Settings
+
+MODEL: Final = ("model", "engine", "threads", "context_tokens", "gpu_memory_percent", "gpu_strict", "memory_kv_mb")
+"""Of the model that fronts share: fronts that differ in one of them have hosts of their own."""
+FRONT: Final = ("drafter", "index_enabled", "context_enabled")
+"""Of what a front has of a model."""
+
+
+def model_part(settings: Settings) -> tuple[object, ...]:
+    """What a loaded model is made from."""
+    return tuple(getattr(settings, name) for name in MODEL)
+
+
+def front_part(settings: Settings) -> tuple[object, ...]:
+    """What a front's part of a loaded model is made from."""
+    return tuple(getattr(settings, name) for name in FRONT)

@@ -1,0 +1,128 @@
+"""One front's workspace, as the process with the model has it: what may be read in it, what is open, its datastore.
+
+Owns the folders and the open texts that the front has told, and which stores they are drafted from. Nothing is read but
+what the settings that came with a folder allow, and no other front's folders, texts or stores are looked into.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
+from fastcoder_lsp.runtime.parts import Surroundings
+from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.workspace.rules import ReadingRules
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.workspace.datastore import Datastore
+    from fastcoder_lsp.workspace.live_index import IndexProgress
+    from fastcoder_lsp.workspace.shared_stores import SharedStores
+
+
+class FrontWorkspace:
+    """The workspace of one front; any thread.
+
+    Args:
+        folders: with their settings.
+        stores: what it shares with other fronts.
+        indexing: told how far the index is, by any thread.
+        notice: told what a person should know, by any thread.
+    """
+
+    def __init__(
+        self,
+        folders: Mapping[Path, Settings],
+        stores: "SharedStores",
+        indexing: "Callable[[IndexProgress], None]",
+        notice: Callable[[str], None],
+    ) -> None:
+        self._lock = threading.Lock()
+        self._stores, self._indexing, self._notice = stores, indexing, notice
+        self._open_texts: dict[Path, str] = {}
+        self._datastore: Datastore | None = None
+        self._closed = False
+        self._folders, self._readable_folders = dict(folders), _readable_of(folders)
+        self.context = RepositoryContext(self._readable, self._texts)
+
+    def surroundings(self, *, drafted_from: bool) -> Surroundings:
+        """What a model is told of it. `drafted_from`: whether anybody reads the datastore."""
+        with self._lock:
+            unwanted = None if drafted_from else self._datastore
+            if unwanted is not None:
+                self._datastore = None
+            elif drafted_from and self._datastore is None and not self._closed:
+                from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415 brings a compiler along
+
+                self._datastore = Datastore(self._folders, self._stores, self._indexing, self._notice)
+                for path, text in self._open_texts.items():
+                    self._datastore.document_changed(path, text)
+            datastore = self._datastore
+            name = "\n".join(sorted(map(str, self._folders)))
+        if unwanted is not None:
+            unwanted.stop(wait_s=0)
+        return Surroundings(None if datastore is None else datastore.pin, name, self.context)
+
+    def begin(self, tokenizer: Tokenizer) -> None:
+        """There is a model: the datastore, where somebody wants one, begins by its tokenizer."""
+        datastore = self._datastore
+        if datastore is not None:
+            datastore.start(tokenizer)
+
+    def change(self, folders: Mapping[Path, Settings]) -> None:
+        """Other folders, or other settings for them."""
+        with self._lock:
+            self._folders, self._readable_folders = dict(folders), _readable_of(folders)
+            if self._datastore is not None:
+                self._datastore.change(folders)
+
+    def document_changed(self, path: Path, text: str) -> None:
+        """An open document's text, saved or not."""
+        with self._lock:
+            self._open_texts[path] = text
+            if self._datastore is not None:
+                self._datastore.document_changed(path, text)
+
+    def document_closed(self, path: Path) -> None:
+        """A document was closed: the disk holds again."""
+        with self._lock:
+            self._open_texts.pop(path, None)
+            if self._datastore is not None:
+                self._datastore.document_closed(path)
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        """Files on the disk that the client has seen change."""
+        datastore = self._datastore
+        if datastore is not None:
+            datastore.files_changed(paths)
+
+    def close(self, wait_s: float) -> None:
+        """The front is gone, and its texts with it; waits at most so long for what ends with that."""
+        with self._lock:
+            self._closed = True
+            datastore, self._datastore = self._datastore, None
+            self._open_texts.clear()
+        if datastore is not None:
+            datastore.stop(wait_s)
+
+    def _texts(self) -> dict[Path, str]:
+        with self._lock:
+            return dict(self._open_texts)
+
+    def _readable(self, path: Path) -> ReadableFolder | None:
+        """From the scheduler's thread: where code for the prompt may come from, and by which rules."""
+        known = self._readable_folders
+        root = max(
+            (root for root in known if path.is_relative_to(root)), key=lambda root: len(root.parts), default=None
+        )
+        return None if root is None else known[root]
+
+
+def _readable_of(folders: Mapping[Path, Settings]) -> Mapping[Path, ReadableFolder | None]:
+    """Each folder and its rules; None where its code is shown to no model."""
+    roots = tuple(folders)
+    return {
+        root: ReadableFolder(root, ReadingRules(roots, settings)) if settings.context_enabled else None
+        for root, settings in folders.items()
+    }

@@ -1,0 +1,175 @@
+"""Several workspaces of one process over the same stores: shared where folders and rules are the same, never else."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.config import Settings, resolve
+from fastcoder_lsp.workspace.datastore import Datastore
+from fastcoder_lsp.workspace.live_index import IndexProgress
+from fastcoder_lsp.workspace.shared_indexes import apart
+from fastcoder_lsp.workspace.shared_stores import SharedStores
+from tests.index.test_live_index import until, write
+from tests.index.toy_encoder import ToyEncoder
+
+SETTINGS, _ = resolve(())
+CAREFUL = replace(SETTINGS, read_exclude=("private/",))
+Open = Callable[[Mapping[Path, Settings]], Datastore]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    write(folder, {"a.py": "everybody = 1\n", "private/b.py": "somebody = 2\n"})
+    return folder
+
+
+@pytest.fixture
+def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SharedStores:
+    library = tmp_path / "stdlib"
+    write(library, {"module.py": "common = 1\n"})
+    monkeypatch.setattr("sysconfig.get_path", lambda _name: str(library))
+    return SharedStores(tmp_path / "cache")
+
+
+@pytest.fixture
+def begin(stores: SharedStores) -> Iterator[Open]:
+    opened: list[Datastore] = []
+
+    def make(folders: Mapping[Path, Settings], **told: Callable[..., None]) -> Datastore:
+        opened.append(Datastore(folders, stores, **told))
+        opened[-1].start(ToyEncoder())
+        assert opened[-1].settle(60)
+        return opened[-1]
+
+    yield make
+    for datastore in opened:
+        datastore.stop()
+
+
+def knows(datastore: Datastore, text: str, document: Path = Path("/nowhere.py")) -> bool:
+    """Whether the whole text is found in the workspace's own code."""
+    repository, tokens = datastore.pin(document.as_uri()).repository, ToyEncoder().encode(text)
+    return repository is not None and repository.longest(tokens, 16)[0] == len(tokens)
+
+
+def test_the_same_folders_by_the_same_rules_are_watched_and_kept_once(
+    root: Path, stores: SharedStores, begin: Open
+) -> None:
+    """The one that comes later finds everything at once; the last one to go ends it."""
+    first, second = begin({root: SETTINGS}), begin({root: SETTINGS})
+    assert len(stores.indexes) == 1
+    first_pin, second_pin = (one.pin("file:///x.py") for one in (first, second))
+    assert first_pin.generation == second_pin.generation
+    assert knows(first, "somebody = 2")
+    assert knows(second, "somebody = 2")
+    first.stop()
+    assert len(stores.indexes) == 1
+    write(root, {"later.py": "afterwards = 3\n"})
+    second.files_changed([root / "later.py"])
+    until(lambda: knows(second, "afterwards = 3"))
+    assert first.pin("").repository is None
+    second.stop()
+    assert len(stores.indexes) == 0
+
+
+def test_who_may_read_less_never_finds_what_others_may(
+    root: Path, tmp_path: Path, stores: SharedStores, begin: Open
+) -> None:
+    """Whoever comes first, in one process or the next, and when a front's rules become stricter or less strict."""
+    free, careful = begin({root: SETTINGS}), begin({root: CAREFUL})
+    assert len(stores.indexes) == 2
+    assert knows(free, "somebody = 2")
+    assert knows(careful, "everybody = 1")
+    assert not knows(careful, "somebody = 2")
+    free.document_changed(root / "private/b.py", "unsaved = 3\n")
+    until(lambda: knows(free, "unsaved = 3"))
+    assert not knows(careful, "unsaved = 3")
+    free.change({root: CAREFUL})
+    until(lambda: knows(free, "everybody = 1"))
+    assert not knows(free, "somebody = 2")
+    assert len(stores.indexes) == 1
+    careful.change({root: SETTINGS})
+    until(lambda: knows(careful, "somebody = 2"))
+    assert not knows(free, "somebody = 2")
+    for datastore in (free, careful):
+        datastore.stop()
+    later = Datastore({root: CAREFUL}, SharedStores(tmp_path / "cache"))
+    later.start(ToyEncoder())
+    seen = []
+    until(lambda: seen.append(knows(later, "somebody = 2")) or knows(later, "everybody = 1"))  # type: ignore[func-returns-value]
+    later.stop()
+    assert not any(seen)
+
+
+def test_unsaved_texts_are_theirs_who_told_them(root: Path, begin: Open) -> None:
+    """The latest word holds; who closes a document, or goes, leaves the other's word, and then the disk's."""
+    one, other = begin({root: SETTINGS}), begin({root: SETTINGS})
+    one.document_changed(root / "a.py", "first = 1\n")
+    other.document_changed(root / "a.py", "second = 2\n")
+    until(lambda: knows(one, "second = 2") and not knows(one, "first = 1"))
+    other.document_closed(root / "a.py")
+    until(lambda: knows(other, "first = 1") and not knows(other, "second = 2"))
+    other.document_changed(root / "a.py", "second = 2\n")
+    until(lambda: knows(one, "second = 2"))
+    one.stop()
+    assert other.settle(60)
+    assert knows(other, "second = 2")
+    other.document_closed(root / "a.py")
+    until(lambda: knows(other, "everybody = 1"))
+
+
+def test_texts_end_with_who_told_them(root: Path, begin: Open) -> None:
+    one, other = begin({root: SETTINGS}), begin({root: SETTINGS})
+    one.document_changed(root / "new.py", "never_saved = 1\n")
+    until(lambda: knows(other, "never_saved = 1"))
+    one.stop()
+    until(lambda: not knows(other, "never_saved = 1"))
+
+
+def test_who_comes_later_is_told_what_was_told(root: Path, begin: Open) -> None:
+    """How far the index is, which needs nothing more to be done."""
+    told: list[IndexProgress] = []
+    first = begin({root: SETTINGS})
+    begin({root: SETTINGS}, report=told.append)
+    assert told[-1] == IndexProgress(building=False, done=2, total=2)
+    assert knows(first, "everybody = 1")
+
+
+def test_workspaces_share_the_folders_that_they_have_in_common(
+    root: Path, tmp_path: Path, stores: SharedStores, begin: Open
+) -> None:
+    """A folder within another one is read by the rules of both, and so is no part that others could have."""
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    write(beside, {"c.py": "besides = 1\n"})
+    both, alone = begin({root: SETTINGS, beside: SETTINGS}), begin({beside: SETTINGS})
+    assert len(stores.indexes) == 2
+    assert knows(both, "besides = 1")
+    assert knows(alone, "besides = 1")
+    assert not knows(alone, "everybody = 1")
+    both.change({root: SETTINGS, root / "private": SETTINGS})
+    assert both.settle(60)
+    assert len(stores.indexes) == 2
+    assert sorted(map(len, apart({root: SETTINGS, beside: SETTINGS, root / "private": SETTINGS}))) == [1, 2]
+    assert knows(both, "somebody = 2")
+    assert not knows(both, "besides = 1")
+
+
+def test_common_code_is_open_once(root: Path, tmp_path: Path, begin: Open) -> None:
+    """What is installed in a workspace is its own all the same."""
+    other = tmp_path / "other"
+    write(other, {"node_modules/pack/index.js": "export function installed() {}\n"})
+    one, two = begin({root: SETTINGS}), begin({other: SETTINGS})
+    assert one.settle(60)
+    common, tokens = ToyEncoder().encode("common = 1"), ToyEncoder().encode("export function installed()")
+    found = []
+    for datastore in (one, two):
+        corpus = datastore.pin("").corpus
+        assert corpus is not None
+        assert corpus.longest(common, 16)[0] == len(common)
+        found.append(corpus.longest(tokens, 16)[0] == len(tokens))
+    assert found == [False, True]
