@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:
     from fastcoder_lsp.config import Layer, Settings
+    from fastcoder_lsp.prompt.account import Shown
 
 
 MAX_BYTES = 100_000_000
@@ -37,6 +38,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument(
         "--trace-html", type=Path, metavar="FILE", help="draw that into FILE, with the draft tree of every step"
+    )
+    parser.add_argument(
+        "--context", action="store_true", help="show the model code of other files, whatever the setting says"
+    )
+    parser.add_argument(
+        "--show-prompt", action="store_true", help="print what the model was shown: which other code, why, at what cost"
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting, else auto)")
     parser.add_argument("--engine", help="what computes (default: the setting, else auto)")
@@ -62,6 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.cli.once import complete_once
     from fastcoder_lsp.config import Layer, resolve
     from fastcoder_lsp.decode.trace import as_plain
+    from fastcoder_lsp.prompt.account import account
     from fastcoder_lsp.workspace.languages import language_of
 
     chosen = {
@@ -69,6 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         "engine": arguments.engine,
         "drafter": arguments.drafter,
         "completion.max_tokens": arguments.max_tokens,
+        "context.enabled": arguments.context or None,
     }
     own = Layer("command line", {k: v for k, v in chosen.items() if v is not None}, trusted=True)
     settings, problems = resolve([own])
@@ -76,7 +85,9 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp complete --help")
     snapshot = Snapshot(path.as_uri(), str(path), language_of(path), 0, text)
     request = CompletionRequest(snapshot, offset, invoked=True)
-    completion, source = complete_once(settings, request, _progress, workspace(arguments.workspace, path, own))
+    prompts: list[Shown] = []
+    folders = workspace(arguments.workspace, path, own)
+    completion, source = complete_once(settings, request, _progress, folders, shown=prompts.append)
     if arguments.json:
         trace = {"trace": as_plain(completion.trace)} if arguments.trace else {}
         print(json.dumps(as_json(completion, source, text) | trace, ensure_ascii=False))
@@ -86,8 +97,11 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"Nothing is suggested: {completion.reason.text}", completion.reason.hint, file=sys.stderr)
         if arguments.trace:
             print("\n" + "\n".join(trace_lines(completion)))
+        for shown in prompts if arguments.show_prompt else ():
+            print("\n" + "\n".join(account(shown, text, offset)) + "\n\n" + shown.text)
     if arguments.trace_html is not None:
-        write_page(arguments.trace_html, arguments.place, completion, text, offset)
+        along = [line.strip() for shown in prompts for line in account(shown, text, offset)]
+        write_page(arguments.trace_html, arguments.place, completion, text, offset, along)
     return 0
 
 
@@ -184,14 +198,17 @@ def trace_lines(completion: Completion) -> Iterator[str]:
     yield f"{completion.counts.tokens} tokens in {completion.counts.steps} steps; accepted drafts: {by_source}"
 
 
-def write_page(path: Path, place: str, completion: Completion, text: str, offset: int) -> None:
-    """Draw the trace into `path`."""
+def write_page(
+    path: Path, place: str, completion: Completion, text: str, offset: int, along: Sequence[str] = ()
+) -> None:
+    """Draw the trace into `path`, with what is told of the code that went along with the prompt."""
     from fastcoder_lsp.cli.trace_page import Pictured, page
 
     counts = completion.counts
     note = (
         f"{counts.tokens} tokens in {counts.steps} forward passes, {counts.accepted} of them drafted · "
         f"{completion.model} on {completion.engine}"
+        f"{''.join(' · ' + line for line in along)}"
     )
     try:
         path.write_text(page(Pictured(place, note, text[:offset], text[offset:], completion.trace)), encoding="utf-8")

@@ -11,9 +11,12 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Completion, CompletionRequest, Progress
 from fastcoder_lsp.errors import FastcoderError, understood
+from fastcoder_lsp.prompt import NO_CONTEXT, Context, PromptBuilder
+from fastcoder_lsp.prompt.account import Shown
 from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import Runtime, Surroundings
 from fastcoder_lsp.scheduling.direct import DirectHost
+from fastcoder_lsp.workspace.rules import ReadingRules
 
 if TYPE_CHECKING:
     from fastcoder_lsp.workspace.datastore import Datastore
@@ -29,6 +32,8 @@ def complete_once(
     request: CompletionRequest,
     progress: Callable[[int | None, str], None],
     folders: Mapping[Path, Settings] | None = None,
+    *,
+    shown: Callable[[Shown], None] | None = None,
 ) -> tuple[Completion, str]:
     """The completion, and where its model came from.
 
@@ -39,12 +44,14 @@ def complete_once(
         folders: the workspace's folders and their settings. Where the drafter reads the datastore, they are indexed
             first, or their index brought up to date: the command draws from what an editor's server would have. None:
             nothing is drafted from, common code neither.
+        shown: told of the prompt, where there was one.
 
     Raises:
         FastcoderError: what made it impossible, with what to do.
     """
     failures: list[FastcoderError] = []
     source: list[str] = []
+    prompts: list[PromptBuilder] = []
     opened = ExitStack()
 
     def load(tell: Progress) -> Runtime:
@@ -53,7 +60,8 @@ def complete_once(
         wanted = settings.index_enabled and reads_datastore(settings.drafter)
         store = _datastore(folders, tell) if folders is not None and wanted else None
         try:
-            runtime = load_runtime(settings, tell, Surroundings(store.pin if store else None))
+            around = Surroundings(store.pin if store else None, context=_context(settings, folders or {}))
+            runtime = load_runtime(settings, tell, around)
         except BaseException as failure:
             failures.append(understood(failure))
             raise
@@ -63,6 +71,7 @@ def complete_once(
             tell(0.0, "reading the workspace and common code")
             store.settle(_INDEX_S)
         source.append(runtime.info.source)
+        prompts.append(runtime.prompts)
         return runtime
 
     def on_status(status: Status) -> None:
@@ -79,7 +88,26 @@ def complete_once(
         opened.close()
     if failures:
         raise failures[0]
+    prompt = prompts[0].shown(request.snapshot.uri)
+    if shown is not None and prompt is not None:
+        shown(prompt)
     return completion, source[0]
+
+
+def _context(settings: Settings, folders: Mapping[Path, Settings]) -> Context:
+    """Finds other code in folders whose settings and those of the session allow it, once they are looked through."""
+    from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
+
+    allowed = {root: own for root, own in folders.items() if own.context_enabled}
+    if not settings.context_enabled or not allowed:
+        return NO_CONTEXT
+    readable = [ReadableFolder(root, ReadingRules(tuple(folders), own)) for root, own in allowed.items()]
+
+    def folder_of(path: Path) -> ReadableFolder | None:
+        holding = [one for one in readable if path.is_relative_to(one.root)]
+        return max(holding, key=lambda one: len(one.root.parts), default=None)
+
+    return RepositoryContext(folder_of, dict, _INDEX_S)
 
 
 def _datastore(folders: Mapping[Path, Settings], tell: Progress) -> "Datastore":

@@ -4,10 +4,12 @@ Owns one anchor per document. The only stateful part of this package; used by on
 """
 
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.prompt import anchor as anchors
+from fastcoder_lsp.prompt.account import Shown
 from fastcoder_lsp.prompt.anchor import Anchor
 from fastcoder_lsp.prompt.context import NO_CONTEXT, NOTHING, Context, Found, told
 from fastcoder_lsp.prompt.healing import heal_start
@@ -52,6 +54,7 @@ class PromptBuilder:
         self.template: Template = template_of(tokenizer.control)
         self._tokenizer = tokenizer
         self._anchors: LatestDocuments[Anchor] = LatestDocuments(self.options.documents)
+        self._built: LatestDocuments[Prompt] = LatestDocuments(self.options.documents)
 
     def build(self, snapshot: Snapshot, offset: int) -> Prompt:
         """The prompt for what comes at `offset` of `snapshot`.
@@ -70,8 +73,7 @@ class PromptBuilder:
             anchor = replace(anchor, start=anchor.start + shift, at=anchor.at + shift, length=len(text))
         else:
             anchor = self._anchored(snapshot, text, offset, anchor, exchange=False)
-        self._anchors.put(snapshot.uri, anchor)
-        return self._prompt(anchor, text, offset)
+        return self._made(snapshot.uri, anchor, text, offset)
 
     def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
         """The user pauses: anchor here, so that the next keystrokes find everything computed. Returns the prompt.
@@ -85,16 +87,35 @@ class PromptBuilder:
             last = None
         begun = text[text.rfind("\n", 0, offset) + 1 : offset].strip()
         anchor = self._anchored(snapshot, text, offset, last, exchange=not begun)
-        self._anchors.put(snapshot.uri, anchor)
-        return self._prompt(anchor, text, offset)
+        return self._made(snapshot.uri, anchor, text, offset)
+
+    def shown(self, uri: str) -> Shown | None:
+        """The prompt that was built last for a document, for a person to look at; None where there is none."""
+        built, anchor = self._built.get(uri), self._anchors.get(uri)
+        if built is None or anchor is None:
+            return None
+        names = {number: name for name, number in self._tokenizer.control.items()}
+        parts: list[str] = []
+        for special, run in groupby(built.tokens, key=lambda token: token in names):
+            tokens = list(run)
+            parts.append("".join(names[token] for token in tokens) if special else self._tokenizer.decode(tokens))
+        return Shown("".join(parts), len(built.tokens), anchor.found)
 
     def forget(self, uri: str) -> None:
         """The document is closed."""
         self._anchors.forget(uri)
+        self._built.forget(uri)
 
     def rename(self, old: str, new: str) -> None:
         """The document has a new name; its prompt goes on as it was."""
         self._anchors.rename(old, new)
+        self._built.rename(old, new)
+
+    def _made(self, uri: str, anchor: Anchor, text: str, offset: int) -> Prompt:
+        prompt = self._prompt(anchor, text, offset)
+        self._anchors.put(uri, anchor)
+        self._built.put(uri, prompt)
+        return prompt
 
     def _typed_fits(self, typed: str) -> bool:
         """Whether what stands after the middle mark is short enough to stay there."""

@@ -138,6 +138,88 @@ def test_lines_that_look_like_secrets_are_left_out(root: Path) -> None:
     assert "api_key" not in text
 
 
+PLANTED = "planted_9f3a"
+
+
+def test_planted_secrets_are_in_no_prompt(root: Path) -> None:
+    """Whichever way they lie: by the file's name, ignored, outside, behind a link, in a line, in a key, and unsaved."""
+    use = "store = Store()\nstore.put(key)\n"
+    outside = root.parent / "outside.py"
+    key = "\n".join(["-----BEGIN PRIVATE KEY-----", *[f"{PLANTED}store"] * 30, "-----END PRIVATE KEY-----"])
+    for path, text in {
+        outside: f"{use}{PLANTED} = 1\n",
+        root / ".env": f"store={PLANTED}\n",
+        root / "secrets.py": f"{use}{PLANTED} = 1\n",
+        root / "id_rsa": f"{use}{PLANTED}\n",
+        root / "node_modules/store.py": f"{use}{PLANTED} = 1\n",
+        root / "src/app/hidden.py": f"{use}{PLANTED} = 1\n",
+        root / "src/app/lines.py": f'{use}DB_PASSWORD = "{PLANTED}"\n{use}',
+        root / "src/app/keys.py": f'{use}KEY = """{key}"""\n{use}',
+    }.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    (root / ".fastcoderignore").write_text("secrets.py\n")
+    (root / "src/app/link.py").symlink_to(outside)
+    unsaved = {
+        root / "src/app/hidden.py": f"{use}{PLANTED}_unsaved = 1\n",
+        root / "src/app/other.py": f'{use}{use}API_TOKEN = "{PLANTED}"\n',
+        outside: f"{use}{PLANTED}_open = 1\n",
+    }
+    context = finder(root, unsaved)
+    for path, text in unsaved.items():
+        edited(path, context, text.strip().replace("\n", "; "))
+    seen = "".join(snippet.text for snippet in found_at(context, main(root, f"{USE}\n{use}"), len(USE)))
+    assert "store.put(key)" in seen
+    assert PLANTED not in seen
+
+
+def test_a_pause_keeps_what_is_good_enough(root: Path) -> None:
+    """The same value is given back while it holds most of what could be found, another one where it does not."""
+    (root / "src/app/far.py").write_text("def far_away(alpha, beta):\n    gamma(alpha)\n    return delta(beta)\n" * 3)
+    context, here = (
+        finder(root),
+        main(root, f"{USE}\n{'# text' * 3}\n\n\n\n\n\n\n\n\n\n\n\n\n\ngamma(alpha)\ndelta(beta)\n\n"),
+    )
+    first = context.find(here, len(USE), (0, len(USE)))
+    assert first.snippets
+    assert context.find(here, len(USE), (0, len(USE)), first) is first
+    below = len(here.text) - 1
+    other = context.find(here, below, (0, len(here.text)), first)
+    assert other is not first
+    assert "far_away" in other.snippets[0].text
+
+
+def test_the_repository_has_its_folders_name(root: Path) -> None:
+    """And the document its path from there: a model was taught no paths from the root of a disk."""
+    found = finder(root).find(main(root), len(USE), (0, len(USE)))
+    assert (found.repository, found.path) == (root.name, "src/app/main.py")
+
+
+def test_a_closed_document_is_looked_at_again(root: Path) -> None:
+    """What was saved while it was open is found by its words after it was closed."""
+    opened: dict[Path, str] = {}
+    context = finder(root, opened)
+    found_at(context, main(root), len(USE))
+    other = root / "src/app/other.py"
+    opened[other] = "unsaved = 1\n"
+    found_at(context, main(root), len(USE))
+    other.write_text("def newly(): return unheard_of_name(1)\n")
+    del opened[other]
+    use = "x = unheard_of_name("
+    assert "def newly" in "".join(one.text for one in found_at(context, main(root, use), len(use)))
+
+
+def test_other_languages_are_left_out(root: Path) -> None:
+    """A text that happens to share words is no code to learn from; the other kinds of one family are."""
+    (root / "notes.md").write_text("store = Store()\n")
+    (root / "a.ts").write_text("const store = new Store();\n")
+    (root / "b.tsx").write_text("const store = new Store();\n")
+    assert {one.path for one in found_at(finder(root), main(root), len(USE))} == {"src/app/store.py"}
+    script = root / "main.tsx"
+    here = Snapshot(script.as_uri(), str(script), "typescriptreact", 0, "store = new Store(")
+    assert {one.path for one in found_at(finder(root), here, 10)} == {"a.ts", "b.tsx"}
+
+
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))
 def test_first_difference(same: str, left: str, right: str) -> None:
     """Up to there two texts are equal, and there they are not."""

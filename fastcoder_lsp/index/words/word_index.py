@@ -133,7 +133,7 @@ class WordIndex:
             lengths = self._lengths[:told]
             scores /= 0.6 + 0.4 * np.maximum(lengths, 16.0) / max(float(lengths.mean()), 1.0)
             wide = min(most + told - files, told)  # as many more as are gone
-            least = max(float(np.partition(scores, told - wide)[told - wide]), np.finfo(np.float32).tiny)
+            least = max(float(np.partition(scores, told - wide)[told - wide]), 1e-30)
             first = np.flatnonzero(scores >= least)
             first = first[np.argsort(-scores[first], kind="stable")]
             keys = [self._keys[number] for number in first.tolist()]

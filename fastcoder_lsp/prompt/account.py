@@ -1,0 +1,53 @@
+"""What of other code a prompt shows, for a person: from where, why, and what it costs. Decides nothing."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fastcoder_lsp.index.words.terms import words_of
+from fastcoder_lsp.prompt.context import ContextSnippet, Found
+from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, around
+
+MOST_REASONS = 6
+"""Names that are told for a piece."""
+_NAME = re.compile(r"[^\W\d]\w{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A prompt as it was built last for a document.
+
+    Attributes:
+        text: of all its tokens, the control tokens as their names.
+        tokens: how many those are.
+        found: the code that goes along.
+    """
+
+    text: str
+    tokens: int
+    found: Found
+
+
+def account(shown: Shown, text: str, offset: int) -> Iterator[str]:
+    """Lines for a person.
+
+    Args:
+        shown: the prompt.
+        text: the document's.
+        offset: the cursor.
+    """
+    pieces = shown.found.snippets
+    cost = sum(piece.tokens for piece in pieces)
+    yield f"prompt: {shown.tokens} tokens, {cost} of them of {len(pieces)} pieces of other code"
+    for piece in pieces:
+        names = ", ".join(reasons(piece, text, offset)) or "edited lately"
+        where = piece.path if piece.source else f"{piece.path} (this file, outside the window)"
+        yield f"  {where}: {piece.tokens} tokens, score {piece.score:.1f}: {names}"
+
+
+def reasons(piece: ContextSnippet, text: str, offset: int) -> list[str]:
+    """The names at the cursor that a piece holds, whole or as parts of its names; the longest, which tell most."""
+    held = {word for name in _NAME.findall(piece.text) for word in words_of(name)}
+    near = Counter(name for name in _NAME.findall(around(text, offset, ABOVE, BELOW)) if name.lower() in held)
+    return sorted(near, key=lambda name: (-len(name), name))[:MOST_REASONS]
