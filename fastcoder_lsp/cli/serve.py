@@ -64,7 +64,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def open_host(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
-    """Where the model lives: in this process."""
+    """Where the model lives: in the process that all editors share, or in this one."""
+    if settings.host_enabled:
+        from fastcoder_lsp.host.spawn import open_shared
+
+        return open_shared(listener, settings, folders)
     from fastcoder_lsp.host.local import open_alone
     from fastcoder_lsp.runtime.load import load_model, make_runtime
 

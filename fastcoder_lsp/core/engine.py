@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from fastcoder_lsp.core.progress import ShouldStop
 from fastcoder_lsp.core.trees import DraftTree, Tokens, Verified
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class StepCosts:
 
     def step_ms(self, rows: int) -> float:
         """Milliseconds of a step of `rows` rows: linear between the widths that were timed, and beyond the last."""
+        import numpy as np  # noqa: PLC0415 who runs no engine needs none of it: 15 MB, a fifth of a second
+
         return float(np.interp(rows, self.widths, self.ms)) * max(1.0, rows / self.widths[-1])
 
 
@@ -97,7 +100,7 @@ class Engine(Protocol):
         self,
         tree: DraftTree,
         sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        allowed: "Mapping[int, npt.NDArray[np.int64]] | None" = None,
         top_k: int = 0,
     ) -> Verified:
         """One forward pass over `tree` after the cached tokens, verification, and commit of the accepted path.
@@ -131,7 +134,7 @@ class LaunchingEngine(Engine, Protocol):
         self,
         tree: DraftTree,
         sampler: Sampler = GREEDY,
-        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        allowed: "Mapping[int, npt.NDArray[np.int64]] | None" = None,
         top_k: int = 0,
     ) -> None:
         """Begin a step; nothing but `collect` may be asked for then. Arguments and errors as of `step`."""

@@ -4,10 +4,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import lt
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 Tokens: TypeAlias = Sequence[int]
 
@@ -75,8 +76,8 @@ class Verified:
 
     path: tuple[int, ...]
     emitted: tuple[int, ...]
-    top_ids_NK: npt.NDArray[np.int64] | None = None
-    top_logits_NK: npt.NDArray[np.float32] | None = None
+    top_ids_NK: "npt.NDArray[np.int64] | None" = None
+    top_logits_NK: "npt.NDArray[np.float32] | None" = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,15 @@ class Core:
         """How many there are."""
         return len(self._fronts)
 
+    def probe(self, reply: Callable[[], None]) -> None:
+        """Have the worker call `reply` between two pieces of work; at once where it works for nobody."""
+        with self._lock:
+            front = next(iter(self._fronts), None)
+        if front is None:
+            reply()
+        else:
+            front.between_pieces(reply)
+
     def leave(self, front: "LocalHost", wait_s: float) -> None:
         """A front is gone."""
         with self._lock:
@@ -183,7 +192,11 @@ class LocalHost:
         """Files on the disk that the client has seen change."""
         changed = tuple(paths)
         self._workspace.files_changed(changed)
-        self._seat.post(self._seat, partial(self._workspace.context.files_changed, changed))
+        self.between_pieces(partial(self._workspace.context.files_changed, changed))
+
+    def between_pieces(self, call: Callable[[], None]) -> None:
+        """Something for the scheduler's thread, between two pieces of work."""
+        self._seat.post(self._seat, call)
 
     def facts(self) -> HostFacts:
         """What is known of it at this moment."""
