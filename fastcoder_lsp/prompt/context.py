@@ -1,6 +1,6 @@
 """Snippets of other files, as the model's family wants to see them before the prefix.
 
-Owns their form and their budget; which snippets are worth it is decided by `prompt/select.py` and measured by
+Owns their form and their budget; which snippets are worth it is decided by `prompt/retrieval.py` and measured by
 `bench quality`.
 """
 

@@ -72,13 +72,6 @@ class RepositoryContext:
         """Whether code of all these files may be shown at this moment."""
         return all(map(self._may_show, sources))
 
-    def files_changed(self, paths: Collection[Path]) -> None:
-        """These files have changed on the disk: look at them when somebody asks next. For the same thread."""
-        for path in paths:
-            for words in self._folders.values():
-                if path.is_relative_to(words.root):
-                    words.follow(words.rules, (path.relative_to(words.root).as_posix(),))
-
     def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
         """Snippets for the cursor at `offset`, best first; none for a document outside all folders."""
         path = Path(snapshot.path) if snapshot.path is not None else None
@@ -134,7 +127,7 @@ class RepositoryContext:
     def _follow_open(self, texts: Mapping[Path, str]) -> dict[Path, FileWords]:
         """The words of the open documents; the files of those that were closed are looked at again."""
         closed = [path for path in self._opened if path not in texts]
-        self.files_changed(closed)
+        self._look_again(closed)
         before, self._opened = self._opened, {}
         for path, text in list(texts.items())[-OPEN_DOCUMENTS:]:
             folder, known = self._folder_of(path), before.get(path)
@@ -143,6 +136,12 @@ class RepositoryContext:
             same = known is not None and known[0] == text
             self._opened[path] = known if known and same else (text, self._words_of(folder).words_of(text, path))
         return {path: words for path, (_, words) in self._opened.items()}
+
+    def _look_again(self, paths: Collection[Path]) -> None:
+        for path in paths:
+            for words in self._folders.values():
+                if path.is_relative_to(words.root):
+                    words.follow(words.rules, (path.relative_to(words.root).as_posix(),))
 
     def _may_show(self, source: str, text: str = "") -> bool:
         """Whether a file's code may be shown at this moment; what lies in no folder of the workspace never may."""

@@ -3,7 +3,7 @@
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import ContextSnippet, Found, PromptBuilder, PromptOptions
 from fastcoder_lsp.prompt.account import account, reasons
-from tests.prompt.test_build import SNIPPETS, Given
+from tests.prompt.test_context import SNIPPETS, Given
 from tests.prompt.toy_tokenizers import of_family
 
 QWEN = of_family("Qwen2.5-Coder")

@@ -2,9 +2,9 @@
 
 import pytest
 
+from fastcoder_lsp.bench.quality.by_names import related
+from fastcoder_lsp.bench.quality.imports import MOST_IMPORTS, MOST_NAMES, Import, imports_of, tails
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.prompt.imports import MOST_IMPORTS, MOST_NAMES, Import, imports_of, tails
-from fastcoder_lsp.prompt.select import related
 
 
 def found(text: str, language: str = "python") -> list[Import]:

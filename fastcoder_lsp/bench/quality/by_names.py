@@ -1,5 +1,6 @@
-"""Which pieces of other files are worth a place in the prompt: pure functions of texts.
+"""Which pieces of other files share names with a cursor's lines, and what they import: the way to compare with.
 
+The product ranks by all words (`prompt/retrieval`), which gained twice as much on lines that use a repository's names.
 Three kinds: definitions that the file imports and uses near the cursor, chunks that share its names, and places edited
 lately, which the caller hands in. Owns no reading of files and no budget.
 """
@@ -8,9 +9,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
+from fastcoder_lsp.bench.quality.imports import imports_of, tails
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt.context import ContextSnippet
-from fastcoder_lsp.prompt.imports import imports_of, tails
 
 NEAR_LINES = 30
 """Lines before the cursor, and half as many after it, that say what is being written."""

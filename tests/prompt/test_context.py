@@ -1,0 +1,161 @@
+"""Code that goes along with a prompt: its form, its budget, when it is exchanged, and what that costs a key."""
+
+import random
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import pytest
+
+from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.prompt import ContextSnippet, Found, PromptBuilder, PromptOptions
+from tests.prompt.test_build import CURSOR, QWEN, build, cost, snapshot, told
+from tests.prompt.toy_tokenizers import SAMPLE, of_family
+
+
+@dataclass
+class Given:
+    """A context that always finds the same."""
+
+    snippets: tuple[ContextSnippet, ...]
+    asked: int = 0
+    forbidden: frozenset[str] = frozenset()
+    content: bool = False
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Nothing to learn."""
+
+    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+        self.asked += 1
+        found = tuple(snippet for snippet in self.snippets if snippet.source not in self.forbidden)
+        return kept if kept is not None and self.content else Found(found, "project", snapshot.path or "")
+
+    def may_show(self, sources: Collection[str]) -> bool:
+        return self.forbidden.isdisjoint(sources)
+
+
+SNIPPETS = (
+    ContextSnippet("lib/low.py", "def low():\n    return 1\n", 0.2),
+    ContextSnippet("lib/high.py", "def high():\n    return 2\n", 0.9),
+)
+
+
+@pytest.mark.parametrize("family", ["Qwen2.5-Coder", "StarCoder2", "StarCoder, Granite Code", "CodeGemma", "CodeLlama"])
+def test_context_stands_before_the_prefix(family: str) -> None:
+    """Snippets come first, the best one nearest to the code, in the family's form or as comments."""
+    tokenizer = of_family(family)
+    builder = PromptBuilder(tokenizer, PromptOptions(context_tokens=300), Given(SNIPPETS))
+    parts = told(tokenizer, builder.template, build(builder, f"import high\nhigh.{CURSOR}\n"))
+    assert ("project" in parts.context) == bool(builder.template.repository)
+    assert parts.context.index("low.py") < parts.context.index("high.py")
+    assert ("# def high" in parts.context) == (not builder.template.file)
+    assert parts.prefix.strip() == "import high"
+
+
+def test_context_keeps_its_budget() -> None:
+    """The best snippets that fit; none by default."""
+    few = PromptBuilder(QWEN, PromptOptions(context_tokens=25), Given(SNIPPETS))
+    assert "high" in told(QWEN, few.template, build(few, f"x\n{CURSOR}")).context
+    assert "low" not in told(QWEN, few.template, build(few, f"x\n{CURSOR}")).context
+    off = PromptBuilder(QWEN, context=Given(SNIPPETS))
+    assert told(QWEN, off.template, build(off, f"x\n{CURSOR}")).context == ""
+
+
+def test_context_stays_while_typing() -> None:
+    """Other snippets at every keystroke would void the whole cache: those of the window stay."""
+    given = Given(SNIPPETS)
+    builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300), given)
+    first = build(builder, f"x = 1\ny{CURSOR}\n")
+    given.snippets = SNIPPETS[:1]
+    second = build(builder, f"x = 1\ny ={CURSOR}\n")
+    assert second.tokens[: len(first.tokens)] == first.tokens
+    assert given.asked == 1, "the disk is not looked at for a keystroke"
+
+
+SECOND = (ContextSnippet("lib/second.py", "def second():\n    return 2\n", 0.9),)
+
+
+@pytest.mark.parametrize(
+    ("code", "content", "exchanged"),
+    [
+        (f"x = 1\ny = 2\n{CURSOR}\nz = 3\n", False, True),
+        (f"x = 1\ny = 2\n    {CURSOR}\nz = 3\n", False, True),
+        (f"x = 1\ny = 2\n{CURSOR}\nz = 3\n", True, False),
+        (f"x = 1\ny = 2{CURSOR}\n\nz = 3\n", False, False),
+    ],
+)
+def test_context_is_exchanged_in_a_pause_and_never_in_the_middle_of_a_line(
+    code: str, content: bool, exchanged: bool
+) -> None:
+    """What goes along changes in a pause alone, where the line is not begun and other code is worth it."""
+    given = Given(SNIPPETS)
+    builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300), given)
+    first = build(builder, f"x = 1\ny = 2{CURSOR}\n\nz = 3\n")
+    given.snippets, given.content = SECOND, content
+    before, _, after = code.partition(CURSOR)
+    here = snapshot(before + after)
+    typed = builder.build(here, len(before))
+    assert "high" in QWEN.decode(typed.tokens)
+    settled = builder.settle(here, len(before))
+    assert ("second" in QWEN.decode(settled.tokens)) == exchanged
+    assert ("high" in QWEN.decode(settled.tokens)) != exchanged
+    assert first.tokens[:5] == typed.tokens[:5]
+    # Whatever was decided stands for the keys that follow: each costs a token.
+    key = builder.build(snapshot(f"{before}q{after}"), len(before) + 1)
+    assert cost(settled, key) <= 2
+
+
+def test_a_new_place_of_a_known_document_keeps_its_context() -> None:
+    """The text of other files stays computed when the cursor jumps, even where the window moves."""
+    builder = PromptBuilder(QWEN, PromptOptions(limit=900, context_tokens=300), Given(SNIPPETS))
+    lines = [f"value_{number} = compute({number})\n" for number in range(400)]
+    prompts = []
+    for at in (20, 380, 200):
+        text = "".join(lines)
+        prompts.append(builder.build(snapshot(text), len("".join(lines[:at]))))
+    told_first = told(QWEN, builder.template, prompts[0]).context
+    assert "high" in told_first
+    assert [told(QWEN, builder.template, one).context for one in prompts] == [told_first] * 3
+
+
+def test_typing_costs_the_same_with_other_code_along() -> None:
+    """Key by key over a file, with pauses: as many tokens as without, but for the exchanges of what goes along."""
+    costs: dict[int, list[int]] = {0: [], 300: []}
+    exchanges = 0
+    for budget, keys in costs.items():
+        given = Given(SNIPPETS)
+        builder, draw = (
+            PromptBuilder(QWEN, PromptOptions(limit=1000 + budget, context_tokens=budget), given),
+            random.Random(3),
+        )
+        text, last = SAMPLE[:3000], build(PromptBuilder(QWEN), CURSOR)
+        for place in range(8):
+            at = text.index("\n", draw.randrange(len(text) - 500)) + 1
+            text = text[:at] + "\n" + text[at:]
+            if place % 3 == 2:  # a pause on the empty line, with other code at hand
+                given.snippets = SECOND if given.snippets is SNIPPETS else SNIPPETS
+                last = builder.settle(snapshot(text), at)
+                exchanges += bool(budget)
+            for char in "    value = compute(first, second)":
+                text = text[:at] + char + text[at:]
+                at += 1
+                now = builder.build(snapshot(text), at)
+                keys.append(cost(last, now))
+                last = now
+    assert exchanges == 2
+    assert costs[300][1:] == costs[0][1:]
+    assert costs[300][0] - costs[0][0] <= 300
+
+
+def test_what_may_no_longer_be_shown_is_in_no_prompt_any_more() -> None:
+    """Rules may change between two keystrokes, or in a pause: the snippets of a window are asked for at each."""
+    secret = ContextSnippet("a.py", "def forbidden_one(): ...", 2.0, "/w/a.py")
+    given = Given((secret, ContextSnippet("b.py", "def allowed_one(): ...", 1.0, "/w/b.py")))
+    for settles in (False, True):
+        given.forbidden = frozenset()
+        builder = PromptBuilder(QWEN, PromptOptions(context_tokens=300), given)
+        assert "forbidden_one" in QWEN.decode(build(builder, f"x = 1\ny{CURSOR}\n").tokens)
+        given.forbidden = frozenset({"/w/a.py"})
+        text = "x = 1\ny =\n"
+        after = (builder.settle if settles else builder.build)(Snapshot("u", "main.py", "python", 1, text), 9)
+        assert "forbidden_one" not in QWEN.decode(after.tokens)
+        assert "allowed_one" in QWEN.decode(after.tokens)
