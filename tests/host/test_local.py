@@ -1,0 +1,236 @@
+"""A host in this process: one model and one set of stores, however many fronts open it, and of each its own."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastcoder_lsp.completion.question import Policy, Question, place_of
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import CompletionRequest, EngineInfo, Prefilled, Progress, Snapshot, StepCosts, Verified
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.host.local import Core, LocalHost
+from fastcoder_lsp.runtime.parts import Limits, Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.slots import Slots
+from tests.completion.toys import Letters, ToyPrompts
+from tests.host.scripted import Heard
+from tests.index.test_live_index import write
+from tests.index.toy_encoder import ToyEncoder
+
+SETTINGS = Settings()
+CAREFUL = replace(SETTINGS, read_exclude=("private/",))
+SAYS = "said = 1"
+
+
+class Engine:
+    """Says `SAYS` after every prompt, then ends."""
+
+    info = EngineInfo("toy", "toy", "made here", "none", 256, 100_000, 64)
+
+    def __init__(self) -> None:
+        self._cache: list[int] = []
+        self.closed = False
+
+    def prefill(self, tokens: object, _should_stop: object) -> Prefilled:
+        self._cache = list(tokens)  # type: ignore[call-overload]
+        return Prefilled(0, len(self._cache), done=True)
+
+    def step(self, tree: object, *_arguments: object) -> Verified:
+        self._cache += tree.tokens  # type: ignore[attr-defined]
+        place = len(self._cache) - 1 - self._cache.index(1)  # token 1 is the last of every prompt
+        return Verified((), (ord(SAYS[place]) if place < len(SAYS) else 0,))
+
+    def cached(self) -> tuple[int, ...]:
+        return tuple(self._cache)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+class Encoding(ToyEncoder, Letters):
+    """Decodes letters and encodes words; nobody here compares the two."""
+
+
+class Fronts:
+    """A core with toy models; keeps what was loaded, and what was made for whom."""
+
+    def __init__(self, cache: Path) -> None:
+        self.loaded: list[Model] = []
+        self.engines: list[Engine] = []
+        self.made: list[tuple[str, Surroundings]] = []
+        self.core = Core(self.load, self.make, SETTINGS, cache)
+
+    def load(self, settings: Settings, _progress: Progress) -> Model:
+        assert settings.drafter == "auto", "a front's drafter is no matter of the shared model's"
+        self.engines.append(Engine())
+        self.loaded.append(Model(OneSlot(self.engines[-1]), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1)))
+        return self.loaded[-1]
+
+    def make(self, model: Model, settings: Settings, around: Surroundings, seat: str) -> Runtime:
+        if settings.drafter == "sdsat":
+            raise UsageError("the drafter sdsat needs a model that was tuned for it")
+        self.made.append((seat, around))
+        return Runtime(
+            slots=Slots(model.engines, seat),
+            tokenizer=model.tokenizer,
+            prompts=ToyPrompts(lambda before: (*(ord(letter) % 200 + 2 for letter in before), 1)),
+            drafter=NoDrafter(),
+            allow=lambda _: np.arange(256),
+            limits=Limits(max_tokens=64),
+            costs=model.costs,
+        )
+
+    def open(self, root: Path, settings: Settings = SETTINGS, **narrow: object) -> tuple[LocalHost, Heard]:
+        heard = Heard()
+        return self.core.open(heard, settings, {root: replace(settings, **narrow)}), heard  # type: ignore[arg-type]
+
+
+def ask(host: LocalHost, heard: Heard, number: int = 1, uri: str = "file:///a.py") -> str:
+    """What is said at the end of a line, "" for nothing."""
+    request = CompletionRequest(Snapshot(uri, None, "python", number, f"x{number} = 2\n\n"), 7)
+    host.ask(Question(number, request, place_of(request), Policy(), 0.0, 0.0))
+    heard.wait(lambda: number in heard.answers)
+    (answer,) = heard.answers[number]
+    return answer.candidates[0].text if answer.candidates else ""
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    write(folder, {"a.py": "everybody = 1\n", "private/b.py": "somebody = 2\n"})
+    return folder
+
+
+@pytest.fixture
+def fronts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fronts]:
+    write(tmp_path / "stdlib", {"module.py": "common = 1\n"})
+    monkeypatch.setattr("sysconfig.get_path", lambda _name: str(tmp_path / "stdlib"))
+    made = Fronts(tmp_path / "cache")
+    yield made
+    made.core.close(10)
+
+
+def knows(around: Surroundings, text: str) -> bool:
+    assert around.pin is not None
+    repository, tokens = around.pin("file:///nowhere.py").repository, ToyEncoder().encode(text)
+    return repository is not None and repository.longest(tokens, 16)[0] == len(tokens)
+
+
+def test_a_model_is_loaded_once_and_a_workspace_is_followed_once(fronts: Fronts, root: Path) -> None:
+    """Until the last front of each has left; the model stays, for who comes next."""
+    (one, hears_one), (two, hears_two) = fronts.open(root), fronts.open(root)
+    assert ask(one, hears_one) == SAYS
+    assert ask(two, hears_two) == SAYS
+    assert len(fronts.loaded) == 1
+    assert [seat for seat, _ in fronts.made] == ["front-1", "front-2"]
+    assert len(fronts.core.stores.indexes) == 1
+    assert one.facts().fronts == two.facts().fronts == 2
+    one.close(10)
+    assert len(fronts.core.stores.indexes) == 1
+    assert two.facts().fronts == 1
+    assert ask(two, hears_two, 2) == SAYS
+    two.close(10)
+    assert len(fronts.core.stores.indexes) == 0
+    assert not fronts.engines[0].closed
+    fronts.core.close(10)
+    assert fronts.engines[0].closed
+
+
+def test_each_front_is_told_what_concerns_it_alone(fronts: Fronts, root: Path, tmp_path: Path) -> None:
+    """The files of its own workspace, and its own answers."""
+    beside = tmp_path / "beside"
+    write(beside, {"c.py": "one = 1\n", "d.py": "two = 2\n", "e.py": "three = 3\n"})
+    (one, hears_one), (two, hears_two) = fronts.open(root), fronts.open(beside)
+    assert ask(one, hears_one) == SAYS
+    assert ask(two, hears_two, 7) == SAYS
+    hears_one.wait(lambda: ("indexing", 2, 2, False) in hears_one.others)
+    hears_two.wait(lambda: ("indexing", 3, 3, False) in hears_two.others)
+    assert ("indexing", 3, 3, False) not in hears_one.others
+    assert set(hears_one.answers) == {1}
+    assert set(hears_two.answers) == {7}
+
+
+def test_a_store_gives_a_front_what_its_own_rules_allow(fronts: Fronts, root: Path) -> None:
+    """One folder, one front that leaves a part of it out: also while the other one has it open and changes it."""
+    (free, hears_free), (careful, hears_careful) = fronts.open(root), fronts.open(root, CAREFUL)
+    assert ask(free, hears_free) == SAYS
+    assert ask(careful, hears_careful) == SAYS
+    around_free, around_careful = (around for _, around in fronts.made)
+    hears_free.wait(lambda: knows(around_free, "somebody = 2"))
+    hears_careful.wait(lambda: knows(around_careful, "everybody = 1"))
+    free.document_changed(root / "private/b.py", "unsaved = 3\n")
+    hears_free.wait(lambda: knows(around_free, "unsaved = 3"))
+    for hidden in ("somebody = 2", "unsaved = 3"):
+        assert not knows(around_careful, hidden)
+
+
+def test_open_texts_end_with_the_front_that_sent_them(fronts: Fronts, root: Path) -> None:
+    """Those that it sent before there was a model, too."""
+    (one, hears_one), (two, hears_two) = fronts.open(root), fronts.open(root)
+    one.document_changed(root / "new.py", "never_saved = 1\n")
+    assert ask(one, hears_one) == SAYS
+    assert ask(two, hears_two) == SAYS
+    around = fronts.made[1][1]
+    hears_two.wait(lambda: knows(around, "never_saved = 1"))
+    one.close(10)
+    hears_two.wait(lambda: not knows(around, "never_saved = 1"))
+
+
+def test_other_settings_of_a_front_load_no_model_anew(fronts: Fronts, root: Path) -> None:
+    """Its own part is made otherwise; what the model is made from loads another one, for all."""
+    (one, hears_one), (two, hears_two) = fronts.open(root), fronts.open(root)
+    assert ask(one, hears_one) == SAYS
+    assert ask(two, hears_two) == SAYS
+    plain = replace(SETTINGS, index_enabled=False)
+    one.use(plain, {root: plain})
+    assert ask(one, hears_one, 2) == SAYS
+    assert len(fronts.loaded) == 1
+    assert [(seat, around.pin is None) for seat, around in fronts.made[2:]] == [("front-1", True)]
+    assert len(fronts.core.stores.indexes) == 1
+    other = replace(plain, model="another")
+    one.use(other, {root: other})
+    assert ask(one, hears_one, 3) == SAYS
+    assert ask(two, hears_two, 2) == SAYS
+    assert len(fronts.loaded) == 2
+    assert [engine.closed for engine in fronts.engines] == [True, False]
+
+
+def test_a_drafter_that_does_not_suit_the_model_is_one_front_s_trouble(fronts: Fronts, root: Path) -> None:
+    (one, hears_one), (two, hears_two) = fronts.open(root, replace(SETTINGS, drafter="sdsat")), fronts.open(root)
+    assert ask(one, hears_one) == ""
+    assert hears_one.answers[1][0].outcome == "failed"
+    assert ask(two, hears_two) == SAYS
+
+
+def test_code_for_the_prompt_comes_from_the_front_s_own_folders(fronts: Fronts, root: Path, tmp_path: Path) -> None:
+    """As their settings allow, which may change; another front's folder is none of its business."""
+    shows = replace(SETTINGS, context_enabled=True)
+    beside = tmp_path / "beside"
+    write(beside, {"c.py": "one = 1\n"})
+    (one, hears_one), (two, hears_two) = fronts.open(root, shows), fronts.open(beside)
+    assert ask(one, hears_one) == SAYS
+    assert ask(two, hears_two) == SAYS
+    contexts = [around.context for _, around in fronts.made]
+    may: Mapping[str, Callable[[int], bool]] = {
+        name: lambda front, name=name: contexts[front].may_show([str(tmp_path / name)])  # type: ignore[misc]
+        for name in ("project/a.py", "project/private/b.py", "beside/c.py")
+    }
+    assert [may["project/a.py"](0), may["project/private/b.py"](0), may["beside/c.py"](0)] == [True, True, False]
+    assert not may["beside/c.py"](1)
+    careful = replace(shows, read_exclude=("private/",))
+    one.use(shows, {root: careful})
+    assert [may["project/a.py"](0), may["project/private/b.py"](0)] == [True, False]
+
+
+def test_the_worker_is_heard_of(fronts: Fronts, root: Path) -> None:
+    """With a front by the worker, and without by whoever asks."""
+    heard: list[str] = []
+    fronts.core.probe(lambda: heard.append("nobody"))
+    assert heard == ["nobody"]
+    _, hears = fronts.open(root)
+    fronts.core.probe(lambda: heard.append("worker"))
+    hears.wait(lambda: heard == ["nobody", "worker"])
