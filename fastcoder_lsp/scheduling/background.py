@@ -10,8 +10,8 @@ from collections.abc import Callable
 from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.scheduling.budget import Allowance
+from fastcoder_lsp.scheduling.current import CurrentTask
 from fastcoder_lsp.scheduling.model import Loaded
-from fastcoder_lsp.scheduling.running import CurrentTask
 from fastcoder_lsp.scheduling.task import Prefill, Task
 
 

@@ -1,4 +1,4 @@
-"""A question that is being worked on, and the one task that the model has: piece by piece, up to the answer.
+"""A question that is being worked on, piece by piece, up to the answer.
 
 Owns the order of things for one question: what is being said may serve it, or gives way to a new task; pieces are done
 as long as its budget holds them; its answer is all that was said, or at the deadline the longest beginning worth
@@ -10,107 +10,18 @@ from dataclasses import replace
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Answer, Clock, Question
-from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
+from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Counts, Reason
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.alternatives import Alternatives
-from fastcoder_lsp.scheduling.budget import Budgets, Pace
+from fastcoder_lsp.scheduling.budget import Budgets
+from fastcoder_lsp.scheduling.current import CurrentTask
 from fastcoder_lsp.scheduling.model import Loaded
-from fastcoder_lsp.scheduling.task import Task, begin
+from fastcoder_lsp.scheduling.task import Task
 
 _TRIED = 2
 """The first pieces for a question, a stretch of its prompt and a step, are done even where they seem not to fit, while
 half of its time is left: what was learnt of a slow hour is found wrong by trying alone."""
-
-
-class CurrentTask:
-    """The one task that the model works on, and what becomes of it.
-
-    Attributes:
-        task: that, if there is one.
-        begun_ms: when the first question was asked that it goes back to.
-        ahead: nobody has asked for it.
-
-    Args:
-        clock: milliseconds.
-        on_counted: told what was done since it was told last.
-    """
-
-    def __init__(self, clock: Clock, on_counted: Callable[[Counts], None]) -> None:
-        self._clock, self._on_counted = clock, on_counted
-        self._outdated, self._counted = OutdatedSuggestions(), Counts()
-        self.task: Task | None = None
-        self.begun_ms, self.ahead = 0.0, False
-
-    def serving(self, question: Question) -> Task | None:
-        """The task, if what it says is what is wanted by `question` too."""
-        task = self.task
-        return task if task is not None and task.snapshot.uri == question.uri and task.agrees(question.place) else None
-
-    def begin(
-        self, runtime: Runtime, pace: Pace, question: Question, asked_ms: float, spans: Spans, *, ahead: bool = False
-    ) -> None:
-        """A new one for `question`; what the old one had said is outdated."""
-        self.give_up()
-        expected = self._outdated.expected(question.uri, question.place)
-        self.task = begin(runtime, pace, self._clock, question.request, question.place, expected, spans)
-        self.begun_ms, self.ahead = asked_ms, ahead
-
-    def adopt(self, asked_ms: float, spans: Spans) -> bool:
-        """A question is served by it, to which its time belongs from now on; whether it was another question's."""
-        assert self.task is not None
-        self.task.measured_by(spans)
-        if self.ahead:
-            self.ahead, self.begun_ms = False, asked_ms
-            return False
-        return True
-
-    def said(self, suggestion: Suggestion) -> None:
-        """The task has said this: where it fits no more it is a guess at what comes."""
-        assert self.task is not None
-        self._outdated.keep(self.task.snapshot.uri, suggestion)
-
-    def count(self) -> None:
-        """Tell what was done since it was told last."""
-        if self.task is not None:
-            counts = self.task.counts()
-            self._on_counted(counts - self._counted)
-            self._counted = counts
-
-    def rest(self) -> None:
-        """Nobody waits for it: what is done for it from now on is nobody's time."""
-        if self.task is not None:
-            self.count()
-            self.task.measured_by(Spans())
-
-    def give_up(self) -> None:
-        """What was being said is of no use any more but as a guess."""
-        if self.task is not None:
-            self.count()
-            self.said(Suggestion(self.task.place, self.task.said()))
-        self.drop()
-
-    def drop(self) -> None:
-        """What was being said is not to be trusted."""
-        self.task, self._counted, self.ahead = None, Counts(), False
-
-    def forget(self, uri: str) -> None:
-        """A document was closed."""
-        if self.task is not None and self.task.snapshot.uri == uri:
-            self.give_up()
-        self._outdated.forget(uri)
-
-    def rename(self, old: str, new: str) -> None:
-        """A document has another name."""
-        if self.task is not None and self.task.snapshot.uri == old:
-            self.give_up()
-        self._outdated.rename(old, new)
-
-    def clear(self) -> None:
-        """Another model would say something else."""
-        self.drop()
-        self._outdated.clear()
 
 
 class Running:
@@ -184,7 +95,7 @@ class Running:
         budget_ms = allowed_ms - loaded.pace.answer_ms()
         answer = self._advance(loaded, task, allowed_ms, budget_ms)
         if answer is None and others_ms and self._current.task is task:
-            return self._before_others(loaded, task, budget_ms, self._clock() + others_ms)
+            return self._before_others(loaded, task, allowed_ms, budget_ms, self._clock() + others_ms)
         return answer
 
     def leave(self) -> Counts:
@@ -210,21 +121,29 @@ class Running:
             return None
         if (answer := self._beginning(loaded, task)) is not None:
             return answer
-        if self._pieces < _TRIED and 2 * room_ms > budget_ms:
+        if self._tries(room_ms, budget_ms):
             self._pieces += task.advance(room_ms, in_any_case=True)
             return None
-        self._on_counted("budgeted_empty", 1)
-        too_slow = reasons.slow(allowed_ms, max(now - self._asked_ms - allowed_ms, 0.0) + task.line_ms())
-        return self._answer(loaded, task, Suggestion(self.question.place, ""), "budget", too_slow)
+        return self._too_slow(loaded, task, allowed_ms)
 
-    def _before_others(self, loaded: Loaded, task: Task, budget_ms: float, next_ms: float) -> Answer | None:
+    def _before_others(
+        self, loaded: Loaded, task: Task, allowed_ms: float, budget_ms: float, next_ms: float
+    ) -> Answer | None:
         """What there is to answer, if nothing more can be done for it when its turn comes again."""
         if task.finished:
             done = self.question.candidates < 2 and task.agrees(self.question.place)
             return self._finished(loaded, task, 0.0) if done else None
-        if task.fits(self._asked_ms + budget_ms - next_ms) and not self._overdue(budget_ms, next_ms):
+        room_ms = self._asked_ms + budget_ms - next_ms
+        fits = task.fits(room_ms)
+        if fits and not self._overdue(budget_ms, next_ms):
             return None
-        return self._beginning(loaded, task)
+        if (answer := self._beginning(loaded, task)) is not None or fits or self._tries(room_ms, budget_ms):
+            return answer
+        return self._too_slow(loaded, task, allowed_ms)
+
+    def _tries(self, room_ms: float, budget_ms: float) -> bool:
+        """Whether a piece is done even where it seems not to fit."""
+        return self._pieces < _TRIED and 2 * room_ms > budget_ms
 
     def _overdue(self, budget_ms: float, now: float) -> bool:
         """Whether it was another question's, whose time is over."""
@@ -275,6 +194,13 @@ class Running:
             return None
         self._on_counted("budgeted", 1)
         return self._answer(loaded, task, beginning, "budget")
+
+    def _too_slow(self, loaded: Loaded, task: Task, allowed_ms: float) -> Answer:
+        """There is nothing to show, and no time."""
+        self._on_counted("budgeted_empty", 1)
+        over_ms = max(self._clock() - self._asked_ms - allowed_ms, 0.0)
+        too_slow = reasons.slow(allowed_ms, over_ms + task.line_ms())
+        return self._answer(loaded, task, Suggestion(self.question.place, ""), "budget", too_slow)
 
     def _answer(
         self, loaded: Loaded, task: Task, suggestion: Suggestion, finish: str, reason: Reason | None = None

@@ -17,8 +17,9 @@ from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.scheduling.background import Background
 from fastcoder_lsp.scheduling.budget import CHUNK_MS, Allowance, Budgets
+from fastcoder_lsp.scheduling.current import CurrentTask
 from fastcoder_lsp.scheduling.model import Loaded, SeatModel
-from fastcoder_lsp.scheduling.running import CurrentTask, Running
+from fastcoder_lsp.scheduling.running import Running
 
 Params = ParamSpec("Params")
 
@@ -41,7 +42,6 @@ class Seat:
     """One front at the model: its newest question alone is worked on.
 
     Attributes:
-        listener: the front, told what comes of it.
         model: the model as this seat has it.
         post: leaves the scheduler a message of a seat's.
         enabled, gone: whether the front wants the model at all, and whether it has left.

@@ -1,10 +1,14 @@
 """Several fronts over one model: each has what it would have alone, and nobody has to wait for long."""
 
 import math
+from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import partial
 
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.core import Completion
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.scheduling.budget import CHUNK_MS
 from fastcoder_lsp.scheduling.model import RETRY_MS
@@ -31,6 +35,16 @@ def loaded(
     shared.work()
     assert all(preload.result(0) for preload in preloads)
     return shared, fronts
+
+
+def all_done(futures: "Sequence[Future[Completion]]") -> bool:
+    """Whether everybody has an answer."""
+    return all(future.done() for future in futures)
+
+
+def closed(shared: Shared) -> bool:
+    """Whether the model is unloaded."""
+    return shared.caches.closed
 
 
 @pytest.mark.parametrize("people", [2, 3, 4])
@@ -78,16 +92,31 @@ def test_the_newest_question_wins_within_a_front_and_only_there() -> None:
 def test_who_shares_is_answered_in_time(people: int, lines: int) -> None:
     """By a beginning, as long as the time is shared by: what others do between is reckoned with."""
     shared, fronts = loaded(people, SHARING, says=BLOCK)
-    late = []
+    late: list[float] = []
     for key in range(12):
-        futures = [(front.ask(f"# {key}\nif x:\n    "), shared.clock.ms, turn) for turn, front in enumerate(fronts)]
-        for future, asked_ms, _ in futures:
-            future.add_done_callback(lambda _, asked_ms=asked_ms: late.append(shared.clock.ms - asked_ms))
-        shared.work(until=lambda futures=futures: all(future.done() for future, *_ in futures))
+        asked_ms = shared.clock.ms
+        futures = [front.ask(f"# {key}\nif x:\n    ") for front in fronts]
+        for future in futures:
+            future.add_done_callback(lambda _, asked_ms=asked_ms: late.append(shared.clock.ms - asked_ms))  # type: ignore[misc]
+        shared.work(until=partial(all_done, futures))
     assert len(late) == 12 * people
     assert max(late) <= SHARING.automatic_ms
     shown = [len(future.result(0).text.splitlines()) for front in fronts for *_, future in front.asked]
     assert min(shown) == lines, shown
+
+
+@pytest.mark.parametrize("others", [1, 2, 3])
+def test_what_others_do_until_ones_next_turn_is_part_of_ones_time(others: int) -> None:
+    """Who is in a hurry among those who are not, is answered before their pieces would make it too late."""
+    shared, (hurried, *patient) = loaded(1 + others, PATIENT, says=BLOCK)
+    for budget_ms in range(600, 700, 7):
+        hurried.policy = Policy(automatic_ms=budget_ms, invoked_ms=900, background_ms=1)
+        for front in patient:
+            front.ask(f"# {budget_ms}\nif x:\n    ")
+        asked_ms = shared.clock.ms
+        future = hurried.ask(f"# {budget_ms}\nif x:\n    ")
+        shared.work(until=future.done)
+        assert shared.clock.ms - asked_ms <= budget_ms
 
 
 @pytest.mark.parametrize("policy", [PATIENT, HURRIED, Policy(automatic_ms=1, invoked_ms=1)])
@@ -161,7 +190,7 @@ def test_who_leaves_frees_all_that_they_had() -> None:
     assert not any(name.startswith(leaving.name) for name in shared.caches.engines)
     shared.work()
     assert kept.result(0).text == WHOLE
-    assert not shared.caches.closed
+    assert not closed(shared)
     assert leaving.service.preload().result(0) is False
     statuses = len(leaving.statuses)
     staying.ask(START + "v")
@@ -174,7 +203,7 @@ def test_the_model_outlives_the_last_front_and_serves_the_next() -> None:
     shared, (only,) = loaded(1)
     only.service.shutdown()
     shared.work()
-    assert not shared.caches.closed
+    assert not closed(shared)
     future = shared.open(PATIENT).ask(START)
     shared.work()
     assert future.result(0).text == WHOLE
@@ -187,13 +216,13 @@ def test_off_unloads_once_nobody_wants_the_model() -> None:
     left.service.set_enabled(False)
     shared.work()
     assert left.statuses[-1].state == "off"
-    assert not shared.caches.closed
+    assert not closed(shared)
     future = right.ask(START)
     shared.work()
     assert future.result(0).text == WHOLE
     right.service.set_enabled(False)
     shared.work()
-    assert shared.caches.closed
+    assert closed(shared)
     left.service.set_enabled(True)
     future = left.ask(START)
     shared.work()
@@ -207,7 +236,7 @@ def test_the_last_who_wanted_it_leaves() -> None:
     off.service.set_enabled(False)
     on.service.shutdown()
     shared.work()
-    assert shared.caches.closed
+    assert closed(shared)
 
 
 def test_everybody_waits_for_one_load_and_has_all_their_time_after_it() -> None:
@@ -215,7 +244,7 @@ def test_everybody_waits_for_one_load_and_has_all_their_time_after_it() -> None:
     shared = Shared(MODEL, load_ms=4000)
     fronts = [shared.open(Policy(automatic_ms=260, invoked_ms=3000)) for _ in range(3)]
     futures = [front.ask(START) for front in fronts]
-    shared.work(until=lambda: all(future.done() for future in futures))
+    shared.work(until=partial(all_done, futures))
     assert [future.result(0).text for future in futures] == [WHOLE] * 3
     assert shared.loads == 1
     for front in fronts:

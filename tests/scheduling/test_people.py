@@ -1,0 +1,196 @@
+"""Several people at one model, as a state machine: whoever asks, cancels, renames, leaves or comes, in whatever order.
+
+Throughout, each request is answered exactly once, and by what the model alone would have said of this person's own
+text; and whoever waits is answered in the end.
+"""
+
+import hashlib
+from concurrent.futures import Future
+from functools import cache
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.core import Completion
+from tests.completion.simulated import plain
+from tests.examples import examples
+from tests.scheduling.shared import Front, Shared
+
+MOST = 4
+URIS = ("file:///a.py", "file:///b.py", "file:///c.py")
+POLICIES = {
+    "hurried": Policy(automatic_ms=260, invoked_ms=900, background_ms=1500),
+    "patient": Policy(background_ms=1500),
+    "everything": Policy(automatic_ms=900, invoked_ms=2000, background_ms=500, alternatives=3),
+}
+ANYBODY = st.integers(0, 20)
+TYPED = st.lists(st.sampled_from(["along", *"ab()\n"]), min_size=1, max_size=3)
+
+
+def letter(text: str) -> str:
+    """A model that says short lines, a function of a text's first line and of this one: others in everybody's texts."""
+    whose, line = text.partition("\n")[0], text.rpartition("\n")[2]
+    if len(line) < 4 and text.count("\n") < 9:
+        return " "
+    digest = hashlib.sha256(f"{whose}|{line}".encode()).digest()[0]
+    return "\n" if len(line) > 9 or line.endswith(")") else "aab(("[digest % 5] if not line.endswith("(") else ")"
+
+
+@cache
+def whole(before: str) -> str:
+    """What is shown after `before` in the end, to somebody who is alone."""
+    return plain(letter, before)
+
+
+def start(front: Front) -> str:
+    """What this one's texts begin with."""
+    return f"# of {front.name}\nif x:\n    "
+
+
+class People(RuleBasedStateMachine):
+    """Each has a cursor of their own, in one of two or three documents whose names are the same for all."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shared = Shared(letter)
+        self.there: list[Front] = []
+        self.all: list[Front] = []
+        self.texts: dict[str, str] = {}
+        self.off: set[str] = set()
+
+    @initialize(most=st.sampled_from([1, 2, 100]), load_ms=st.sampled_from([0.0, 3000.0]))
+    def begin(self, most: int, load_ms: float) -> None:
+        """Memory for so many documents."""
+        self.shared = Shared(letter, most=most, load_ms=load_ms)
+        self.join("hurried")
+        self.join("patient")
+
+    @precondition(lambda self: len(self.there) < MOST)
+    @rule(policy=st.sampled_from(sorted(POLICIES)))
+    def join(self, policy: str) -> None:
+        """One more editor."""
+        front = self.shared.open(POLICIES[policy])
+        self.there.append(front)
+        self.all.append(front)
+        self.texts[front.name] = start(front)
+
+    @precondition(lambda self: self.there)
+    @rule(who=ANYBODY, uri=st.sampled_from(URIS), invoked=st.booleans())
+    def ask(self, who: int, uri: str, invoked: bool) -> None:
+        """A request at the cursor."""
+        front = self.one(who)
+        front.ask(self.texts[front.name], uri, invoked=invoked)
+
+    @precondition(lambda self: self.there)
+    @rule(who=ANYBODY, keys=TYPED, pieces=st.integers(0, 5))
+    def type_on(self, who: int, keys: list[str], pieces: int) -> None:
+        """As editors do it: each key cancels the last request and sends another."""
+        front = self.one(who)
+        for key in keys:
+            self.cancel(who)
+            self.texts[front.name] += whole(self.texts[front.name])[:1] if key == "along" else key
+            front.ask(self.texts[front.name], URIS[0])
+            self.work(pieces)
+
+    @precondition(lambda self: self.there)
+    @rule(who=ANYBODY)
+    def cancel(self, who: int) -> None:
+        """The last request."""
+        if self.one(who).asked:
+            self.one(who).asked[-1][2].cancel()
+
+    @precondition(lambda self: self.there)
+    @rule(who=ANYBODY)
+    def accept(self, who: int) -> None:
+        """What is shown, if the text is still the one that it was made for."""
+        front = self.one(who)
+        if not front.asked or front.name in self.off:
+            return
+        before, _, future = front.asked[-1]
+        if before == self.texts[front.name] and future.done() and not future.cancelled() and future.result(0).text:
+            self.texts[front.name] += future.result(0).text
+            front.service.accepted(front.request(self.texts[front.name], URIS[0]), front.policy)
+
+    @precondition(lambda self: self.there)
+    @rule(who=ANYBODY, uri=st.sampled_from(URIS), other=st.sampled_from(URIS))
+    def rename(self, who: int, uri: str, other: str) -> None:
+        """A document."""
+        self.one(who).service.document_renamed(uri, other)
+
+    @precondition(lambda self: self.there)
+    @rule(who=ANYBODY, uri=st.sampled_from(URIS))
+    def forget(self, who: int, uri: str) -> None:
+        """A document is closed."""
+        self.one(who).service.document_closed(uri)
+
+    @precondition(lambda self: self.there)
+    @rule(who=ANYBODY)
+    def switch(self, who: int) -> None:
+        """Off, or on again."""
+        front = self.one(who)
+        self.off ^= {front.name}
+        front.service.set_enabled(front.name not in self.off)
+
+    @precondition(lambda self: self.there)
+    @rule(who=ANYBODY)
+    def load_anew(self, who: int) -> None:
+        """For all."""
+        self.one(who).service.reload()
+
+    @precondition(lambda self: len(self.there) > 1)
+    @rule(who=ANYBODY)
+    def leave(self, who: int) -> None:
+        """An editor is closed."""
+        front = self.one(who)
+        self.there.remove(front)
+        front.service.shutdown()
+
+    @rule(pieces=st.integers(1, 12))
+    def work(self, pieces: int) -> None:
+        """Some time passes."""
+        self.shared.work(pieces=pieces)
+
+    @rule(ms=st.sampled_from([50.0, 400.0, 1500.0]))
+    def pause(self, ms: float) -> None:
+        """All hands rest."""
+        self.shared.rest(ms)
+
+    @invariant()
+    def everybodys_answers_are_their_own(self) -> None:
+        """Beginnings of the plain answer to their text, or to one that they have typed along from."""
+        for front in self.there:
+            for before, _, future in front.asked[-2:]:
+                self.check(front, before, future)
+
+    def check(self, front: Front, before: str, future: "Future[Completion]") -> None:
+        """One answer."""
+        if not future.done() or future.cancelled():
+            return
+        text = future.result(0).text
+        assert not text or any(
+            (before[at:] + text) == whole(before[:at])[: len(before) - at + len(text)]
+            for at in range(len(start(front)), len(before) + 1)
+        ), (before, text)
+
+    def one(self, who: int) -> Front:
+        """Somebody who is there."""
+        return self.there[who % len(self.there)]
+
+    def teardown(self) -> None:
+        """In the end everybody has been answered, once, and who has left has left nothing behind."""
+        self.shared.work(until=lambda: all(future.done() for front in self.there for *_, future in front.asked))
+        self.shared.scheduler.turn()
+        there = {front.name for front in self.there}
+        assert {name.partition("\n")[0] for name in self.shared.caches.engines} <= there
+        for front in self.all:
+            assert [front.answers[number] for number in range(len(front.asked))] == [1] * len(front.asked)
+            counts = front.service.statistics()
+            answered = counts.shown + counts.empty + counts.typed_through + counts.superseded + counts.cancelled
+            assert counts.requests == answered + counts.failed == len(front.asked)
+            assert counts.failed == 0
+
+
+People.TestCase.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
+TestPeople = People.TestCase
