@@ -50,7 +50,6 @@ Reach = Callable[[Settings], Reached]
 class Linked(Protocol):
     """Whose connection it is."""
 
-    @property
     def settings(self) -> Settings:
         """Those that hold."""
         ...
@@ -161,7 +160,7 @@ class Link:
     def _once(self) -> str:
         """One host, from its greeting to its end; why it ended."""
         try:
-            reached = self._reach(self._linked.settings)
+            reached = self._reach(self._linked.settings())
         except (OSError, ProtocolError) as error:
             return f"the process with the model could not be reached ({error})"
         except FastcoderError as error:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -22,11 +23,23 @@ from fastcoder_lsp.host.server import HostServer
 
 logger = logging.getLogger(__name__)
 
-STUCK_S: Final = 60.0
-"""A piece of the model's work that takes longer hangs, unless a model is being loaded: pieces take tenths."""
 HUNG: Final = 70
 """Exit code of a process that ends itself because its worker hangs."""
-_LOOK_S: Final = 10.0
+_SWITCH_INTERVAL_S: Final = 0.0005
+"""As of a server alone (`cli/serve`): a message is not to wait for the worker's next 5 ms of Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long things may take, in seconds.
+
+    Attributes:
+        stuck_s: a piece of the model's work, unless a model is being loaded; pieces are made to take tenths.
+        look_s: between two looks at the worker, and at the log's length.
+    """
+
+    stuck_s: float = 60.0
+    look_s: float = 10.0
 
 
 class Shared(Protocol):
@@ -50,7 +63,9 @@ class _AskedToEndError(Exception):
     """By a signal."""
 
 
-def run_host(folder: Path, key: str, linger_s: float, shared: Shared, version: str | None = None) -> int:
+def run_host(
+    folder: Path, key: str, linger_s: float, shared: Shared, version: str | None = None, limits: Limits = Limits()
+) -> int:
     """Be the host at an address, unless there is one; returns the exit code.
 
     Args:
@@ -59,6 +74,7 @@ def run_host(folder: Path, key: str, linger_s: float, shared: Shared, version: s
         linger_s: how long it stays when nobody is there.
         shared: what fronts share.
         version: of this process; None: of what is installed now.
+        limits: how long things may take.
 
     Raises:
         OSError: it cannot listen there.
@@ -68,20 +84,21 @@ def run_host(folder: Path, key: str, linger_s: float, shared: Shared, version: s
     address = named_address(folder, key)
     try:
         with FileLock(lock_path(address, "host"), timeout=0, mode=0o600, thread_local=False):
-            return _serve(address, linger_s, shared, build() if version is None else version)
+            return _serve(address, linger_s, shared, build() if version is None else version, limits)
     except Timeout:
         logger.info("there is a host already")
         return 0
 
 
-def _serve(address: Address, linger_s: float, shared: Shared, version: str) -> int:
+def _serve(address: Address, linger_s: float, shared: Shared, version: str, limits: Limits) -> int:
     stopped = threading.Event()
     server = HostServer(address.listen(), shared.open, version, stopped.set)
     logger.info("listening as process %d", os.getpid())
     _on_signals()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     threading.Thread(target=server.serve, name="fastcoder-host-door", daemon=True).start()
     try:
-        why = _watch(server, shared, linger_s, stopped)
+        why = _watch(server, shared, linger_s, stopped, limits)
     except _AskedToEndError:
         why = "a signal"
     logger.info("ending: %s", why)
@@ -90,16 +107,16 @@ def _serve(address: Address, linger_s: float, shared: Shared, version: str) -> i
     return 0
 
 
-def _watch(server: HostServer, shared: Shared, linger_s: float, stopped: threading.Event) -> str:
+def _watch(server: HostServer, shared: Shared, linger_s: float, stopped: threading.Event, limits: Limits) -> str:
     """Until nobody has been there for long, or somebody asks for the end; why it ends."""
     worker = _Worker(shared)
     while not stopped.is_set():
         alone_s = server.alone_s()
         if not server.fronts() and alone_s >= linger_s:
             return f"no front for {alone_s:.0f} s"
-        server.wait(_LOOK_S if server.fronts() else min(_LOOK_S, max(linger_s - alone_s, 0.01)))
+        server.wait(limits.look_s if server.fronts() else min(limits.look_s, max(linger_s - alone_s, 0.01)))
         turn_over()
-        if (stuck_s := worker.stuck_s(server)) > STUCK_S:
+        if (stuck_s := worker.stuck_s(server)) > limits.stuck_s:
             _give_up(stuck_s)
     return "asked by the command line"
 

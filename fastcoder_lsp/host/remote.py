@@ -122,7 +122,7 @@ class RemoteHost:
         """See `ModelHost`."""
         with self._lock:
             self._wanted.enabled = enabled
-            self._say(lambda: (say.Enable(enabled),), "enable")
+            self._say(partial(_messages, say.Enable(enabled)), "enable")
 
     def document_changed(self, path: Path, text: str) -> None:
         """See `ModelHost`."""
@@ -154,11 +154,6 @@ class RemoteHost:
 
     # For the link, from its threads -----------------------------------------------------------------------------------
 
-    @property
-    def settings(self) -> Settings:
-        """Those that hold."""
-        return self._wanted.settings
-
     def connected(self, outbox: Outbox) -> None:
         """There is a host that knows nothing: it is told everything."""
         with self._lock:
@@ -170,10 +165,7 @@ class RemoteHost:
                 self._say(partial(self._telling.document, path), ("document", path))
             for ticket in [*wanted.loads, *([0] if wanted.ready and wanted.enabled else [])]:
                 self._say(partial(_messages, say.Load(ticket)))
-            if wanted.upcoming is not None:
-                self._say(partial(self._telling.expect, wanted.upcoming, known=False, unserved=True), "expect")
-            if wanted.question is not None:
-                self._say(partial(self._telling.ask, wanted.question), "question")
+            self._say_questions()
 
     def disconnected(self) -> None:
         """There is none; what is wanted waits."""
@@ -195,6 +187,10 @@ class RemoteHost:
         """Is anybody there?"""
         with self._lock:
             self._say(lambda: (say.Ping(),), "ping")
+
+    def settings(self) -> Settings:
+        """Those that hold."""
+        return self._wanted.settings
 
     def awaited(self) -> bool:
         """Whether somebody waits for the host."""
@@ -274,10 +270,7 @@ class RemoteHost:
         with self._lock:
             for path in filter(lambda path: str(path) == name, self._wanted.documents):
                 self._say(partial(self._telling.document, path), ("document", path))
-            if self._wanted.upcoming is not None:
-                self._say(partial(self._telling.expect, self._wanted.upcoming, known=False, unserved=True), "expect")
-            if self._wanted.question is not None:
-                self._say(partial(self._telling.ask, self._wanted.question), "question")
+            self._say_questions()
 
     @hear.register
     def _(self, _: heard.Pong) -> None: ...
@@ -286,6 +279,14 @@ class RemoteHost:
         """Leave the host a message, where there is one; the lock is held."""
         if self._outbox is not None:
             self._outbox.make(maker, key)
+
+    def _say_questions(self) -> None:
+        """All that somebody waits for; the lock is held."""
+        question, upcoming = self._wanted.question, self._wanted.upcoming
+        if upcoming is not None:
+            self._say(partial(self._telling.expect, upcoming, known=False, unserved=True), "expect")
+        if question is not None:
+            self._say(partial(self._telling.ask, question), "question")
 
     def _told(self, status: Status) -> None:
         self._status = status

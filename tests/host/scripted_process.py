@@ -12,12 +12,12 @@ from pathlib import Path
 from fastcoder_lsp.cli.host import left_behind
 from fastcoder_lsp.cli.serve import leave
 from fastcoder_lsp.host.host_log import log_to_stderr
-from fastcoder_lsp.host.process import run_host
+from fastcoder_lsp.host.process import Limits, run_host
 from tests.host.scripted import ScriptedHost
 
 
 class Shared:
-    """One scripted host a front; `stuck`: the worker comes to nothing more."""
+    """One scripted host a front; where its process is to find it `stuck`, the worker comes to nothing more."""
 
     def __init__(self, *, stuck: bool) -> None:
         self.open = ScriptedHost
@@ -38,12 +38,15 @@ def main() -> None:
     parser.add_argument("--linger", type=float)
     parser.add_argument("--detach", action="store_true")
     parser.add_argument("--version", default="test")
-    parser.add_argument("--stuck", action="store_true")
+    parser.add_argument("--stuck-s", type=float)
     arguments = parser.parse_args()
     if arguments.detach and left_behind():
         return
     log_to_stderr()
-    code = run_host(arguments.folder, arguments.key, arguments.linger, Shared(stuck=arguments.stuck), arguments.version)
+    stuck_s = arguments.stuck_s
+    limits = Limits() if stuck_s is None else Limits(stuck_s, stuck_s / 2)
+    shared = Shared(stuck=stuck_s is not None)
+    code = run_host(arguments.folder, arguments.key, arguments.linger, shared, arguments.version, limits)
     sys.stderr.flush()
     leave(code)
 

@@ -223,3 +223,18 @@ def test_a_front_that_is_older_than_what_is_installed_says_so(machine: Machine) 
     (answer,) = heard.answers[1]
     assert answer.reason is not None
     assert "updated" in answer.reason.text
+
+
+def test_a_process_whose_worker_comes_to_nothing_more_ends_and_is_replaced(machine: Machine) -> None:
+    machine.options = ["--stuck-s", "0.2"]
+    heard = Heard()
+    front = machine.front(heard)
+    ask(heard, front, 1)
+    process_id = front.facts().process_id
+    front.ask(question(2, "x hang"))
+    heard.wait(lambda: 2 in heard.answers)
+    (answer,) = heard.answers[2]
+    assert answer.reason is not None
+    assert answer.reason.code == "host"
+    assert gone(process_id)
+    ask(heard, front, 3)
