@@ -89,7 +89,7 @@ class Core:
         """How many there are."""
         return len(self._fronts)
 
-    def probe(self, reply: Callable[[], None]) -> None:
+    def probe(self, reply: Callable[[], object]) -> None:
         """Have the worker call `reply` between two pieces of work; at once where it works for nobody."""
         with self._lock:
             front = next(iter(self._fronts), None)
@@ -190,13 +190,11 @@ class LocalHost:
 
     def files_changed(self, paths: Iterable[Path]) -> None:
         """Files on the disk that the client has seen change."""
-        changed = tuple(paths)
-        self._workspace.files_changed(changed)
-        self.between_pieces(partial(self._workspace.context.files_changed, changed))
+        self._workspace.files_changed(paths)
 
-    def between_pieces(self, call: Callable[[], None]) -> None:
+    def between_pieces(self, call: Callable[[], object]) -> None:
         """Something for the scheduler's thread, between two pieces of work."""
-        self._seat.post(self._seat, call)
+        self._seat.post(self._seat, lambda: _call(call))
 
     def facts(self) -> HostFacts:
         """What is known of it at this moment."""
@@ -227,6 +225,10 @@ class LocalHost:
 
     def _indexing(self, progress: "IndexProgress") -> None:
         self._listener.indexing(progress.done, progress.total, building=progress.building)
+
+
+def _call(call: Callable[[], object]) -> None:
+    call()
 
 
 def open_alone(

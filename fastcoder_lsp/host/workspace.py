@@ -44,7 +44,7 @@ class FrontWorkspace:
         self._datastore: Datastore | None = None
         self._closed = False
         self._folders, self._readable_folders = dict(folders), _readable_of(folders)
-        self.context = RepositoryContext(self._readable, self._texts)
+        self._context = RepositoryContext(self._readable, self._texts)
 
     def surroundings(self, *, drafted_from: bool) -> Surroundings:
         """What a model is told of it. `drafted_from`: whether anybody reads the datastore."""
@@ -62,7 +62,7 @@ class FrontWorkspace:
             name = "\n".join(sorted(map(str, self._folders)))
         if unwanted is not None:
             unwanted.stop(wait_s=0)
-        return Surroundings(None if datastore is None else datastore.pin, name, self.context)
+        return Surroundings(None if datastore is None else datastore.pin, name, self._context)
 
     def begin(self, tokenizer: Tokenizer) -> None:
         """There is a model: the datastore, where somebody wants one, begins by its tokenizer."""

@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from pathlib import Path
+from typing import Any
 
 from tests.lsp.raw_client import running
 
@@ -14,8 +15,9 @@ async def _complete(server: tuple[str, ...], root: Path) -> str:
     document = {"uri": (root / "a.py").as_uri(), "languageId": "python", "version": 1, "text": "value = other\n"}
     async with running(command=server) as client:
         folders = [{"uri": root.as_uri(), "name": "project"}]
-        params = {"processId": None, "capabilities": {"textDocument": {"inlineCompletion": {}}}}
-        await client.call("initialize", params | {"workspaceFolders": folders})
+        capabilities: dict[str, Any] = {"textDocument": {"inlineCompletion": {}}}
+        params = {"processId": None, "capabilities": capabilities, "workspaceFolders": folders}
+        await client.call("initialize", params)
         client.notify("initialized", {})
         client.notify("textDocument/didOpen", {"textDocument": document})
         where = {"textDocument": {"uri": document["uri"]}, "position": {"line": 0, "character": 13}}
