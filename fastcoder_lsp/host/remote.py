@@ -115,8 +115,7 @@ class RemoteHost:
 
     def reload(self) -> None:
         """See `ModelHost`."""
-        with self._lock:
-            self._say(lambda: (say.Reload(),), "reload")
+        self._say(partial(_messages, say.Reload()), "reload")
 
     def enable(self, *, enabled: bool) -> None:
         """See `ModelHost`."""
@@ -139,9 +138,8 @@ class RemoteHost:
     def files_changed(self, paths: Iterable[Path]) -> None:
         """See `ModelHost`."""
         names = [encoded(str(path)) for path in paths]
-        with self._lock:
-            for start in range(0, len(names), MOST_NAMES):
-                self._say(partial(_messages, say.FilesChanged(names[start : start + MOST_NAMES])))
+        for start in range(0, len(names), MOST_NAMES):
+            self._say(partial(_messages, say.FilesChanged(names[start : start + MOST_NAMES])))
 
     def facts(self) -> HostFacts:
         """See `ModelHost`."""
@@ -185,8 +183,7 @@ class RemoteHost:
 
     def ping(self) -> None:
         """Is anybody there?"""
-        with self._lock:
-            self._say(lambda: (say.Ping(),), "ping")
+        self._say(partial(_messages, say.Ping()), "ping")
 
     def settings(self) -> Settings:
         """Those that hold."""
@@ -207,7 +204,8 @@ class RemoteHost:
         Raises:
             ProtocolError: it never should.
         """
-        raise ProtocolError(f"{type(message).__name__} from a host")
+        if not isinstance(message, heard.Pong):  # that it was heard is all
+            raise ProtocolError(f"{type(message).__name__} from a host")
 
     @hear.register
     def _(self, message: heard.Answered) -> None:
@@ -272,20 +270,17 @@ class RemoteHost:
                 self._say(partial(self._telling.document, path), ("document", path))
             self._say_questions()
 
-    @hear.register
-    def _(self, _: heard.Pong) -> None: ...
-
     def _say(self, maker: Maker, key: Hashable = None) -> None:
-        """Leave the host a message, where there is one; the lock is held."""
-        if self._outbox is not None:
-            self._outbox.make(maker, key)
+        """Leave the host a message, where there is one."""
+        with self._lock:
+            if self._outbox is not None:
+                self._outbox.make(maker, key)
 
     def _say_questions(self) -> None:
         """All that somebody waits for; the lock is held."""
-        question, upcoming = self._wanted.question, self._wanted.upcoming
-        if upcoming is not None:
+        if (upcoming := self._wanted.upcoming) is not None:
             self._say(partial(self._telling.expect, upcoming, known=False, unserved=True), "expect")
-        if question is not None:
+        if (question := self._wanted.question) is not None:
             self._say(partial(self._telling.ask, question), "question")
 
     def _told(self, status: Status) -> None:
