@@ -33,7 +33,7 @@ MOST_PIECES = 10
 MOST_OF_A_FILE = 2
 MOST_WORDS = 160
 """Of a question: the most telling ones."""
-MOST_OWN = 200_000
+MOST_OWN = 100_000
 """Characters of the document on each side of the cursor, of which pieces are made."""
 _K1, _B = 0.6, 0.75
 _MOST_CELLS = 1_000_000

@@ -24,6 +24,8 @@ OPEN_DOCUMENTS = 16
 """Open documents that are looked into whatever the index says: the last ones."""
 MOST_OPEN = 200_000
 """Characters of an open document, to be looked into unasked."""
+MOST_CHARACTERS = 400_000
+"""Read anew for one prompt: a fraction of a second, whatever stands in the files."""
 GOOD_ENOUGH = 0.7
 """What a prompt shows stays, while it holds this share of what could be found for the cursor."""
 
@@ -87,13 +89,19 @@ class RepositoryContext:
         if kept is not None and not kept.snippets:
             kept = None
 
+        room = MOST_CHARACTERS
+
         def load(key: str) -> FileWords | None:
+            nonlocal room
             if _kind(language_of(Path(key))) != _kind(here.language):
                 return None
             one = opened.get(folder.root / key)
-            if one is None:
-                return words.load(key)
-            return one if self._may_show(str(folder.root / key), one.text) else None
+            if one is None and (words.held(key) or room > 0):
+                known = words.held(key)
+                read = words.load(key)
+                room -= len(read.text) if read is not None and not known else 0
+                return read
+            return one if one is not None and self._may_show(str(folder.root / key), one.text) else None
 
         near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
         pieces = retrieve(ask, here, offset, shown, words.index, words.terms, load, near)
@@ -133,8 +141,8 @@ class RepositoryContext:
             folder, known = self._folder_of(path), before.get(path)
             if folder is None or len(text) > MOST_OPEN:
                 continue
-            same = known is not None and known[0] == text
-            self._opened[path] = known if known and same else (text, self._words_of(folder).words_of(text, path))
+            words = known[1] if known is not None and known[0] == text else self._words_of(folder).words_of(text)
+            self._opened[path] = text, words
         return {path: words for path, (_, words) in self._opened.items()}
 
     def _look_again(self, paths: Collection[Path]) -> None:

@@ -16,10 +16,8 @@ from pathlib import Path
 from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.index.words.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
-from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.priority import lower_priority
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import without_secrets
 
 log = logging.getLogger(__name__)
 
@@ -30,9 +28,9 @@ SHARE = 0.01
 MOST_HELD = 4_000_000
 """Characters of files that are kept read."""
 MOST_INDEXED = 200_000
-"""Characters of a file whose words are indexed; it is read whole where its beginning is like what is asked for."""
+"""Characters of a file that are looked at: what is longer is data more often than not."""
 KEYS = "PRIVATE KEY"
-"""In a text that holds such a thing; a piece of it might not tell."""
+"""A file with such a thing in it is left alone: a piece of it might not tell that it is one of a key."""
 _Stamp = tuple[int, int, int]
 
 
@@ -97,19 +95,23 @@ class FolderWords:
             return known[1]
         self._drop(key)
         text = self.rules.read_text(path)
-        if not isinstance(text, str):
-            return None
-        file = self.words_of(text.replace("\r\n", "\n").replace("\r", "\n"), path)
-        if stamp is not None and len(text) <= MOST_HELD:
+        file = self.words_of(text.replace("\r\n", "\n").replace("\r", "\n")) if isinstance(text, str) else None
+        if stamp is not None and file is not None and len(file.text) <= MOST_HELD:
             self._held[key] = stamp, file
-            self._characters += len(text)
+            self._characters += len(file.text)
             while self._characters > MOST_HELD:
                 self._drop(next(iter(self._held)))
         return file
 
-    def words_of(self, text: str, path: Path) -> FileWords:
-        """A file's words; of one that holds private keys, which are told by what stands far above, no secret's."""
-        text = without_secrets(text, language_of(path)) if KEYS in text else text
+    def held(self, key: str) -> bool:
+        """Whether a file was read before, so that `load` costs next to nothing where it has not changed."""
+        return key in self._held
+
+    def words_of(self, text: str) -> FileWords:
+        """The beginning of a file and its words; nothing of one that holds private keys."""
+        if KEYS in text:
+            text = ""
+        text = text if len(text) <= MOST_INDEXED else text[: text.rfind("\n", 0, MOST_INDEXED) + 1]
         return FileWords(text, self.terms.of_lines(text))
 
     def _drop(self, key: str) -> None:
@@ -167,7 +169,7 @@ class FolderWords:
             self.index.remove(key)
             return
         self._stamps[key] = hash(stamp)
-        self.index.put(key, terms.of(text[:MOST_INDEXED]))
+        self.index.put(key, terms.of(text[:MOST_INDEXED] if KEYS not in text else ""))
         if self.index.due():
             self.index.settle()
 

@@ -138,6 +138,18 @@ def test_lines_that_look_like_secrets_are_left_out(root: Path) -> None:
     assert "api_key" not in text
 
 
+def test_what_is_read_for_one_prompt_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that were not read before are, up to so many characters; the next question finds more of them."""
+    monkeypatch.setattr("fastcoder_lsp.runtime.context.MOST_CHARACTERS", 900)
+    for number in range(12):
+        (root / f"src/app/large_{number}.py").write_text(f"large_{number} = 1\n" + "store = Store()\n" * 30)
+    context = finder(root)
+    first = {one.path for one in found_at(context, main(root), len(USE))}
+    again = {one.path for one in found_at(context, main(root), len(USE))}
+    assert 0 < len(first) <= 3
+    assert len(first) < len(again) <= 5
+
+
 PLANTED = "planted_9f3a"
 
 

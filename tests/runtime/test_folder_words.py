@@ -126,15 +126,31 @@ def test_texts_held_are_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert list(words._held)[-1] == "more_4.py"
 
 
-def test_a_private_key_is_left_out_wherever_a_piece_begins(root: Path) -> None:
-    """Its lines far below the one that begins it, too."""
+def test_a_file_with_a_private_key_is_left_alone(root: Path) -> None:
+    """A piece of it, far below the line that begins the key, would not tell what it is."""
     key = "\n".join(["-----BEGIN RSA PRIVATE KEY-----", *["plantedline" * 5] * 40, "-----END RSA PRIVATE KEY-----"])
     (root / "keys.py").write_text(f'before = 1\nKEY = """{key}"""\nafter = 2\n')
-    loaded = looked(root).load("keys.py")
+    words = looked(root)
+    loaded = words.load("keys.py")
     assert loaded is not None
-    assert "before = 1" in loaded.text
-    assert "after = 2" in loaded.text
-    assert "plantedline" not in loaded.text
+    assert loaded.text == ""
+    assert "keys.py" not in holding(words, "before after KEY")
+    (root / "keys.py").write_text("before = 1\n")
+    again = words.load("keys.py")
+    assert again is not None
+    assert again.text == "before = 1\n"
+
+
+def test_of_a_long_file_the_beginning_is_looked_at(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole lines of it, by the index too."""
+    monkeypatch.setattr(folder_words, "MOST_INDEXED", 40)
+    (root / "long.py").write_text("".join(f"name_{number} = {number}\n" for number in range(100)))
+    words = looked(root)
+    loaded = words.load("long.py")
+    assert loaded is not None
+    assert loaded.text == "name_0 = 0\nname_1 = 1\nname_2 = 2\n"
+    assert holding(words, "name_1") == ["long.py"]
+    assert "long.py" not in words.index.best(words.terms.of("name_90")[:1], 9)
 
 
 def test_a_mistake_ends_the_following_and_no_more(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
