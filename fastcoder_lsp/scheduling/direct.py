@@ -1,6 +1,6 @@
-"""A host of one front alone, in this process, whose model a function makes.
+"""Hosts in this process without a workspace: a front's seat, and one front with a scheduler of its own.
 
-Owns a scheduler with one seat, and its thread. What concerns a workspace is nothing to it.
+What concerns files is nothing to them: for commands and tests that have one model, made by a function.
 """
 
 import threading
@@ -35,34 +35,16 @@ class Whole:
         """Its runtime has closed it."""
 
 
-class DirectHost:
-    """`completion.host.ModelHost` for one front.
+class SeatHost:
+    """`completion.host.ModelHost` over a seat.
 
     Args:
-        listener: the front.
-        load: makes its model ready.
-        enabled: whether the front wants it at first.
-        clock: milliseconds.
-        idle_ms: see `Scheduler`.
-        threaded: False where the caller drives `scheduler` itself, turn by turn.
+        seat: the front's.
+        reload: has the model loaded anew.
     """
 
-    def __init__(
-        self,
-        listener: HostListener,
-        load: LoadRuntime,
-        *,
-        enabled: bool = True,
-        clock: Clock = now_ms,
-        idle_ms: float = IDLE_MS,
-        threaded: bool = True,
-    ) -> None:
-        self.load_runtime = load
-        self.scheduler = Scheduler(lambda progress: Whole(load(progress)), clock, idle_ms)
-        self.seat: Seat = self.scheduler.join(listener, lambda whole: whole.runtime, enabled=enabled)
-        self._thread = threading.Thread(target=self.scheduler.run, name="fastcoder-scheduler", daemon=True)
-        if threaded:
-            self._thread.start()
+    def __init__(self, seat: Seat, reload: Callable[[], None]) -> None:
+        self.seat, self._reload = seat, reload
 
     def ask(self, question: Question) -> None:
         """The newest question."""
@@ -93,13 +75,12 @@ class DirectHost:
         self.seat.load(reply)
 
     def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:  # noqa: ARG002 as the protocol has it
-        """The model is made by whatever `load_runtime` is."""
-        self.reload()
+        """Load the model anew: whoever makes it knows by which settings."""
+        self._reload()
 
     def reload(self) -> None:
         """Load the model anew."""
-        load = self.load_runtime
-        self.scheduler.use(lambda progress: Whole(load(progress)))
+        self._reload()
 
     def enable(self, *, enabled: bool) -> None:
         """Off unloads the model."""
@@ -125,8 +106,46 @@ class DirectHost:
             process_id=process.pid,
         )
 
+    def close(self, wait_s: float) -> None:  # noqa: ARG002 as the protocol has it
+        """The front is gone."""
+        self.seat.leave()
+
+
+class DirectHost(SeatHost):
+    """A host of one front, with a scheduler of its own.
+
+    Args:
+        listener: the front.
+        load: makes its model ready; `load_runtime` from the next load on.
+        enabled: whether the front wants it at first.
+        clock: milliseconds.
+        idle_ms: see `Scheduler`.
+        threaded: False where the caller drives `scheduler` itself, turn by turn.
+    """
+
+    def __init__(
+        self,
+        listener: HostListener,
+        load: LoadRuntime,
+        *,
+        enabled: bool = True,
+        clock: Clock = now_ms,
+        idle_ms: float = IDLE_MS,
+        threaded: bool = True,
+    ) -> None:
+        self.load_runtime = load
+        self.scheduler = Scheduler(lambda progress: Whole(load(progress)), clock, idle_ms)
+        seat = self.scheduler.join(listener, lambda whole: whole.runtime, enabled=enabled)
+        super().__init__(seat, lambda: self._use(self.load_runtime))
+        self._thread = threading.Thread(target=self.scheduler.run, name="fastcoder-scheduler", daemon=True)
+        if threaded:
+            self._thread.start()
+
     def close(self, wait_s: float) -> None:
         """The scheduler ends within a piece of work."""
         self.scheduler.close()
         if self._thread.is_alive():
             self._thread.join(wait_s)
+
+    def _use(self, load: LoadRuntime) -> None:
+        self.scheduler.use(lambda progress: Whole(load(progress)))

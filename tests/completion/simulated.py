@@ -37,7 +37,7 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.runtime.parts import Limits, Runtime
 from fastcoder_lsp.runtime.slots import Slots
-from tests.completion.hosts import DirectHost, LoadRuntime
+from fastcoder_lsp.scheduling.direct import DirectHost, LoadRuntime
 from tests.completion.toys import END, Letters, ToyPrompts
 
 URI = "file:///a.py"

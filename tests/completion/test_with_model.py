@@ -13,7 +13,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import Runtime
-from tests.completion.hosts import DirectHost
+from fastcoder_lsp.scheduling.direct import DirectHost
 
 pytestmark = pytest.mark.model
 

@@ -28,8 +28,8 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.scheduling.direct import SeatHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
-from tests.completion.hosts import SeatHost
 from tests.completion.simulated import COSTS, URI, Clock, NextLetter, SimulatedEngine
 from tests.completion.toys import Letters, ToyPrompts
 
@@ -130,8 +130,6 @@ class SharingHost(SeatHost):
     """One front's host; what it loads, all have."""
 
     def __init__(self, shared: "Shared", front: "Front") -> None:
-        self._shared = shared
-
         def make(model: Model) -> Runtime:
             if front.failure is not None:
                 raise front.failure
@@ -145,11 +143,8 @@ class SharingHost(SeatHost):
                 costs=model.costs,
             )
 
-        super().__init__(shared.scheduler.join(front.service, make, enabled=front.enabled))
-
-    def reload(self) -> None:
-        """For all."""
-        self._shared.scheduler.use(self._shared.load)
+        seat = shared.scheduler.join(front.service, make, enabled=front.enabled)
+        super().__init__(seat, lambda: shared.scheduler.use(shared.load))
 
 
 @dataclass
