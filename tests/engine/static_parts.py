@@ -141,13 +141,17 @@ class Counted(_Mode):  # type: ignore[misc]  # as above
         super().__init__()
         self.operations: Counter[str] = Counter()
         self.bytes = 0
+        self.largest = 0
+        """Bytes of the largest tensor that was made."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         found = func(*args, **(kwargs or {}))
         if not func.is_view and func.overloadpacket.__name__ not in NO_LAUNCH:
             self.operations[func.overloadpacket.__name__] += 1
             touched = [each for each in (*args, *(kwargs or {}).values()) if isinstance(each, torch.Tensor)]
-            touched += found if isinstance(found, tuple) else (found,)
+            made = found if isinstance(found, tuple) else (found,)
+            self.largest = max(self.largest, *(each.numel() * each.itemsize for each in made))
+            touched += made
             self.bytes += sum(each.numel() * each.itemsize for each in touched)
         return found
 

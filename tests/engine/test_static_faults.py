@@ -22,6 +22,7 @@ from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.plan import plan
 from fastcoder_lsp.engine.static.products import PlainProduct
 from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs
+from fastcoder_lsp.engine.static.step_io import StepInput
 from fastcoder_lsp.engine.static.transformer import Transformer
 from fastcoder_lsp.engine.static.verifier import Ask
 from fastcoder_lsp.engine.static.weights import Block, Model, Norm
@@ -243,3 +244,17 @@ def test_the_best_ids_are_found_in_one_look() -> None:
     with Counted() as counted:
         top.top_rows(logits, TOP_K)
     assert logits.nbytes < counted.bytes < 120e6
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@torch.inference_mode()
+def test_drawing_takes_little_memory(whole: bool) -> None:
+    """However many rows are drawn, of the largest vocabulary, no tensor is larger than sixteen rows in 64 bits."""
+    vocabulary, ask = 152064, Ask(sampled=True, nucleus=True, whole=whole)
+    logits = torch.empty(128, vocabulary, dtype=torch.bfloat16, device=META)
+    keys = torch.empty(vocabulary, dtype=torch.int64, device=META)
+    inputs = StepInput(MetaDevice(), 128, vocabulary).view(128)
+    with Counted() as counted:
+        said = verifier.choose_rows(logits, inputs, keys, ask)
+    assert said.shape == (128,)
+    assert counted.largest <= max(16 * vocabulary * 8, logits.nbytes)

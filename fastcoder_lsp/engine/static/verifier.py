@@ -15,6 +15,8 @@ from fastcoder_lsp.engine.static.top import top_rows
 
 HEAD, HEAD_CHUNK = 512, 16
 """Best ids that are looked at first where top-k or top-p bind; found in chunks so small that few others come along."""
+ROWS = 16
+"""Rows that are drawn at a time: noise has 64 bits for every id, and of all rows at once a small card has no room."""
 UNDECIDED = -1
 """What a row says whose token may lie outside of the best."""
 
@@ -39,16 +41,24 @@ def choose_rows(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, a
 
     Where top-k or top-p bind, only the best are looked at unless `ask.whole`: a row that needs more says `UNDECIDED`.
     """
+    parts = zip(torch.split(logits_TV, ROWS), torch.split(inputs.positions_T + 1, ROWS), strict=True)
+    return torch.cat([_choose(part_TV, after_T, inputs, keys_V, ask) for part_TV, after_T in parts])
+
+
+def _choose(
+    logits_TV: torch.Tensor, after_T: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor, ask: Ask
+) -> torch.Tensor:
+    """The same for some of the rows; `after_T`: the positions whose noise decides."""
     if ask.nucleus and not ask.whole:
-        return _among_best(logits_TV, inputs, keys_V)
+        return _among_best(logits_TV, after_T, inputs, keys_V)
     scaled_TV = logits_TV.double() / inputs.temperature
-    noisy_TV = scaled_TV + gumbel(inputs.noise, inputs.positions_T + 1, keys_V)
+    noisy_TV = scaled_TV + gumbel(inputs.noise, after_T, keys_V)
     if ask.nucleus:
         noisy_TV = torch.where(_nucleus(scaled_TV, inputs), noisy_TV, -torch.inf)
     return noisy_TV.argmax(1)
 
 
-def _among_best(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor) -> torch.Tensor:
+def _among_best(logits_TV: torch.Tensor, after_T: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor) -> torch.Tensor:
     """The same from the `HEAD` best ids of every row, which nearly always hold the mass that is asked for."""
     count = min(HEAD, logits_TV.shape[1])
     ids_TK, best_TK = top_rows(logits_TV, count, HEAD_CHUNK)
@@ -62,7 +72,7 @@ def _among_best(logits_TV: torch.Tensor, inputs: Inputs, keys_V: torch.Tensor) -
     held_TK = weights_TK.cumsum(1)
     enough = inputs.top_p * mass_T1
     in_top_p = (inputs.top_p >= 1.0) | (held_TK - weights_TK < enough) | (rank_K == 0)
-    noisy_TK = scaled_TK + gumbel(inputs.noise, inputs.positions_T + 1, keys_V[ids_TK])
+    noisy_TK = scaled_TK + gumbel(inputs.noise, after_T, keys_V[ids_TK])
     drawn_T1 = torch.where(in_top_k_K & in_top_p, noisy_TK, -torch.inf).argmax(1, keepdim=True)
     known = (~all_of_them & (inputs.top_k <= count)) | ((inputs.top_p < 1.0) & (held_TK[:, -1:] >= enough))
     return torch.where(known, ids_TK.gather(1, drawn_T1), UNDECIDED)[:, 0]
