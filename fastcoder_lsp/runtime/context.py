@@ -86,32 +86,16 @@ class RepositoryContext:
         ask = question_at(here.text, offset, words.index, words.terms)
         if KEYS in here.text:
             shown = 0, len(here.text)
-        if kept is not None and not kept.snippets:
-            kept = None
-
-        room = MOST_CHARACTERS
-
-        def load(key: str) -> FileWords | None:
-            nonlocal room
-            if _kind(language_of(Path(key))) != _kind(here.language):
-                return None
-            one = opened.get(folder.root / key)
-            if one is None and (words.held(key) or room > 0):
-                known = words.held(key)
-                read = words.load(key)
-                room -= len(read.text) if read is not None and not known else 0
-                return read
-            return one if one is not None and self._may_show(str(folder.root / key), one.text) else None
-
+        look = _Look(words, opened, _kind(here.language), self._may_show, MOST_CHARACTERS)
         near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
-        pieces = retrieve(ask, here, offset, shown, words.index, words.terms, load, near)
+        pieces = retrieve(ask, here, offset, shown, words.index, words.terms, look, near)
         recent = [place for place in self._recent.places(snapshot.uri) if self._may_show(place.source, place.text)]
         placed = (replace(one, source=str(folder.root / one.source)) if one.source else one for one in pieces)
         clean = (
             replace(one, text=without_secrets(one.text, language_of(Path(one.path)))) for one in (*placed, *recent)
         )
         found = tuple(one for one in clean if one.text.strip())
-        if kept is not None and self._good_enough(kept, ask, here.text[slice(*shown)], found, words):
+        if kept is not None and kept.snippets and self._good_enough(kept, ask, here.text[slice(*shown)], found, words):
             return kept
         return Found(found, folder.root.name, here.path or "")
 
@@ -158,6 +142,38 @@ class RepositoryContext:
         if folder is None or folder.rules.may_read(path) is not None:
             return False
         return folder.rules.size_reason(len(text), max(map(len, text.split("\n")))) is None
+
+
+@dataclass(slots=True)
+class _Look:
+    """Gives files to one question: those of its own kind, open ones as they stand in the editor; bounded.
+
+    Attributes:
+        words: of the folder.
+        opened: the open documents.
+        kind: of language.
+        may_show: whether a file's text may be shown now.
+        room: characters that may be read anew.
+    """
+
+    words: FolderWords
+    opened: Mapping[Path, FileWords]
+    kind: str
+    may_show: Callable[[str, str], bool]
+    room: int
+
+    def __call__(self, key: str) -> FileWords | None:
+        path = self.words.root / key
+        if _kind(language_of(path)) != self.kind:
+            return None
+        one = self.opened.get(path)
+        if one is not None:
+            return one if self.may_show(str(path), one.text) else None
+        if self.words.held(key):
+            return self.words.load(key)
+        read = self.words.load(key) if self.room > 0 else None
+        self.room -= len(read.text) if read is not None else 0
+        return read
 
 
 def _kind(language: str) -> str:

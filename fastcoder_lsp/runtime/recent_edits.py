@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 from fastcoder_lsp.prompt import ContextSnippet
+from fastcoder_lsp.runtime.folder_words import KEYS
 
 RECENT_PLACES = 4
 RECENT_LINES = 6
@@ -32,7 +33,7 @@ class RecentEdits:
         self._texts[uri] = text
         while len(self._texts) > self._capacity:
             self._texts.popitem(last=False)
-        if before is None or before == text:
+        if before is None or before == text or KEYS in text:
             return
         line = text.count("\n", 0, first_difference(before, text))
         lines = text.split("\n")
