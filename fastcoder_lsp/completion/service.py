@@ -250,11 +250,11 @@ class CompletionService:
 
     def indexing(self, done: int, total: int, *, building: bool) -> None:
         """So many files of so many were looked at; `building`: for the first time."""
-        self._on_indexing(done, total, building)
+        _tell(partial(self._on_indexing, done, total), building)
 
     def notice(self, text: str) -> None:
         """What a person should know."""
-        self._on_notice(text)
+        _tell(self._on_notice, text)
 
     # ----------------------------------------------------------------------------------------------------------------
 

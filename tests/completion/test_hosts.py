@@ -1,0 +1,224 @@
+"""Whatever the host does, who asked is answered once: it may be another process, which stalls, dies, talks nonsense."""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fastcoder_lsp.completion.host import HostFacts, HostListener
+from fastcoder_lsp.completion.question import Answer, Question
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Snapshot
+
+URI = "file:///a.py"
+
+
+def answer(text: str) -> Answer:
+    """One candidate."""
+    return Answer("shown", (Recalled(text, 0),), "stop", ms={"total": 5.0})
+
+
+class ScriptedHost:
+    """Does as the test says; remembers what it was told."""
+
+    def __init__(self, listener: HostListener) -> None:
+        self.listener = listener
+        self.questions: list[Question] = []
+        self.told: list[str] = []
+        self.at_once: Callable[[Question], None] = lambda _: None
+
+    def ask(self, question: Question) -> None:
+        self.questions.append(question)
+        self.at_once(question)
+
+    def noticed(self, asked_ms: float, *, answered: bool) -> None:
+        self.told.append("noticed")
+
+    def withdraw(self, number: int) -> None:
+        self.told.append(f"withdraw {number}")
+
+    def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
+        self.told.append("expect")
+
+    def forget(self, uri: str) -> None:
+        self.told.append("forget")
+
+    def rename(self, old: str, new: str) -> None:
+        self.told.append("rename")
+
+    def load(self, reply: Callable[[bool], object]) -> None:
+        self.told.append("load")
+
+    def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
+        self.told.append("use")
+
+    def reload(self) -> None:
+        self.told.append("reload")
+
+    def enable(self, *, enabled: bool) -> None:
+        self.told.append(f"enable {enabled}")
+
+    def document_changed(self, path: Path, text: str) -> None:
+        self.told.append("document_changed")
+
+    def document_closed(self, path: Path) -> None:
+        self.told.append("document_closed")
+
+    def files_changed(self, paths: Iterable[Path]) -> None:
+        self.told.append("files_changed")
+
+    def facts(self) -> HostFacts:
+        return HostFacts("a model", "an engine", {"automatic": 250.0}, resident_bytes=7, process_id=1, fronts=3)
+
+    def close(self, wait_s: float) -> None:
+        self.told.append("close")
+
+
+class Editor:
+    """A service over a scripted host; every future that it was given."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[object, ...]] = []
+        self.service = CompletionService(
+            self._open,
+            lambda status: self.heard.append((status.state,)),
+            on_indexing=lambda *progress: self.heard.append(progress),
+            on_notice=lambda text: self.heard.append((text,)),
+        )
+        self.futures: list[Future[Completion]] = []
+        self.answers: dict[int, int] = {}
+
+    def _open(self, listener: HostListener) -> ScriptedHost:
+        self.host = ScriptedHost(listener)
+        return self.host
+
+    def ask(self, before: str, version: int = 0) -> "Future[Completion]":
+        snapshot = Snapshot(URI, None, "python", version or len(self.futures) + 1, before + "\n")
+        number = len(self.futures)
+        future = self.service.submit(CompletionRequest(snapshot, len(before)))
+        future.add_done_callback(lambda _: self.answers.update({number: self.answers.get(number, 0) + 1}))
+        self.futures.append(future)
+        return future
+
+
+def test_an_answer_that_never_comes_keeps_no_later_one_away() -> None:
+    """The next question is asked, and who waited is told that it came."""
+    editor = Editor()
+    lost, later = editor.ask("a = "), editor.ask("b = ")
+    assert lost.result(0).finish == "superseded"
+    editor.host.listener.answered(2, answer("2"))
+    assert later.result(0).text == "2"
+    assert "withdraw 1" in editor.host.told
+    left = editor.ask("c = ")
+    editor.service.shutdown()
+    assert left.result(0).finish == "superseded"
+    assert editor.host.told[-1] == "close"
+
+
+def test_an_answer_that_comes_twice_late_or_for_nobody_is_heard_once() -> None:
+    """What it took is counted once, too."""
+    editor = Editor()
+    older, newer = editor.ask("a = "), editor.ask("b = ")
+    for number in (2, 2, 1, 0, -1, 3, 99, 2):
+        editor.host.listener.answered(number, answer(str(number)))
+    assert older.result(0).finish == "superseded"
+    assert newer.result(0).text == "2"
+    counts = editor.service.statistics()
+    assert (counts.shown, counts.superseded, counts.failed) == (1, 1, 0)
+    third = editor.ask("c = ")
+    assert not third.done(), "what came for question 3 before it was asked is not its answer"
+    editor.host.listener.answered(3, answer("3"))
+    assert third.result(0).text == "3"
+
+
+def test_an_answer_within_the_question_is_heard() -> None:
+    """From a host that is gone and says so at once; the next question finds another one."""
+    editor = Editor()
+    editor.host.at_once = lambda question: editor.host.listener.answered(
+        question.number, Answer.failed(Status("error", message="gone"))
+    )
+    first = editor.ask("a = ").result(0)
+    assert first.reason is not None
+    assert first.reason.text == "gone"
+    editor.host.at_once = lambda question: editor.host.listener.answered(question.number, answer("1"))
+    assert editor.ask("a = ", version=9).result(0).text == "1"
+
+
+def test_what_is_known_of_the_host_is_what_it_said() -> None:
+    """Nothing of the model is in this process."""
+    counts = Editor().service.statistics()
+    assert (counts.model, counts.engine, counts.resident_bytes) == ("a model", "an engine", 7)
+    assert counts.budget_ms == {"automatic": 250.0}
+
+
+def test_progress_and_notices_go_through() -> None:
+    """As the front wants them."""
+    editor = Editor()
+    editor.host.listener.indexing(3, 10, building=True)
+    editor.host.listener.notice("look")
+    assert editor.heard[-2:] == [(3, 10, True), ("look",)]
+
+
+def test_a_listener_that_fails_does_not_reach_the_host() -> None:
+    """Its thread has others to tell."""
+
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    editor = Editor()
+    service = CompletionService(editor._open, fail, on_indexing=fail, on_notice=fail)
+    service.told(Status("ready"))
+    service.indexing(1, 2, building=False)
+    service.notice("look")
+
+
+NONSENSE = st.lists(
+    st.one_of(
+        st.tuples(st.just("ask"), st.sampled_from(["a = ", "b = ", "a = 1"])),
+        st.tuples(st.just("cancel"), st.just("")),
+        st.tuples(st.just("answered"), st.integers(-2, 12)),
+        st.tuples(st.just("made"), st.sampled_from(["1", "2 + 3", ""])),
+        st.tuples(st.just("forgotten"), st.sampled_from([URI, None])),
+        st.tuples(st.just("told"), st.sampled_from(["loading", "ready", "error", "thinking"])),
+        st.tuples(st.just("close"), st.just("")),
+        st.tuples(st.just("reload"), st.just("")),
+    ),
+    max_size=25,
+)
+
+
+@given(NONSENSE)
+def test_any_order_of_anything(story: list[tuple[str, object]]) -> None:
+    """Each request is answered once in the end, and counted once."""
+    editor = Editor()
+    listener = editor.host.listener
+    for what, value in story:
+        match what, value:
+            case "ask", str(before):
+                editor.ask(before)
+            case "cancel", _:
+                if editor.futures:
+                    editor.futures[-1].cancel()
+            case "answered", int(number):
+                listener.answered(number, answer("1"))
+            case "made", str(text):
+                listener.made(URI, Suggestion(Place("a = ", "\n"), text))
+            case "forgotten", uri:
+                listener.forgotten(uri if isinstance(uri, str) else None)
+            case "told", "loading" | "ready" | "error" | "thinking" as state:
+                listener.told(Status(state))
+            case "close", _:
+                editor.service.document_closed(URI)
+            case _:
+                editor.service.reload()
+        listener.worked(Counts())
+    editor.service.shutdown()
+    assert editor.answers == dict.fromkeys(range(len(editor.futures)), 1)
+    counts = editor.service.statistics()
+    answered = counts.shown + counts.empty + counts.typed_through + counts.superseded + counts.cancelled
+    assert counts.requests == answered + counts.failed == len(editor.futures)
