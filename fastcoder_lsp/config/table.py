@@ -101,7 +101,7 @@ class Settings:
         256,
         Scope.MACHINE,
         "Megabytes for what the model has read of your documents, each kept by itself: going back to one that is kept "
-        "reads nothing again. One is kept however large; a full prompt takes 35 MB with the default model.",
+        "reads nothing again. One is kept however large; a full prompt takes 18 MB with the default model.",
         low=1,
         high=65536,
     )

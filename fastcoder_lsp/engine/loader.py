@@ -171,7 +171,7 @@ def _build_ours(job: Job, shape: Shape, bits: int, notes: list[str]) -> Backend:
     from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
 
-    require_memory(shape.weight_count * bits // 8 + 4 * shape.slot_numbers * job.capacity)
+    require_memory(shape.weight_count * bits // 8 + 2 * shape.slot_numbers * job.capacity)
     dot = exact_kind(shape, job.kernels, bits)
     assert dot is not None, "chosen without a kind of product"
     job.enter("weights")

@@ -1,7 +1,8 @@
 """Attention of rows over the columns that they see, added up in the order of the columns' positions.
 
-Owns the turning of queries and keys by their positions, the scores, their softmax, and the mix of values. A column's
-score and its share in the mix are computed alike wherever its slot is, so a row's bits don't depend on the tree.
+Owns the turning of queries and keys by their positions, the scores, their softmax, and the mix of values. Keys and
+values are rounded to 16 bits once, when they are written: all rows see the same. A column's score and its share in the
+mix are computed alike wherever its slot is, so a row's bits don't depend on the tree.
 """
 
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.engine.int8.halves import PAIR, narrow
 from fastcoder_lsp.engine.int8.memory import Cache, Floats, Packed, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.simd import (
     LANES,
-    fma,
     v_add,
     v_exp,
     v_load,
@@ -26,7 +27,7 @@ from fastcoder_lsp.engine.int8.simd import (
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
 from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import BLOCK, mix_tile, score_tile
-from fastcoder_lsp.kernels import inner, unkept
+from fastcoder_lsp.kernels import NONE, inlined, inner, unkept
 
 
 def make_turn(group: int, dim: int, tag: str) -> Any:
@@ -67,14 +68,22 @@ def make_attend(group: int, dim: int, tag: str) -> Any:
 def move_slots(cache: Cache, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]) -> None:
     """Copy keys and values of the slots `source` to `target`, one after the other."""
     layers, heads, _, dim, _ = cache.keys_LKBDx.shape
+    kept = cache.values_LKCD.shape[3]
     for layer in range(layers):
         for head in range(heads):
             keys_BDx, values_CD = cache.keys_LKBDx[layer, head], cache.values_LKCD[layer, head]
             for index in range(len(source)):
                 old, new = source[index], target[index]
                 for d in range(dim):
-                    keys_BDx[new // BLOCK, d, new % BLOCK] = keys_BDx[old // BLOCK, d, old % BLOCK]
+                    keys_BDx[new // BLOCK, d, _place(new % BLOCK)] = keys_BDx[old // BLOCK, d, _place(old % BLOCK)]
+                for d in range(kept):
                     values_CD[new, d] = values_CD[old, d]
+
+
+@inlined
+def _place(index: int) -> int:
+    """`halves.place_of`, for compiled code."""
+    return index // PAIR * PAIR + 2 * (index % LANES) + index % PAIR // LANES
 
 
 def _make_turn_row(group: int, dim: int, tag: str) -> Any:
@@ -87,7 +96,7 @@ def _make_turn_row(group: int, dim: int, tag: str) -> Any:
         kv_heads = cache.keys_LKBDx.shape[1]
         heads = kv_heads * group
         slot = places.cached + row
-        block, column = slot // BLOCK, slot % BLOCK
+        block, column = slot // BLOCK, _place(slot % BLOCK)
         cos_H, sin_H = packed.cos_CH[places.position_M[row]], packed.sin_CH[places.position_M[row]]
         source, query = work.wide_MN[row], work.query_MQ[row]
         for head in range(heads):
@@ -100,10 +109,10 @@ def _make_turn_row(group: int, dim: int, tag: str) -> Any:
             values = (heads + kv_heads + head) * dim
             for i in range(half):
                 low, high = source[keys + i], source[keys + half + i]
-                cache.keys_LKBDx[layer, head, block, i, column] = low * cos_H[i] - high * sin_H[i]
-                cache.keys_LKBDx[layer, head, block, half + i, column] = high * cos_H[i] + low * sin_H[i]
+                cache.keys_LKBDx[layer, head, block, i, column] = narrow(low * cos_H[i] - high * sin_H[i])
+                cache.keys_LKBDx[layer, head, block, half + i, column] = narrow(high * cos_H[i] + low * sin_H[i])
             for i in range(dim):
-                cache.values_LKCD[layer, head, slot, i] = source[values + i]
+                cache.values_LKCD[layer, head, slot, _place(i)] = narrow(source[values + i])
 
     return turn_row
 
@@ -120,19 +129,22 @@ def _make_attend_row(group: int, dim: int, tag: str) -> Any:
         total = plain + last - first
         padded = (total + LANES - 1) // LANES * LANES
         scores, stride = work.scores_TGC[thread], work.scores_TGC.shape[2] * 4
+        spare = work.scores_TGC.shape[2] - LANES - BLOCK
         query = work.query_MQ[row][head * group * dim :]
         out = work.mixed_MQ[row][head * group * dim :]
         keys_BDx, values_CD = cache.keys_LKBDx[layer, head], cache.values_LKCD[layer, head]
         for block in range((plain + BLOCK - 1) // BLOCK):
             place = scores.ctypes.data + block * BLOCK * 4
             score(query.ctypes.data, keys_BDx[block].ctypes.data, place, stride)
+        scored = NONE
+        for other in range(first, last):
+            slot = places.rest[other]
+            if slot // BLOCK + 1 != scored:  # all of its block: no slower than a few of its columns one by one
+                score(query.ctypes.data, keys_BDx[slot // BLOCK].ctypes.data, scores.ctypes.data + 4 * spare, stride)
+                scored = slot // BLOCK + 1
+            for g in range(group):
+                scores[g, plain + other - first] = scores[g, spare + slot % BLOCK]
         for g in range(group):
-            for other in range(first, last):
-                slot = places.rest[other]
-                value = np.float32(0)
-                for d in range(dim):
-                    value = fma(query[g * dim + d], keys_BDx[slot // BLOCK, d, slot % BLOCK], value)
-                scores[g, plain + other - first] = value
             scores[g, total:padded] = -np.inf
             _soften(scores[g], padded)
             out[g * dim : (g + 1) * dim] = 0

@@ -1,4 +1,4 @@
-"""The CPU backend: int8 weights, fp32 KV caches, kernels whose results depend on nothing but the row.
+"""The CPU backend: int8 weights, KV caches in 16 bits, kernels whose results depend on nothing but the row.
 
 Owns the memory of weights and work, which all KV caches share. It knows no torch: torch is needed only to read a model
 the first time.
@@ -175,7 +175,7 @@ def _work(shape: Shape, packed: Packed, columns: int, threads: int, kind: DotKin
         wide_MN=_floats(rows, wide),
         query_MQ=_floats(rows, heads),
         mixed_MQ=_floats(rows, heads),
-        scores_TGC=_floats(threads, shape.group, columns + LANES),
+        scores_TGC=_floats(threads, shape.group, columns + BLOCK + LANES),
         logits_RV=_floats(LOGIT_ROWS, packed.head.scales_LN.shape[1]),
         unfolded_TB=aligned((threads, unfolded_bytes(kind, max(inner, shape.width, heads))), np.int8),  # type: ignore[arg-type]
         counters=np.zeros((shape.layers + 1) * PHASES * 2 * STRIDE, dtype=np.int64),

@@ -6,11 +6,12 @@ Owns that memory, copies of its beginning, and what is given back of it. Kernels
 import numpy as np
 
 from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.int8.halves import padded
 from fastcoder_lsp.engine.int8.memory import Cache
 from fastcoder_lsp.engine.int8.tiles import BLOCK
 from fastcoder_lsp.engine.lazy_memory import CAN_GIVE_BACK, LazyMemory
 
-_NUMBER = np.float32
+_EACH = np.dtype(np.uint16).itemsize
 
 
 class SlotMemory:
@@ -25,15 +26,17 @@ class SlotMemory:
 
     def __init__(self, shape: Shape, capacity: int) -> None:
         self._shape, self._blocks = shape, -(-capacity // BLOCK)
-        dim = shape.head_dim
-        self.keys = LazyMemory((shape.layers, shape.kv_heads, self._blocks, dim, BLOCK), _NUMBER)
-        self.values = LazyMemory((shape.layers, shape.kv_heads, self._blocks * BLOCK, dim), _NUMBER)
+        dim, kept = shape.head_dim, padded(shape.head_dim)
+        self.keys = LazyMemory((shape.layers, shape.kv_heads, self._blocks, dim, BLOCK), np.uint16)
+        self.values = LazyMemory((shape.layers, shape.kv_heads, self._blocks * BLOCK, kept), np.uint16)
+        self._block_bytes = ((self.keys, BLOCK * dim * _EACH), (self.values, BLOCK * kept * _EACH))
         self.arrays = Cache(self.keys.array, self.values.array)
         self.touched = 0
 
     def bytes_of(self, slots: int) -> int:
         """Memory of so many slots, in whole blocks."""
-        return -(-slots // BLOCK) * BLOCK * self._shape.slot_numbers * np.dtype(_NUMBER).itemsize
+        parts = self._shape.layers * self._shape.kv_heads
+        return -(-slots // BLOCK) * parts * sum(size for _, size in self._block_bytes)
 
     def take(self, other: "SlotMemory", start: int, stop: int) -> None:
         """Copy the slots `start`…`stop` of `other`, in whole blocks: those that both begin with are the same."""
@@ -47,9 +50,8 @@ class SlotMemory:
         kept = -(-slots // BLOCK)
         if not CAN_GIVE_BACK or kept * BLOCK >= self.touched:
             return
-        block = BLOCK * self._shape.head_dim * np.dtype(_NUMBER).itemsize
         used = -(-self.touched // BLOCK)
-        for memory in (self.keys, self.values):
+        for memory, block in self._block_bytes:
             for part in range(self._shape.layers * self._shape.kv_heads):
                 start = part * self._blocks
                 memory.give_back((start + kept) * block, (start + used) * block)

@@ -43,8 +43,8 @@ class Packed(NamedTuple):
 class Scratch(NamedTuple):
     """Memory of a pass: the rows' state `x_ME`, bytes and scales of the rows at hand, and what products put out.
 
-    `unfolded_TB`: a block's weights as bytes, for each thread, where they are kept in four bits. `panel`:
-    `DotKind.panel` of the bytes.
+    `scores_TGC` ends with room for one more block, and for a sum. `unfolded_TB`: a block's weights as bytes, for each
+    thread, where they are kept in four bits. `panel`: `DotKind.panel` of the bytes.
     """
 
     x_ME: Floats
@@ -61,10 +61,10 @@ class Scratch(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Keys in blocks of 32 columns, turned; values column by column."""
+    """Keys in blocks of 32 columns, turned; values column by column; both in 16 bits, as `halves` has them."""
 
-    keys_LKBDx: Floats
-    values_LKCD: Floats
+    keys_LKBDx: npt.NDArray[np.uint16]
+    values_LKCD: npt.NDArray[np.uint16]
 
 
 class VisibleSlots(NamedTuple):

@@ -11,6 +11,7 @@ import numba.core.types as nt
 from llvmlite import ir
 
 from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int8.halves import padded, widened
 from fastcoder_lsp.engine.int8.simd import (
     F32,
     I8,
@@ -166,7 +167,8 @@ def put_row(
 def score_tile(heads: int, dim: int) -> Any:
     """Scores of `heads` query heads over one block of 32 columns: each Σ q·k over d = 0, 1, …, fused, in that order.
 
-    Arguments: address of the queries [heads][dim], of the block's keys [dim][32], of the output, its rows' distance.
+    Arguments: address of the queries [heads][dim], of the block's keys [dim][32] as `halves` has them, of the output,
+    its rows' distance.
     """
     vectors = BLOCK // LANES
     most = REGISTERS // vectors
@@ -177,8 +179,7 @@ def score_tile(heads: int, dim: int) -> Any:
             some = range(first, min(first + most, heads))
             start, stop = ir.Constant(I64, 0), ir.Constant(I64, dim)
             loop = Loop(builder, start, stop, [_constant(VECTOR)] * (len(some) * vectors))
-            keys_here = offset(builder, keys, loop.index, 4 * BLOCK)
-            loaded = [load_at(builder, keys_here, VECTOR, 64 * vector, align=64) for vector in range(vectors)]
+            loaded = widened(builder, offset(builder, keys, loop.index, 2 * BLOCK))
             carried, new = iter(loop.carried), []
             for head in some:
                 query = load_at(builder, offset(builder, queries, loop.index, 4), F32, 4 * dim * head)
@@ -197,8 +198,8 @@ def score_tile(heads: int, dim: int) -> Any:
 def mix_tile(heads: int, dim: int) -> Any:
     """Add weight · value of the columns `start`…`stop`, one after the other, to what the output holds.
 
-    Arguments: address of the weights [heads][…], bytes between their rows, address of the values [column][dim], start,
-    stop, address of the output [heads][dim].
+    Arguments: address of the weights [heads][…], bytes between their rows, address of the values [column][dim] as
+    `halves` has them, start, stop, address of the output [heads][dim].
     """
     vectors = next(count for count in (4, 2, 1) if dim % (LANES * count) == 0)
     vectors = max(1, min(vectors, REGISTERS // heads))
@@ -213,10 +214,10 @@ def mix_tile(heads: int, dim: int) -> Any:
                 some = range(first, min(first + most, heads))
                 places = [4 * (head * dim + base + LANES * vector) for head in some for vector in range(vectors)]
                 loop = Loop(builder, start, stop, [load_at(builder, out, VECTOR, place) for place in places])
-                values_here = offset(builder, values, loop.index, 4 * dim)
-                loaded = [
-                    load_at(builder, values_here, VECTOR, 4 * (base + LANES * v), align=64) for v in range(vectors)
-                ]
+                values_here = offset(builder, values, loop.index, 2 * padded(dim))
+                wanted = [base // LANES + vector for vector in range(vectors)]
+                pairs = {pair: widened(builder, values_here, 64 * pair) for pair in {vector // 2 for vector in wanted}}
+                loaded = [pairs[vector // 2][vector % 2] for vector in wanted]
                 carried, new = iter(loop.carried), []
                 for head in some:
                     row = builder.add(weights, builder.mul(stride, ir.Constant(I64, head)))
