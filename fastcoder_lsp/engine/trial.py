@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp import __version__
+from fastcoder_lsp.engine.architecture import graph_shape
 from fastcoder_lsp.engine.job import Job
+from fastcoder_lsp.errors import ResourceError
 
 logger = logging.getLogger(__name__)
 PLAIN, GRAPHS = "cuda-bf16", "cuda-graphs"
@@ -54,8 +56,11 @@ def choose_engine(
     record = job.cache / "tuning" / f"engine-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
     known = read_json(record)
     if known.get("chosen") in kinds:
-        return Verdict(known["chosen"], known["reason"], known["ms"])
-    attempts = int(known.get("attempts", 0))
+        return Verdict(known["chosen"], known.get("reason", ""), known.get("ms", {}))
+    lacking = _short_of_memory(job)
+    if lacking is not None:  # not remembered: another time more may be free
+        return Verdict(kinds[0], lacking, {})
+    attempts = known["attempts"] if isinstance(known.get("attempts"), int) else 0
     if attempts >= ATTEMPTS:
         return Verdict(kinds[0], f"{kinds[1]} is not used: its trial did not end, {attempts} times", {})
     write_json(record, {"attempts": attempts + 1})
@@ -65,6 +70,25 @@ def choose_engine(
         return Verdict(kinds[0], f"{kinds[1]} is not used: its trial failed; the log says how", {})
     write_json(record, asdict(verdict))
     return verdict
+
+
+def _short_of_memory(job: Job) -> str | None:
+    """Why neither engine can be loaded, with what would fit; None where they can, or where no GPU is there to ask."""
+    import torch  # noqa: PLC0415 its import takes seconds, and a remembered verdict needs none
+
+    from fastcoder_lsp.engine.static.memory import require  # noqa: PLC0415
+
+    shape = graph_shape(job.config)
+    if shape is None or not torch.cuda.is_available():
+        return None
+    free, total = torch.cuda.mem_get_info()
+    allowed = min(free, total * job.options.gpu_memory_percent // 100)
+    own_head = not job.config.get("tie_word_embeddings", False)
+    try:
+        require(int(allowed), job.name, torch.cuda.get_device_name(), shape, "plain", 2, own_head=own_head)
+    except ResourceError as why:
+        return f"{why.message}: {why.hint}"
+    return None
 
 
 def _tried(job: Job, kinds: tuple[str, str], folder: Path, command: Callable[[Path], list[str]]) -> Verdict | None:

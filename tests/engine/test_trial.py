@@ -5,12 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import torch
 
 from fastcoder_lsp.engine import loader, trial
+from fastcoder_lsp.engine.architecture import graph_shape
 from fastcoder_lsp.engine.job import Job, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.options import EngineOptions
-from fastcoder_lsp.engine.trial import Verdict, choose_engine
+from fastcoder_lsp.engine.static.memory import least_bytes
+from fastcoder_lsp.engine.trial import Verdict, choose_engine, read_json
 from fastcoder_lsp.engine.trial_process import Said, compare, judge
 from fastcoder_lsp.errors import ResourceError
 from tests.engine.tiny_models import make_model
@@ -43,6 +46,41 @@ def test_the_comparison_runs_in_a_process_of_its_own_and_once(job: Job) -> None:
     assert choose_engine(job, "machine", kinds=KINDS, command=lambda _folder: ["absent"]) == found
     other = choose_engine(replace(job, digest="other"), "machine", kinds=KINDS, command=lambda _folder: ["absent"])
     assert (other.chosen, other.ms) == ("cpu-fp32", {})
+
+
+def test_a_model_that_cannot_fit_is_not_tried(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is loaded it is said what is needed, what is free, and what would fit; nothing is kept."""
+    shape = graph_shape(job.config)
+    assert shape is not None
+    free = [least_bytes(shape, "int8", 2, own_head=True) + 1]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free[0], 1 << 34))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "small card")
+    begun = list[Path]()
+
+    def command(folder: Path) -> list[str]:
+        begun.append(folder)
+        return [sys.executable, "-c", ""]
+
+    found = choose_engine(job, "machine", kinds=KINDS, command=command)
+    assert (found.chosen, begun) == ("cpu-fp32", [])
+    assert "free on small card" in found.reason
+    assert "cuda-int8" in found.reason
+    free[0] = 1 << 33
+    choose_engine(job, "machine", kinds=KINDS, command=command)
+    assert len(begun) == 1
+
+
+@pytest.mark.parametrize("kept", ["{}", "[]", '{"attempts": "many"}', '{"chosen": "another"}', "{"])
+def test_a_damaged_record_is_no_record(kept: str, job: Job) -> None:
+    """Whatever is in it, a trial is begun; a verdict without its reason is one all the same."""
+    choose_engine(job, "machine", kinds=KINDS, command=lambda _folder: [sys.executable, "-c", ""])
+    record = next((job.cache / "tuning").glob("engine-*.json"))
+    record.write_text(kept, encoding="utf-8")
+    assert choose_engine(job, "machine", kinds=KINDS, command=lambda _folder: ["absent"]).chosen == "cpu-fp32"
+    assert read_json(record)["attempts"] == 1
+    record.write_text('{"chosen": "cpu-graphs"}', encoding="utf-8")
+    assert choose_engine(job, "machine", kinds=KINDS) == Verdict("cpu-graphs", "", {})
 
 
 @pytest.mark.parametrize("code", ["import os; os.abort()", "import time; time.sleep(60)", "raise SystemExit('no')"])
