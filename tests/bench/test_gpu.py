@@ -5,7 +5,7 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,13 @@ import pytest
 
 from fastcoder_lsp.bench.datasets import repoeval
 from fastcoder_lsp.bench.drafting.traces import Trace
-from fastcoder_lsp.bench.gpu import acceptance
+from fastcoder_lsp.bench.gpu import acceptance, peers, reference
 from fastcoder_lsp.bench.gpu.acceptance import PLAIN, Dataset, Step, Task
 from fastcoder_lsp.bench.gpu.host import gaps_us
-from fastcoder_lsp.bench.gpu.run import _Run
+from fastcoder_lsp.bench.gpu.process import make_bench
+from fastcoder_lsp.bench.gpu.report import _reference
+from fastcoder_lsp.bench.gpu.run import _Run, main
+from fastcoder_lsp.bench.gpu.shapes import RandomSource
 from fastcoder_lsp.bench.gpu.simulate import simulate
 from fastcoder_lsp.bench.gpu.steps import StepTimes
 from fastcoder_lsp.draft.registry import DrafterParts, make
@@ -155,3 +158,84 @@ def test_the_host_is_timed_over_a_recording(name: str, llama_folder: Path) -> No
     gaps = gaps_us(make(name, DrafterParts()), trace, Tokenizer.load(llama_folder), 16)
     assert all(us > 0 for us in gaps)
     assert len(gaps) == len(said) - 1 if name == "none" else len(gaps) < len(said) // 2
+
+
+class Gpu:
+    """A run whose parts answer at once: `ms` of each way's steps, and how far its logits are from torch's."""
+
+    def __init__(self, folder: Path, *, overlaps: bool = True) -> None:
+        self.ms: dict[str, float] = {"torch": 2.0, "fused": 1.5, "overlapped": 1.0}
+        self.apart: dict[str, float] = {"fused": 0.01, "overlapped": 0.01}
+        self.asked: list[tuple[str, tuple[str, ...]]] = []
+        chosen = argparse.Namespace(
+            seconds=60,
+            first=False,
+            out=folder,
+            smoke=False,
+            models="0.5B",
+            kernels="auto",
+            acceptance=folder / "absent",
+        )
+        self.run = _Run(chosen)
+        self.run.report.found["machine"] |= {"overlaps": overlaps}
+        self.run._parts = self._parts  # type: ignore[method-assign, assignment]  # no process is begun
+
+    def _parts(self, parts: list[str], model: str, kernels: str) -> None:
+        self.asked.append((kernels, tuple(parts)))
+        if kernels in self.ms:
+            self.run.report.add("probes", {kernels: {"steps": {"1×9": {"device_ms": self.ms[kernels]}}}}, model)
+        if "disagreement" in parts and kernels in self.apart:
+            self.run.report.add("disagreement", {kernels: {"1": self.apart[kernels]}}, model)
+
+    def taken(self) -> str:
+        return self.run._kernels("0.5B")
+
+
+def test_the_quickest_kernels_that_are_right_are_measured(tmp_path: Path) -> None:
+    """What launches early on a GPU that can, what is wrong or died never, torch's where all else fails."""
+    gpu = Gpu(tmp_path)
+    assert gpu.taken() == "overlapped"
+    assert gpu.asked == [(name, ("probe", "disagreement")[: 1 + (name != "torch")]) for name in gpu.ms]
+    gpu = Gpu(tmp_path)
+    gpu.apart["overlapped"] = 0.5
+    assert gpu.taken() == "fused"
+    gpu = Gpu(tmp_path)
+    del gpu.apart["overlapped"], gpu.ms["fused"]
+    assert gpu.taken() == "torch"
+    gpu = Gpu(tmp_path, overlaps=False)
+    assert gpu.taken() == "fused"
+    assert all(name != "overlapped" for name, _ in gpu.asked)
+    gpu = Gpu(tmp_path)
+    gpu.ms.clear()
+    assert gpu.taken() == "torch"
+
+
+def test_ways_are_asked_for_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name that means nothing is refused before anything runs."""
+    with pytest.raises(SystemExit):
+        main(["--kernels", "fused without speed", "--smoke", "--out", str(tmp_path)])
+    assert "--kernels" in capsys.readouterr().err
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.ci
+def test_the_graph_engine_says_what_transformers_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Given the same weights no token differs, drafted or not; given one head that is wrong many do, and it is told."""
+    bench = make_bench({"smoke": True, "seconds": 100}, tmp_path)
+    model = bench.models[0]
+    outcome = reference.measure(bench, model, "torch")
+    assert set(outcome) == {"plain", "drafted"}
+    assert all(each.gaps == () and each.sound and each.tokens > 0 for each in outcome.values())
+    raw = RandomSource.raw
+
+    def spoilt(source: RandomSource, name: str, *shape: int) -> Any:
+        values = raw(source, name, *shape)
+        return values.roll(1, 0) if name == "model.layers.1.mlp.up_proj.weight" else values
+
+    network = peers.make(bench, model)
+    monkeypatch.setattr(RandomSource, "raw", spoilt)
+    monkeypatch.setattr(peers, "make", lambda *_given: network)
+    outcome = reference.measure(bench, model, "torch")
+    assert not any(each.sound for each in outcome.values())
+    told = "\n".join(_reference("m", "plain", asdict(each) | {"sound": each.sound}) for each in outcome.values())
+    assert "WRONG" in told

@@ -109,6 +109,7 @@ def facts(device: Device) -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": device.name,
         "memory_bytes": device.memory().total,
+        "overlaps": device.overlaps,
         "system": platform.platform(),
         "python": platform.python_version(),
         "cuda": torch.version.cuda,

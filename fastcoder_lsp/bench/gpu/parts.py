@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fastcoder_lsp.bench.gpu import ceilings, exact, ghost, loop, peers, products, real, steps, works
+from fastcoder_lsp.bench.gpu import ceilings, exact, ghost, loop, peers, products, real, reference, steps, works
 from fastcoder_lsp.bench.gpu.machine import Bench, say
 from fastcoder_lsp.bench.gpu.report import of_measured
 from fastcoder_lsp.bench.gpu.shapes import Named
@@ -42,9 +42,10 @@ def _probe(request: PartRequest) -> Found:
 
 
 def _disagreement(request: PartRequest) -> Found:
-    found = steps.disagreement(request.bench, request.model)
-    say(f"{request.model.name}: fused kernels differ by {max(found.values()):.2%} of the logits' norm at most")
-    return {"fused_disagreement": {str(width): error for width, error in found.items()}}
+    found = steps.disagreement(request.bench, request.model, request.kernels)
+    worst = max(found.values())
+    say(f"{request.model.name}: kernels {request.kernels} differ by {worst:.2%} of the logits' norm at most")
+    return {"disagreement": {request.kernels: {str(width): error for width, error in found.items()}}}
 
 
 def _steps(request: PartRequest) -> Found:
@@ -84,6 +85,11 @@ def _exactness(request: PartRequest) -> Found:
     return {"exactness": [asdict(each) | {"per_thousand": each.per_thousand} for each in outcome]}
 
 
+def _reference(request: PartRequest) -> Found:
+    outcome = reference.measure(request.bench, request.model, request.kernels)
+    return {"reference": {name: asdict(each) | {"sound": each.sound} for name, each in outcome.items()}}
+
+
 def _real(request: PartRequest) -> Found:
     missing = "a smoke run" if request.bench.smoke else real.why_not()
     if missing:
@@ -105,6 +111,7 @@ PARTS: Mapping[str, Callable[[PartRequest], Found]] = {
     "int8": lambda request: _rounded(request, "int8"),
     "int4": lambda request: _rounded(request, "int4"),
     "exactness": _exactness,
+    "reference": _reference,
     "real": _real,
 }
 OF_ALL = ("works", "real")

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from fastcoder_lsp.bench.gpu.machine import Bench, say
-from fastcoder_lsp.bench.gpu.shapes import Named
+from fastcoder_lsp.bench.gpu.shapes import Named, random_weights
 
 Times = Mapping[str, float]
 """«rows×tokens cached» → milliseconds."""
@@ -53,7 +53,7 @@ def _times(
 
 
 def make(bench: Bench, model: Named) -> Any:
-    """The model by transformers, random weights, in the run's precision."""
+    """The model by transformers, with the same random weights as ours, in the run's precision."""
     from transformers import AutoConfig, AutoModelForCausalLM  # noqa: PLC0415 seconds to import
 
     given = dict(model.config)
@@ -61,7 +61,11 @@ def make(bench: Bench, model: Named) -> Any:
     auto: Any = AutoModelForCausalLM
     with torch.device(bench.device.place):
         network = auto.from_config(config, dtype=bench.dtype)
-    return network.to(bench.device.place, bench.dtype).eval()
+    network = network.to(bench.device.place, bench.dtype).eval()
+    with random_weights(model, bench.device.place, bench.dtype) as source, torch.no_grad():
+        for name, weight in network.named_parameters():
+            weight.copy_(source.raw(name, *weight.shape))
+    return network
 
 
 def _eager(bench: Bench, network: Any, sizes: Sequence[tuple[int, int]]) -> Times:

@@ -111,8 +111,9 @@ def short(found: Mapping[str, Any]) -> list[str]:
         lines.append(f"copy {limits['copy'] / 1e12:.2f} TB/s, bf16 product {limits['product'] / 1e12:.0f} TFLOP/s")
     for model, steps in found.get("steps", {}).items():
         lines.append(f"{model}, RANDOM WEIGHTS [{steps['kernels']}]: " + "; ".join(_steps(found, steps)))
-    for model, apart in found.get("fused_disagreement", {}).items():
-        lines.append(f"{model}: our kernels' logits differ from torch's by {max(apart.values()):.2%} at most")
+    for model, ways in found.get("disagreement", {}).items():
+        told = ", ".join(f"{max(apart.values()):.2%} ({name})" for name, apart in ways.items())
+        lines.append(f"{model}: our kernels' logits differ from torch's by at most {told}")
     for model, peers in found.get("peers", {}).items():
         told = "; ".join(
             f"{name} " + ", ".join(f"{k} {ms:.2f}" for k, ms in times.items()) for name, times in peers.items()
@@ -123,12 +124,22 @@ def short(found: Mapping[str, Any]) -> list[str]:
     for model, ghosts in found.get("ghost_text", {}).items():
         told = ", ".join(f"{each['p50_ms']:.1f} ms ({each['drafter']}, {each['steps']:.1f} steps)" for each in ghosts)
         lines.append(f"{model}: time to ghost text, one line, SIMULATED ACCEPTANCE: {told}")
+    for model, ways in found.get("reference", {}).items():
+        lines += [_reference(model, name, each) for name, each in ways.items()]
     for model, outcomes in found.get("exactness", {}).items():
         lines += [_exactness(model, outcome) for outcome in outcomes]
     for model, cells in found.get("simulated", {}).items():
         lines.append(f"-- SIMULATED ACCEPTANCE (recorded with the 0.5B model), {model}")
         lines += [_cell(cell) for cell in cells[:TOP]]
     return lines + [f"skipped {what}" for what in found.get("skipped", ())]
+
+
+def _reference(model: str, name: str, outcome: Mapping[str, Any]) -> str:
+    verdict = "right, but for ties" if outcome["sound"] else "WRONG"
+    return (
+        f"{model}: {name} against eager transformers: {verdict}; {len(outcome['gaps'])} of {outcome['tokens']} tokens "
+        f"differ, by at most {max(outcome['gaps'], default=0.0):.4f}"
+    )
 
 
 def _exactness(model: str, outcome: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 Owns their configurations (of the published `config.json` files) and where random weights come from.
 """
 
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -48,8 +49,8 @@ def _llama(width: int, inner: int, layers: int, heads: int, vocabulary: int, the
 MODELS: Mapping[str, Mapping[str, Any]] = {
     "Qwen2.5-Coder 0.5B": _qwen(896, 4864, 24, 14, 2, 151936),
     "Qwen2.5-Coder 7B": _qwen(3584, 18944, 28, 28, 4, 152064),
-    "DeepSeek-Coder 1.3B": _llama(2048, 5504, 24, 16, 32256, 1e5),
     "Qwen2.5-Coder 1.5B": _qwen(1536, 8960, 28, 12, 2, 151936),
+    "DeepSeek-Coder 1.3B": _llama(2048, 5504, 24, 16, 32256, 1e5),
     "DeepSeek-Coder 6.7B": _llama(4096, 11008, 32, 32, 32256, 1e5),
     "CodeLlama 7B": _llama(4096, 11008, 32, 32, 32016, 1e6),
     "CodeLlama 13B": _llama(5120, 13824, 40, 40, 32016, 1e6),
@@ -82,12 +83,11 @@ def named(models: Mapping[str, Mapping[str, Any]]) -> list[Named]:
 
 
 class RandomSource:
-    """Weights that are made up when asked for, on the device: the same for the same seed."""
+    """Weights that are made up when asked for, on the device: the same for the same seed, in whatever order."""
 
     def __init__(self, model: Named, device: torch.device, dtype: torch.dtype, seed: int = 0) -> None:
-        self._model, self._device, self._dtype = model, device, dtype
+        self._model, self._device, self._dtype, self._seed = model, device, dtype, seed
         self._generator = torch.Generator(device)
-        self._generator.manual_seed(seed)
 
     def __contains__(self, name: str) -> bool:
         """Qwen2 has biases of queries, keys and values; a head of its own there is where it is not tied."""
@@ -102,6 +102,7 @@ class RandomSource:
         values = torch.empty(shape, dtype=self._dtype, device=self._device)
         if "norm" in name:
             return values.fill_(1.0)
+        self._generator.manual_seed(zlib.crc32(f"{self._seed} {name}".encode()))
         return values.normal_(0.0, 0.02 if name.endswith(".bias") else shape[-1] ** -0.5, generator=self._generator)
 
 

@@ -89,10 +89,10 @@ def measure(
 
 
 @torch.inference_mode()
-def disagreement(bench: Bench, model: Named) -> dict[int, float]:
-    """How far the fused kernels' logits are from torch's on a tree over a prompt, as a share of their norm, by rows."""
+def disagreement(bench: Bench, model: Named, ours: str) -> dict[int, float]:
+    """How far the logits of our kernels are from torch's on a tree over a prompt, as a share of their norm, by rows."""
     found: dict[str, dict[int, torch.Tensor]] = {}
-    for kernels in ("torch", "fused"):
+    for kernels in ("torch", ours):
         engine = bench.engine(model, kernels)
         prompt = bench_prompt(model, bench.lengths[0])
         fill(engine, prompt)
@@ -104,7 +104,7 @@ def disagreement(bench: Bench, model: Named) -> dict[int, float]:
         engine.close()
         bench.tidy()
     return {
-        width: float((found["fused"][width] - expected).norm() / expected.norm())
+        width: float((found[ours][width] - expected).norm() / expected.norm())
         for width, expected in found["torch"].items()
     }
 
