@@ -12,6 +12,7 @@ import { StatisticsPanel } from './panels/statistics.ts'
 import { TracePanel } from './panels/trace.ts'
 import { locateServer } from './server/places.ts'
 import { Supervisor } from './server/supervisor.ts'
+import { Updates } from './server/updates.ts'
 import { StatusBar } from './statusBar.ts'
 import { switches } from './switches.ts'
 
@@ -42,6 +43,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     supervisor = server
     const statusBar = new StatusBar()
     const notices = new Notices()
+    const updates = new Updates(context)
     const tracePanel = new TracePanel(context.extensionUri, server)
     const statisticsPanel = new StatisticsPanel(context.extensionUri, server)
     const show = (): void => {
@@ -59,6 +61,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             steps.follow(condition)
             late.follow(condition)
             notices.tell(condition)
+            updates.follow(condition)
             if (condition.kind === 'running' && (condition.status.state === 'ready' || condition.status.state === 'off')) {
                 notices.forget()
             }

@@ -42,7 +42,8 @@ function noticeOf(condition: Condition): Notice | undefined {
         return { text: 'The server fastcoder-lsp is not installed.', buttons }
     }
     if (condition.kind === 'failed') {
-        const buttons = { Restart: 'fastcoder.restart', 'Show Log': 'fastcoder.showLog' }
+        const repair = condition.repairable ? { Repair: 'fastcoder.installServer' } : {}
+        const buttons = { Restart: 'fastcoder.restart', ...repair, 'Show Log': 'fastcoder.showLog' }
         return { text: condition.message, buttons }
     }
     if (condition.kind === 'running' && condition.status.state === 'error') {

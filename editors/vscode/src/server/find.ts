@@ -28,14 +28,21 @@ export interface Places {
 export interface Candidate {
     readonly program: string
     readonly origin: string
+    /** The Python that runs it, where that is known: gone with a newer Python, it leaves a program that starts no more. */
+    readonly interpreter?: string
 }
+
+/** Where the server comes from that this extension has installed. */
+export const OWN_ORIGIN = "this extension's installation"
 
 /** Names of folders in a workspace that commonly hold its environment. */
 const ENVIRONMENTS = ['.venv', 'venv']
 
 /** The first candidate that exists; undefined where there is none. A setting is taken at its word: nothing follows it. */
 export function findServer(places: Places, exists: (program: string) => boolean): Candidate | undefined {
-    return candidates(places).find((candidate) => exists(candidate.program))
+    return candidates(places).find(
+        ({ program, interpreter }) => exists(program) && (interpreter === undefined || exists(interpreter)),
+    )
 }
 
 /** All programs that may be the server, the strongest first. */
@@ -63,7 +70,11 @@ export function candidates(places: Places): Candidate[] {
             found.push({ program: paths.join(folder, programName(places.windows)), origin: 'PATH' })
         }
     }
-    found.push({ program: inEnvironment(places.ownEnvironment, places.windows), origin: "this extension's installation" })
+    found.push({
+        program: inEnvironment(places.ownEnvironment, places.windows),
+        origin: OWN_ORIGIN,
+        interpreter: inEnvironment(places.ownEnvironment, places.windows, 'python'),
+    })
     return found
 }
 

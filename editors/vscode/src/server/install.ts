@@ -9,6 +9,7 @@ import { inEnvironment } from './find.ts'
 import { isProgram, ownEnvironment } from './places.ts'
 import { CHECK_PYTHON, percentOf, pipItself, pipListed, pipWhole, pythons } from './python.ts'
 import { run, type Ended } from './run.ts'
+import { installed } from './updates.ts'
 
 const WINDOWS = process.platform === 'win32'
 
@@ -29,7 +30,7 @@ export async function installServer(context: vscode.ExtensionContext, log: vscod
         void offer(text, 'Choose One', () => { openSetting('fastcoder.server.python'); })
         return false
     }
-    return await working('Installing fastcoder-lsp', log, async (onLine, signal) => {
+    const done = await working('Installing fastcoder-lsp', log, async (onLine, signal) => {
         await fs.promises.mkdir(path.dirname(environment), { recursive: true })
         const [program = '', ...first] = python
         const made = await run(program, [...first, '-m', 'venv', '--clear', environment], onLine, signal)
@@ -41,6 +42,10 @@ export async function installServer(context: vscode.ExtensionContext, log: vscod
             ? { code: 1, lines: [...ended.lines, `${wanted} holds no program fastcoder-lsp`] }
             : ended
     })
+    if (done) {
+        await installed(context)
+    }
+    return done
 }
 
 /** The server and what it needs here; where that fails, how it ended. */

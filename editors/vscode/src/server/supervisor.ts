@@ -14,7 +14,7 @@ import { CloseAction, ErrorAction, InlineCompletionRequest, LanguageClient, Reve
 import { explicitSettings } from '../configuration.ts'
 import type { Condition } from '../shared/condition.ts'
 import { readLate, readStatus } from '../shared/protocol.ts'
-import type { Candidate } from './find.ts'
+import { OWN_ORIGIN, type Candidate } from './find.ts'
 import { middleware, type Watcher } from './middleware.ts'
 import { Restarts } from './restarts.ts'
 
@@ -28,6 +28,7 @@ export class Supervisor implements vscode.Disposable {
     private readonly changed = new vscode.EventEmitter<Condition>()
     private client: LanguageClient | undefined
     private process: ChildProcess | undefined
+    private found: Candidate | undefined
     private timer: NodeJS.Timeout | undefined
     private queue: Promise<void> = Promise.resolve()
     private current: Condition = { kind: 'starting' }
@@ -111,6 +112,7 @@ export class Supervisor implements vscode.Disposable {
             this.tell({ kind: 'missing' })
             return
         }
+        this.found = found
         this.log.info(`Starting ${found.program} (from ${found.origin})`)
         const client = this.makeClient(found)
         this.client = client
@@ -159,7 +161,8 @@ export class Supervisor implements vscode.Disposable {
         const delayMs = this.restarts.died(Date.now())
         if (delayMs === undefined) {
             this.log.error(`The server ended ${this.restarts.count} times in a short while; it is left alone.`)
-            this.tell({ kind: 'failed', message: `The server ended ${this.restarts.count} times in a short while.` })
+            const message = `The server ended ${this.restarts.count} times in a short while.`
+            this.tell({ kind: 'failed', message, repairable: this.found?.origin === OWN_ORIGIN })
             return
         }
         this.log.warn(`The server ended; starting it again in ${delayMs} ms`)

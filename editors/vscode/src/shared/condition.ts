@@ -11,8 +11,8 @@ export type Condition =
     | { readonly kind: 'running'; readonly status: ServerStatus; readonly program: string; readonly origin: string }
     /** It died, and is started again soon. */
     | { readonly kind: 'restarting' }
-    /** It could not be started, or died too often: nothing happens until the user acts. */
-    | { readonly kind: 'failed'; readonly message: string }
+    /** It could not be started, or died too often: nothing happens until the user acts. `repairable`: we installed it. */
+    | { readonly kind: 'failed'; readonly message: string; readonly repairable: boolean }
     /** The window closes. */
     | { readonly kind: 'stopped' }
 

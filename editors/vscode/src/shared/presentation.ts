@@ -131,7 +131,10 @@ function remediesOf(condition: Condition): Entry[] {
                 { action: 'restart', label: '$(search) Look Again', detail: 'In the workspace, in the Python environment, on PATH.' },
             ]
         case 'failed':
-            return [{ action: 'restart', label: '$(debug-restart) Restart the Server', detail: condition.message }]
+            return [
+                { action: 'restart', label: '$(debug-restart) Restart the Server', detail: condition.message },
+                ...(condition.repairable ? [REPAIR] : []),
+            ]
         case 'running':
             if (condition.status.state !== 'error') {
                 return []
@@ -144,6 +147,12 @@ function remediesOf(condition: Condition): Entry[] {
         case 'stopped':
             return []
     }
+}
+
+const REPAIR: Entry = {
+    action: 'installServer',
+    label: '$(tools) Repair the Server',
+    detail: 'Its environment is made anew with pip; models and settings stay.',
 }
 
 /** What fits into the status bar. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-import { candidates, findServer, type Places } from '../../src/server/find.ts'
+import { candidates, findServer, OWN_ORIGIN, type Places } from '../../src/server/find.ts'
+import { isOutdated } from '../../src/server/versions.ts'
 
 const PLACES: Places = {
     setting: '',
@@ -54,4 +55,18 @@ void test('Windows has its own names', () => {
             'C:\\own\\Scripts\\fastcoder-lsp.exe',
         ],
     )
+})
+
+void test('our own installation counts while its Python is there: what a newer Python broke is installed anew', () => {
+    const own = '/storage/server/bin/fastcoder-lsp'
+    assert.equal(findServer(PLACES, (program) => program === own), undefined)
+    assert.equal(findServer(PLACES, (program) => program.startsWith('/storage/server/bin/'))?.program, own)
+})
+
+void test('a newer extension offers once to update what an older one installed, and nothing else', () => {
+    assert.equal(isOutdated(OWN_ORIGIN, '0.1.0', undefined, '0.2.0'), true)
+    assert.equal(isOutdated(OWN_ORIGIN, undefined, undefined, '0.2.0'), true)
+    assert.equal(isOutdated(OWN_ORIGIN, '0.1.0', '0.2.0', '0.2.0'), false)
+    assert.equal(isOutdated(OWN_ORIGIN, '0.2.0', undefined, '0.2.0'), false)
+    assert.equal(isOutdated('PATH', undefined, undefined, '0.2.0'), false)
 })

@@ -21,7 +21,7 @@ void test('every condition has words of its own', () => {
         { kind: 'restarting' },
         { kind: 'missing' },
         { kind: 'stopped' },
-        { kind: 'failed', message: 'It ended.' },
+        { kind: 'failed', message: 'It ended.', repairable: false },
         running('starting'),
         running('loading', { percent: 40, message: 'weights' }),
         running('ready'),
@@ -48,7 +48,9 @@ void test('what the user switched off is said before what the server does, but n
 
 void test('the menu begins with what cures what is wrong', () => {
     assert.equal(menu({ kind: 'missing' }, ON)[0]?.action, 'installServer')
-    assert.equal(menu({ kind: 'failed', message: '' }, ON)[0]?.action, 'restart')
+    assert.equal(menu({ kind: 'failed', message: '', repairable: false }, ON)[0]?.action, 'restart')
+    const own = menu({ kind: 'failed', message: '', repairable: true }, ON).map((entry) => entry.action)
+    assert.deepEqual(own.slice(0, 2), ['restart', 'installServer'])
     assert.equal(menu(running('error', MISSING_MODEL), ON)[0]?.action, 'pullModel')
     assert.equal(menu(running('error', { message: 'Not enough memory.', hint: 'Close something.' }), ON)[0]?.action, 'reload')
     assert.equal(menu(running('ready'), ON)[0]?.action, 'toggle')
@@ -56,7 +58,7 @@ void test('the menu begins with what cures what is wrong', () => {
 })
 
 void test('no action stands in the menu twice, and all of them where the server runs', () => {
-    for (const condition of [{ kind: 'missing' } as const, { kind: 'failed', message: '' } as const, running('ready')]) {
+    for (const condition of [{ kind: 'missing' } as const, { kind: 'failed', message: '', repairable: false } as const, running('ready')]) {
         const actions = menu(condition, ON).map((entry) => entry.action)
         assert.equal(new Set(actions).size, actions.length)
         assert.ok(actions.includes('restart') && actions.includes('showLog') && actions.includes('openSettings'))
