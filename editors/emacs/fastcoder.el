@@ -554,11 +554,18 @@ While one types there is one alone: the others are asked for now."
                      (plist-get suggestions :accepted) (fastcoder--percent (plist-get rates :accepted))))
       (princ (format "requests   %d, answered without the model %s\n" (plist-get (plist-get stats :requests) :requests)
                      (fastcoder--percent (plist-get rates :typed_through))))
-      (princ (format "memory     %d MB\n\n" (/ (plist-get (plist-get stats :memory) :resident_bytes) 1000000)))
+      (princ (format "memory     %d MB%s\n\n" (/ (plist-get (plist-get stats :memory) :resident_bytes) 1000000)
+                     (fastcoder--host (plist-get stats :host))))
       (princ (format "%-12s %8s %8s\n" "ms" "median" "95 %"))
       (cl-loop for (span ms) on (plist-get stats :ms) by #'cddr
                do (princ (format "%-12s %8.1f %8.1f\n" (substring (symbol-name span) 1)
                                  (plist-get ms :p50) (plist-get ms :p95)))))))
+
+(defun fastcoder--host (host)
+  "Which process has the model, of HOST, and how many editors share it; nothing where this server has it."
+  (if (eq (plist-get host :shared) t)
+      (format ", process %d, shared by %d" (plist-get host :process_id) (plist-get host :fronts))
+    ""))
 
 (defun fastcoder--percent (share)
   "SHARE, from 0 to 1 or null, in words."

@@ -153,6 +153,8 @@ async def test_statistics_are_complete() -> None:
         assert {"queue", "prompt", "prefill", "draft", "verify", "post", "total"} <= told["ms"].keys()
         assert all({"p50", "p95"} == spans.keys() for spans in told["ms"].values())
         assert told["memory"]["resident_bytes"] > 1_000_000
+        assert told["host"]["fronts"] == 1
+        assert not told["host"]["shared"]
         assert told["model"] == told["engine"] == "scripted"
         assert set(told["rates"]) == {"accepted", "typed_through", "prompt_cache"}
 

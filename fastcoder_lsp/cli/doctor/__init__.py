@@ -87,6 +87,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     yield from attempt("unfinished", places.check_unfinished)
     yield from attempt("kernels", places.check_kernels)
     yield from attempt("indexes", places.check_indexes)
+    yield from attempt("host", _host)
     yield from attempt("last start", _last_start)  # before a completion of ours is the last one
     found = list(attempt("model", lambda: model.check_model(settings)))
     yield from found
@@ -95,6 +96,12 @@ def examine(settings: Settings) -> Iterator[Check]:
     folder = Path(str(found[0].details["folder"]))
     yield from attempt("template", lambda: model.check_template(folder))
     yield from attempt("completion", lambda: model.check_completion(settings))
+
+
+def _host() -> Iterator[Check]:
+    from fastcoder_lsp.cli.doctor.shared import check_host
+
+    return check_host()
 
 
 def _last_start() -> Iterator[Check]:

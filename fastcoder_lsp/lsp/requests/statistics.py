@@ -9,12 +9,14 @@ def statistics(session: Session, _params: object) -> dict[str, object]:
     """Counts, rates, percentiles and memory, as plain JSON."""
     service, accepts = session.service.statistics(), session.accepts.counts()
     counts = asdict(service)
+    host = session.service.host.facts()
     prompt_tokens = service.prefilled + service.reused
     return {
         "model": counts.pop("model"),
         "engine": counts.pop("engine"),
         "ms": counts.pop("ms"),
         "memory": {"resident_bytes": counts.pop("resident_bytes")},
+        "host": {"shared": host.shared, "process_id": host.process_id, "fronts": host.fronts},
         "suggestions": asdict(accepts),
         "accepted_by_source": counts.pop("accepted_by_source"),
         "suppressed": counts.pop("suppressed"),

@@ -40,6 +40,11 @@ local function percent(share)
   return type(share) == 'number' and ('%.0f %%'):format(100 * share) or '–'
 end
 
+-- Which process has the model, and how many editors share it; nothing where this server has it.
+local function host(of)
+  return of and of.shared and (', process %d, shared by %d'):format(of.process_id, of.fronts) or ''
+end
+
 -- What :FastCoder stats shows of the answer to fastcoder/stats.
 local function lines_of(stats)
   local lines = {
@@ -54,7 +59,7 @@ local function lines_of(stats)
       percent(stats.rates.typed_through)
     ),
     ('prompts    %s from the cache'):format(percent(stats.rates.prompt_cache)),
-    ('memory     %.0f MB'):format(stats.memory.resident_bytes / 1e6),
+    ('memory     %.0f MB'):format(stats.memory.resident_bytes / 1e6) .. host(stats.host),
     '',
     ('%-12s %8s %8s'):format('ms', 'median', '95 %'),
   }

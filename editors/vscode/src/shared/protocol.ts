@@ -28,6 +28,8 @@ export interface ServerStatistics {
     readonly model: string
     readonly engine: string
     readonly residentBytes: number
+    /** How many editors share the process that has the model; 0 where this server has it. */
+    readonly sharedBy: number
     readonly spans: readonly Span[]
     readonly requests: Readonly<Record<string, number>>
     readonly suggestions: { readonly shown: number; readonly accepted: number; readonly characters: number }
@@ -82,6 +84,7 @@ export function readStatistics(value: unknown): ServerStatistics {
         model: text(at(value, 'model')),
         engine: text(at(value, 'engine')),
         residentBytes: number(at(at(value, 'memory'), 'resident_bytes')) ?? 0,
+        sharedBy: at(at(value, 'host'), 'shared') === true ? (number(at(at(value, 'host'), 'fronts')) ?? 0) : 0,
         spans,
         requests,
         suggestions: {

@@ -45,7 +45,8 @@ listen((received) => {
 
 function header(statistics: ServerStatistics): HTMLElement {
     const name = statistics.model === '' ? 'No model is loaded' : `${statistics.model} · ${statistics.engine}`
-    const memory = `${(statistics.residentBytes / 2 ** 30).toFixed(1)} GiB of memory`
+    const shared = statistics.sharedBy > 0 ? `, shared by ${statistics.sharedBy}` : ''
+    const memory = `${(statistics.residentBytes / 2 ** 30).toFixed(1)} GiB of memory${shared}`
     return element('header', '', element('h1', '', name), element('p', 'quiet', memory))
 }
 
