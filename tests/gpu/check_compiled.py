@@ -11,6 +11,8 @@ import torch
 from triton.runtime.jit import JITFunction
 
 from fastcoder_lsp.engine.static import triton_best
+from fastcoder_lsp.engine.static.programs import TOP_K, Program
+from fastcoder_lsp.engine.static.verifier import Ask
 from tests.engine.planted import changed
 from tests.engine.static_parts import Counted
 from tests.gpu.compiling import OVERLAPPING, SHARED_KIB, Needs, code_of, compiled
@@ -115,23 +117,28 @@ def test_what_does_not_wait_is_found(
     assert early(code_of(launch, 90, [faulty]).asm["ptx"])
 
 
-def layer_nodes(width: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """What a graph holds for one layer of the 7B model with our kernels: their launches, and torch's."""
-    found, launched = list[int](), list[str]()
+def nodes(layers: int, program: Program, monkeypatch: pytest.MonkeyPatch) -> int:
+    """What a graph of the 7B model of so many layers holds with our kernels: their launches, and torch's."""
+    launched = list[str]()
     monkeypatch.setattr(JITFunction, "run", lambda kernel, *_given, **_named: launched.append(kernel.__name__))
-    for layers in (2, 3):
-        launched.clear()
-        transformer, view = without_data(layers, width)
-        with Counted() as counted, torch.inference_mode():
-            transformer.read(view)
-        found.append(len(launched) + sum(counted.operations.values()))
-    return found[1] - found[0]
+    work = without_data(layers)._make(program)
+    with Counted() as counted, torch.inference_mode():
+        work()
+    of_torch: int = sum(counted.operations.values())
+    return len(launched) + of_torch
 
 
 @pytest.mark.parametrize("width", [1, 16, 64])
-def test_a_layer_is_ten_launches(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Norm, product, rotation, attention in two, product, norm, product, activation, product."""
-    assert layer_nodes(width, monkeypatch) <= 10
+@pytest.mark.parametrize("ask", [Ask(), Ask(top_k=TOP_K), Ask(bound=True)])
+def test_a_step_is_few_launches(ask: Ask, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A layer is ten: norm, product, rotation, attention in two, product, norm, product, activation, product.
+
+    Beside the layers: embedding, the last sum, norm and head, and what every row says; the mask is the kernels' own.
+    """
+    program = Program(width, 1024, ask)
+    two, three = (nodes(layers, program, monkeypatch) for layers in (2, 3))
+    assert three - two <= 10
+    assert two - 2 * (three - two) <= 8
 
 
 def widest(recorded: list[Launch]) -> Launch:

@@ -4,14 +4,14 @@ import torch
 
 from fastcoder_lsp.bench.gpu.shapes import MODELS, named
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static.attention import TreeAttention, TreeView
+from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.fused import FusedKernels
 from fastcoder_lsp.engine.static.int8_product import MOST_INT8_ROWS, int8_product
 from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.plan import plan
 from fastcoder_lsp.engine.static.products import PlainProduct
-from fastcoder_lsp.engine.static.programs import TOP_K
+from fastcoder_lsp.engine.static.programs import TOP_K, Programs
 from fastcoder_lsp.engine.static.step_io import Inputs, StepInput
 from fastcoder_lsp.engine.static.transformer import Transformer
 from fastcoder_lsp.engine.static.weights import Block, Model, Norm
@@ -20,8 +20,8 @@ from tests.gpu.launches import Launch, recorded
 
 UNITS = (14, 40, 108, 132, 170)
 """Multiprocessors of GPUs from a laptop's to the largest: they decide how attention is split."""
-OVERLAPPING_UNITS = (132,)
-"""Of GPUs for which launches are compiled in both ways; waiting takes no registers."""
+OVERLAPPING_MODELS = "Qwen2.5-Coder 0.5B", "Qwen2.5-Coder 7B"
+"""Those whose launches are compiled in both ways: waiting takes no registers."""
 CONTEXT = 4096
 
 
@@ -38,12 +38,14 @@ def starcoder() -> Shape:
 
 def launches() -> set[Launch]:
     """Of all models that are timed, and of StarCoder2, on GPUs of all sizes, at all widths and lengths."""
-    shapes = [model.shape for model in named(MODELS)] + [starcoder()]
     with recorded() as found, torch.inference_mode():
-        for shape in shapes:
+        for model in named(MODELS):
             for units in UNITS:
-                for overlapped in (False, True)[: 2 if units in OVERLAPPING_UNITS else 1]:
-                    _launch_all(shape, units, overlapped=overlapped)
+                _launch_all(model.shape, units, overlapped=False)
+            if model.name in OVERLAPPING_MODELS:
+                _launch_all(model.shape, UNITS[-1], overlapped=True)
+        for units in UNITS:
+            _launch_all(starcoder(), units, overlapped=False)
     return found
 
 
@@ -78,8 +80,8 @@ def _launch_all(shape: Shape, units: int, *, overlapped: bool) -> None:
                 int8_product(tensor(width, shape.width), weight, tensor(inner), bias, units, overlapped=overlapped)
 
 
-def without_data(layers: int, width: int) -> tuple[Transformer, TreeView]:
-    """A model of so many layers with our kernels, and rows that it may read; nothing holds anything."""
+def without_data(layers: int) -> Programs:
+    """The 7B model's programs, of so many layers, with our kernels; no tensor holds anything."""
     shape, size = next(model.shape for model in named(MODELS) if "7B" in model.name), plan(CONTEXT)
 
     def tensor(*sizes: int) -> torch.Tensor:
@@ -103,4 +105,5 @@ def without_data(layers: int, width: int) -> tuple[Transformer, TreeView]:
     attention = TreeAttention(shape, size.capacity, torch.bfloat16, META)
     plain = TorchKernels(shape, 64, attention, torch.bfloat16, META)
     cache = StaticCache(shape, size.capacity, torch.bfloat16, MetaDevice())
-    return Transformer(model, FusedKernels(plain, 132), cache), attention.view(inputs(width), 1024)
+    transformer = Transformer(model, FusedKernels(plain, 132), cache)
+    return Programs(transformer, attention, size, MetaDevice(), len(embedding))
