@@ -32,7 +32,7 @@ def test_products_are_those_of_whole_numbers(kind: DotKind, rows: int) -> None:
     block = aligned((lines, kind.line_bytes), np.int8)
     block[:, :columns] = chance.integers(-MOST, MOST + 1, (lines, columns))
     block.view(np.uint8)[:, columns:] = chance.integers(0, 256, block[:, columns:].shape)
-    bytes_MK[0], block[:, 0], block[:, columns : columns + 4] = 255, MOST, 0
+    bytes_MK[0], block[:, 0], block.view(np.uint8)[:, columns : columns + 4] = 255, MOST, 0x88
     weights_NK = unpack_rows(block[None], kind).astype(np.int64)  # type: ignore[arg-type]
     assert weights_NK.min() == weights_NK[0, :8].max() == -8 * MOST
     padded = -(-rows // kind.panel) + (32 if kind.tiled else 1)
@@ -58,9 +58,10 @@ def test_the_start_up_test_passes_for_what_is_right(kind: DotKind, kernels: Path
 def test_packed_rows_stand_for_what_was_rounded(kind: DotKind) -> None:
     """Codes and factors in the order of the kernels say the same bytes, their sums are right, and padding is zero."""
     weights = np.random.default_rng(1).standard_normal((kind.vectors * LANES + 5, 96)).astype(np.float32)
-    codes, factors, sums, scales = round_matrix(weights)
-    factor = factors.astype(np.int64).repeat(GROUP, axis=1)
-    whole = np.where(factor > 0, factor * (codes.astype(np.int64) - 8), factor * (7 - codes.astype(np.int64)))
+    steps, factors, sums, scales = round_matrix(weights)
+    whole = factors.astype(np.int64).repeat(GROUP, axis=1) * steps
+    assert steps.min() == -8
+    assert steps.max() == 7
     packed, packed_sums, packed_scales = pack_rows(weights, kind)
     found = unpack_rows(packed, kind)
     assert np.array_equal(found[: len(weights)], whole)
@@ -72,10 +73,9 @@ def test_packed_rows_stand_for_what_was_rounded(kind: DotKind) -> None:
 
 def error_of(weights: npt.NDArray[np.float32], counts: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
     """What rounding leaves of each row."""
-    codes, factors, _, scales = round_matrix(weights, counts)
-    factor = factors.astype(np.float64).repeat(GROUP, axis=1)
-    whole = np.where(factor > 0, factor * (codes - 8.0), factor * (7.0 - codes))
-    left: npt.NDArray[np.float64] = ((weights - whole * scales[:, None].astype(np.float64)) ** 2 * counts).sum(axis=1)
+    steps, factors, _, scales = round_matrix(weights, counts)
+    found = factors.repeat(GROUP, axis=1) * steps * scales[:, None].astype(np.float64)
+    left: npt.NDArray[np.float64] = ((weights - found) ** 2 * counts).sum(axis=1)
     return left
 
 
@@ -118,15 +118,15 @@ def test_what_counts_more_is_rounded_better() -> None:
     counts, even = np.ones(128, np.float32), np.ones(128, np.float32)
     counts[::16] = 100
     told = error_of(weights, counts)
-    codes, factors, sums, scales = round_matrix(weights, even)
-    factor = factors.astype(np.float64).repeat(GROUP, axis=1)
-    whole = np.where(factor > 0, factor * (codes - 8.0), factor * (7.0 - codes)) * scales[:, None]
+    steps, factors, sums, scales = round_matrix(weights, even)
+    whole = factors.repeat(GROUP, axis=1) * steps * scales[:, None].astype(np.float64)
     untold = ((weights - whole) ** 2 * counts).sum(axis=1)
     assert told.sum() < untold.sum() * 0.8
     assert told[4] == 0
     assert sums[4] == 0
 
 
+@pytest.mark.ci
 def test_every_kind_gives_the_same_bits(tmp_path: Path, kernels: Path) -> None:
     """A model's logits don't depend on the instructions, at any width: in registers, unfolded, in whole tiles."""
     folder = make_model(tmp_path, "qwen2")

@@ -12,31 +12,31 @@ Floats = npt.NDArray[np.float32]
 
 def round_matrix(
     weight_NK: Floats, importance_K: Floats | None = None
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
-    """Codes [N, K], factors [N, K/32], Σ g·q and scales of rows; `importance_K`: what errors count, None: one."""
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
+    """q [N, K], factors [N, K/32], Σ g·q and scales of rows; `importance_K`: what errors count, None: one."""
     count, size = weight_NK.shape
-    codes_NK, factors_NG = np.empty((count, size), np.uint8), np.empty((count, size // GROUP), np.int8)
+    steps_NK, factors_NG = np.empty((count, size), np.int8), np.empty((count, size // GROUP), np.int8)
     sums_N, scales_N = np.empty(count, np.int32), np.empty(count, np.float32)
     if importance_K is None:
         importance_K = np.ones(size, np.float32)
-    round_rows(np.ascontiguousarray(weight_NK), importance_K, codes_NK, factors_NG, sums_N, scales_N)
-    return codes_NK, factors_NG, sums_N, scales_N
+    round_rows(np.ascontiguousarray(weight_NK), importance_K, steps_NK, factors_NG, sums_N, scales_N)
+    return steps_NK, factors_NG, sums_N, scales_N
 
 
 def pack_rows(
     weight_NK: Floats, kind: DotKind, importance_K: Floats | None = None
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
     """Rounded weights as [block][K/32][line], Σ w · 128, scales; the last block is filled up with zeros."""
-    codes_NK, factors_NG, sums_N, scales_N = round_matrix(weight_NK, importance_K)
-    count, size = codes_NK.shape
+    steps_NK, factors_NG, sums_N, scales_N = round_matrix(weight_NK, importance_K)
+    count, size = steps_NK.shape
     block = kind.vectors * LANES
     blocks, lines = -(-count // block), size // GROUP
     extra = (0, blocks * block - count)
-    if extra[1]:  # a factor of 0 makes a weight of it, whatever its code
-        codes_NK, factors_NG = np.pad(codes_NK, (extra, (0, 0))), np.pad(factors_NG, (extra, (0, 0)))
+    if extra[1]:
+        steps_NK, factors_NG = np.pad(steps_NK, (extra, (0, 0))), np.pad(factors_NG, (extra, (0, 0)))
     packed = np.empty((blocks, lines, kind.line_bytes), np.uint8)
     packed[:, :, :block] = factors_NG.view(np.uint8).reshape(blocks, block, lines).transpose(0, 2, 1)
-    fours = codes_NK.view(np.uint32).reshape(blocks, block, lines, GROUP // 8, 2)
+    fours = (steps_NK.view(np.uint32) & np.uint32(0x0F0F0F0F)).reshape(blocks, block, lines, GROUP // 8, 2)
     pairs = (fours[..., 0] | fours[..., 1] << np.uint32(4)).transpose(0, 2, 3, 1)
     packed[:, :, block:] = np.ascontiguousarray(pairs).view(np.uint8).reshape(blocks, lines, -1)
     return packed.view(np.int8), np.pad(sums_N * np.int32(128), extra), np.pad(scales_N, extra)
@@ -46,9 +46,7 @@ def unpack_rows(packed: npt.NDArray[np.int8], kind: DotKind) -> npt.NDArray[np.i
     """The bytes g·q, [N, K], that packed weights stand for: what `unfold` computes, in plain numpy."""
     blocks, lines, _ = packed.shape
     block = kind.vectors * LANES
-    factors = packed[:, :, :block].astype(np.int16)
-    pairs = packed.view(np.uint8)[:, :, block:].reshape(blocks, lines, GROUP // 8, block, 4)
-    codes = np.stack([pairs & 15, pairs >> 4], axis=3).astype(np.int16)  # [block, line, step, half, column, 4]
-    factor = factors[:, :, None, None, :, None]
-    values = np.where(factor > 0, factor * (codes - 8), factor * (7 - codes)).astype(np.int8)
-    return values.transpose(0, 4, 1, 2, 3, 5).reshape(blocks * block, lines * GROUP)
+    factors = packed[:, :, :block].reshape(blocks, lines, 1, 1, block, 1)
+    pairs = packed[:, :, block:].reshape(blocks, lines, GROUP // 8, block, 4)
+    steps = np.stack([pairs << 4 >> 4, pairs >> 4], axis=3)  # [block, line, piece, half, column, 4], signs kept
+    return (factors * steps).transpose(0, 4, 1, 2, 3, 5).reshape(blocks * block, lines * GROUP)

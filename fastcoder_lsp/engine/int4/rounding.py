@@ -43,7 +43,7 @@ NEIGHBOURS = 3
 def round_rows(
     weights_NK: Floats,
     importance_K: Floats,
-    codes_NK: npt.NDArray[np.uint8],
+    steps_NK: npt.NDArray[np.int8],
     factors_NG: npt.NDArray[np.int8],
     sums_N: npt.NDArray[np.int32],
     scales_N: Floats,
@@ -53,7 +53,7 @@ def round_rows(
     Args:
         weights_NK: the rows.
         importance_K: what the square of a number's error counts.
-        codes_NK: filled with u of `unfold`.
+        steps_NK: filled with q.
         factors_NG: filled with g.
         sums_N: filled with Σ g·q.
         scales_N: filled with the scale; at the least squares' place once g and q are chosen.
@@ -75,7 +75,7 @@ def round_rows(
             at = group * GROUP * 4
             factor = _best_factor(weights + at, importance + at, scale)[0]
             more_across, more_square, more = _write(
-                weights + at, importance + at, scale, factor, codes_NK[row].ctypes.data + group * GROUP
+                weights + at, importance + at, scale, factor, steps_NK[row].ctypes.data + group * GROUP
             )
             across, square, total = across + more_across, square + more_square, total + np.int32(more)
             factors_NG[row, group] = np.int8(factor)
@@ -129,17 +129,16 @@ def _error(values: Any, counts: Any, step: Any, inverse: Any) -> Any:
 
 
 @inner
-def _write(weights: int, importance: int, scale: Any, factor: Any, codes: int) -> tuple[Any, Any, Any]:
-    """Store a group's codes; Σ counts·w·g·q, Σ counts·(g·q)², Σ g·q."""
+def _write(weights: int, importance: int, scale: Any, factor: Any, steps: int) -> tuple[Any, Any, Any]:
+    """Store a group's q; Σ counts·w·g·q, Σ counts·(g·q)², Σ g·q."""
     zero = v_splat(np.float32(0))
     across, square, total, inverse = zero, zero, zero, v_splat(np.float32(1) / (factor * scale))
-    # Bytes are stored with 128 added.
-    sign, shift = (np.float32(1), np.float32(8 - 128)) if factor > 0 else (np.float32(-1), np.float32(7 - 128))
+    stored = v_splat(np.float32(-128))  # bytes are stored with 128 added
     for at in range(0, GROUP, LANES):
         values, counts = v_load(weights + 4 * at), v_load(importance + 4 * at)
         q = _steps(values, inverse)
         whole = v_mul(q, v_splat(factor))
         counted = v_mul(whole, counts)
         across, square, total = v_fma(values, counted, across), v_fma(whole, counted, square), v_add(whole, total)
-        store_bytes(codes + at, v_fma(q, v_splat(sign), v_splat(shift)), np.float32(1), 4)
+        store_bytes(steps + at, v_add(q, stored), np.float32(1), 4)
     return v_sum(across), v_sum(square), v_sum(total)

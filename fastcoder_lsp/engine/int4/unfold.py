@@ -1,46 +1,64 @@
 """Four-bit weights as bytes in registers, as LLVM code: a product of few rows, and a block for many.
 
 Owns code generation. A line of a block holds 32 numbers of each column: a byte g for each of them, then four times, for
-each column, four bytes of two codes u each: of the numbers 8j…8j+3 in the low halves, of 8j+4…8j+7 in the high ones.
-u = q + 8 where g > 0 and 7 − q where g < 0, so that g·q = |g|·u − (8|g| or 7|g|): one product of 16-bit words, of which
-neither byte overflows (15 · 15 < 256), and one difference of bytes.
+each column, four bytes of two q each: of the numbers 8j…8j+3 in the low halves, of 8j+4…8j+7 in the high ones.
+
+Few rows multiply 16·q, which a mask makes of either half, sum up a group, and multiply its sum by g: whole numbers, so
+their order changes nothing. For many rows g·q is written as bytes, once. With u = q + 8 where g > 0 and 7 − q where
+g < 0, it is |g|·u − (8|g| or 7|g|): a product of words of 16 bits, of which neither byte overflows (15 · 15 < 256), and
+a difference of bytes.
 """
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba.core.types as nt
 from llvmlite import ir
 
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
-from fastcoder_lsp.engine.int8.simd import F32, I8, I32, I64, LANES, intrinsic, load_at, store_at
-from fastcoder_lsp.engine.int8.tiles import AHEAD, Loop, columns_at, offset, prefetch, put_row, register_of, totals_of
+from fastcoder_lsp.engine.int8.simd import I8, I32, I64, LANES, intrinsic, load_at, store_at
+from fastcoder_lsp.engine.int8.tiles import Loop, offset, prefetch, put_rows, register_of
 
-STEPS = GROUP // 8
-"""Pieces of a line: eight numbers of each column."""
+PIECES = GROUP // 8
+"""Of a line: eight numbers of each column."""
+AHEAD = 1024
+"""Bytes between a weight that is used and the one that is asked for by a row alone. More rows take longer over a line,
+and the processor's own guesses suffice: asking for it as well cost them up to a third."""
+Place = tuple[int, int]
+"""A register of a block's columns: its vector of 16, and the part of that."""
 
 
 def folded_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
-    """`rows` rows times `kind.vectors`·16 columns, as `tiles.product_tile`; its third argument counts lines."""
+    """`rows` rows times `kind.vectors`·16 columns, as `tiles.product_tile`, of weights in four bits."""
+    places = _places(kind)
+    # Sums of a group stand beside those of the row: where registers are few, of one place at a time.
+    together = [places] if kind.lanes == LANES else [[place] for place in places]
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
-        x, w, lines, sums, scales, biases, row_scales, out, stride = arguments
-        parts = LANES // kind.lanes
+        x, w, groups = arguments[:3]
         register = register_of(kind)
-        zeros = [ir.Constant(register, [0] * register.count)] * (rows * kind.vectors * parts)
-        loop = Loop(builder, ir.Constant(I64, 0), lines, zeros)
+        zero, shift = (ir.Constant(register, [value] * register.count) for value in (0, 4))
+        loop = Loop(builder, ir.Constant(I64, 0), _lines(builder, groups), [zero] * (rows * len(places)))
         x_here = offset(builder, x, loop.index, GROUP * kind.panel)
-        sums_now = loop.carried
-        for piece, weights in enumerate(_line(builder, kind, offset(builder, w, loop.index, kind.line_bytes))):
-            carried, sums_now = iter(sums_now), []
-            for row in range(rows):
-                x_row = load_at(builder, x_here, I32, 4 * (piece * kind.panel + row))
-                sums_now += [kind.emit(builder, next(carried), weight, x_row) for weight in weights]
-        done = iter(loop.close(sums_now))
-        columns = columns_at(builder, kind, sums, scales, biases)
-        for row in range(rows):
-            target = builder.add(out, builder.mul(stride, ir.Constant(I64, row)))
-            scale = load_at(builder, row_scales, F32, 4 * row)
-            put_row(builder, totals_of(builder, kind, done), columns, scale, target, add=add)
+        w_here = offset(builder, w, loop.index, kind.line_bytes)
+        new = list(loop.carried)
+        for some in together:
+            of_group = {(place, row): zero for place in some for row in range(rows)}
+            for piece in range(2 * PIECES):
+                if rows == 1 and some is together[0]:
+                    _ask(builder, kind, w_here, piece)
+                weights = [_sixteenfold(builder, kind, w_here, place, piece) for place in some]
+                for row in range(rows):
+                    x_row = load_at(builder, x_here, I32, 4 * (piece * kind.panel + row))
+                    for place, weight in zip(some, weights, strict=True):
+                        of_group[place, row] = kind.emit(builder, of_group[place, row], weight, x_row)
+            for place in some:
+                factor = _factor_of_sums(builder, kind, w_here, place)
+                for row in range(rows):
+                    at = row * len(places) + places.index(place)
+                    new[at] = builder.add(new[at], builder.mul(builder.ashr(of_group[place, row], shift), factor))
+        done = iter(loop.close(new))
+        put_rows(builder, kind, done, arguments[3:], rows, add=add)
         return context.get_dummy_value()
 
     signature = nt.void(*[nt.intp] * 9)
@@ -50,67 +68,105 @@ def folded_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
 def unfold_block(kind: DotKind) -> Any:
     """Write a block's weights as the bytes [K/4][vectors][16][4] that the products of `int8` read.
 
-    The intrinsic's arguments: address of the block, its lines, address of the bytes.
+    The intrinsic's arguments: address of the block, K/4, address of the bytes.
     """
+    size, places = 4 * kind.lanes, _places(kind)
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
-        w, lines, target = arguments
-        loop = Loop(builder, ir.Constant(I64, 0), lines, [])
-        here = offset(builder, target, loop.index, GROUP * LANES * kind.vectors)
-        size = 4 * kind.lanes
-        for piece, weights in enumerate(_line(builder, kind, offset(builder, w, loop.index, kind.line_bytes))):
-            for place, weight in enumerate(weights):
-                store_at(builder, weight, here, (piece * len(weights) + place) * size, align=size)
+        w, groups, unfolded = arguments
+        loop = Loop(builder, ir.Constant(I64, 0), _lines(builder, groups), [])
+        w_here = offset(builder, w, loop.index, kind.line_bytes)
+        here = offset(builder, unfolded, loop.index, GROUP * LANES * kind.vectors)
+        factors = [list(_factors(builder, kind, w_here, place)) for place in places]
+        for piece in range(2 * PIECES):
+            for number, (place, factor) in enumerate(zip(places, factors, strict=True)):
+                value = _bytes(builder, _half(builder, kind, w_here, place, piece), *factor)
+                store_at(builder, value, here, (piece * len(places) + number) * size, align=size)
         loop.close([])
         return context.get_dummy_value()
 
-    return intrinsic(lambda _typing, _w, _lines, _target: (nt.void(*[nt.intp] * 3), generate))
+    return intrinsic(lambda _typing, _w, _groups, _unfolded: (nt.void(*[nt.intp] * 3), generate))
 
 
-def _line(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value) -> Any:
-    """The registers of a line, by fours of numbers: a generator, so that few are alive at a time."""
-    for at in range(0, kind.line_bytes, 64):
-        prefetch(builder, w_here, at + AHEAD)
-    parts = LANES // kind.lanes
-    places = [(vector, part) for vector in range(kind.vectors) for part in range(parts)]
-    factors = [_factors(builder, kind, w_here, LANES * vector + kind.lanes * part) for vector, part in places]
-    codes_at = LANES * kind.vectors
-    bytes_, size = ir.VectorType(I8, 4 * kind.lanes), 4 * kind.lanes
-    low_half = ir.Constant(bytes_, [15] * size)
-    for step in range(STEPS):
-        start = codes_at + step * 4 * LANES * kind.vectors
-        pairs = [
-            load_at(builder, w_here, bytes_, start + 4 * LANES * vector + size * part, align=16)
-            for vector, part in places
-        ]
-        yield [_times(builder, kind, builder.and_(pair, low_half), *f) for pair, f in zip(pairs, factors, strict=True)]
-        words = ir.VectorType(ir.IntType(16), 2 * kind.lanes)
-        four = ir.Constant(words, [4] * words.count)
-        high = [builder.bitcast(builder.lshr(builder.bitcast(pair, words), four), bytes_) for pair in pairs]
-        yield [_times(builder, kind, builder.and_(pair, low_half), *f) for pair, f in zip(high, factors, strict=True)]
+def _places(kind: DotKind) -> list[Place]:
+    return [(vector, part) for vector in range(kind.vectors) for part in range(LANES // kind.lanes)]
 
 
-def _factors(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: int) -> tuple[ir.Value, ir.Value]:
-    """Of each column, |g| in every word and what is taken away in every byte."""
-    narrow = ir.VectorType(I8, kind.lanes)
-    g = load_at(builder, w_here, narrow, place, align=kind.lanes)
-    zero = ir.Constant(narrow, [0] * kind.lanes)
-    positive = builder.icmp_signed(">", g, zero)
-    size = builder.select(positive, g, builder.sub(zero, g))
-    taken = builder.sub(builder.shl(size, ir.Constant(narrow, [3] * kind.lanes)), size)
-    taken = builder.add(taken, builder.select(positive, g, zero))
-    everywhere = [lane for lane in range(kind.lanes) for _ in range(4)]
-    in_words = [place for lane in range(kind.lanes) for place in (lane, kind.lanes, lane, kind.lanes)]
-    spread = builder.shuffle_vector(taken, zero, _lanes(everywhere))
-    words = builder.shuffle_vector(size, zero, _lanes(in_words))
-    return builder.bitcast(words, ir.VectorType(ir.IntType(16), 2 * kind.lanes)), spread
+def _lines(builder: ir.IRBuilder, groups: ir.Value) -> ir.Value:
+    """Lines of a block with so many fours of numbers."""
+    return builder.udiv(groups, ir.Constant(I64, 2 * PIECES))
 
 
-def _times(builder: ir.IRBuilder, kind: DotKind, codes: ir.Value, size: ir.Value, taken: ir.Value) -> ir.Value:
-    """The bytes g·q of codes, four of a column in each lane."""
-    product = builder.mul(builder.bitcast(codes, size.type), size)
-    values = builder.sub(builder.bitcast(product, taken.type), taken)
-    return builder.bitcast(values, ir.VectorType(I32, kind.lanes))
+def _ask(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, piece: int) -> None:
+    """Ask for a piece's share of the cache lines that a later line lies in: all at once would be in their own way."""
+    cache_lines = -(-kind.line_bytes // 64)
+    for number in range(cache_lines * piece // (2 * PIECES), cache_lines * (piece + 1) // (2 * PIECES)):
+        prefetch(builder, w_here, 64 * number + AHEAD, level=2)
+
+
+def _pair(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place, piece: int) -> ir.Value:
+    """The bytes of two q each that hold fours of numbers 2·(piece // 2) and the next."""
+    vector, part = place
+    start = LANES * kind.vectors + piece // 2 * 4 * LANES * kind.vectors
+    kept = ir.VectorType(I8, 4 * kind.lanes)
+    return load_at(builder, w_here, kept, start + 4 * (LANES * vector + kind.lanes * part), align=LANES)
+
+
+def _shifted(builder: ir.IRBuilder, bytes_: ir.Value, shift: Callable[[ir.Value, ir.Value], ir.Value]) -> ir.Value:
+    """All bytes moved by four bits, in words: what comes from the neighbour is masked away afterwards."""
+    words = ir.VectorType(ir.IntType(16), bytes_.type.count // 2)
+    return builder.bitcast(shift(builder.bitcast(bytes_, words), ir.Constant(words, [4] * words.count)), bytes_.type)
+
+
+def _sixteenfold(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place, piece: int) -> ir.Value:
+    """The bytes 16·q of a four of numbers."""
+    pair = _pair(builder, kind, w_here, place, piece)
+    high = pair if piece % 2 else _shifted(builder, pair, builder.shl)
+    masked = builder.and_(high, ir.Constant(high.type, [-16] * high.type.count))
+    return builder.bitcast(masked, ir.VectorType(I32, kind.lanes))
+
+
+def _half(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place, piece: int) -> ir.Value:
+    """The four bits of each q of a four of numbers, as a byte."""
+    pair = _pair(builder, kind, w_here, place, piece)
+    low = _shifted(builder, pair, builder.lshr) if piece % 2 else pair
+    return builder.and_(low, ir.Constant(low.type, [15] * low.type.count))
+
+
+def _load_factors(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place) -> ir.Value:
+    vector, part = place
+    at = LANES * vector + kind.lanes * part
+    return load_at(builder, w_here, ir.VectorType(I8, kind.lanes), at, align=kind.lanes)
+
+
+def _factor_of_sums(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place) -> ir.Value:
+    """Of each column, g beside each of its sums."""
+    g = _load_factors(builder, kind, w_here, place)
+    beside = [lane for lane in range(kind.lanes) for _ in range(kind.partial)]
+    return builder.sext(builder.shuffle_vector(g, g, _lanes(beside)), register_of(kind))
+
+
+def _factors(builder: ir.IRBuilder, kind: DotKind, w_here: ir.Value, place: Place) -> Iterator[ir.Value]:
+    """Of each column, |g| in every word; in every byte, what makes u of q's bits, and what is taken away."""
+    g = _load_factors(builder, kind, w_here, place)
+    zero = ir.Constant(g.type, [0] * kind.lanes)
+    negative = builder.icmp_signed("<", g, zero)
+    size = builder.select(negative, builder.sub(zero, g), g)
+    turned = builder.select(negative, *(ir.Constant(g.type, [bits] * kind.lanes) for bits in (7, 8)))
+    in_words = [at for lane in range(kind.lanes) for at in (lane, kind.lanes, lane, kind.lanes)]
+    in_bytes = [lane for lane in range(kind.lanes) for _ in range(4)]
+    taken = builder.sub(builder.shl(size, ir.Constant(g.type, [3] * kind.lanes)), size)
+    taken = builder.add(taken, builder.select(negative, zero, size))
+    words = ir.VectorType(ir.IntType(16), 2 * kind.lanes)
+    yield builder.bitcast(builder.shuffle_vector(size, zero, _lanes(in_words)), words)
+    yield builder.shuffle_vector(turned, zero, _lanes(in_bytes))
+    yield builder.shuffle_vector(taken, zero, _lanes(in_bytes))
+
+
+def _bytes(builder: ir.IRBuilder, half: ir.Value, size: ir.Value, turned: ir.Value, taken: ir.Value) -> ir.Value:
+    """The bytes g·q."""
+    u = builder.bitcast(builder.xor(half, turned), size.type)
+    return builder.sub(builder.bitcast(builder.mul(u, size), half.type), taken)
 
 
 def _lanes(places: list[int]) -> ir.Constant:

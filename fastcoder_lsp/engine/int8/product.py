@@ -1,18 +1,19 @@
 """The phase of one product: blocks of columns are the jobs, all rows follow inside, so weights are read once."""
 
+from collections.abc import Callable
 from typing import Any
 
 from fastcoder_lsp.engine.int4.unfold import folded_tile, unfold_block
 from fastcoder_lsp.engine.int8.amx import SIDE, begin_tiles, end_tiles, tiled_product
-from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
+from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.memory import Floats, Product, Scratch
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
 from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import product_tile
 
-FOLDED_ROWS = 4
-"""Rows that are multiplied without unfolding the block to memory first."""
+FOLDED_EACH, FOLDED_ROWS = 4, 32
+"""Rows that four-bit weights are unfolded for in registers: at a time, and at most; for more it pays to do it once."""
 
 
 def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
@@ -61,47 +62,14 @@ def make_block(kind: DotKind, tag: str, *, add: bool) -> tuple[Any, Any, Any]:
     For each block: addresses, and bytes between rows, as of `tiles.product_tile`, for `count` rows of any number; and
     an address of room for `unfolded_bytes`.
     """
-    make = _tiled_block if kind.tiled else _unrolled_block
-    block = make(kind, tag, add=add) if kind.bits == 8 else _folded_block(kind, make(kind, tag, add=add), tag, add=add)
+    make = _folded_block if kind.bits < 8 else _tiled_block if kind.tiled else _unrolled_block
+    block = make(kind, tag, add=add)
     return (begin_tiles, block, end_tiles) if kind.tiled else (_nothing, block, _nothing)
 
 
 @tagged("product")
 def _nothing() -> None:
     pass
-
-
-def _folded_block(kind: DotKind, of_bytes: Any, tag: str, *, add: bool) -> Any:
-    """Few rows multiply what is unfolded in registers; for more, a block is unfolded once, and read as bytes are."""
-    unfold, most = unfold_block(kind), 1 if kind.tiled else min(kind.rows, FOLDED_ROWS)
-    tile1, tile2, tile4 = (folded_tile(kind, min(rows, most), add=add) for rows in (1, 2, 4))
-
-    @tagged(f"{tag}_folded")
-    def multiply_block(
-        x: int,
-        w: int,
-        groups: int,
-        sums: int,
-        scales: int,
-        biases: int,
-        row_scales: int,
-        out: int,
-        stride: int,
-        count: int,
-        unfolded: int,
-    ) -> None:
-        lines = groups // (GROUP // 4)
-        if count > most:
-            unfold(w, lines, unfolded)
-            of_bytes(x, unfolded, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
-        elif count == 1:
-            tile1(x, w, lines, sums, scales, biases, row_scales, out, stride)
-        elif count == 2:
-            tile2(x, w, lines, sums, scales, biases, row_scales, out, stride)
-        else:
-            tile4(x, w, lines, sums, scales, biases, row_scales, out, stride)
-
-    return multiply_block
 
 
 def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
@@ -135,9 +103,12 @@ def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
     return multiply_block
 
 
-def _unrolled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
-    most, panel = kind.rows, kind.panel
-    tile1, tile2, tile4, tile8 = (product_tile(kind, min(rows, most), add=add) for rows in (1, 2, 4, 8))
+def _unrolled_block(
+    kind: DotKind, tag: str, *, add: bool, tile: Callable[..., Any] = product_tile, most: int | None = None
+) -> Any:
+    """By `tile`, of up to `most` rows at a time: as many as the kind has, or fewer."""
+    most, panel = most or kind.rows, kind.panel
+    tile1, tile2, tile4, tile8 = (tile(kind, min(rows, most), add=add) for rows in (1, 2, 4, 8))
 
     @tagged(tag)
     def multiply_block(
@@ -156,7 +127,7 @@ def _unrolled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
         for row in range(0, count, most):
             here = x + (row // panel) * groups * 4 * panel + (row % panel) * 4
             row_scale, target, left = row_scales + row * 4, out + row * stride, count - row
-            if left == 1:
+            if left == 1 or most == 1:
                 tile1(here, w, groups, sums, scales, biases, row_scale, target, stride)
             elif left == 2 or most == 2:
                 tile2(here, w, groups, sums, scales, biases, row_scale, target, stride)
@@ -164,5 +135,35 @@ def _unrolled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
                 tile4(here, w, groups, sums, scales, biases, row_scale, target, stride)
             else:
                 tile8(here, w, groups, sums, scales, biases, row_scale, target, stride)
+
+    return multiply_block
+
+
+def _folded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
+    """Few rows multiply what is unfolded in registers; for more, a block is unfolded once and read as bytes are."""
+    each, limit = (1, 1) if kind.tiled else (min(kind.rows, FOLDED_EACH), FOLDED_ROWS)
+    few = _unrolled_block(kind, f"{tag}_folded", add=add, tile=folded_tile, most=each)
+    many = (_tiled_block if kind.tiled else _unrolled_block)(kind, tag, add=add)
+    unfold = unfold_block(kind)
+
+    @tagged(f"{tag}_chosen")
+    def multiply_block(
+        x: int,
+        w: int,
+        groups: int,
+        sums: int,
+        scales: int,
+        biases: int,
+        row_scales: int,
+        out: int,
+        stride: int,
+        count: int,
+        unfolded: int,
+    ) -> None:
+        if count <= limit:
+            few(x, w, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
+        else:
+            unfold(w, groups, unfolded)
+            many(x, unfolded, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
 
     return multiply_block

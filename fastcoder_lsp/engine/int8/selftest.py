@@ -74,7 +74,7 @@ def _block_of_four_bits(kind: DotKind) -> tuple[Array, npt.NDArray[np.int8]]:
     block = aligned((GROUPS * 4 // GROUP, kind.line_bytes), np.uint8)
     block[:, columns:] = np.arange(block[:, columns:].size).reshape(len(block), -1) * 37 % 256
     block[:, :columns] = (np.arange(len(block) * columns).reshape(len(block), columns) * 7 % 31 - 15).astype(np.uint8)
-    block[:8, :columns], block[:8, columns:] = 15, 0
+    block[:8, :columns], block[:8, columns:] = 15, 0x88
     packed: npt.NDArray[np.int8] = block.view(np.int8)
     return packed, unpack_rows(packed[None], kind)
 

@@ -4,7 +4,7 @@ Owns code generation. Each maker returns a numba intrinsic on plain addresses (i
 are compiled (rows, vectors, sizes of a head) is unrolled, so that all sums live in registers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numba.core.types as nt
@@ -96,7 +96,7 @@ def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
     columns_of_register = ir.VectorType(I32, kind.lanes)
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
-        x, w, groups, sums, scales, biases, row_scales, out, stride = arguments
+        x, w, groups = arguments[:3]
         count = rows * kind.vectors * parts
         loop = Loop(builder, ir.Constant(I64, 0), groups, [_constant(register)] * count)
         x_here = offset(builder, x, loop.index, 4 * kind.panel)
@@ -111,18 +111,7 @@ def product_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
         for row in range(rows):
             x_row = load_at(builder, x_here, I32, 4 * row)
             new += [kind.emit(builder, next(carried), weight, x_row) for weight in weights]
-        done = iter(loop.close(new))
-        columns = columns_at(builder, kind, sums, scales, biases)
-        for row in range(rows):
-            target = builder.add(out, builder.mul(stride, ir.Constant(I64, row)))
-            put_row(
-                builder,
-                totals_of(builder, kind, done),
-                columns,
-                load_at(builder, row_scales, F32, 4 * row),
-                target,
-                add=add,
-            )
+        put_rows(builder, kind, iter(loop.close(new)), arguments[3:], rows, add=add)
         return context.get_dummy_value()
 
     signature = nt.void(*[nt.intp] * 9)
@@ -134,10 +123,29 @@ def register_of(kind: DotKind) -> ir.VectorType:
     return ir.VectorType(I32, kind.lanes * kind.partial)
 
 
-def totals_of(builder: ir.IRBuilder, kind: DotKind, registers: Iterator[ir.Value]) -> list[ir.Value]:
-    """One row's sums, a vector of 16 for each of a block; takes its registers off `registers`."""
-    parts = LANES // kind.lanes
-    return [_join(builder, [_fold(builder, next(registers), kind) for _ in range(parts)]) for _ in range(kind.vectors)]
+def put_rows(
+    builder: ir.IRBuilder, kind: DotKind, sums: Iterator[ir.Value], places: Sequence[ir.Value], rows: int, *, add: bool
+) -> None:
+    """Write the rows of a product.
+
+    Args:
+        builder: of the code.
+        kind: of the product.
+        sums: its registers of sums, row by row.
+        places: addresses of the columns' sums, scales and biases, of the rows' scales, of the output, and bytes
+            between two of its rows.
+        rows: how many.
+        add: whether they are added to what is there.
+    """
+    column_sums, scales, biases, row_scales, out, stride = places
+    columns = columns_at(builder, kind, column_sums, scales, biases)
+    for row in range(rows):
+        target = builder.add(out, builder.mul(stride, ir.Constant(I64, row)))
+        totals = [
+            _join(builder, [_fold(builder, next(sums), kind) for _ in range(LANES // kind.lanes)])
+            for _ in range(kind.vectors)
+        ]
+        put_row(builder, totals, columns, load_at(builder, row_scales, F32, 4 * row), target, add=add)
 
 
 Columns = list[list[ir.Value]]
@@ -271,11 +279,11 @@ def _join(builder: ir.IRBuilder, parts: list[ir.Value]) -> ir.Value:
     return builder.shuffle_vector(low, high, lanes)
 
 
-def prefetch(builder: ir.IRBuilder, address: ir.Value, offset: int) -> None:
-    """Ask for a cache line that is needed soon; an address beyond the array does no harm."""
+def prefetch(builder: ir.IRBuilder, address: ir.Value, offset: int, level: int = 1) -> None:
+    """Ask for a cache line that is needed soon, up to a cache of this level; beyond the array that does no harm."""
     name, kind = "llvm.prefetch.p0", ir.PointerType(I8)
     function = builder.module.globals.get(name)
     if function is None:
         function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [kind, I32, I32, I32]), name)
-    reading, keep_close, data = (ir.Constant(I32, value) for value in (0, 3, 1))
+    reading, keep_close, data = (ir.Constant(I32, value) for value in (0, 4 - level, 1))
     builder.call(function, [pointer(builder, address, I8, offset), reading, keep_close, data])
