@@ -121,11 +121,6 @@ class Runtime:
         """What engine runs."""
         return self.slots.info
 
-    @property
-    def engine(self) -> Engine:
-        """The engine with the cache of what has no document."""
-        return self.slots.of("")
-
     def engine_for(self, document: str) -> Engine:
         """The engine with the KV cache of this document."""
         return self.slots.of(document)

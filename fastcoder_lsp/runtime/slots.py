@@ -48,10 +48,12 @@ class Slots:
         if old == new or old not in self._names:
             return
         self._engines.rename(self._name(old), self._name(new))
-        for names in (self._names, self._closed):
-            if old in names:
-                del names[old]
-                names[new] = None
+        del self._names[old]
+        self._names[new] = None
+        self._closed.pop(new, None)
+        if old in self._closed:
+            del self._closed[old]
+            self._closed[new] = None
 
     def close(self) -> None:
         """Give up all that this front has."""

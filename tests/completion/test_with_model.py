@@ -46,7 +46,7 @@ class Person:
     """Asks a service at one cursor; the model outlives the service."""
 
     def __init__(self, runtime: Runtime) -> None:
-        runtime.engine.prefill([], lambda: False)
+        runtime.engine_for("file:///stack.py").prefill([], lambda: False)
         runtime.prompts.forget("file:///stack.py")
         self.runtime = runtime
         self.ms = 0.0
