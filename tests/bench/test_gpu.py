@@ -180,7 +180,7 @@ class Gpu:
         self.run.report.found["machine"] |= {"overlaps": overlaps}
         self.run._parts = self._parts  # type: ignore[method-assign, assignment]  # no process is begun
 
-    def _parts(self, parts: list[str], model: str, kernels: str) -> None:
+    def _parts(self, parts: list[str], model: str, kernels: str = "torch", *, each: float = 0.0) -> None:
         self.asked.append((kernels, tuple(parts)))
         if kernels in self.ms:
             self.run.report.add("probes", {kernels: {"steps": {"1×9": {"device_ms": self.ms[kernels]}}}}, model)
@@ -208,6 +208,17 @@ def test_the_quickest_kernels_that_are_right_are_measured(tmp_path: Path) -> Non
     gpu = Gpu(tmp_path)
     gpu.ms.clear()
     assert gpu.taken() == "torch"
+
+
+def test_a_first_look_asks_for_what_matters_first(tmp_path: Path) -> None:
+    """What works, steps and whether they are right; then the real model, and exactness over random weights last."""
+    gpu = Gpu(tmp_path)
+    gpu.run._chosen.first = True
+    gpu.run.all()
+    parts = [part for _, parts in gpu.asked for part in parts]
+    assert parts[0] == "works"
+    assert parts[-5:] == ["steps", "reference", "ghost", "real", "exactness"]
+    assert gpu.asked[-1] == ("overlapped", ("exactness",))
 
 
 def test_ways_are_asked_for_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

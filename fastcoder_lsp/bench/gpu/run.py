@@ -92,20 +92,28 @@ class _Run:
         """Run all parts, until the time is up."""
         self._parts(["works"], self._models[0])
         if self._chosen.first:
-            self._model(self._models[0], ("steps", "reference", "exactness", "ghost"), peers=False)
-        else:
-            for number, model in enumerate(self._models):
-                exactness = ("reference", "exactness") if number == 0 else ()
-                self._model(model, ("steps", *(DETAILS if number < IN_DETAIL else ()), *exactness))
+            self._first(self._models[0])
+            return
+        for number, model in enumerate(self._models):
+            exactness = ("reference", "exactness") if number == 0 else ()
+            self._model(model, ("steps", *(DETAILS if number < IN_DETAIL else ()), *exactness))
         self._parts(["real"], self._models[0], each=self._left())
-        if not self._chosen.first and not self._chosen.no_peers:
+        if not self._chosen.no_peers:
             for model in self._models[:IN_DETAIL]:
                 self._parts(["compiled"], model)
 
-    def _model(self, model: str, parts: Sequence[str], *, peers: bool = True) -> None:
+    def _first(self, model: str) -> None:
+        """What a first look is for, and then what time is left for: the real model, if there is one, says more."""
+        kernels = self._kernels(model)
+        self._parts(["steps", "reference", "ghost"], model, kernels)
+        self._simulate(model)
+        self._parts(["real"], model, each=self._left())
+        self._parts(["exactness"], model, kernels)
+
+    def _model(self, model: str, parts: Sequence[str]) -> None:
         """All parts of one model."""
         self._parts(parts, model, self._kernels(model))
-        if peers and not self._chosen.no_peers:
+        if not self._chosen.no_peers:
             self._parts(["peers"], model)
         self._simulate(model)
 

@@ -1,10 +1,11 @@
 """The graph engine: a static KV cache, and one captured CUDA graph for every (rows, length) that a step may have.
 
-A step is one replay: the tree's mask is built from its parents, the model runs, every row chooses its token, the
-accepted path is found and its keys and values are moved together, all on the device; one small copy tells the host what
-was emitted. On the CPU the same programs run launch by launch: capture is the only difference.
+A step is one replay: the tree's mask is a comparison of numbers that the host sends along, the model runs, and every
+row says its token; one small copy tells the host, which walks down the tree and has what was accepted moved together
+while it drafts. On the CPU the same programs run launch by launch: capture is the only difference.
 
-Read in this order: `plan` (which sizes), `step_io` (what goes in and out), `cache`, `attention`, `transformer`,
-`verifier`, `graphs`, `programs` (a step from end to end), `engine`. `weights` and `products` hold the model, `kernels`
-and `fused` are two ways of computing what stands between the products, `tuning` chooses, `shelf` keeps other prefixes.
+Read in this order: `plan` (which sizes), `layout` and `step_io` (what goes in and out), `cache`, `attention`,
+`transformer`, `verifier`, `graphs`, `programs` (a step from end to end), `walk` and `moves` (what was accepted),
+`engine`. `weights` and `products` hold the model, `kernels` and `fused` are two ways of computing what stands between
+the products, `kernel_choice` and `tuning` choose, `shelf` keeps other prefixes.
 """
