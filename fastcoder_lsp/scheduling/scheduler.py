@@ -16,6 +16,7 @@ from queue import Empty, SimpleQueue
 from typing import Generic
 
 from fastcoder_lsp.completion.question import Clock, Listener
+from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import EngineInfo, Progress
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import CHUNK_MS
@@ -47,6 +48,8 @@ class Scheduler(Generic[SomeModel]):
         self._arrived: deque[Callable[[], None]] = deque()
         self._model = SharedModel(load, self._progress, clock)
         self._seats = Turns()
+        self._heard: set[Seat] = set()
+        """Who was told how far the load is that is going on."""
         self._acting: Seat | None = None
         """The seat that is worked for: what goes wrong is its failure, and no other's."""
 
@@ -159,13 +162,14 @@ class Scheduler(Generic[SomeModel]):
         try:
             call()
         except Exception as error:  # noqa: BLE001 as in `turn`
-            seat.fail(error)
+            self._fail(error)
         self._acting = acting
 
     def _fail(self, error: BaseException) -> None:
-        """Whoever was worked for is told."""
+        """Whoever was worked for is told, if they can be."""
         if self._acting is not None:
-            self._acting.fail(error)
+            with logged("a front could not be told of a failure"):
+                self._acting.fail(error)
 
     # The model ------------------------------------------------------------------------------------------------------
 
@@ -174,7 +178,9 @@ class Scheduler(Generic[SomeModel]):
         if self._closing:
             return None
         before, shared, started_ms = seat.model.loaded, self._model.loaded, self._clock()
-        if seat.model.ready() is not before:
+        ready = seat.model.ready()
+        self._tell_those_who_heard(seat)
+        if ready is not before:
             self._receive()
             long = self._model.loaded is not shared or self._clock() - started_ms > CHUNK_MS
             for other in self._seats:
@@ -195,8 +201,18 @@ class Scheduler(Generic[SomeModel]):
         """Tell everybody who waits for the model how far it is."""
         for seat in self._seats:
             if seat.model.loaded is None and (seat.enabled or seat is self._acting):
+                self._heard.add(seat)
                 with logged("a listener failed"):
                     seat.model.progress(share, what)
+
+    def _tell_those_who_heard(self, loading: Seat) -> None:
+        """Of a load that another seat wanted: it has failed, or theirs is made when they ask."""
+        heard, self._heard = self._heard, set()
+        failed = loading.model.failed if self._model.loaded is None else None
+        for seat in heard - {loading}:
+            if not seat.gone and seat.enabled and seat.model.loaded is None:
+                with logged("a listener failed"):
+                    seat.listener.told(failed or Status("starting"))
 
     def _use(self, load: Callable[[Progress], SomeModel]) -> None:
         self._unload()

@@ -1,8 +1,7 @@
 """A seat: one front's place at the model, and all that is known of what it wants.
 
-Owns the front's newest question, what the model is saying for it, and what it will probably ask. The verbs may be
-called from any thread; they are done in the scheduler's, in the order of the calls, between two pieces of work. Which
-seat's turn it is, is the scheduler's business: a seat does one piece when it is told to.
+Owns the front's newest question, what the model is saying for it, and what it will probably ask. The verbs come from
+any thread, and are done in the scheduler's in their order, between two pieces of work; it says when to do a piece, too.
 """
 
 import math
@@ -216,13 +215,15 @@ class Seat:
 
     def unload(self) -> None:
         """What the seat has of the model goes, and all that was said."""
-        if self._running is not None:
-            self._leave(self._running)
-        self.listener.forgotten(None)
-        self.current.clear()
-        self._background.clear()
-        self._allowance = None
-        self.model.unload()
+        try:
+            if self._running is not None:
+                self._leave(self._running)
+            self.listener.forgotten(None)
+        finally:  # whether anybody is there to be told or not
+            self.current.clear()
+            self._background.clear()
+            self._allowance = None
+            self.model.unload()
 
     def _taken(self) -> bool:
         """Whether the question is worked on. What was said for it may be gone: its document was renamed, for one."""
@@ -286,8 +287,7 @@ class Seat:
         self.slot = self.upcoming = self._unserved = None
         try:
             self.unload()
-        finally:  # nobody may be there to be told, and the memory is others'
-            self.model.unload()
+        finally:
             self._changed(self)
 
     @_posted

@@ -269,6 +269,42 @@ def test_a_load_that_fails_answers_all_who_wait_and_is_tried_again() -> None:
     assert future.result(0).text == WHOLE
 
 
+def test_who_only_looks_on_is_told_how_a_load_ends() -> None:
+    """Well: it is loaded when they ask; or not, and why."""
+    shared = Shared(MODEL)
+    asking, idle = shared.open(PATIENT), shared.open(PATIENT)
+    asking.ask(START)
+    shared.work()
+    assert [status.state for status in idle.statuses] == ["starting", "loading", "starting"]
+    shared.failure = ModelMissingError("there is none", "get one")
+    asking.service.reload()
+    asking.ask(START)
+    shared.work()
+    assert (idle.statuses[-1].state, idle.statuses[-1].message) == ("error", "there is none")
+
+
+def test_a_front_that_cannot_be_told_costs_the_others_nothing() -> None:
+    """Not a turn, not the model; and what it had is given back all the same."""
+    shared, (deaf, other) = loaded(2)
+
+    def fail(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    for verb in ("answered", "made", "forgotten", "counted", "worked", "told"):
+        setattr(deaf.service, verb, fail)
+    deaf.ask(START)
+    future = other.ask(START)
+    shared.work()
+    assert future.result(0).text == WHOLE
+    deaf.host.close(0)
+    shared.work()
+    assert not any(name.startswith(deaf.name) for name in shared.caches.engines)
+    other.service.reload()
+    future = other.ask(f"#\n{START}")
+    shared.work()
+    assert future.result(0).text == WHOLE
+
+
 def test_what_one_front_cannot_have_the_others_have() -> None:
     """A drafter that the model was not tuned for, say."""
     shared = Shared(MODEL)
