@@ -1,0 +1,58 @@
+"""`fastcoder-lsp host`: says who shares the process, ends it, shows what it said."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.host.host_log import MOST_BYTES, log_path, older, open_log
+from tests.host.scripted import Heard
+from tests.host.test_process import Machine, ask, gone, machine
+
+__all__ = ["machine"]
+
+
+@pytest.fixture
+def here(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """The runtime folder of the machine is this user's."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(machine.folder.parent))
+    machine.folder = machine.folder.parent / "fastcoder-lsp"
+    return machine
+
+
+def test_it_says_who_shares_it_and_ends_it(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    heard = Heard()
+    front = here.front(heard)
+    ask(heard, front, 1)
+    process_id = front.facts().process_id
+    assert main(["host", "status"]) == 0
+    said = capsys.readouterr().out
+    assert f"process {process_id}: scripted on none" in said
+    assert f"editor's server {os.getpid()}: no folder" in said
+
+    front.close(1)
+    assert main(["host", "stop"]) == 0
+    assert f"process {process_id}: ended" in capsys.readouterr().out
+    assert gone(process_id)
+    assert main(["host", "log", "--lines", "3"]) == 0
+    assert "ending: asked by the command line" in capsys.readouterr().out
+
+
+def test_where_none_runs_it_says_so(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["host", "status"]) == 0
+    assert main(["host", "stop"]) == 0
+    assert main(["host", "log"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("No shared process runs") == 2
+    assert "Nothing was said yet" in said
+
+
+def test_the_log_is_bounded_and_this_users_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
+    for _ in range(8):
+        with open_log() as log:
+            log.write(b"x" * MOST_BYTES)
+    assert log_path().stat().st_size + older(log_path()).stat().st_size <= 5 * MOST_BYTES
+    assert log_path().stat().st_mode & 0o077 == 0
+    assert sorted(path.name for path in log_path().parent.iterdir()) == ["host.log", "host.old.log"]
