@@ -1,6 +1,5 @@
 """The wheel and the source distribution that pip builds: what they hold, and that the wheel's program starts."""
 
-import os
 import subprocess
 import sys
 import tarfile
@@ -10,35 +9,9 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp import __version__
+from tests.scripts.conftest import pip
 
-ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.ci  # pip fetches the build backend, twice
-
-
-def pip(*arguments: str) -> None:
-    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.fixture(scope="module")
-def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The source distribution, by the backend itself: pip makes none."""
-    folder = tmp_path_factory.mktemp("sdist")
-    backend = folder / "backend"
-    pip("install", "--target", str(backend), "hatchling")
-    program = "import sys; from hatchling.build import build_sdist; build_sdist(sys.argv[1])"
-    environment = os.environ | {"PYTHONPATH": str(backend)}
-    subprocess.run([sys.executable, "-c", program, str(folder)], cwd=ROOT, env=environment, check=True)
-    return next(folder.glob("*.tar.gz"))
-
-
-@pytest.fixture(scope="module")
-def wheel(sdist: Path) -> Path:
-    """The wheel, built of the source distribution, as a distributor does."""
-    folder = sdist.parent / "wheel"
-    pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(sdist))
-    return next(folder.glob("*.whl"))
 
 
 def test_the_source_distribution_holds_what_is_read_built_and_tested(sdist: Path) -> None:

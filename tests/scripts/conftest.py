@@ -1,0 +1,36 @@
+"""The distributions that pip builds of this checkout, built once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def pip(*arguments: str) -> None:
+    command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="session")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution, by the backend itself: pip makes none."""
+    folder = tmp_path_factory.mktemp("sdist")
+    backend = folder / "backend"
+    pip("install", "--target", str(backend), "hatchling")
+    program = "import sys; from hatchling.build import build_sdist; build_sdist(sys.argv[1])"
+    environment = os.environ | {"PYTHONPATH": str(backend)}
+    subprocess.run([sys.executable, "-c", program, str(folder)], cwd=ROOT, env=environment, check=True)
+    return next(folder.glob("*.tar.gz"))
+
+
+@pytest.fixture(scope="session")
+def wheel(sdist: Path) -> Path:
+    """The wheel, built of the source distribution, as a distributor does."""
+    folder = sdist.parent / "wheel"
+    pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(sdist))
+    return next(folder.glob("*.whl"))
