@@ -25,7 +25,7 @@ ABOVE, BELOW = 12, 6
 CLOSE_ABOVE, CLOSE_BELOW = 5, 2
 CLOSE = 1.5
 """How much more the words of the closest lines count."""
-MOST_FILES = 24
+MOST_FILES = 16
 """Files that are looked into: those that the index of words ranks first."""
 MOST_RANKED = 3 * MOST_FILES
 """Files of the index's ranking that are asked for, for not all of them may be given."""

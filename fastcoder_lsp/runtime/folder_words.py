@@ -25,7 +25,7 @@ LEAST_BETWEEN_S = 60.0
 """Between two looks through a folder, at least;"""
 SHARE = 0.01
 """and of all time, at most this share is spent on them."""
-MOST_HELD = 4_000_000
+MOST_HELD = 2_000_000
 """Characters of files that are kept read."""
 MOST_INDEXED = 200_000
 """Characters of a file that are looked at: what is longer is data more often than not."""
@@ -85,12 +85,8 @@ class FolderWords:
     def load(self, key: str) -> FileWords | None:
         """A file as it is on the disk; None where it may not be read, or is gone."""
         path = self.root / key
-        if self.rules.may_read(path) is not None:
-            self._drop(key)
-            return None
-        stamp = _stamp(path)
-        known = self._held.get(key)
-        if known is not None and stamp is not None and known[0] == stamp:
+        stamp, known = _stamp(path), self._held.get(key)
+        if known is not None and known[0] == stamp and self.rules.may_read(path) is None:
             self._held.move_to_end(key)
             return known[1]
         self._drop(key)

@@ -70,9 +70,9 @@ def test_the_document_itself_outside_its_window() -> None:
 def test_what_may_not_be_read_takes_nobodys_place() -> None:
     """Files that are not given are passed over, and the next ones of the ranking looked into."""
     terms, index = Terms(), WordIndex()
-    for number in range(60):
+    for number in range(40):
         index.put(f"file_{number:02}.py", terms.of(USE))
-    allowed = {f"file_{number:02}.py": FileWords(USE, terms.of_lines(USE)) for number in (58, 59)}
+    allowed = {f"file_{number:02}.py": FileWords(USE, terms.of_lines(USE)) for number in (38, 39)}
     question = question_at(USE, 5, index, terms)
     found = retrieve(question, Snapshot("u", "m.py", "python", 0, USE), 5, (0, 999), index, terms, allowed.get)
     assert {snippet.source for snippet in found} == set(allowed)

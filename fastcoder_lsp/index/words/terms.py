@@ -7,6 +7,7 @@ words may share one, which costs a little precision and no vocabulary.
 import re
 from array import array
 from dataclasses import dataclass
+from itertools import chain
 from zlib import crc32
 
 import numpy as np
@@ -17,8 +18,8 @@ TERMS = 1 << 20
 LEAST_LETTERS = 2
 LONGEST = 80
 """Letters of an identifier that are looked at: longer ones are data."""
-_KNOWN = 30_000
-"""Identifiers whose numbers are remembered: some megabytes."""
+_KNOWN = 10_000
+"""Identifiers whose numbers are remembered: three megabytes."""
 _IDENTIFIER = re.compile(r"[^\W\d]\w+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 
@@ -45,15 +46,13 @@ class Terms:
     """Words to numbers; remembers what identifiers consist of. For one thread at a time."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[int, ...]] = {}
+        self._numbers_of = _Known().__getitem__
 
     def of_lines(self, text: str) -> LineTerms:
         """All words of a text by its lines, which end with line feeds."""
-        known, found, starts = self._known, array("i"), array("i", [0])
+        found, starts, numbers_of = array("i"), array("i", [0]), self._numbers_of
         for line in text.split("\n"):
-            for name in _IDENTIFIER.findall(line):
-                numbers = known.get(name)
-                found.extend(self._learnt(name) if numbers is None else numbers)
+            found.extend(chain.from_iterable(map(numbers_of, _IDENTIFIER.findall(line))))
             starts.append(len(found))
         return LineTerms(np.frombuffer(found, np.int32) if found else _NONE, np.frombuffer(starts, np.int32))
 
@@ -61,11 +60,15 @@ class Terms:
         """All words of a text in their order."""
         return self.of_lines(text).terms_W
 
-    def _learnt(self, name: str) -> tuple[int, ...]:
-        if len(self._known) >= _KNOWN:
-            self._known.clear()
+
+class _Known(dict[str, tuple[int, ...]]):
+    """Identifier → numbers of its words; a dictionary, whose own looking up is quicker than a method of ours."""
+
+    def __missing__(self, name: str) -> tuple[int, ...]:
+        if len(self) >= _KNOWN:
+            self.clear()
         numbers = tuple(crc32(word.encode("utf-8", "surrogatepass")) % TERMS for word in words_of(name))
-        self._known[name] = numbers
+        self[name] = numbers
         return numbers
 
 

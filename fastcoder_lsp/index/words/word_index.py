@@ -14,8 +14,8 @@ from fastcoder_lsp.index.words.postings import EMPTY, Postings, merged, postings
 
 MOST_FILES = 60_000
 """Numbers are 16 bits; some are left for files that changed since the last merge."""
-MOST_RECENT = 256
-"""Changed files, before they are merged into the rest."""
+LEAST_MERGED, MOST_MERGED = 256, 2048
+"""Changed files that are merged into the rest: a quarter of all, within these limits."""
 MOST_TERMS = 600
 """Different words of one file: a longer one is data, or is found by its first words."""
 MOST_POSTINGS = 18_000_000
@@ -89,7 +89,7 @@ class WordIndex:
 
     def due(self) -> bool:
         """Whether so much has changed that `settle` pays."""
-        return len(self._waiting) >= max(MOST_RECENT, len(self._numbers) // 4)
+        return len(self._waiting) >= max(LEAST_MERGED, min(len(self._numbers) // 4, MOST_MERGED))
 
     def settle(self) -> None:
         """Merge what has changed into the rest: a second for 50,000 files; questions are answered meanwhile."""
