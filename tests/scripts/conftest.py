@@ -34,3 +34,12 @@ def wheel(sdist: Path) -> Path:
     folder = sdist.parent / "wheel"
     pip("wheel", "--no-deps", "--wheel-dir", str(folder), str(sdist))
     return next(folder.glob("*.whl"))
+
+
+def tool(name: str, folder: Path) -> Path:
+    """The tool in an environment of its own; skips where it cannot be had."""
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    command = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "install", name]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip(f"{name} cannot be had from the package index here")
+    return folder / "bin" / name

