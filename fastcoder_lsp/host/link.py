@@ -30,6 +30,10 @@ logger = logging.getLogger(__name__)
 
 HEALTHY_S = 60.0
 """A host that lived so long, or that answered a question, is not one of a series that die at once."""
+_HINT = (
+    "It is tried again by itself; `fastcoder-lsp host log` shows what it said. With `host.enabled` off, each editor's "
+    "server has a model of its own."
+)
 _SAID_BEFORE_ERROR = 3
 """Losses in a row that are told as another start; more are told as an error."""
 
@@ -45,6 +49,14 @@ class Reached:
 Reach = Callable[[Settings], Reached]
 """Connects to the host for these settings, starting it where there is none; waits for it, raises `OSError`,
 `ProtocolError` or `FastcoderError`."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """Why there is no host, and what to do about it, where a person can do anything."""
+
+    why: str
+    hint: str = ""
 
 
 class Linked(Protocol):
@@ -144,7 +156,7 @@ class Link:
     def _run(self) -> None:
         losses = 0
         while not self._ends():
-            why = self._once()
+            loss = self._once()
             if self._ends():
                 return
             with self._news:
@@ -155,20 +167,20 @@ class Link:
                 continue
             pause_s = self._pauses_s[min(losses, len(self._pauses_s) - 1)]
             losses += 1
-            self._rest(pause_s, why, _status(why, losses, pause_s))
+            self._rest(pause_s, loss.why, _status(loss, losses))
 
-    def _once(self) -> str:
-        """One host, from its greeting to its end; why it ended."""
+    def _once(self) -> "_Loss":
+        """One host, from its greeting to its end, and how that came about."""
         try:
             reached = self._reach(self._linked.settings())
         except (OSError, ProtocolError) as error:
-            return f"the process with the model could not be reached ({error})"
+            return _Loss(f"the process with the model could not be reached ({error})")
         except FastcoderError as error:
-            return error.message
+            return _Loss(error.message, error.hint)
         except Exception as error:
             logger.exception("no host")
-            return f"the process with the model could not be started ({type(error).__name__})"
-        return self._serve(reached)
+            return _Loss(f"the process with the model could not be started ({type(error).__name__})")
+        return _Loss(self._serve(reached))
 
     def _serve(self, reached: Reached) -> str:
         channel, outbox = reached.channel, Outbox()
@@ -248,15 +260,11 @@ class Link:
         return self._closed
 
 
-def _status(why: str, losses: int, pause_s: float) -> Status:
-    if losses <= _SAID_BEFORE_ERROR:
-        return Status("loading", 0, f"{why}; it is started again")
-    return Status(
-        "error",
-        message=why,
-        hint=f"It is tried again in {pause_s:.0f} s; `fastcoder-lsp host log` shows what it said. "
-        "The setting `host.enabled` runs the model in the editor's own server.",
-    )
+def _status(loss: _Loss, losses: int) -> Status:
+    # The same text for the same cause, however often it is tried: people are told of it once.
+    if losses <= _SAID_BEFORE_ERROR and not loss.hint:
+        return Status("loading", 0, f"{loss.why}; it is started again")
+    return Status("error", message=loss.why, hint=loss.hint or _HINT)
 
 
 def _end(reached: Reached) -> None:

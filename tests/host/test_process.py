@@ -225,6 +225,10 @@ def test_a_front_that_is_older_than_what_is_installed_says_so(machine: Machine) 
     (answer,) = heard.answers[1]
     assert answer.reason is not None
     assert "updated" in answer.reason.text
+    heard.wait(lambda: [status for status in heard.statuses if "Restart" in status.hint])
+    for _ in range(3):
+        ask(heard, front, len(heard.answers) + 1)
+    assert len({status for status in heard.statuses if status.state == "error"}) == 1, "people are told once"
 
 
 def test_a_process_whose_worker_comes_to_nothing_more_ends_and_is_replaced(machine: Machine) -> None:
