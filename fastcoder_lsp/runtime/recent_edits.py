@@ -7,6 +7,7 @@ from collections import OrderedDict
 from itertools import islice
 from pathlib import Path
 
+from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.runtime.folder_words import KEYS
 
@@ -49,15 +50,3 @@ class RecentEdits:
         """The latest ones outside the document `but`, which the prompt shows anyway; the newest first."""
         others = (snippet for (uri, _), snippet in reversed(self._places.items()) if uri != but)
         return tuple(islice(others, RECENT_PLACES))
-
-
-def first_difference(left: str, right: str) -> int:
-    """Where two texts begin to differ, by halving: comparing slices is fast, comparing characters is not."""
-    same, different = 0, min(len(left), len(right)) + 1
-    while different - same > 1:
-        middle = (same + different) // 2
-        if left[same:middle] == right[same:middle]:
-            same = middle
-        else:
-            different = middle
-    return same
