@@ -2,13 +2,19 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
 
+from fastcoder_lsp.bench.gpu import works
+from fastcoder_lsp.engine import static
+from fastcoder_lsp.engine.static import triton_kernels
 from fastcoder_lsp.engine.static.int8_product import MOST_INT8_ROWS
 from fastcoder_lsp.engine.static.plan import STEP_WIDTHS
 from tests.engine.planted import changed
+from tests.engine.static_parts import MeanDevice
 from tests.gpu.agreement import CHECKS, KERNELS_OF, Subject, kernels_of
 
 assert os.environ.get("TRITON_INTERPRET") == "1", "run by scripts/test-gpu"
@@ -116,3 +122,16 @@ def test_a_planted_fault_is_found(fault: str, tmp_path: Path) -> None:
     with kernels_of(faulty, KERNELS_OF[check]):
         found = subject.attend(16, count=11) if check == "attend" else CHECKS[check](subject, 5)
     assert found > NEAR[torch.float32]
+
+
+def test_a_first_look_at_a_gpu_tells_of_planted_faults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its question about kernels is answered "works" for sound ones, and not for a fault."""
+    device = MeanDevice(1 << 30)
+    bench: Any = SimpleNamespace(device=device, synchronize=lambda: None)
+    monkeypatch.setattr(works, "CHAINS", 1)
+    assert works._kernels(bench, overlapped=False) == works.WORKS
+    assert works._kernels(bench, overlapped=True) == "not on this GPU"
+    _, old, new = FAULTS["activate: gate and up in exchange"]
+    faulty = changed(triton_kernels, tmp_path, {old: new})
+    monkeypatch.setattr(static, "triton_kernels", faulty)
+    assert "not torch's" in works._kernels(bench, overlapped=False)
