@@ -9,12 +9,14 @@ import pytest
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.int4.packing import pack_rows, round_matrix, unpack_rows
 from fastcoder_lsp.engine.int4.rounding import MOST, NEIGHBOURS, STEP, TRIES
+from fastcoder_lsp.engine.int8 import packing
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind, in_four_bits, kinds_here, unfolded_bytes
-from fastcoder_lsp.engine.int8.packed_file import aligned
+from fastcoder_lsp.engine.int8.packed_file import aligned, packed_in_memory
 from fastcoder_lsp.engine.int8.selftest import is_exact
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
+from fastcoder_lsp.engine.weights import open_weights
 from tests.engine.rows import check_place, prefill, run, same_bits
 from tests.engine.test_kernels import product_runner
 from tests.engine.tiny_models import VOCABULARY, load, make_model
@@ -69,6 +71,20 @@ def test_packed_rows_stand_for_what_was_rounded(kind: DotKind) -> None:
     assert np.array_equal(packed_sums[: len(weights)], whole.sum(axis=1) * 128)
     assert np.array_equal(packed_sums[: len(weights)], sums * 128)
     assert np.array_equal(packed_scales[: len(weights)], scales)
+
+
+def test_packing_in_pieces_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Block by block or all rows at once, parts that join in the middle of a block among them."""
+    folder, found = make_model(tmp_path, "qwen2"), list[dict[str, npt.NDArray[np.generic]]]()
+    shape = fast_shape(read_config(folder))
+    assert shape is not None
+    for at_once in (1, 1 << 40):
+        monkeypatch.setattr(packing, "AT_ONCE", at_once)
+        with open_weights(folder) as weights:
+            places, pieces = packing.layout(shape, KINDS[0], "F16"), packing.pack(weights, shape, KINDS[0])
+            found.append(packed_in_memory(places, pieces, lambda _share, _what: None))
+    assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
+    assert found[0]["qkv.weights"].nbytes * 4 < found[0]["qkv.scales"].size * shape.width * 3
 
 
 def error_of(weights: npt.NDArray[np.float32], counts: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
