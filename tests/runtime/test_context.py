@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
-from fastcoder_lsp.runtime.recent_edits import first_difference
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 
