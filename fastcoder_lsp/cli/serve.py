@@ -64,11 +64,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def open_host(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
-    """Where the model lives: in the process that all editors share, or in this one."""
-    if settings.host_enabled:
-        from fastcoder_lsp.host.spawn import open_shared
+    """Where the model lives: in the process that all editors share, or in this one, as the settings say."""
+    from fastcoder_lsp.host.chosen import ChosenHost
 
-        return open_shared(listener, settings, folders)
+    return ChosenHost(_open_shared, _open_alone, listener, settings, folders)
+
+
+def _open_shared(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
+    from fastcoder_lsp.host.spawn import open_shared
+
+    return open_shared(listener, settings, folders)
+
+
+def _open_alone(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
     from fastcoder_lsp.host.local import open_alone
     from fastcoder_lsp.runtime.load import load_model, make_runtime
 

@@ -18,3 +18,8 @@ def model_part(settings: Settings) -> tuple[object, ...]:
 def front_part(settings: Settings) -> tuple[object, ...]:
     """What a front's part of a loaded model is made from."""
     return tuple(getattr(settings, name) for name in FRONT)
+
+
+def made_from(settings: Settings) -> tuple[object, ...]:
+    """All that decides by which model a front is answered, and where that lives."""
+    return (*model_part(settings), *front_part(settings), settings.host_enabled)

@@ -17,7 +17,7 @@ from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings
 from fastcoder_lsp.core import Late
-from fastcoder_lsp.host.made_from import front_part, model_part
+from fastcoder_lsp.host.made_from import made_from
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.closed import ClosedDocuments
@@ -112,7 +112,7 @@ class Session:
         """Settings, settings files or folders may have changed: work out what holds now, and act on it."""
         self._resolve()
         settings = self.settings()
-        if (model_part(settings), front_part(settings)) != (model_part(self._running), front_part(self._running)):
+        if made_from(settings) != made_from(self._running):
             self.service.use(settings, self._folder_settings())
         else:
             self.service.host.use(settings, self._folder_settings())

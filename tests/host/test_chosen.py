@@ -1,0 +1,142 @@
+"""The host that the settings choose: opened when needed, told what was told before, another one where they change."""
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.host.chosen import ChosenHost
+from tests.host.scripted import Heard, ScriptedHost, question
+
+SETTINGS = Settings()
+SHARED = replace(SETTINGS, host_enabled=True)
+FOLDERS = {Path("/w"): SETTINGS}
+
+
+class Kinds:
+    """Both kinds of hosts, scripted; `gate` lets the next one open."""
+
+    def __init__(self) -> None:
+        self.opened: list[tuple[str, ScriptedHost]] = []
+        self.gate = threading.Event()
+        self.gate.set()
+        self.failure: Exception | None = None
+        self.heard = Heard()
+        self.host = ChosenHost(self.opens("shared"), self.opens("alone"), self.heard, SETTINGS, FOLDERS)
+
+    def opens(self, kind: str) -> Callable[[HostListener, Settings, Mapping[Path, Settings]], ScriptedHost]:
+        def open_one(listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ScriptedHost:
+            assert self.gate.wait(60)
+            if self.failure is not None:
+                raise self.failure
+            self.opened.append((kind, ScriptedHost(listener, settings, folders)))
+            return self.opened[-1][1]
+
+        return open_one
+
+    def asks(self, number: int, text: str = "value = word") -> str:
+        self.host.ask(question(number, text))
+        self.heard.wait(lambda: number in self.heard.answers)
+        (answer,) = self.heard.answers[number]
+        return answer.candidates[0].text if answer.candidates else answer.outcome
+
+    def calls(self, place: int = -1) -> list[str]:
+        return [str(call[0]) for call in self.opened[place][1].calls]
+
+
+@pytest.fixture
+def kinds() -> Kinds:
+    return Kinds()
+
+
+def test_it_is_opened_by_the_settings_that_came_before_the_first_question(kinds: Kinds) -> None:
+    """And told of the documents that are open, once, and of nothing that concerns questions that nobody asked."""
+    kinds.host.document_changed(Path("/w/a.py"), "old")
+    kinds.host.document_changed(Path("/w/b.py"), "closed")
+    kinds.host.document_changed(Path("/w/a.py"), "new")
+    kinds.host.document_closed(Path("/w/b.py"))
+    kinds.host.noticed(1.0, answered=True)
+    kinds.host.forget("file:///w/b.py")
+    kinds.host.use(SHARED, FOLDERS)
+    assert not kinds.opened
+    assert kinds.host.facts().model == ""
+    assert kinds.asks(1) == "WORD"
+    ((kind, host),) = kinds.opened
+    assert kind == "shared"
+    assert host.calls[:2] == [("open", SHARED, FOLDERS), ("document_changed", Path("/w/a.py"), "new")]
+    assert kinds.calls()[2:] == ["ask"]
+    kinds.heard.wait(lambda: kinds.host.facts().model == "scripted")
+
+
+def test_what_is_told_while_it_opens_is_told_in_its_order(kinds: Kinds) -> None:
+    kinds.gate.clear()
+    loaded: list[bool] = []
+    kinds.host.ask(question(1, "value = hang"))
+    kinds.host.document_changed(Path("/w/a.py"), "text")
+    kinds.host.withdraw(1)
+    kinds.host.load(loaded.append)
+    kinds.host.enable(enabled=True)
+    kinds.host.ask(question(2, "value = word"))
+    kinds.gate.set()
+    kinds.heard.wait(lambda: 2 in kinds.heard.answers)
+    assert kinds.calls() == ["open", "ask", "document_changed", "withdraw", "load", "enable", "ask"]
+    assert loaded == [True]
+
+
+def test_where_the_settings_change_the_other_kind_goes_on(kinds: Kinds) -> None:
+    """The first one is closed, and heard no more; whoever waits for a model that is being opened is told."""
+    assert kinds.asks(1) == "WORD"
+    kinds.host.document_changed(Path("/w/a.py"), "text")
+    first = kinds.opened[0][1]
+    kinds.host.use(SHARED, FOLDERS)
+    kinds.heard.wait(first.closed.is_set)
+    first.ask(question(2, "value = late"))
+    assert 2 not in kinds.heard.answers
+    kinds.gate.clear()
+    loaded: list[bool] = []
+    kinds.host.load(loaded.append)
+    kinds.host.use(SETTINGS, FOLDERS)
+    assert loaded == [False]
+    kinds.gate.set()
+    assert kinds.asks(3) == "WORD"
+    assert [kind for kind, _ in kinds.opened if kind == "alone"] == ["alone", "alone"]
+    assert ("document_changed", Path("/w/a.py"), "text") in kinds.opened[-1][1].calls
+    kinds.heard.wait(lambda: all(host.closed.is_set() for kind, host in kinds.opened if kind == "shared"))
+
+
+def test_what_cannot_be_opened_is_an_answer_and_tried_again(kinds: Kinds) -> None:
+    loaded: list[bool] = []
+    kinds.failure = OSError("no such thing")
+    kinds.gate.clear()
+    kinds.host.ask(question(1, "value = word"))
+    kinds.host.load(loaded.append)
+    kinds.gate.set()
+    kinds.heard.wait(lambda: loaded)
+    assert loaded == [False]
+    assert [answer.outcome for answer in kinds.heard.answers[1]] == ["failed"]
+    assert kinds.heard.statuses[-1].state == "error"
+    kinds.failure = None
+    assert kinds.asks(2) == "WORD"
+
+
+def test_off_and_on_are_told_where_there_is_nothing_to_switch(kinds: Kinds) -> None:
+    kinds.host.enable(enabled=False)
+    kinds.host.enable(enabled=True)
+    assert [status.state for status in kinds.heard.statuses] == ["off", "starting"]
+    assert not kinds.opened
+
+
+def test_closed_while_it_opens_nothing_stays(kinds: Kinds) -> None:
+    kinds.gate.clear()
+    loaded: list[bool] = []
+    kinds.host.load(loaded.append)
+    kinds.host.close(1.0)
+    kinds.host.load(loaded.append)
+    assert loaded == [False, False]
+    kinds.gate.set()
+    kinds.heard.wait(lambda: bool(kinds.opened) and kinds.opened[0][1].closed.is_set())
+    assert kinds.calls() == ["open", "close"]
