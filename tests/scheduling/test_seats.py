@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -387,3 +388,21 @@ def test_a_joining_front_costs_the_others_no_more_than_a_piece() -> None:
 def _one(policy: Policy) -> tuple[Shared, Front]:
     shared, (front,) = loaded(1, policy)
     return shared, front
+
+
+def test_what_a_front_leaves_behind_is_collected_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, and not while somebody does: it holds all threads for a while."""
+    shared, (leaving, staying) = loaded(2)
+    collected: list[float] = []
+    counting = SimpleNamespace(
+        collect=lambda: collected.append(shared.clock.ms), freeze=lambda: None, unfreeze=lambda: None
+    )
+    monkeypatch.setattr("fastcoder_lsp.scheduling.model.gc", counting)
+    future = staying.ask(START)
+    shared.work(pieces=4)
+    leaving.service.shutdown()
+    shared.work(until=future.done)
+    assert not collected
+    shared.work()
+    shared.rest(5000)
+    assert len(collected) == 1
