@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -68,7 +69,7 @@ class FindOrStart:
         self, folders: Sequence[Path] | None = None, command: Command = host_command, version: str | None = None
     ) -> None:
         self._folders, self._command = folders, command
-        self._version = build() if version is None else version
+        self._given_version = version
         self._silent = 0
 
     def __call__(self, settings: Settings) -> Reached:
@@ -84,6 +85,11 @@ class FindOrStart:
             return self._greeted(address)
         except (FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
             return self._start(address, settings)
+
+    @cached_property
+    def _version(self) -> str:
+        """Worked out by who connects, and not by who answers the editor: it looks at some hundred files."""
+        return build() if self._given_version is None else self._given_version
 
     def _greeted(self, address: Address) -> Reached:
         try:

@@ -5,6 +5,7 @@ import os
 import socket
 import stat
 import struct
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,8 +78,9 @@ def peer_user(connected: socket.socket) -> int | None:
     if hasattr(socket, "SO_PEERCRED"):
         told = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return int(struct.unpack("3i", told)[1])
-    if hasattr(socket, "LOCAL_PEERCRED"):  # macOS and the BSDs: a version, the user, groups
-        version, user = struct.unpack_from("=II", connected.getsockopt(0, socket.LOCAL_PEERCRED, 76))
+    local = getattr(socket, "LOCAL_PEERCRED", 1 if sys.platform == "darwin" else None)
+    if local is not None:  # macOS and the BSDs: a version, the user, groups
+        version, user = struct.unpack_from("=II", connected.getsockopt(0, local, 76))
         return int(user) if version == 0 else None
     return None
 

@@ -78,6 +78,20 @@ def answered(heard: Heard, front: RemoteHost, number: int, process_id: int) -> C
     return lambda: number in heard.answers or other_process(front, process_id)
 
 
+def stop(process_id: int) -> None:
+    """Stop a process, and see that it does nothing more."""
+    os.kill(process_id, signal.SIGSTOP)
+    while any(
+        psutil.Process(process_id).status() != psutil.STATUS_STOPPED or thread_state(process_id, thread.id) != "T"
+        for thread in psutil.Process(process_id).threads()
+    ):
+        time.sleep(0.01)
+
+
+def thread_state(process_id: int, thread_id: int) -> str:
+    return Path(f"/proc/{process_id}/task/{thread_id}/stat").read_text().rpartition(")")[2].split()[0]
+
+
 def gone(process_id: int, seconds: float = 20) -> bool:
     ends_s = time.monotonic() + seconds
     while psutil.pid_exists(process_id) and psutil.Process(process_id).status() != psutil.STATUS_ZOMBIE:
@@ -172,7 +186,7 @@ def test_a_stopped_process_is_waited_for_or_replaced_and_service_goes_on(machine
     front = machine.front(heard, patience=Patience(tick_s=0.05, asked=2, silent=8, hung=200, loading=1))
     ask(heard, front, 1)
     process_id = front.facts().process_id
-    os.kill(process_id, signal.SIGSTOP)
+    stop(process_id)
     try:
         ask(heard, front, 2)
         (answer,) = heard.answers[2]
@@ -193,7 +207,7 @@ def test_a_process_that_hangs_is_replaced(machine: Machine) -> None:
     front = machine.front(heard, patience=Patience(tick_s=0.05, asked=2, silent=8, hung=16, loading=1))
     ask(heard, front, 1)
     process_id = front.facts().process_id
-    os.kill(process_id, signal.SIGSTOP)
+    stop(process_id)
     number = 1
     while front.facts().process_id == process_id:
         number += 1
