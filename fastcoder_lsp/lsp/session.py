@@ -86,6 +86,7 @@ class Session:
             on_indexing=self._on_indexing,
             on_notice=self._on_notice,
         )
+        self.reporter.facts = self.service.host.facts
 
     def _open_host(self, listener: HostListener) -> ModelHost:
         return self._open(listener, self._running, self._folder_settings())

@@ -5,8 +5,10 @@ through `Session`.
 """
 
 import logging
+from collections.abc import Callable
 from typing import Final
 
+from fastcoder_lsp.completion.host import HostFacts
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.endpoint import Endpoint
@@ -23,10 +25,15 @@ _MOST_EXPLAINED: Final = 500
 
 
 class Reporter:
-    """Tells one client; silent until `open`, as the protocol wants it before `initialized`."""
+    """Tells one client; silent until `open`, as the protocol wants it before `initialized`.
+
+    Attributes:
+        facts: what is known of the process that has the model.
+    """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
+        self.facts: Callable[[], HostFacts] = HostFacts
         self._client: Client | None = None
         self._status = Status("starting")
         self._noticed: set[str] = set()
@@ -87,11 +94,10 @@ class Reporter:
         self._endpoint.notify("window/logMessage", params)
 
     def _tell(self, client: Client) -> None:
-        status = self._status
-        self._endpoint.notify(
-            STATUS_METHOD,
-            {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint},
-        )
+        status, facts = self._status, self.facts()
+        host = {"process_id": facts.process_id, "fronts": facts.fronts} if facts.shared else None
+        told = {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint}
+        self._endpoint.notify(STATUS_METHOD, {**told, "host": host})
         if client.shows_status:
             if status.state == "error":
                 logger.warning("%s %s", status.message, status.hint)

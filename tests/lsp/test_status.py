@@ -62,6 +62,7 @@ async def test_a_missing_model_is_one_notice_with_what_to_do() -> None:
         last = [message["params"] for message in client.told if message["method"] == "fastcoder/status"][-1]
         assert last["state"] == "error"
         assert last["hint"]
+        assert last["host"] is None
 
 
 async def test_a_client_that_shows_the_status_is_told_by_it_alone() -> None:
