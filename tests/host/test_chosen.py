@@ -12,7 +12,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.chosen import ChosenHost
 from tests.host.scripted import Heard, ScriptedHost, question
 
-SETTINGS = Settings()
+SETTINGS = replace(Settings(), host_enabled=False)
 SHARED = replace(SETTINGS, host_enabled=True)
 FOLDERS = {Path("/w"): SETTINGS}
 
