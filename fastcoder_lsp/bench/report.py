@@ -18,7 +18,7 @@ from rich.table import Table
 from fastcoder_lsp.bench.versions import versions
 from fastcoder_lsp.config.processor import processor
 
-PACKAGES = ("fastcoder-lsp", "torch", "transformers", "numpy", "numba", "tokenizers", "pydivsufsort", "msgspec")
+PACKAGES = ("fastcoder-lsp", "torch", "transformers", "numpy", "numba", "tokenizers", "pydivsufsort", "pygls")
 
 
 def machine() -> dict[str, Any]:

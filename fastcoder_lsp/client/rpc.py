@@ -1,7 +1,7 @@
 """JSON-RPC over a child process's stdin and stdout, as LSP frames it.
 
 Owns the process, the framing, request ids and what is still open. Knows no method of the protocol but `exit`,
-`shutdown` and `$/cancelRequest`. It is no library's because a client that is judged by milliseconds
+`shutdown` and `$/cancelRequest`. It is our own and not pygls' client because a client that is judged by milliseconds
 has to cancel, has to drain the server's stderr, and has to start at once.
 """
 

@@ -2,38 +2,41 @@
 
 import uuid
 from collections.abc import Iterable
-from typing import Any, Final
+
+from lsprotocol import types
 
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.configuration import SECTION
 from fastcoder_lsp.workspace.folders import SETTINGS_FILE
 
-Options = dict[str, Any]
-"""What is offered, as JSON."""
-Registration = dict[str, Any]
-"""`id`, `method` and `registerOptions`, as JSON."""
-INCREMENTAL: Final = 2
-"""Changes come as edits."""
 TRIGGER_CHARACTERS = (".", "(", "[", ",", "=", ":", "<")
 
 
-def server_capabilities(client: Client, *, popup: bool, commands: Iterable[str]) -> Options:
+def server_capabilities(client: Client, *, popup: bool, commands: Iterable[str]) -> types.ServerCapabilities:
     """The answer to `initialize`. `popup`: the settings ask for suggestions in the completion menu too."""
-    offered: Options = {
-        "positionEncoding": client.encoding.value,
-        "textDocumentSync": {"openClose": True, "change": INCREMENTAL, "save": {"includeText": False}},
-        "inlineCompletionProvider": {},
-        "executeCommandProvider": {"commands": list(commands)},
-        "workspace": {
-            "workspaceFolders": {"supported": True, "changeNotifications": True},
-            "fileOperations": {"didRename": {"filters": [{"scheme": "file", "pattern": {"glob": "**/*"}}]}},
-        },
-    }
-    if client.notebooks:
-        offered["notebookDocumentSync"] = {"notebookSelector": [{"notebook": "*"}], "save": False}
-    if offers_popup(client, popup=popup):
-        offered["completionProvider"] = completion_options()
-    return offered
+    everything = [types.FileOperationFilter(types.FileOperationPattern("**/*"), scheme="file")]
+    return types.ServerCapabilities(
+        position_encoding=types.PositionEncodingKind(client.encoding.value),
+        text_document_sync=types.TextDocumentSyncOptions(
+            open_close=True,
+            change=types.TextDocumentSyncKind.Incremental,
+            save=types.SaveOptions(include_text=False),
+        ),
+        notebook_document_sync=types.NotebookDocumentSyncOptions(
+            [types.NotebookDocumentFilterWithNotebook(notebook="*")], save=False
+        )
+        if client.notebooks
+        else None,
+        inline_completion_provider=types.InlineCompletionOptions(),
+        completion_provider=completion_options() if offers_popup(client, popup=popup) else None,
+        execute_command_provider=types.ExecuteCommandOptions(list(commands)),
+        workspace=types.WorkspaceOptions(
+            workspace_folders=types.WorkspaceFoldersServerCapabilities(supported=True, change_notifications=True),
+            file_operations=types.FileOperationOptions(
+                did_rename=types.FileOperationRegistrationOptions(everything),
+            ),
+        ),
+    )
 
 
 def offers_popup(client: Client, *, popup: bool) -> bool:
@@ -41,27 +44,29 @@ def offers_popup(client: Client, *, popup: bool) -> bool:
     return popup or not client.inline_completion
 
 
-def completion_options() -> Options:
+def completion_options() -> types.CompletionOptions:
     """How suggestions in the completion menu are offered."""
-    return {"triggerCharacters": list(TRIGGER_CHARACTERS), "resolveProvider": False}
+    return types.CompletionOptions(trigger_characters=list(TRIGGER_CHARACTERS), resolve_provider=False)
 
 
-def registrations(client: Client) -> list[Registration]:
+def registrations(client: Client) -> list[types.Registration]:
     """What is registered after `initialized`, where the client lets us."""
     wanted = []
     if client.registers_configuration:
-        wanted.append(_registration("workspace/didChangeConfiguration", {"section": SECTION}))
+        options = types.DidChangeConfigurationRegistrationOptions(section=SECTION)
+        wanted.append(_registration("workspace/didChangeConfiguration", options))
     if client.registers_watched_files:
-        watchers = [{"globPattern": f"**/{SETTINGS_FILE}"}]
-        wanted.append(_registration("workspace/didChangeWatchedFiles", {"watchers": watchers}))
+        watcher = types.FileSystemWatcher(f"**/{SETTINGS_FILE}")
+        options_w = types.DidChangeWatchedFilesRegistrationOptions([watcher])
+        wanted.append(_registration("workspace/didChangeWatchedFiles", options_w))
     return wanted
 
 
-def popup_registration() -> Registration:
-    """Suggestions in the completion menu, asked for while the server runs. For whatever the client shows."""
-    options = completion_options() | {"documentSelector": None}
-    return {"id": "fastcoder-popup", "method": "textDocument/completion", "registerOptions": options}
+def popup_registration() -> types.Registration:
+    """Suggestions in the completion menu, asked for while the server runs."""
+    options = types.CompletionRegistrationOptions(trigger_characters=list(TRIGGER_CHARACTERS), resolve_provider=False)
+    return types.Registration("fastcoder-popup", "textDocument/completion", options)
 
 
-def _registration(method: str, options: Options) -> Registration:
-    return {"id": str(uuid.uuid4()), "method": method, "registerOptions": options}
+def _registration(method: str, options: object) -> types.Registration:
+    return types.Registration(str(uuid.uuid4()), method, options)

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from lsprotocol import types
+
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.lsp import types
 from fastcoder_lsp.workspace.document import Document, Edit, position_at
 from fastcoder_lsp.workspace.positions import Encoding, Position
 from fastcoder_lsp.workspace.uris import path_of
@@ -22,14 +23,14 @@ def range_of(snapshot: Snapshot, start: int, end: int, encoding: Encoding) -> ty
 
 def document_of(item: types.TextDocumentItem) -> Document:
     """A document that the client opened."""
-    return Document(item.uri, path_of(item.uri), item.language_id, item.version, item.text)
+    return Document(item.uri, path_of(item.uri), str(item.language_id), item.version, item.text)
 
 
 def edits_of(changes: Sequence[types.TextDocumentContentChangeEvent]) -> list[Edit]:
     """The client's edits, in the order in which they are made."""
     return [
         Edit(change.text, position_of(change.range.start), position_of(change.range.end))
-        if change.range is not None
+        if isinstance(change, types.TextDocumentContentChangePartial)
         else Edit(change.text)
         for change in changes
     ]

@@ -1,77 +1,54 @@
-"""JSON-RPC 2.0 with one client: finds the handler, runs it, cancels it, and sends what comes of it.
+"""JSON-RPC 2.0 with one client, as pygls does it, and what its protocol leaves open and an editor relies on.
 
-Owns the rule that every request is answered exactly once, whatever it holds and whatever happens. Lives on the event
-loop's thread. Knows nothing of what the methods mean but those of a session's life: `shutdown`, `exit`, and that
-`initialize` comes first.
+Owns the rule that every request is answered exactly once, whatever it holds and whatever happens: what pygls would
+drop is answered here, before pygls sees it. pygls finds the handler, runs it, cancels it and sends what comes of it.
+Lives on the event loop's thread.
 """
 
-import asyncio
-import json
 import logging
-import uuid
-from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from typing import Any, Final
 
-import msgspec
-
-from fastcoder_lsp.lsp.rpc_errors import (
-    CancelledError,
-    InternalError,
-    InvalidParamsError,
-    InvalidRequestError,
-    MethodNotFoundError,
-    NotInitializedError,
-    ParseError,
-    RpcError,
+from cattrs import Converter
+from lsprotocol import converters, types
+from pygls.exceptions import (
+    JsonRpcException,
+    JsonRpcInvalidParams,
+    JsonRpcInvalidRequest,
+    JsonRpcMethodNotFound,
+    JsonRpcParseError,
+    JsonRpcServerNotInitialized,
+    JsonRpcUnknownErrorCode,
 )
-from fastcoder_lsp.lsp.types import NOTIFICATIONS, PARAMS
-from fastcoder_lsp.lsp.wire import BrokenMessageError, Writer, parse
+from pygls.protocol import (
+    JsonRPCNotification,
+    JsonRPCRequestMessage,
+    JsonRPCResponseMessage,
+    LanguageServerProtocol,
+)
+
+from fastcoder_lsp.lsp.wire import BrokenMessageError, parse
 
 logger = logging.getLogger(__name__)
 
-VERSION: Final = "2.0"
+_READ_BY_HAND: Final = frozenset((types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN, types.EXIT))
+"""The life of a session must not hang on a value that a later protocol brings: these params come as they are."""
 
 Id = int | str
-Handler = Callable[[Any], Any]
-"""Takes a method's params, of the protocol's type where it has one. What it does up to its first `await` is done before
-the client's next message is looked at."""
-OnResult = Callable[[Any], None]
+Message = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A question to the client that it has not answered yet."""
-
-    method: str
-    on_result: OnResult
-
-
-class Endpoint:
-    """One connection to a client. `initialized` is set by whoever handles `initialize`.
-
-    Args:
-        writer: where messages go.
-    """
+class Endpoint(LanguageServerProtocol):
+    """One connection to a client. `initialized` is set by whoever handles `initialize`."""
 
     initialized = False
-
-    def __init__(self, writer: Writer) -> None:
-        self._writer = writer
-        self._handlers: dict[str, Handler] = {}
-        self._open: dict[Id, asyncio.Future[Any]] = {}
-        self._asked: dict[Id, _Asked] = {}
-        self._shut_down = False
 
     @property
     def shut_down(self) -> bool:
         """Whether the client has asked for the end."""
-        return self._shut_down
-
-    def handle(self, method: str, handler: Handler) -> None:
-        """From now on `handler` takes a method: a function, or a coroutine function."""
-        self._handlers[method] = handler
+        return self._shutdown
 
     def receive(self, body: bytes) -> None:
         """Handle one message of the client's; never raises for what it holds.
@@ -81,165 +58,137 @@ class Endpoint:
         try:
             message = parse(body)
         except BrokenMessageError as error:
-            self._refuse(None, ParseError(f"not JSON: {error}"))
+            self._refuse(None, JsonRpcParseError(f"not JSON: {error}"))
             return
         message_id = _id_of(message)
-        if not isinstance(message, dict) or message.get("jsonrpc") != VERSION:
-            self._refuse(message_id, InvalidRequestError("not a JSON-RPC 2.0 message"))
+        if not isinstance(message, dict) or message.get("jsonrpc") != self.VERSION:
+            self._refuse(message_id, JsonRpcInvalidRequest("not a JSON-RPC 2.0 message"))
         elif "method" not in message:
             self._on_answer(message_id, message)
         elif not isinstance(message["method"], str):
-            self._refuse(message_id, InvalidRequestError("the method is no text"))
+            self._refuse(message_id, JsonRpcInvalidRequest("the method is no text"))
         elif "id" not in message:
             self._on_notification(message["method"], message.get("params"))
         elif message_id is None:
-            self._refuse(None, InvalidRequestError("the id is neither a number nor a text"))
-        elif message_id in self._open:
-            self._refuse(message_id, InvalidRequestError("a request with this id is still open"))
+            self._refuse(None, JsonRpcInvalidRequest("the id is neither a number nor a text"))
+        elif message_id in self._request_futures:  # pygls would forget the first
+            self._refuse(message_id, JsonRpcInvalidRequest("a request with this id is still open"))
         else:
             self._on_request(message_id, message["method"], message.get("params"))
 
-    def notify(self, method: str, params: object) -> None:
-        """Tell the client."""
-        self._send({"method": method, "params": params})
-
-    def ask(self, method: str, params: object, on_result: OnResult) -> None:
+    def ask(self, method: str, params: object, on_result: Callable[[Any], None]) -> None:
         """Ask the client; its result is handed over before its next message is looked at. An error is logged."""
-        number = str(uuid.uuid4())
-        self._asked[number] = _Asked(method, on_result)
-        self._send({"id": number, "method": method, "params": params})
+        self.send_request(method, params).add_done_callback(partial(_hand_over, method, on_result))
 
     def cancel_all(self) -> None:
         """Answer every open request with the cancel error; nobody waits for the client's answers any longer."""
-        self._asked.clear()
-        for future in tuple(self._open.values()):
+        for future in tuple(self._request_futures.values()):
             future.cancel()
+
+    # What pygls asks its subclasses -------------------------------------------------------------------------------
+
+    def _register_builtin_features(self) -> None:
+        """Register `shutdown` alone of pygls' own handlers.
+
+        Those of documents keep a second copy of every text, with lines by `str.splitlines`; that of `initialize`
+        wants params of this year's protocol; that of `exit` ends the process from within the loop.
+        """
+        self.fm.add_builtin_feature(types.SHUTDOWN, self.lsp_shutdown)
+
+    def get_message_type(self, method: str) -> type[Any] | None:  # type: ignore[override] # pygls' has a cache
+        """Params get the protocol's type where a handler wants it; all else stays JSON."""
+        wanted = method == types.CANCEL_REQUEST or (method in self.fm.features and method not in _READ_BY_HAND)
+        return super().get_message_type(method) if wanted else None
+
+    def get_result_type(self, _method: str) -> None:  # type: ignore[override] # pygls' has a cache
+        """The client's answers are read by hand: one of the wrong type would be no answer at all."""
+        return
 
     # Messages of each kind ----------------------------------------------------------------------------------------
 
     def _on_request(self, request_id: Id, method: str, params: object) -> None:
         try:
             self._admit(method)
-            result = self._handler(method)(_typed(method, params))
-        except Exception as error:  # noqa: BLE001 the boundary: it is answered, and logged where it is ours
-            self._fail(request_id, error)
-            return
-        if asyncio.iscoroutine(result):
-            self._begin(request_id, result)
-        else:
-            self._answer(request_id, result)
-
-    def _handler(self, method: str) -> Handler:
-        handler = self._shutdown if method == "shutdown" else self._handlers.get(method)
-        if handler is None or method in NOTIFICATIONS:
-            raise MethodNotFoundError(f"Method Not Found: {method}")
-        return handler
-
-    def _begin(self, request_id: Id, made: Coroutine[Any, Any, Any]) -> None:
-        future = asyncio.ensure_future(made)
-        self._open[request_id] = future
-        future.add_done_callback(partial(self._made, request_id))
-
-    def _made(self, request_id: Id, future: asyncio.Future[Any]) -> None:
-        if self._open.get(request_id) is future:
-            del self._open[request_id]
-        if future.cancelled():
-            self._refuse(request_id, CancelledError(f'Request with id "{request_id}" is canceled'))
-        elif (error := future.exception()) is not None:
-            self._fail(request_id, error)
-        else:
-            self._answer(request_id, future.result())
+            if _is_notification(method):  # pygls would take it for one, and answer nothing
+                raise JsonRpcMethodNotFound.of(method)
+            self._dispatch({"jsonrpc": self.VERSION, "id": request_id, "method": method, "params": params})
+        except JsonRpcException as error:
+            self._refuse(request_id, error)
 
     def _on_notification(self, method: str, params: object) -> None:
-        if method not in NOTIFICATIONS:
+        if not _is_notification(method):
             logger.debug("unknown notification %s", method)
             return
         try:
             self._admit(method)
-            if method == "$/cancelRequest":
-                self._cancel(_id_of(params))
-            elif handler := self._handlers.get(method):
-                handler(_typed(method, params))
-        except RpcError as error:
+            self._dispatch({"jsonrpc": self.VERSION, "method": method, "params": params})
+        except JsonRpcException as error:
             logger.warning("%s was not taken: %s", method, error.message)
-        except Exception:  # the boundary: a bug of ours must cost one message, not the session
-            logger.exception("handling %s failed", method)
 
-    def _cancel(self, request_id: Id | None) -> None:
-        if request_id is not None and (future := self._open.pop(request_id, None)):
-            future.cancel()
-
-    def _shutdown(self, _: object) -> None:
-        """Nothing is answered any longer but by the cancel error."""
-        self.cancel_all()
-        self._shut_down = True
+    def _dispatch(self, message: Message) -> None:
+        try:
+            structured = self.structure_message(message)
+        except JsonRpcException as error:
+            raise JsonRpcInvalidParams(f"wrong params for {message['method']}") from error
+        self.handle_message(structured)
 
     def _admit(self, method: str) -> None:
         """Raise where the protocol's life cycle does not allow a method now."""
-        if method == "exit":
+        if method == types.EXIT:
             return
-        if self._shut_down:
-            raise InvalidRequestError("the server is shutting down")
-        if self.initialized and method == "initialize":
-            raise InvalidRequestError("the server is initialized already")
-        if not self.initialized and method != "initialize":
-            raise NotInitializedError("the first request must be initialize")
+        if self._shutdown:
+            raise JsonRpcInvalidRequest("the server is shutting down")
+        if self.initialized and method == types.INITIALIZE:
+            raise JsonRpcInvalidRequest("the server is initialized already")
+        if not self.initialized and method != types.INITIALIZE:
+            raise JsonRpcServerNotInitialized("the first request must be initialize")
 
-    def _on_answer(self, answered: Id | None, message: dict[str, Any]) -> None:
-        asked = None if answered is None else self._asked.pop(answered, None)
-        if asked is None:
-            logger.debug("an answer to nothing that is asked")
-        elif "error" in message:
-            logger.info("the client refused %s: %s", asked.method, _text_of(message["error"]))
+    def _on_answer(self, answered: Id | None, message: Message) -> None:
+        if self._shutdown or answered is None or answered not in self._result_types:
+            logger.debug("an answer to nothing that is asked")  # pygls cancelled what was asked before `shutdown`
+            return
+        del self._result_types[answered]  # pygls keeps it where the answer is an error
+        if "error" in message:
+            self._handle_response(answered, error=_error_of(message["error"]))
         else:
-            try:
-                asked.on_result(message.get("result"))
-            except Exception:  # the boundary: a bug of ours must cost one answer, not the session
-                logger.exception("taking the client's answer to %s failed", asked.method)
+            self._handle_response(answered, message.get("result"))
 
-    # What goes out ------------------------------------------------------------------------------------------------
-
-    def _answer(self, request_id: Id, result: object) -> None:
-        try:
-            self._send({"id": request_id, "result": result})
-        except (TypeError, ValueError) as error:  # a value that JSON cannot hold
-            self._fail(request_id, error)
-
-    def _fail(self, request_id: Id, error: BaseException) -> None:
-        if not isinstance(error, RpcError):
-            logger.error("a request failed", exc_info=error)
-            error = InternalError.of(error)
-        self._refuse(request_id, error)
-
-    def _refuse(self, request_id: Id | None, error: RpcError) -> None:
-        self._send({"id": request_id, "error": error.as_json()})
-
-    def _send(self, message: dict[str, object]) -> None:
-        self._writer.write(json.dumps({"jsonrpc": VERSION, **message}, default=msgspec.to_builtins).encode())
+    def _refuse(self, request_id: Id | None, error: JsonRpcException) -> None:
+        """Not by `_send_response`, which leaves the id out where there is none to answer to."""
+        self._send_data({"jsonrpc": self.VERSION, "id": request_id, "error": error.to_response_error()})
 
 
-def _typed(method: str, params: object) -> object:
-    """The params as the protocol has them; JSON where it has no type for them.
+def make_converter() -> Converter:
+    """Between JSON and the protocol's types; what has none stays JSON (pygls makes named tuples of it)."""
+    converter = converters.get_converter()
+    for plain in (JsonRPCRequestMessage, JsonRPCNotification, JsonRPCResponseMessage):
+        converter.register_structure_hook(plain, lambda value, kind: kind(**value))
+    return converter
 
-    Raises:
-        InvalidParamsError: they are not.
-    """
-    kind = PARAMS.get(method)
-    if kind is None:
-        return params
+
+def _is_notification(method: str) -> bool:
+    """Whether the protocol knows the method as one; our own are requests."""
+    _, result, *_ = types.METHOD_TO_TYPES.get(method, (None, object))
+    return result is None
+
+
+def _hand_over(method: str, on_result: Callable[[Any], None], answered: Future[Any]) -> None:
+    if answered.cancelled():
+        return
+    error = answered.exception()
+    if error is not None:
+        logger.info("the client refused %s: %s", method, error)
+        return
     try:
-        return msgspec.convert(params, kind, strict=False)
-    except (
-        msgspec.ValidationError,
-        ValueError,
-        OverflowError,
-    ) as error:  # the others: of a text where a number belongs
-        raise InvalidParamsError(f"wrong params for {method}") from error
+        on_result(answered.result())
+    except Exception:  # the boundary: a bug of ours must cost one answer, not the session
+        logger.exception("taking the client's answer to %s failed", method)
 
 
-def _text_of(error: object) -> str:
-    """What the client's error says."""
-    return str(error.get("message") if isinstance(error, dict) else error)
+def _error_of(error: object) -> types.ResponseError:
+    """The client's error, of which only the text is of use."""
+    text = error.get("message") if isinstance(error, dict) else error
+    return types.ResponseError(JsonRpcUnknownErrorCode.CODE, str(text))
 
 
 def _id_of(message: object) -> Id | None:

@@ -35,6 +35,11 @@ def configure_logging(file: str, level: str) -> None:
             log.warning("the log file %s cannot be written: %s", file, getattr(error, "strerror", None) or error)
 
 
+def quiet_pygls() -> None:
+    """Keep what pygls logs out of every log: whole messages, which hold the user's text."""
+    logging.getLogger("pygls").setLevel(logging.CRITICAL + 1)
+
+
 def flush() -> None:
     """Write everything that was logged so far to the disk."""
     for handler in logging.getLogger(PACKAGE).handlers:

@@ -3,6 +3,8 @@
 from functools import partial
 from itertools import count
 
+from lsprotocol import types
+
 from fastcoder_lsp.lsp.endpoint import Endpoint
 
 
@@ -28,17 +30,17 @@ class WorkProgress:
         if self._token is None:
             self._create(f"fastcoder/{self._name}/{next(self._tokens)}")
         elif self._begun:
-            self._report({"kind": "report", "message": message, "percentage": percent})
+            self._report(types.WorkDoneProgressReport(message=message, percentage=percent))
 
     def end(self, message: str) -> None:
         """The work is over, if there was any."""
         if self._token is not None and self._begun:
-            self._report({"kind": "end", "message": message})
+            self._report(types.WorkDoneProgressEnd(message=message))
         self._token, self._begun = None, False
 
     def _create(self, token: str) -> None:
         self._token = token
-        params = {"token": token}
+        params = types.WorkDoneProgressCreateParams(token=token)
         self._endpoint.ask("window/workDoneProgress/create", params, partial(self._begin, token))
 
     def _begin(self, token: str, _: object) -> None:
@@ -46,8 +48,8 @@ class WorkProgress:
         if token == self._token:
             self._begun = True
             message, percent = self._latest
-            self._report({"kind": "begin", "title": self._title, "message": message, "percentage": percent})
+            self._report(types.WorkDoneProgressBegin(self._title, percentage=percent, message=message))
 
-    def _report(self, value: dict[str, object]) -> None:
+    def _report(self, value: object) -> None:
         assert self._token is not None
-        self._endpoint.notify("$/progress", {"token": self._token, "value": value})
+        self._endpoint.notify("$/progress", types.ProgressParams(token=self._token, value=value))

@@ -1,6 +1,8 @@
 """Capabilities that are registered while the server runs, where the client allows it."""
 
-from fastcoder_lsp.lsp.capabilities import Registration, popup_registration, registrations
+from lsprotocol import types
+
+from fastcoder_lsp.lsp.capabilities import popup_registration, registrations
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.endpoint import Endpoint
 
@@ -32,13 +34,11 @@ class Registrar:
         if wanted:
             self._register([registration])
         else:
-            undo = {
-                "unregisterations": [{"id": registration["id"], "method": registration["method"]}]
-            }  # so spelt there
+            undo = types.UnregistrationParams([types.Unregistration(registration.id, registration.method)])
             self._endpoint.ask("client/unregisterCapability", undo, _taken)
 
-    def _register(self, wanted: list[Registration]) -> None:
-        self._endpoint.ask("client/registerCapability", {"registrations": wanted}, _taken)
+    def _register(self, wanted: list[types.Registration]) -> None:
+        self._endpoint.ask("client/registerCapability", types.RegistrationParams(wanted), _taken)
 
 
 def _taken(_: object) -> None:

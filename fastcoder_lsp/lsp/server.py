@@ -1,8 +1,8 @@
 """The language server: wires the connection, the session and the handlers, and owns its life from start to exit.
 
-The event loop handles messages in their order, a thread reads them, the service's worker computes. Nothing here or
-below waits for the model. The server ends with its client: at `exit`, at the end of input, or when the client's
-process is gone.
+A pygls server but for its input: the event loop handles messages in their order, a thread reads them, the service's
+worker computes. Nothing here or below waits for the model. The server ends with its client: at `exit`, at the end of
+input, or when the client's process is gone.
 """
 
 import asyncio
@@ -16,6 +16,9 @@ from functools import partial
 from typing import Any, BinaryIO
 
 import psutil
+from lsprotocol import types
+from pygls.exceptions import JsonRpcException, JsonRpcInternalError
+from pygls.lsp.server import LanguageServer
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.completion.host import OpenHost
@@ -23,8 +26,9 @@ from fastcoder_lsp.lsp.arrival import arrived, now_ms
 from fastcoder_lsp.lsp.capabilities import server_capabilities
 from fastcoder_lsp.lsp.client import initialization_options, read_client, read_folders
 from fastcoder_lsp.lsp.configuration import Configuration
-from fastcoder_lsp.lsp.endpoint import Endpoint
+from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
 from fastcoder_lsp.lsp.lifeline import GRACE_S, exit_after, process_of, wait_until_gone
+from fastcoder_lsp.lsp.logs import quiet_pygls
 from fastcoder_lsp.lsp.methods import DEBUG_METHODS, METHODS
 from fastcoder_lsp.lsp.requests.commands import command_names
 from fastcoder_lsp.lsp.session import Session
@@ -52,13 +56,17 @@ def serve(stdin: BinaryIO, stdout: BinaryIO, open_host: OpenHost, options: Optio
     async def run() -> int:
         return await _Server(stdout, open_host, options).run(stdin)
 
+    quiet_pygls()
     return asyncio.run(run())
 
 
-class _Server:
+class _Server(LanguageServer):
     """One connection from its first byte to its last; made on the running event loop."""
 
+    protocol: Endpoint
+
     def __init__(self, stdout: BinaryIO, open_host: OpenHost, options: Options) -> None:
+        super().__init__("fastcoder-lsp", __version__, protocol_cls=Endpoint, converter_factory=make_converter)
         self._open_host = open_host
         self._options = options
         self._loop = asyncio.get_running_loop()
@@ -68,9 +76,10 @@ class _Server:
         self._following: asyncio.Task[None] | None = None
         self._code = 1
         gone = partial(self._stop, "the client takes no messages any longer")
-        self._endpoint = Endpoint(Writer(stdout, gone))
-        self._endpoint.handle("initialize", self._initialize)
-        self._endpoint.handle("exit", self._exit)
+        self.protocol.set_writer(Writer(stdout, gone), include_headers=False)
+        # As partials, which pygls leaves alone: by its annotation it would take `object` for itself.
+        self.feature(types.INITIALIZE)(partial(self._initialize))
+        self.feature(types.EXIT)(partial(self._exit))
 
     async def run(self, stdin: BinaryIO) -> int:
         """Serve until the client goes."""
@@ -81,11 +90,18 @@ class _Server:
         receiving = asyncio.create_task(self._receive())
         await self._stopped
         receiving.cancel()
-        self._endpoint.cancel_all()
+        self.protocol.cancel_all()
         await asyncio.sleep(0)
         if self._session is not None:
             self._session.close()
         return self._code
+
+    def report_server_error(self, error: Exception, source: type[Exception]) -> None:
+        """A handler failed. pygls would tell the user in a popup each time; here it is for the log."""
+        if isinstance(error, JsonRpcInternalError):
+            logger.error("%s\n%s", error, "".join((error.data or {}).get("traceback", ())))
+        elif not isinstance(error, JsonRpcException):  # the others are answers
+            logger.error("%s", source.__name__, exc_info=error)
 
     def _read(self, stdin: BinaryIO) -> None:
         """The reader's thread: hands over each message, and the end."""
@@ -104,7 +120,7 @@ class _Server:
             body, moment_ms = came
             arrived(moment_ms)
             try:
-                self._endpoint.receive(body)
+                self.protocol.receive(body)
             except Exception:  # the boundary: a bug of ours must cost one message, not the session
                 logger.exception("a message was not handled")
             await asyncio.sleep(0)
@@ -113,29 +129,28 @@ class _Server:
     def _stop(self, why: str) -> None:
         if not self._stopped.done():
             logger.info("ending: %s", why)
-            self._code = 0 if self._endpoint.shut_down else 1
+            self._code = 0 if self.protocol.shut_down else 1
             self._stopped.set_result(None)
 
     # The life cycle -----------------------------------------------------------------------------------------------
 
-    def _initialize(self, params: object) -> dict[str, object]:
+    def _initialize(self, params: object) -> types.InitializeResult:
         client = read_client(params)
         configuration = Configuration(self._options.settings)
         configuration.set_initial(initialization_options(params))
-        session = Session(self._endpoint, client, configuration, Folders(read_folders(params)), self._open_host)
+        session = Session(self.protocol, client, configuration, Folders(read_folders(params)), self._open_host)
         self._session = session
-        self._endpoint.initialized = True
+        self.protocol.initialized = True
         for method, handle in (*METHODS, *(DEBUG_METHODS if self._options.debug else ())):
-            self._endpoint.handle(method, partial(handle, session))
+            self.feature(method)(partial(handle, session))
         process_id = client.process_id if client.process_id is not None else self._options.process_id
         process = None if process_id is None else process_of(process_id)
         if process is not None:
             self._following = asyncio.create_task(self._follow(process))
-        commands = command_names(client.command_suffix)
-        return {
-            "capabilities": server_capabilities(client, popup=session.wants_popup(), commands=commands),
-            "serverInfo": {"name": "fastcoder-lsp", "version": __version__},
-        }
+        return types.InitializeResult(
+            server_capabilities(client, popup=session.wants_popup(), commands=command_names(client.command_suffix)),
+            self.protocol.server_info,
+        )
 
     async def _follow(self, process: psutil.Process) -> None:
         await wait_until_gone(process)

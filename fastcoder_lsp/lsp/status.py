@@ -8,6 +8,8 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from lsprotocol import types
+
 from fastcoder_lsp.completion.host import HostFacts
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.lsp.client import Client
@@ -17,10 +19,6 @@ from fastcoder_lsp.lsp.progress import WorkProgress
 logger = logging.getLogger(__name__)
 
 STATUS_METHOD: Final = "fastcoder/status"
-ERROR: Final = 1
-WARNING: Final = 2
-INFO: Final = 3
-"""The protocol's kinds of messages."""
 _MOST_EXPLAINED: Final = 500
 
 
@@ -38,7 +36,7 @@ class Reporter:
         self._status = Status("starting")
         self._noticed: set[str] = set()
         self._explained: set[str] = set()
-        self._waiting: list[tuple[str, int]] = []
+        self._waiting: list[tuple[str, types.MessageType]] = []
         self._loading = WorkProgress(endpoint, "loading", "fastcoder: loading the model")
         self._indexing = WorkProgress(endpoint, "indexing", "fastcoder: reading the workspace")
 
@@ -72,7 +70,7 @@ class Reporter:
         else:
             self._indexing.end(f"{total} files")
 
-    def notice(self, text: str, kind: int = WARNING) -> None:
+    def notice(self, text: str, kind: types.MessageType = types.MessageType.Warning) -> None:
         """Show `text` to the user, the first time; after that it only goes to the log."""
         if text in self._noticed:
             logger.info("again: %s", text)
@@ -90,7 +88,7 @@ class Reporter:
             return
         self._explained.add(text)
         logger.info("%s", text)
-        params = {"type": INFO, "message": f"fastcoder: {text}"}
+        params = types.LogMessageParams(type=types.MessageType.Info, message=f"fastcoder: {text}")
         self._endpoint.notify("window/logMessage", params)
 
     def _tell(self, client: Client) -> None:
@@ -107,7 +105,7 @@ class Reporter:
         elif client.progress:
             self._loading.end(status.message or status.state)
         if status.state == "error":
-            self.notice(f"{status.message}\n{status.hint}".strip(), ERROR)
+            self.notice(f"{status.message}\n{status.hint}".strip(), types.MessageType.Error)
 
-    def _show(self, text: str, kind: int) -> None:
-        self._endpoint.notify("window/showMessage", {"type": kind, "message": f"fastcoder: {text}"})
+    def _show(self, text: str, kind: types.MessageType) -> None:
+        self._endpoint.notify("window/showMessage", types.ShowMessageParams(type=kind, message=f"fastcoder: {text}"))

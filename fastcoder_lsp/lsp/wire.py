@@ -1,6 +1,7 @@
 r"""Messages as bytes: `Content-Length` frames in, frames out.
 
-Owns framing and nothing about what a message means. Whatever bytes arrive, reading goes on at the next good header.
+Owns framing and nothing about what a message means. Whatever bytes arrive, reading goes on at the next good header;
+pygls' own reader takes one spelling of the header only, and reads on its pool of handlers.
 """
 
 import json
@@ -45,7 +46,7 @@ def parse(body: bytes) -> Any:
 
 
 class Writer:
-    """Where messages are written.
+    """Where pygls writes its messages, which come without headers.
 
     Args:
         stream: the client's.
@@ -63,6 +64,9 @@ class Writer:
             self._stream.flush()
         except (OSError, ValueError):
             self._on_gone()
+
+    def close(self) -> None:
+        """The stream is its owner's."""
 
 
 def _content_length(line: bytes) -> int | None:

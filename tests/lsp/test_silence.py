@@ -4,12 +4,13 @@ import io
 import json
 
 import pytest
+from pygls.lsp.server import LanguageServer
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.lsp.client import Client
-from fastcoder_lsp.lsp.endpoint import Endpoint
+from fastcoder_lsp.lsp.endpoint import Endpoint, make_converter
 from fastcoder_lsp.lsp.outcomes import Outcomes
 from fastcoder_lsp.lsp.status import Reporter
 from fastcoder_lsp.lsp.wire import Writer, read_bodies
@@ -25,7 +26,10 @@ class Typing:
 
     def __init__(self) -> None:
         self._wire = io.BytesIO()
-        endpoint = Endpoint(Writer(self._wire, lambda: None))
+        server = LanguageServer("test", "0", protocol_cls=Endpoint, converter_factory=make_converter)
+        endpoint = server.protocol
+        assert isinstance(endpoint, Endpoint)
+        endpoint.set_writer(Writer(self._wire, lambda: None), include_headers=False)
         self.reporter = Reporter(endpoint)
         self.reporter.open(Client())
         self._now_s = 1000.0

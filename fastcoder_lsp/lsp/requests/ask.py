@@ -6,10 +6,11 @@ Shared by inline completion and the completion menu; owns the checks that both n
 import logging
 from dataclasses import dataclass, replace
 
+from lsprotocol import types
+
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Policy, policy_of
 from fastcoder_lsp.core import Completion, CompletionRequest, Reason, SelectedCompletion, Snapshot
-from fastcoder_lsp.lsp import types
 from fastcoder_lsp.lsp.convert import position_of, range_of
 from fastcoder_lsp.lsp.reasons import no_room, of_rule, unknown_document
 from fastcoder_lsp.lsp.session import Session

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from fastcoder_lsp.lsp import types
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+
 from fastcoder_lsp.lsp.requests.statistics import statistics
 from fastcoder_lsp.lsp.requests.why import why_command
-from fastcoder_lsp.lsp.rpc_errors import InvalidParamsError
 from fastcoder_lsp.lsp.session import Session
 
 
@@ -15,7 +16,7 @@ def execute_command(session: Session, params: types.ExecuteCommandParams) -> obj
     name = params.command.removesuffix(session.client.command_suffix)
     command = _COMMANDS.get(name)
     if command is None:
-        raise InvalidParamsError(f"no such command: {params.command}")
+        raise JsonRpcInvalidParams(f"no such command: {params.command}")
     return command(session, list(params.arguments or ()))
 
 

@@ -8,9 +8,10 @@ import asyncio
 import re
 from dataclasses import replace
 
+from lsprotocol import types
+
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest
-from fastcoder_lsp.lsp import types
 from fastcoder_lsp.lsp.arrival import waited_ms
 from fastcoder_lsp.lsp.capabilities import offers_popup
 from fastcoder_lsp.lsp.reasons import menu_waited
@@ -79,13 +80,13 @@ def _item(session: Session, request: CompletionRequest, shown: Suggestion) -> ty
     first, _, rest = text.partition("\n")
     return types.CompletionItem(
         label=first.strip()[:_LABEL_LENGTH] or text.strip().partition("\n")[0][:_LABEL_LENGTH],
-        kind=types.TEXT_KIND,
+        kind=types.CompletionItemKind.Text,
         detail="fastcoder",
         documentation=_preview(session, snapshot.language, text) if rest else None,
         filter_text=text,
         sort_text="0",
-        insert_text_format=types.PLAIN_TEXT,
-        insert_text_mode=types.AS_IS,
+        insert_text_format=types.InsertTextFormat.PlainText,
+        insert_text_mode=types.InsertTextMode.AsIs,
         text_edit=types.TextEdit(types.Range(start, shown.range.end), text),
         command=shown.accept,
     )
@@ -100,4 +101,4 @@ def _preview(session: Session, language: str, text: str) -> types.MarkupContent 
     if not session.client.markdown:
         return text
     fence = "`" * max(3, 1 + max(map(len, re.findall(r"`+", text)), default=0))
-    return types.MarkupContent("markdown", f"{fence}{language}\n{text}\n{fence}")
+    return types.MarkupContent(types.MarkupKind.Markdown, f"{fence}{language}\n{text}\n{fence}")

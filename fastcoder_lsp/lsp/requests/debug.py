@@ -1,6 +1,7 @@
 """Requests for tests, offered by `serve --debug` only."""
 
-from fastcoder_lsp.lsp.rpc_errors import InvalidParamsError
+from pygls.exceptions import JsonRpcInvalidParams
+
 from fastcoder_lsp.lsp.session import Session
 
 
@@ -9,5 +10,5 @@ def debug_text(session: Session, params: object) -> dict[str, object]:
     uri = params.get("uri") if isinstance(params, dict) else None
     document = session.documents.get(uri) if isinstance(uri, str) else None
     if document is None:
-        raise InvalidParamsError("no such open document")
+        raise JsonRpcInvalidParams("no such open document")
     return {"version": document.version, "text": document.text}

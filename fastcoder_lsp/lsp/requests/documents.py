@@ -4,7 +4,8 @@ import logging
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from fastcoder_lsp.lsp import types
+from lsprotocol import types
+
 from fastcoder_lsp.lsp.convert import document_of, edits_of
 from fastcoder_lsp.lsp.requests.ask import foresee
 from fastcoder_lsp.lsp.session import Session

@@ -2,9 +2,10 @@
 
 import asyncio
 
+from lsprotocol import types
+
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.core import Completion, CompletionRequest
-from fastcoder_lsp.lsp import types
 from fastcoder_lsp.lsp.arrival import waited_ms
 from fastcoder_lsp.lsp.requests.answered import tell_answered
 from fastcoder_lsp.lsp.requests.ask import log_spans, policy, question, silent, suggestions

@@ -1,7 +1,8 @@
 """`fastcoder/trace`: where the tokens of a document's latest completion came from."""
 
+from pygls.exceptions import JsonRpcInvalidParams
+
 from fastcoder_lsp.decode.trace import as_plain
-from fastcoder_lsp.lsp.rpc_errors import InvalidParamsError
 from fastcoder_lsp.lsp.session import Session
 
 
@@ -12,7 +13,7 @@ def trace(session: Session, params: object) -> dict[str, object] | None:
     """
     uri = params.get("uri") if isinstance(params, dict) else None
     if not isinstance(uri, str):
-        raise InvalidParamsError("uri: the document's, a string")
+        raise JsonRpcInvalidParams("uri: the document's, a string")
     completion = session.traces.latest(uri)
     if completion is None:
         return None

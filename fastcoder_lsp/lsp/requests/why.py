@@ -2,13 +2,14 @@
 
 from pathlib import PurePath
 
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.lsp.reasons import Shown, Silence
 from fastcoder_lsp.lsp.requests.ask import question_anywhere
-from fastcoder_lsp.lsp.rpc_errors import InvalidParamsError
 from fastcoder_lsp.lsp.session import Session
-from fastcoder_lsp.lsp.status import INFO
 from fastcoder_lsp.workspace.uris import path_of
 
 _MOST_TOLD = 8
@@ -34,7 +35,7 @@ def why_command(session: Session, arguments: list[object]) -> dict[str, object]:
     else:
         told = explanation(session, uri)
     text = f"fastcoder: {told['text']}"
-    session.endpoint.notify("window/showMessage", {"type": INFO, "message": text})
+    session.endpoint.notify("window/showMessage", types.ShowMessageParams(type=types.MessageType.Info, message=text))
     return told
 
 
@@ -95,7 +96,7 @@ def _uri_of(params: object) -> str:
     document = params.get("textDocument") if isinstance(params, dict) else None
     uri = document.get("uri") if isinstance(document, dict) else None
     if not isinstance(uri, str) or not uri:
-        raise InvalidParamsError("textDocument.uri: the document's, a string")
+        raise JsonRpcInvalidParams("textDocument.uri: the document's, a string")
     return uri
 
 

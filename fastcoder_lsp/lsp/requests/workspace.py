@@ -3,14 +3,15 @@
 import logging
 from functools import partial
 
-from fastcoder_lsp.lsp import types
+from lsprotocol import types
+
 from fastcoder_lsp.lsp.configuration import SECTION
 from fastcoder_lsp.lsp.session import Session
 
 logger = logging.getLogger(__name__)
 
 
-def initialized(session: Session, _: object) -> None:
+def initialized(session: Session, _: types.InitializedParams) -> None:
     """The client takes notifications and requests from now on."""
     session.reporter.open(session.client)
     session.registrar.open()
@@ -37,8 +38,9 @@ def pull_settings(session: Session) -> None:
     """Ask the client for its settings, for every folder and for none, where it can be asked."""
     if session.client.configuration:
         scopes = [None, *(folder.uri for folder in session.folders)]
-        items = [{"section": SECTION} | ({} if scope is None else {"scopeUri": scope}) for scope in scopes]
-        session.endpoint.ask("workspace/configuration", {"items": items}, partial(_pulled, session, scopes))
+        items = [types.ConfigurationItem(scope_uri=scope, section=SECTION) for scope in scopes]
+        params = types.ConfigurationParams(items)
+        session.endpoint.ask("workspace/configuration", params, partial(_pulled, session, scopes))
 
 
 def _pulled(session: Session, scopes: list[str | None], answer: object) -> None:
