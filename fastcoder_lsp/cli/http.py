@@ -1,0 +1,113 @@
+"""`fastcoder-lsp http`: the model for clients of llama.cpp's completion server and of OpenAI's completions."""
+
+import argparse
+import stat
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastcoder_lsp.cli.log import keep_log_quiet
+from fastcoder_lsp.cli.start import whole_path
+from fastcoder_lsp.errors import UsageError
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.completion.host import HostListener
+    from fastcoder_lsp.config import Settings
+    from fastcoder_lsp.host.local import LocalHost
+    from fastcoder_lsp.http.guard import Door
+
+PORT = 8012
+"""llama.vim's and llama.vscode's default."""
+_KEY_LENGTH = 16
+_END_S = 5.0
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "http",
+        help="serve llama.vim, llama.vscode and others by HTTP",
+        description="Answer /infill, /completion and /v1/completions as llama.cpp's server does, for clients that know "
+        "these. docs/clients.md says how each is pointed here. It downloads nothing: `fastcoder-lsp model pull` does.",
+        epilog="Example: fastcoder-lsp http --port 8012",
+    )
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (127.0.0.1)")
+    parser.add_argument("--port", type=int, default=PORT, help=f"the port ({PORT})")
+    parser.add_argument(
+        "--key-file",
+        type=Path,
+        metavar="FILE",
+        help="every request must name the key in this file; needed off loopback",
+    )
+    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
+    parser.add_argument("--engine", help="what computes (default: auto)")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    from fastcoder_lsp.config import Layer, resolve
+    from fastcoder_lsp.http.guard import LOOPBACK, Door
+
+    here = arguments.host in LOOPBACK
+    key = read_key(whole_path(arguments.key_file, arguments.here)) if arguments.key_file else ""
+    if not here and not key:
+        raise UsageError(f"{arguments.host} can be reached by others", "Name a key: --key-file FILE")
+    chosen = {"model": arguments.model, "engine": arguments.engine, "context.enabled": True}
+    values = {name: value for name, value in chosen.items() if value is not None}
+    settings, problems = resolve([Layer("command line", values, trusted=True)])
+    if problems:
+        raise UsageError(str(problems[0]), "See: fastcoder-lsp http --help")
+    keep_log_quiet()
+    _serve(settings, arguments.host, arguments.port, Door(key, LOOPBACK if here else frozenset()))
+    return 0
+
+
+def read_key(path: Path) -> str:
+    """The key in a file.
+
+    Raises:
+        UsageError: there is none, it is too short, or others may read it.
+    """
+    try:
+        if stat.S_IMODE(path.stat().st_mode) & 0o077 and sys.platform != "win32":
+            raise UsageError(f"{path} can be read by others", f"Run: chmod 600 {path}")
+        key = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}", "The key stands in it as one line of ASCII.") from None
+    if len(key) < _KEY_LENGTH or not key.isprintable():
+        raise UsageError(f"the key in {path} is too short", f"Take {_KEY_LENGTH} letters at least.")
+    return key
+
+
+def _serve(settings: "Settings", host: str, port: int, door: "Door") -> None:
+    from dataclasses import replace
+
+    from fastcoder_lsp.completion.question import policy_of
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.host.local import Core
+    from fastcoder_lsp.http.app import make_app
+    from fastcoder_lsp.http.desks import Desks
+    from fastcoder_lsp.http.extras import ExtraChunks
+    from fastcoder_lsp.http.server import serve
+    from fastcoder_lsp.runtime.load import load_model, make_runtime
+    from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
+
+    extras = ExtraChunks()
+
+    def make(model: Model, own: "Settings", around: Surroundings, name: str) -> Runtime:
+        return make_runtime(model, own, replace(around, context=extras), name)
+
+    core = Core(load_model, make, settings, cache_folder())
+
+    def open_host(listener: "HostListener") -> "LocalHost":
+        return core.open(listener, settings, {})
+
+    desks = Desks(open_host, extras, policy_of(settings), settings.completion_max_tokens)
+    desks.preload()
+    print(f"fastcoder-lsp: http://{host}:{port} (llama.cpp's /infill, OpenAI's /v1/completions)", file=sys.stderr)
+    try:
+        serve(make_app(desks, door, settings.context_tokens), host, port)
+    finally:
+        desks.close(_END_S)
+        core.close(_END_S)

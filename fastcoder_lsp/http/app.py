@@ -1,0 +1,172 @@
+"""The server's routes: each reads a form, asks a desk, and writes a reply.
+
+Owns what HTTP has beside that: bodies within their limits, clients that hang up, errors in JSON.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message
+
+from fastcoder_lsp import __version__
+from fastcoder_lsp.http.ask import Ask, Said, said
+from fastcoder_lsp.http.desks import Desks, Gone
+from fastcoder_lsp.http.encoding import event_response, json_response
+from fastcoder_lsp.http.errors import RequestError, error_response
+from fastcoder_lsp.http.forms import (
+    CompletionForm,
+    InfillForm,
+    LlamaFields,
+    OpenAIForm,
+    ask_of_completion,
+    ask_of_infill,
+    ask_of_openai,
+    read_form,
+)
+from fastcoder_lsp.http.guard import Door, Guard
+from fastcoder_lsp.http.metrics import metrics_text
+from fastcoder_lsp.http.replies import llama_events, llama_reply, only, openai_events, openai_reply
+
+BODY_BYTES = 8_000_000
+BODY_S = 10.0
+"""How long a body may take to arrive."""
+ANSWER_S = 120.0
+"""How long an answer may take; loading a model counts."""
+_NOBODY = 499
+"""What a request is logged with whose client has hung up; nobody reads it."""
+
+
+def make_app(desks: Desks, door: Door, context_tokens: int, answer_s: float = ANSWER_S) -> ASGIApp:
+    """The server as an ASGI application.
+
+    Args:
+        desks: answer.
+        door: what is let in.
+        context_tokens: what the model is shown at most, as `/props` tells.
+        answer_s: how long an answer may take, in seconds.
+    """
+    server = _Server(desks, context_tokens, answer_s)
+    routes = [
+        Route("/infill", server.infill, methods=["POST"]),
+        *(Route(path, server.completion, methods=["POST"]) for path in ("/completion", "/completions")),
+        Route("/v1/completions", server.openai, methods=["POST"]),
+        *(Route(path, server.models) for path in ("/v1/models", "/models")),
+        *(Route(path, server.health) for path in ("/health", "/v1/health")),
+        Route("/props", server.props),
+        Route("/metrics", server.metrics),
+    ]
+    handlers = {RequestError: _refused, HTTPException: _unknown, Gone: _nobody, ClientDisconnect: _nobody}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), door)
+
+
+class _Server:
+    def __init__(self, desks: Desks, context_tokens: int, answer_s: float) -> None:
+        self._desks, self._context_tokens, self._answer_s = desks, context_tokens, answer_s
+        self._started = int(time.time())
+
+    async def infill(self, request: Request) -> Response:
+        form = read_form(await _body(request), InfillForm)
+        return _llama(form, await self._said(request, ask_of_infill(form)))
+
+    async def completion(self, request: Request) -> Response:
+        form = read_form(await _body(request), CompletionForm)
+        return _llama(form, await self._said(request, ask_of_completion(form)))
+
+    async def openai(self, request: Request) -> Response:
+        form = read_form(await _body(request), OpenAIForm)
+        answer = await self._said(request, ask_of_openai(form))
+        model, choices = form.model or self._model(), form.n or 1
+        if form.stream:
+            return event_response(openai_events(answer, model, choices), done=True)
+        return json_response(openai_reply(answer, model, choices))
+
+    async def models(self, _: Request) -> Response:
+        model = {"id": self._model(), "object": "model", "created": self._started, "owned_by": "fastcoder-lsp"}
+        return json_response({"object": "list", "data": [model]})
+
+    async def health(self, _: Request) -> Response:
+        status = self._desks.status
+        if status.state == "error":
+            return error_response(500, status.message)
+        if status.state in ("starting", "loading"):
+            return error_response(503, "Loading model")
+        return json_response({"status": "ok"})
+
+    async def props(self, _: Request) -> Response:
+        return json_response(
+            {
+                "default_generation_settings": {"n_ctx": self._context_tokens, "params": {"temperature": 0.0}},
+                "total_slots": self._desks.most,
+                "model_path": self._model(),
+                "chat_template": "",
+                "build_info": f"fastcoder-lsp {__version__}",
+            }
+        )
+
+    async def metrics(self, _: Request) -> Response:
+        text = metrics_text(self._desks.statistics(), self._desks.busy)
+        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+    def _model(self) -> str:
+        return self._desks.statistics()[0].model or "fastcoder-lsp"
+
+    async def _said(self, request: Request, ask: Ask) -> Said:
+        """The answer, unless the client hangs up first, which ends the work for it."""
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        listening = asyncio.create_task(_hung_up(request.receive, gone))
+        try:
+            async with asyncio.timeout(self._answer_s):
+                return said(ask, await self._desks.answer(ask, gone))
+        except TimeoutError:
+            raise RequestError(504, f"there was no answer in {self._answer_s:.0f} s") from None
+        finally:
+            listening.cancel()
+            with suppress(asyncio.CancelledError):
+                await listening
+
+
+async def _hung_up(receive: Callable[[], Awaitable[Message]], gone: "asyncio.Future[None]") -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    if not gone.done():
+        gone.set_result(None)
+
+
+async def _body(request: Request) -> bytes:
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > BODY_BYTES:
+                    raise RequestError(413, f"the body is longer than {BODY_BYTES} bytes")
+    except TimeoutError:
+        raise RequestError(408, f"the body did not arrive in {BODY_S:.0f} s") from None
+    return bytes(body)
+
+
+def _llama(form: LlamaFields, answer: Said) -> Response:
+    if form.stream:
+        return event_response(llama_events(answer, form.response_fields), done=False)
+    return json_response(only(llama_reply(answer), form.response_fields))
+
+
+def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestError)
+    return error_response(error.code, error.message)
+
+
+def _unknown(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return error_response(error.status_code, str(error.detail))
+
+
+def _nobody(_: Request, __: Exception) -> Response:
+    return Response(status_code=_NOBODY)

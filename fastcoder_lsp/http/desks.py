@@ -1,0 +1,196 @@
+"""Who answers which request: a desk for each document that is asked about, a few at most.
+
+Owns the choice, and the wait for a desk. A desk is a completion service with one document: the same rules, texts and
+work in advance as an editor has. Requests have no names of documents, so a text goes to the desk whose last one is most
+like it: there its prompt is cached. Used by the event loop's thread alone.
+"""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+
+from fastcoder_lsp.completion.host import HostListener, ModelHost
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.status import Statistics, Status
+from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
+from fastcoder_lsp.http.ask import Ask
+from fastcoder_lsp.http.errors import RequestError
+from fastcoder_lsp.http.extras import ExtraChunks
+
+MOST_DESKS = 4
+"""So many requests are worked on at a time, taking turns; what is beyond waits."""
+_SAME = 0.5
+"""The share of lines in common from which two texts are versions of one document."""
+_MORE_PATIENCE = 2.0
+
+
+class Gone(Exception):  # noqa: N818 nothing went wrong: nobody is there to be answered
+    """The client has hung up."""
+
+
+class Desk:
+    """A service and its document."""
+
+    def __init__(self, number: int, open_host: Callable[[HostListener], ModelHost]) -> None:
+        self.uri = f"http-client:/document/{number}"
+        self.status = Status("starting")
+        self.busy, self.used, self.lines = False, 0, frozenset[str]()
+        self.service = CompletionService(open_host, self._told)
+        self._version = 0
+
+    def _told(self, status: Status) -> None:
+        self.status = status
+
+    def alike(self, lines: frozenset[str]) -> float:
+        """The share of lines that its text has in common with another one."""
+        return len(self.lines & lines) / max(1, min(len(self.lines), len(lines)))
+
+    def seat(self, lines: frozenset[str]) -> None:
+        """It is for a text with these lines now; what is kept for another document is dropped."""
+        if self.lines and self.alike(lines) < _SAME:
+            self.service.document_closed(self.uri)
+        self.busy, self.lines = True, lines
+
+    def request(self, ask: Ask, at_most: int) -> CompletionRequest:
+        """`ask` as the service is asked."""
+        self._version += 1
+        snapshot = Snapshot(self.uri, None, ask.language, self._version, ask.before + ask.after)
+        tokens = None if ask.max_tokens is None else max(1, min(ask.max_tokens, at_most))
+        return CompletionRequest(snapshot, len(ask.before), max_tokens=tokens)
+
+
+class Desks:
+    """All of them.
+
+    Args:
+        open_host: opens a host for one more listener.
+        extras: told which chunks belong to which document.
+        policy: of every request, but for its budget.
+        max_tokens: the longest answer.
+        most: of desks.
+    """
+
+    def __init__(
+        self,
+        open_host: Callable[[HostListener], ModelHost],
+        extras: ExtraChunks,
+        policy: Policy,
+        max_tokens: int,
+        most: int = MOST_DESKS,
+    ) -> None:
+        self.most = most
+        self._open_host, self._extras, self._max_tokens = open_host, extras, max_tokens
+        self._policy = replace(policy, automatic_ms=math.inf)
+        self._free = asyncio.Condition()
+        self._taken = 0
+        self._desks = [Desk(0, open_host)]
+
+    def preload(self) -> "Future[bool]":
+        """Load the model; whether that went well."""
+        return self._desks[0].service.preload()
+
+    @property
+    def status(self) -> Status:
+        """Of the model, which is the same for all desks."""
+        return self._desks[0].status
+
+    def statistics(self) -> tuple[Statistics, ...]:
+        """Of each desk."""
+        return tuple(desk.service.statistics() for desk in self._desks)
+
+    @property
+    def busy(self) -> int:
+        """How many desks have a request."""
+        return sum(desk.busy for desk in self._desks)
+
+    async def answer(self, ask: Ask, gone: "asyncio.Future[None]") -> Completion:
+        """The completion that `ask` wants.
+
+        Args:
+            ask: the question; one of no tokens is only expected, and answered empty.
+            gone: is done once nobody waits any more; the work ends within a step then.
+
+        Raises:
+            Gone: that came first.
+            RequestError: the model cannot be loaded.
+        """
+        desk = await self._take(ask, gone)
+        try:
+            self._extras.give(desk.uri, ask.extras)
+            if ask.max_tokens == 0:
+                return self._expect(desk, ask)
+            return await self._ask(desk, ask, gone)
+        finally:
+            desk.busy = False
+            async with self._free:
+                self._free.notify()
+
+    def close(self, wait_s: float) -> None:
+        """Answer what is open, and give back what the desks have."""
+        for desk in self._desks:
+            desk.service.shutdown(wait_s)
+
+    def _expect(self, desk: Desk, ask: Ask) -> Completion:
+        if ask.before or ask.after:
+            desk.service.accepted(desk.request(replace(ask, max_tokens=None), self._max_tokens), self._policy)
+        return Completion("", len(ask.before), len(ask.before), finish="stop")
+
+    async def _ask(self, desk: Desk, ask: Ask, gone: "asyncio.Future[None]") -> Completion:
+        request, patience_ms = desk.request(ask, self._max_tokens), ask.patience_ms or math.inf
+        while True:
+            future = desk.service.submit(request, replace(self._policy, automatic_ms=patience_ms))
+            completion = await _unless(gone, asyncio.wrap_future(future))
+            if completion.finish == "error":
+                raise RequestError(500, completion.reason.text if completion.reason else "the model cannot be run")
+            if completion.finish != "budget" or completion.text:
+                return completion
+            patience_ms *= _MORE_PATIENCE  # nothing is no answer to these clients: they ask once a key
+
+    async def _take(self, ask: Ask, gone: "asyncio.Future[None]") -> Desk:
+        lines = _lines_of(ask)
+        async with self._free:
+            while all(desk.busy for desk in self._desks) and len(self._desks) >= self.most:
+                if gone.done():
+                    raise Gone
+                await _within(self._free.wait)
+            desk = self._choose(lines)
+            self._taken += 1
+            desk.used = self._taken
+            desk.seat(lines)
+            return desk
+
+    def _choose(self, lines: frozenset[str]) -> Desk:
+        free = [desk for desk in self._desks if not desk.busy]
+        best = max(free, key=lambda desk: desk.alike(lines), default=None)
+        if best is not None and (best.alike(lines) >= _SAME or not best.lines):
+            return best
+        if len(self._desks) < self.most:
+            self._desks.append(Desk(len(self._desks), self._open_host))
+            return self._desks[-1]
+        return min(free, key=lambda desk: desk.used)
+
+
+async def _unless(gone: "asyncio.Future[None]", answer: "asyncio.Future[Completion]") -> Completion:
+    try:
+        await asyncio.wait((gone, answer), return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        raise Gone
+    finally:
+        answer.cancel()
+
+
+async def _within(wait: Callable[[], Awaitable[object]]) -> None:
+    """Wait, but look again soon: who waits may have hung up."""
+    try:
+        await asyncio.wait_for(wait(), 1.0)
+    except TimeoutError:
+        return
+
+
+def _lines_of(ask: Ask) -> frozenset[str]:
+    lines: Mapping[str, None] = dict.fromkeys(line.strip() for line in (ask.before + ask.after).split("\n"))
+    return frozenset(line for line in lines if line)

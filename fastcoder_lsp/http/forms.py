@@ -1,0 +1,176 @@
+"""The bodies of requests, as clients write them: what is read of each, and what is refused.
+
+Sources: llama.cpp's tools/server/README.md ("POST /infill", "POST /completion"); OpenAI's reference, "Completions".
+Fields that are not named are passed over, and so is how to sample: the answer is what greedy decoding says.
+"""
+
+from pathlib import PurePath
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta, Struct
+
+from fastcoder_lsp.http.ask import Ask, Extra
+from fastcoder_lsp.http.errors import RequestError
+from fastcoder_lsp.http.marks import taken_apart
+from fastcoder_lsp.workspace.languages import is_known, language_of
+
+Form = TypeVar("Form", bound="Struct")
+_Words = Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=64)]
+_Ms = Annotated[float, Meta(ge=-1, le=3_600_000)]
+_Count = Annotated[int, Meta(ge=-2, le=1_000_000)]
+_EXTRAS = 256
+_CHOICES = 16
+
+
+class ExtraChunk(Struct):
+    """A chunk of `input_extra`."""
+
+    text: str
+    filename: str = ""
+
+
+class LlamaFields(Struct, kw_only=True):
+    """What `/infill` and `/completion` share.
+
+    `filename` and `language` are this program's own: of the text around the cursor, for where a block ends.
+    """
+
+    n_predict: _Count = -1
+    t_max_prompt_ms: _Ms = -1
+    t_max_predict_ms: _Ms = -1
+    stop: _Words | None = None
+    stream: bool = False
+    response_fields: _Words | None = None
+    n_probs: int = 0
+    grammar: str | None = None
+    json_schema: msgspec.Raw | None = None
+    filename: str = ""
+    language: str = ""
+
+
+class InfillForm(LlamaFields, kw_only=True):
+    """The body of `POST /infill`."""
+
+    input_prefix: str = ""
+    input_suffix: str = ""
+    input_extra: Annotated[list[ExtraChunk], Meta(max_length=_EXTRAS)] | None = None
+    prompt: str = ""
+
+
+class CompletionForm(LlamaFields, kw_only=True):
+    """The body of `POST /completion`."""
+
+    prompt: str
+
+
+class OpenAIForm(Struct, kw_only=True):
+    """The body of `POST /v1/completions`; `filename` and `language` as of `LlamaFields`."""
+
+    prompt: str | list[str]
+    suffix: str | None = None
+    model: str | None = None
+    max_tokens: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
+    n: Annotated[int, Meta(ge=1, le=_CHOICES)] | None = None
+    best_of: Annotated[int, Meta(ge=1, le=_CHOICES)] | None = None
+    stop: str | _Words | None = None
+    stream: bool | None = None
+    echo: bool | None = None
+    seed: int | None = None
+    logprobs: int | bool | None = None
+    filename: str = ""
+    language: str = ""
+
+
+def read_form(body: bytes, form: type[Form]) -> Form:
+    """The body as a form.
+
+    Raises:
+        RequestError: it is none.
+    """
+    try:
+        return msgspec.json.decode(body, type=form)
+    except (msgspec.DecodeError, RecursionError, ValueError) as wrong:
+        raise RequestError(400, f"the body is not what it should be: {str(wrong)[:300]}") from None
+
+
+def ask_of_infill(form: InfillForm) -> Ask:
+    """What an infill request asks. `prompt` is what of the cursor's line stands before the cursor.
+
+    Raises:
+        RequestError: it asks for what cannot be had.
+    """
+    _refuse(form)
+    extras = tuple(Extra(chunk.filename, _lines(chunk.text)) for chunk in form.input_extra or ())
+    return _llama(form, form.input_prefix + form.prompt, form.input_suffix, extras)
+
+
+def ask_of_completion(form: CompletionForm) -> Ask:
+    """What a plain completion asks; marks of filling in the middle in its prompt are understood.
+
+    Raises:
+        RequestError: it asks for what cannot be had.
+    """
+    _refuse(form)
+    parts = taken_apart(form.prompt)
+    return _llama(form, parts.before, parts.after, parts.extras)
+
+
+def ask_of_openai(form: OpenAIForm) -> Ask:
+    """What a request of OpenAI's form asks.
+
+    Raises:
+        RequestError: it asks for what cannot be had.
+    """
+    if form.logprobs is not None and form.logprobs is not False:
+        raise RequestError(400, "logprobs cannot be had: drafted tokens are verified, and their odds are not kept")
+    if form.echo:
+        raise RequestError(400, "echo cannot be had")
+    if isinstance(form.prompt, list) and len(form.prompt) != 1:
+        raise RequestError(400, "one prompt a request, please: a string, or a list of one string")
+    prompt = form.prompt if isinstance(form.prompt, str) else form.prompt[0]
+    parts = taken_apart(prompt)
+    stop = (form.stop,) if isinstance(form.stop, str) else tuple(form.stop or ())
+    after = parts.after if form.suffix is None else form.suffix
+    return Ask(
+        before=_lines(parts.before),
+        after=_lines(after),
+        extras=parts.extras,
+        language=_language(form.language, form.filename, parts.extras),
+        max_tokens=form.max_tokens,
+        stop=stop,
+    )
+
+
+def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]) -> Ask:
+    # What llama.cpp counts from the first token is counted here from the question, with what the prompt may take.
+    patience = max(form.t_max_prompt_ms, 0) + form.t_max_predict_ms if form.t_max_predict_ms > 0 else None
+    return Ask(
+        before=_lines(before),
+        after=_lines(after),
+        extras=extras,
+        language=_language(form.language, form.filename, extras),
+        max_tokens=None if form.n_predict < 0 else form.n_predict,
+        stop=tuple(form.stop or ()),
+        patience_ms=patience,
+    )
+
+
+def _refuse(form: LlamaFields) -> None:
+    if form.n_probs > 0:
+        raise RequestError(400, "n_probs cannot be had: drafted tokens are verified, and their odds are not kept")
+    if form.grammar or (form.json_schema is not None and bytes(form.json_schema) not in (b"null", b"{}")):
+        raise RequestError(400, "grammar and json_schema cannot be had: this server completes code")
+
+
+def _lines(text: str) -> str:
+    r"""The text with `\n` line ends only."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _language(named: str, filename: str, extras: tuple[Extra, ...]) -> str:
+    """What was said, else of the file's name, else that of the latest other file, for people stay in a language."""
+    if named:
+        return named
+    names = [PurePath(name) for name in (filename, *(extra.name for extra in reversed(extras))) if name]
+    return next((language_of(name) for name in names if is_known(name)), "")

@@ -1,0 +1,78 @@
+"""Who may ask, and how much: before a request comes to anything else.
+
+Owns the checks of a request's head and the number of open ones. A web page in the user's browser can send requests to
+this machine: what names another host (DNS rebinding), or comes from a page (`Origin`, `Sec-Fetch-Site`), is refused.
+"""
+
+import hmac
+from dataclasses import dataclass
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from fastcoder_lsp.http.errors import error_response
+
+LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+MOST_OPEN = 64
+"""Requests at a time, those that wait among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What is let in.
+
+    Attributes:
+        key: that every request must name; "": none.
+        hosts: names of this server that a request may use; none: any, which takes a key.
+        most_open: requests at a time.
+    """
+
+    key: str = ""
+    hosts: frozenset[str] = LOOPBACK
+    most_open: int = MOST_OPEN
+
+
+class Guard:
+    """ASGI: refuses what may not come in, by a response in JSON."""
+
+    def __init__(self, app: ASGIApp, door: Door) -> None:
+        assert door.key or door.hosts, "whoever lets any host in needs a key"
+        self._app, self._door, self._open = app, door, 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 ASGI's
+        if scope["type"] != "http":
+            return
+        refused = self._refused(scope["path"], Headers(scope=scope))
+        if refused is not None:
+            await error_response(*refused)(scope, receive, send)
+            return
+        self._open += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._open -= 1
+
+    def _refused(self, path: str, headers: Headers) -> tuple[int, str] | None:
+        door = self._door
+        if door.hosts and host_name(headers.get("host", "")) not in door.hosts:
+            return 403, "this server goes by another name (Host)"
+        if headers.get("origin") is not None or headers.get("sec-fetch-site", "none") != "none":
+            return 403, "web pages are not answered (Origin)"
+        if door.key and path != "/health" and not _names_key(headers, door.key):
+            return 401, "a key is needed: Authorization: Bearer KEY"
+        if self._open >= door.most_open:
+            return 503, f"there are {self._open} open requests already"
+        return None
+
+
+def host_name(host: str) -> str:
+    """The name in a `Host` header, without the port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0].lower()
+    return host.partition(":")[0].lower()
+
+
+def _names_key(headers: Headers, key: str) -> bool:
+    kind, _, value = headers.get("authorization", "").partition(" ")
+    named = value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
+    return hmac.compare_digest(named.encode(), key.encode())

@@ -1,0 +1,159 @@
+"""Who is let in, what is too much, what is malformed, and who goes before the answer."""
+
+import random
+import socket
+import string
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.cli.http import read_key
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.http.app import BODY_BYTES
+from fastcoder_lsp.http.guard import Door
+from tests.http.toy_server import PREFIX, ToyServer
+
+MALFORMED = 1000
+HANG_UPS = 40
+KEY = "k" * 20
+ASK = {"prompt": PREFIX, "suffix": "\n"}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "attacker.example"},
+        {"Host": "attacker.example:8012"},
+        {"Host": ""},
+        {"Host": "127.0.0.1.attacker.example"},
+        {"Origin": "https://attacker.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+    ],
+)
+def test_web_pages_and_other_names_are_refused(server: ToyServer, headers: dict[str, str]) -> None:
+    """On every route, before anything is read."""
+    for path, body in (("/v1/completions", ASK), ("/health", None), ("/nowhere", None)):
+        code, reply = server.call(path, body, headers=headers)
+        assert (code, reply["error"]["code"]) == (403, 403)
+
+
+def test_names_of_loopback_are_let_in(server: ToyServer) -> None:
+    """With and without a port."""
+    for host in ("localhost", "LOCALHOST:1", "127.0.0.1:8012", "[::1]:8012"):
+        assert server.call("/health", headers={"Host": host})[0] == 200
+
+
+def test_a_key_is_asked_for(start: Callable[..., ToyServer]) -> None:
+    """Under any name of the host then; in either header."""
+    server = start("x\n", door=Door(KEY, frozenset()))
+    named = {"Host": "models.example"}
+    wrong: list[dict[str, str]] = [
+        {},
+        {"Authorization": KEY},
+        {"Authorization": "Bearer "},
+        {"Authorization": f"Bearer {KEY}k"},
+        {"X-Api-Key": "é"},
+    ]
+    for headers in wrong:
+        assert server.call("/v1/models", headers={**named, **headers})[0] == 401
+    for headers in ({"Authorization": f"Bearer {KEY}"}, {"X-Api-Key": KEY}):
+        assert server.call("/v1/models", headers={**named, **headers})[0] == 200
+
+
+def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
+    """And holds a key that is worth the name."""
+    path = tmp_path / "key"
+    for text, mode in ((KEY, 0o644), ("short", 0o600), ("\n", 0o600), ("é" * 20, 0o600)):
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+        with pytest.raises(UsageError):
+            read_key(path)
+    with pytest.raises(UsageError):
+        read_key(tmp_path / "absent")
+    path.write_text(f"{KEY}\n", encoding="utf-8")
+    assert read_key(path) == KEY
+
+
+def test_too_much_is_refused(server: ToyServer, start: Callable[..., ToyServer]) -> None:
+    """A long body with 413, too many requests with 503, an answer that takes too long with 504."""
+    assert server.call("/infill", b'{"prompt": "' + b"x" * BODY_BYTES + b'"}')[0] == 413
+    slow = start("y" * 150, step_s=0.05, door=Door(most_open=1), answer_s=1.0)
+    with socket.create_connection(("127.0.0.1", slow.port)) as waiting:
+        send_ask(waiting)
+        slow.until(lambda: slow.desks.busy == 1)
+        assert slow.call("/v1/models")[0] == 503
+        assert waiting.recv(12) == b"HTTP/1.1 504"
+    slow.until(lambda: slow.desks.busy == 0)
+    assert slow.call("/v1/models")[0] == 200
+
+
+def send_ask(connection: socket.socket, text: str = PREFIX) -> None:
+    """A whole request for a completion."""
+    body = b'{"prompt": "%s", "stream": true}' % text.replace("\n", "\\n").encode()
+    connection.sendall(
+        b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    )
+
+
+def bad_body(chance: random.Random) -> bytes:
+    """Something that is no request, though it may look like one."""
+    values = ["null", "3", "-1", "1e999", '"x"', "[]", "{}", "[[[]]]", '"\\ud800"', "true", "[1]", '{"a":1}']
+    names = ["prompt", "input_prefix", "input_extra", "stop", "n_predict", "stream", "n", "suffix", "response_fields"]
+    kind = chance.randrange(5)
+    if kind == 0:
+        return chance.randbytes(chance.randrange(200))
+    if kind == 1:
+        return b"[" * chance.randrange(1, 20_000)
+    if kind == 2:
+        return "".join(chance.choices(string.printable, k=50)).encode()
+    fields = [f'"{chance.choice(names)}": {chance.choice(values)}' for _ in range(chance.randrange(1, 6))]
+    text = "{" + ", ".join([*fields, '"input_extra": {"x": 3}', '"prompt": 1', '"n": "x"']) + "}"
+    return text.encode()[: chance.randrange(len(text)) if kind == 3 else None]
+
+
+def test_malformed_requests_get_well_formed_errors(server: ToyServer) -> None:
+    """Whatever is sent, to every route, by every method; the server goes on."""
+    chance = random.Random(19)
+    paths = ["/infill", "/completion", "/v1/completions", "/v1/models", "/nowhere", "/%00", "/infill/../props"]
+    for _ in range(MALFORMED):
+        path, method = chance.choice(paths), chance.choice(["POST", "POST", "POST", "PUT", "DELETE"])
+        code, reply = server.call(path, bad_body(chance), method=method)
+        assert code in (400, 404, 405), (path, method)
+        assert set(reply["error"]) == {"code", "message", "type"}
+        assert reply["error"]["code"] == code
+    assert server.call("/v1/completions", ASK)[0] == 200
+    assert server.desks.busy == 0
+
+
+def threads_and_files() -> tuple[int, int]:
+    """How many this process has; files only where the system tells."""
+    files = Path("/proc/self/fd")
+    return threading.active_count(), len(list(files.iterdir())) if files.exists() else 0
+
+
+def test_who_hangs_up_frees_the_model_within_a_step(start: Callable[..., ToyServer]) -> None:
+    """A text of two hundred steps is given up at the step in which its client goes; nothing stays behind."""
+    server = start("y" * 190, step_s=0.002)
+    before = (0, 0)
+    for number in range(HANG_UPS):
+        connection = socket.create_connection(("127.0.0.1", server.port))
+        begun = server.engine.steps
+        send_ask(connection, f"{PREFIX}name_{number} = ")
+        server.until_steps(begun + 1)
+        connection.close()
+        server.until(lambda: server.desks.busy == 0)
+        assert server.engine.steps - begun < 190, "it was not said to its end"
+        if number == HANG_UPS // 2:
+            before = threads_and_files()
+    assert sum(one.cancelled for one in server.desks.statistics()) == HANG_UPS
+    server.until(lambda: threads_and_files() <= before)
+    gone, server.engine.text = server.engine.steps, "done\n"
+    steps = []
+    for text in ("other = ", "another = "):
+        assert server.call("/v1/completions", {"prompt": text})[1]["choices"][0]["text"] == "done"
+        steps.append(server.engine.steps - gone)
+        gone = server.engine.steps
+    assert steps[0] - steps[1] in (0, 1), "the step in which it was given up, and no other one"

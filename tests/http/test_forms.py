@@ -1,0 +1,140 @@
+"""Each form of request, as its clients write it, over real HTTP."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.http.toy_server import PREFIX, ToyServer
+
+SAYS = "return sum(items)"
+FIELDS = ["content", "timings/prompt_n", "timings/predicted_ms", "timings/predicted_n", "truncated"]
+
+
+def infill(**more: Any) -> dict[str, Any]:
+    """As llama.vim writes it."""
+    return {
+        "id_slot": 0,
+        "input_prefix": "def total(items):\n",
+        "input_suffix": "\n",
+        "input_extra": [],
+        "prompt": "    ",
+        "n_predict": 128,
+        "stop": [],
+        "n_indent": 4,
+        "top_k": 40,
+        "top_p": 0.9,
+        "samplers": ["top_k", "top_p", "infill"],
+        "stream": False,
+        "cache_prompt": True,
+        "t_max_prompt_ms": 500,
+        "t_max_predict_ms": 1000,
+        **more,
+    }
+
+
+def test_infill_answers_with_the_fields_that_are_wanted(server: ToyServer) -> None:
+    """By their paths, flat, as llama.cpp does."""
+    code, reply = server.call("/infill", infill(response_fields=FIELDS))
+    assert (code, reply["content"]) == (200, SAYS)
+    assert set(reply) == set(FIELDS)
+    assert server.call("/infill", infill(response_fields=[""])) == (200, {})
+    _, whole = server.call("/infill", infill())
+    assert whole["content"] == SAYS
+    assert whole["stop"] is True
+    assert {"prompt_ms", "predicted_per_second"} <= set(whole["timings"])
+
+
+def test_all_forms_say_the_same(server: ToyServer) -> None:
+    """For one place, marks that the client wrote itself included, whole or as a stream."""
+    marked = f"<|fim_prefix|>{PREFIX}<|fim_suffix|>\n<|fim_middle|>"
+    for body in ({"prompt": PREFIX, "suffix": "\n"}, {"prompt": [marked], "n": 1}):
+        code, reply = server.call("/v1/completions", {"model": "any", **body})
+        assert (code, reply["choices"][0]["text"], reply["choices"][0]["finish_reason"]) == (200, SAYS, "stop")
+    assert server.call("/completion", {"prompt": marked})[1]["content"] == SAYS
+    assert server.call("/infill", infill())[1]["content"] == SAYS
+    assert server.asked, "the model was asked"
+    assert set(server.asked) == {PREFIX}
+
+
+def events(text: str) -> list[Any]:
+    """The values of a stream of events, `[DONE]` as a string."""
+    lines = [line.removeprefix("data: ") for line in text.split("\n\n") if line]
+    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+def test_streams(server: ToyServer) -> None:
+    """In both forms the pieces make the text, and the last one says why it ended."""
+    *pieces, done = events(server.call("/v1/completions", {"prompt": PREFIX, "suffix": "\n", "stream": True})[1])
+    assert done == "[DONE]"
+    assert "".join(piece["choices"][0]["text"] for piece in pieces) == SAYS
+    assert [piece["choices"][0]["finish_reason"] for piece in pieces] == [None, "stop"]
+    told = events(server.call("/infill", infill(stream=True))[1])
+    assert "".join(piece["content"] for piece in told) == SAYS
+    assert [piece["stop"] for piece in told] == [False, True]
+
+
+def test_stop_words_choices_and_lengths(server: ToyServer) -> None:
+    """The first stop word in the text ends it; greedy choices are alike; a seed changes nothing."""
+    asked = {"prompt": PREFIX, "suffix": "\n", "n": 2, "seed": 7, "stop": ["items", "sum"], "temperature": 1.0}
+    _, reply = server.call("/v1/completions", asked)
+    assert [choice["text"] for choice in reply["choices"]] == ["return ", "return "]
+    _, told = server.call("/infill", infill(stop=["(", "items"]))
+    assert (told["content"], told["stop_type"], told["stopping_word"]) == ("return sum", "word", "(")
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/completions", {"prompt": PREFIX, "logprobs": 1}),
+        ("/v1/completions", {"prompt": PREFIX, "logprobs": 0}),
+        ("/v1/completions", {"prompt": ["a", "b"]}),
+        ("/v1/completions", {"prompt": [1, 2]}),
+        ("/v1/completions", {"prompt": PREFIX, "echo": True}),
+        ("/v1/completions", {"prompt": PREFIX, "n": 0}),
+        ("/completion", {"prompt": PREFIX, "grammar": "root ::= x"}),
+        ("/completion", {"prompt": PREFIX, "n_probs": 3}),
+        ("/completion", {}),
+        ("/infill", {"input_prefix": 3}),
+    ],
+)
+def test_what_cannot_be_had_is_refused_in_words(server: ToyServer, path: str, body: Any) -> None:
+    """With 400, in the form that clients read."""
+    code, reply = server.call(path, body)
+    assert code == 400
+    assert reply["error"]["type"] == "invalid_request_error"
+    assert reply["error"]["message"]
+
+
+def test_no_tokens_ask_nothing_of_the_model(start: Callable[..., ToyServer]) -> None:
+    """As llama.vim says which chunks are coming: answered at once, and nobody waits for the model."""
+    server = start("x\n")
+    body = infill(n_predict=0, input_prefix="", prompt="", input_suffix="", response_fields=[""])
+    assert server.call("/infill", body) == (200, {})
+    assert server.engine.steps == 0
+
+
+def test_what_clients_ask_beside(server: ToyServer) -> None:
+    """Health, properties, models, and the numbers for Prometheus, which grow."""
+    assert server.call("/health") == (200, {"status": "ok"})
+    assert server.call("/v1/models")[1]["data"][0]["id"] == "toy-model"
+    assert server.call("/props")[1]["default_generation_settings"]["n_ctx"] == 4096
+
+    def requests() -> int:
+        page = server.call("/metrics")[1]
+        return int(next(line for line in page.splitlines() if line.startswith("fastcoder_requests_total ")).split()[1])
+
+    before = requests()
+    server.call("/infill", infill())
+    assert requests() == before + 1
+
+
+def test_a_text_goes_to_its_own_desk(start: Callable[..., ToyServer]) -> None:
+    """Two documents in turns: each is known by its lines, and what was said for it is not asked again."""
+    server = start("return sum(items)\n")
+    texts = ["import os\nimport sys\n\n\ndef first(items):\n", "class Other:\n    pass\n\n\ndef second(items):\n"]
+    for _ in range(3):
+        for text in texts:
+            assert server.call("/infill", infill(input_prefix=text))[1]["content"] == SAYS
+    assert len(server.asked) == 2

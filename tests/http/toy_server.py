@@ -1,0 +1,145 @@
+"""The real server on a real port of loopback, over a model that says what a test wants."""
+
+import http.client
+import json
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import uvicorn
+
+from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.core import EngineInfo, Prefilled, Progress, StepCosts, Verified
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.http.app import make_app
+from fastcoder_lsp.http.desks import Desks
+from fastcoder_lsp.http.extras import ExtraChunks
+from fastcoder_lsp.http.guard import Door
+from fastcoder_lsp.runtime.parts import Limits, Runtime
+from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.scheduling.direct import DirectHost
+from tests.completion.toys import END, Letters, ToyPrompts
+
+PREFIX = "def total(items):\n    "
+LETTERS = 200
+WAIT_S = 20.0
+
+
+class Says:
+    """An engine that says a text, letter by letter, after whatever prompt it gets.
+
+    `step_s`: how long a step takes at least.
+    """
+
+    info = EngineInfo("toy", "toy-model", "made here", "none", 256, 100_000, 64)
+
+    def __init__(self, text: str, step_s: float = 0.0) -> None:
+        self.text, self.step_s = text, step_s
+        self.prompts: list[int] = []
+        self.steps = 0
+        self._cache: list[int] = []
+
+    def prefill(self, tokens: Any, _should_stop: object) -> Prefilled:
+        self.prompts.append(len(tokens))
+        self._cache = list(tokens)
+        return Prefilled(0, len(self._cache), done=True)
+
+    def step(self, tree: Any, *_arguments: object) -> Verified:
+        self._cache += tree.tokens
+        self.steps += 1
+        time.sleep(self.step_s)
+        place = len(self._cache) - 1 - self._cache.index(1)  # token 1 is the last of every prompt
+        return Verified((), (ord(self.text[place]) if place < len(self.text) else END,))
+
+    def cached(self) -> tuple[int, ...]:
+        return tuple(self._cache)
+
+    def close(self) -> None:
+        self._cache.clear()
+
+
+class ToyServer:
+    """The server, and what it asks.
+
+    Args:
+        says: of the model.
+        step_s: how long each of its steps takes at least.
+        door: what is let in.
+        answer_s: how long an answer may take.
+    """
+
+    def __init__(self, says: str, *, step_s: float = 0.0, door: Door | None = None, answer_s: float = 30.0) -> None:
+        self.engine = Says(says, step_s)
+        self.asked: list[str] = []
+        """What stood before the cursor, of each prompt."""
+        self.extras = ExtraChunks()
+        self.desks: Desks
+        self._door, self._answer_s = door or Door(), answer_s
+        self._ready = threading.Event()
+        config = uvicorn.Config(
+            self._app, port=0, loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None, factory=True
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+        self._thread.start()
+        self.until(lambda: self._server.started)
+        self.port: int = self._server.servers[0].sockets[0].getsockname()[1]
+        assert self.desks.preload().result(WAIT_S)
+
+    def _app(self) -> Any:
+        self.desks = Desks(self._open, self.extras, Policy(background_ms=1, ahead=False), LETTERS)
+        return make_app(self.desks, self._door, 4096, self._answer_s)
+
+    def _open(self, listener: HostListener) -> DirectHost:
+        return DirectHost(listener, self._load)
+
+    def _load(self, _: Progress) -> Runtime:
+        return Runtime(
+            slots=Slots(OneSlot(self.engine), ""),
+            tokenizer=Letters(),
+            prompts=ToyPrompts(self._prompt),
+            drafter=NoDrafter(),
+            allow=lambda _: np.arange(256),
+            limits=Limits(max_tokens=LETTERS),
+            costs=StepCosts((1, 8), (1.0, 2.0), 0.1),
+        )
+
+    def _prompt(self, before: str) -> tuple[int, ...]:
+        self.asked.append(before)
+        return (*(ord(letter) % 200 + 2 for letter in before[-50:]), 1)
+
+    def call(
+        self, path: str, body: Any = None, *, method: str = "", headers: dict[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """The status and the body, as a value where it is JSON; `body` may be bytes."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT_S)
+        try:
+            data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
+            connection.request(method or ("GET" if body is None else "POST"), path, data, headers or {})
+            response = connection.getresponse()
+            text = response.read().decode()
+            is_json = (response.getheader("content-type") or "").startswith("application/json")
+            return response.status, json.loads(text) if is_json else text
+        finally:
+            connection.close()
+
+    def until(self, holds: Callable[[], object]) -> None:
+        """Wait for it."""
+        end = time.monotonic() + WAIT_S
+        while not holds():
+            assert time.monotonic() < end, "it does not come"
+            time.sleep(0.002)
+
+    def until_steps(self, steps: int) -> None:
+        """Wait until the model has done so many."""
+        self.until(lambda: self.engine.steps >= steps)
+
+    def close(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(WAIT_S)
+        self.desks.close(1.0)
+        assert not self._thread.is_alive()
