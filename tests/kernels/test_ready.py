@@ -29,6 +29,8 @@ TYPED = (
     "    return result / len(",
     "prices)\n\n\ndef largest(prices: list[float]) -> float:\n    ret",
 )
+OPTIONS = {"budget": {"automatic_ms": 60000}, "host": {"enabled": False}}
+"""The listener hears its own process."""
 READY_S, ANSWER_S = 280.0, 120.0
 
 
@@ -54,7 +56,7 @@ async def test_nothing_is_compiled_after_ready(model: str, tmp_path: Path) -> No
     command = (sys.executable, "-P", "-c", RUN, str(Path(__file__).parents[2]), str(heard), "--model", model)
     async with running(command=command, environment=environment) as client:
         folders = [{"uri": root.as_uri(), "name": "project"}]
-        await client.initialize(workspaceFolders=folders, initializationOptions={"budget": {"automatic_ms": 60000}})
+        await client.initialize(workspaceFolders=folders, initializationOptions=OPTIONS)
         uri = (root / "typed.py").as_uri()
         client.open(uri, "")
         client.ask_inline(uri, 0, 0)
