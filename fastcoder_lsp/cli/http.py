@@ -1,8 +1,10 @@
 """`fastcoder-lsp http`: the model for clients of llama.cpp's completion server and of OpenAI's completions."""
 
 import argparse
+import signal
 import stat
 import sys
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,7 +34,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog="Example: fastcoder-lsp http --port 8012",
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (127.0.0.1)")
-    parser.add_argument("--port", type=int, default=PORT, help=f"the port ({PORT})")
+    parser.add_argument("--port", type=int, default=PORT, help=f"the port ({PORT}); 0: any that is free")
     parser.add_argument(
         "--key-file",
         type=Path,
@@ -89,7 +91,7 @@ def _serve(settings: "Settings", host: str, port: int, door: "Door") -> None:
     from fastcoder_lsp.http.app import make_app
     from fastcoder_lsp.http.desks import Desks
     from fastcoder_lsp.http.extras import ExtraChunks
-    from fastcoder_lsp.http.server import serve
+    from fastcoder_lsp.http.server import listen, serve
     from fastcoder_lsp.runtime.load import load_model, make_runtime
     from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
 
@@ -98,16 +100,26 @@ def _serve(settings: "Settings", host: str, port: int, door: "Door") -> None:
     def make(model: Model, own: "Settings", around: Surroundings, name: str) -> Runtime:
         return make_runtime(model, own, replace(around, context=extras), name)
 
+    listening = listen(host, port)
     core = Core(load_model, make, settings, cache_folder())
 
     def open_host(listener: "HostListener") -> "LocalHost":
         return core.open(listener, settings, {})
 
     desks = Desks(open_host, extras, policy_of(settings), settings.completion_max_tokens)
-    desks.preload()
-    print(f"fastcoder-lsp: http://{host}:{port} (llama.cpp's /infill, OpenAI's /v1/completions)", file=sys.stderr)
+
+    def say(loaded: "Future[bool]") -> None:
+        status = desks.status
+        what = "ready" if loaded.result() else f"{status.message}\n{status.hint}"
+        print(f"fastcoder-lsp: {what}", file=sys.stderr, flush=True)
+
+    desks.preload().add_done_callback(say)
+    print(f"fastcoder-lsp: http://{host}:{listening.getsockname()[1]}, loading", file=sys.stderr, flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is learnt is kept then, too
     try:
-        serve(make_app(desks, door, settings.context_tokens), host, port)
+        serve(make_app(desks, door, settings.context_tokens), listening)
+    except KeyboardInterrupt:
+        pass
     finally:
         desks.close(_END_S)
         core.close(_END_S)

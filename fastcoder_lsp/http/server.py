@@ -1,18 +1,33 @@
 """A server on a socket, until it is told to end."""
 
+import socket
+
 import uvicorn
 from starlette.types import ASGIApp
+
+from fastcoder_lsp.errors import UsageError
 
 _END_S = 5
 """How long open requests have when the server is to end."""
 
 
-def serve(app: ASGIApp, host: str, port: int) -> None:
+def listen(host: str, port: int) -> socket.socket:
+    """The socket: taken before a model is loaded for it.
+
+    Raises:
+        UsageError: the port is in use, or the address is none of this machine's.
+    """
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family)
+    except (OSError, OverflowError, UnicodeError) as error:
+        raise UsageError(f"nobody can listen at {host} port {port}: {error}", "Take another one: --port 8013") from None
+
+
+def serve(app: ASGIApp, listening: socket.socket) -> None:
     """Answer until SIGINT or SIGTERM. Nothing of requests is logged: their bodies are somebody's code."""
-    uvicorn.run(
+    config = uvicorn.Config(
         app,
-        host=host,
-        port=port,
         loop="asyncio",
         http="h11",
         ws="none",
@@ -24,3 +39,4 @@ def serve(app: ASGIApp, host: str, port: int) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=_END_S,
     )
+    uvicorn.Server(config).run(sockets=[listening])

@@ -66,14 +66,17 @@ class ToyServer:
     """The server, and what it asks.
 
     Args:
-        says: of the model.
+        says: of the model: a text that it says everywhere, or what it says after a text.
         step_s: how long each of its steps takes at least.
         door: what is let in.
         answer_s: how long an answer may take.
     """
 
-    def __init__(self, says: str, *, step_s: float = 0.0, door: Door | None = None, answer_s: float = 30.0) -> None:
-        self.engine = Says(says, step_s)
+    def __init__(
+        self, says: str | Callable[[str], str], *, step_s: float = 0.0, door: Door | None = None, answer_s: float = 30.0
+    ) -> None:
+        self.engine = Says(says if isinstance(says, str) else "", step_s)
+        self._says = None if isinstance(says, str) else says
         self.asked: list[str] = []
         """What stood before the cursor, of each prompt."""
         self.extras = ExtraChunks()
@@ -110,6 +113,8 @@ class ToyServer:
 
     def _prompt(self, before: str) -> tuple[int, ...]:
         self.asked.append(before)
+        if self._says is not None:
+            self.engine.text = self._says(before)
         return (*(ord(letter) % 200 + 2 for letter in before[-50:]), 1)
 
     def call(

@@ -1,0 +1,44 @@
+"""The command as people run it: where it listens, what it refuses, how it ends."""
+
+import http.client
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.http.server import listen
+
+
+def test_off_loopback_it_needs_a_key(capsys: pytest.CaptureFixture[str]) -> None:
+    """And says so before anything is loaded."""
+    assert main(["http", "--host", "0.0.0.0"]) == 2
+    assert "--key-file" in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    """Instead of a model that is loaded for nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError, match="nobody can listen"):
+        listen("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
+def test_without_a_model_it_says_why_and_ends_in_order(tmp_path: Path) -> None:
+    """The server stands, and its health says what is wrong."""
+    command = [sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "http", "--port", "0", "--model", str(tmp_path)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        port = re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())
+        assert port is not None
+        assert str(tmp_path) in process.stderr.readline()
+        connection = http.client.HTTPConnection("127.0.0.1", int(port[1]), timeout=20)
+        connection.request("GET", "/health")
+        assert connection.getresponse().status == 500
+        connection.close()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
