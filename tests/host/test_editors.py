@@ -1,4 +1,4 @@
-"""Real servers of two editors share one process with a real model, which is killed while they type."""
+"""Real servers of two editors share one process with a real model, which is killed and stopped while they type."""
 
 import asyncio
 import os
@@ -19,11 +19,12 @@ from tests.lsp.raw_client import RawClient, running
 
 SERVE = (sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "serve")
 LOADED_S = 240.0
+STOPPED_S = 20.0
 
 
 @pytest.mark.ci
 @pytest.mark.model
-async def test_two_editors_have_one_model_and_a_kill_costs_them_a_pause(llama_model: ModelFiles) -> None:
+async def test_two_editors_have_one_model_and_a_kill_or_a_stop_costs_them_a_pause(llama_model: ModelFiles) -> None:
     """Every question is answered once; there is text again once the model is loaded; both have the same process."""
     with tempfile.TemporaryDirectory() as folder:
         # A copy: what is installed must not change while servers and processes of it run.
@@ -57,15 +58,19 @@ async def test_two_editors_have_one_model_and_a_kill_costs_them_a_pause(llama_mo
                 version = 1
                 for _ in range(2):
                     os.kill(await host_of(one), signal.SIGKILL)
-                    for client, name in ((one, "a"), (other, "b")):
-                        for key in range(4):
-                            version += 1
-                            at = len("    return ") + key
-                            client.change(f"file:///{name}.py", version, [insertion(1, at, "a")])
-                            client.ask_inline(f"file:///{name}.py", 1, at + 1)
-                    await typed(one, "file:///a.py", version + 1)
-                    await typed(other, "file:///b.py", version + 1)
-                assert await host_of(one) == await host_of(other) != first
+                    version = keys(one, other, version)
+                    await typed(one, "file:///a.py", version)
+                    await typed(other, "file:///b.py", version)
+                second = await host_of(one)
+                assert second == await host_of(other) != first
+                stopped = psutil.Process(second)
+                stopped.suspend()
+                version = keys(one, other, version)
+                await asyncio.sleep(STOPPED_S)
+                stopped.resume()
+                await typed(one, "file:///a.py", version)
+                await typed(other, "file:///b.py", version)
+                assert second == await host_of(one) == await host_of(other)
                 for client in (one, other):
                     await client.until(lambda client=client: len(client.answers) == client._ids)
                     assert all(len(answers) == 1 and "error" not in answers[0] for answers in client.answers.values())
@@ -73,6 +78,17 @@ async def test_two_editors_have_one_model_and_a_kill_costs_them_a_pause(llama_mo
         finally:
             for host in find_hosts([Path(folder) / "fastcoder-lsp"]):
                 stop_host(host, 10)
+
+
+def keys(one: RawClient, other: RawClient, version: int) -> int:
+    """Four keys in each, each with its question; the documents' next version."""
+    for client, name in ((one, "a"), (other, "b")):
+        for key in range(4):
+            version += 1
+            at = len("    return ") + key
+            client.change(f"file:///{name}.py", version, [insertion(1, at, "a")])
+            client.ask_inline(f"file:///{name}.py", 1, at + 1)
+    return version + 1
 
 
 def insertion(line: int, character: int, text: str) -> dict[str, Any]:
