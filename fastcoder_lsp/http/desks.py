@@ -142,7 +142,7 @@ class Desks:
         request, patience_ms = desk.request(ask, self._max_tokens), ask.patience_ms or math.inf
         while True:
             future = desk.service.submit(request, replace(self._policy, automatic_ms=patience_ms))
-            completion = await _unless(gone, asyncio.wrap_future(future))
+            completion = await _unless(gone, future)
             if completion.finish == "error":
                 raise RequestError(500, completion.reason.text if completion.reason else "the model cannot be run")
             if completion.finish != "budget" or completion.text:
@@ -173,14 +173,15 @@ class Desks:
         return min(free, key=lambda desk: desk.used)
 
 
-async def _unless(gone: "asyncio.Future[None]", answer: "asyncio.Future[Completion]") -> Completion:
+async def _unless(gone: "asyncio.Future[None]", future: "Future[Completion]") -> Completion:
+    answer = asyncio.wrap_future(future)
     try:
         await asyncio.wait((gone, answer), return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
             return answer.result()
         raise Gone
     finally:
-        answer.cancel()
+        future.cancel()  # by itself: cancelling what is awaited would come to it a turn of the loop later
 
 
 async def _within(wait: Callable[[], Awaitable[object]]) -> None:

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from fastcoder_lsp.http.ask import Ask, Extra
 from fastcoder_lsp.http.errors import RequestError
-from fastcoder_lsp.http.marks import taken_apart
+from fastcoder_lsp.http.marks import Parts, taken_apart
 from fastcoder_lsp.workspace.languages import is_known, language_of
 
 Form = TypeVar("Form", bound="Struct")
@@ -129,12 +129,11 @@ def ask_of_openai(form: OpenAIForm) -> Ask:
     if isinstance(form.prompt, list) and len(form.prompt) != 1:
         raise RequestError(400, "one prompt a request, please: a string, or a list of one string")
     prompt = form.prompt if isinstance(form.prompt, str) else form.prompt[0]
-    parts = taken_apart(prompt)
+    parts = Parts(prompt, form.suffix) if form.suffix else taken_apart(prompt)
     stop = (form.stop,) if isinstance(form.stop, str) else tuple(form.stop or ())
-    after = parts.after if form.suffix is None else form.suffix
     return Ask(
         before=_lines(parts.before),
-        after=_lines(after),
+        after=_lines(parts.after),
         extras=parts.extras,
         language=_language(form.language, form.filename, parts.extras),
         max_tokens=form.max_tokens,

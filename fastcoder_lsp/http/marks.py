@@ -20,12 +20,12 @@ class Parts:
 
 
 def taken_apart(prompt: str) -> Parts:
-    """The parts of `prompt`; one without any family's marks is the text before the cursor."""
-    for template in TEMPLATES:
-        parts = _by(template, prompt) if template.middle else None
-        if parts is not None:
-            return parts
-    return Parts(prompt)
+    """The parts of `prompt`; one without any family's marks is the text before the cursor.
+
+    Families share the marks around the cursor and differ in those of files: the one that knows them is asked.
+    """
+    found = (_by(template, prompt) for template in TEMPLATES if template.middle)
+    return max((parts for parts in found if parts), key=lambda parts: len(parts.extras), default=Parts(prompt))
 
 
 def _by(template: Template, prompt: str) -> Parts | None:

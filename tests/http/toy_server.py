@@ -139,9 +139,9 @@ class ToyServer:
             assert time.monotonic() < end, "it does not come"
             time.sleep(0.002)
 
-    def until_steps(self, steps: int) -> None:
-        """Wait until the model has done so many."""
-        self.until(lambda: self.engine.steps >= steps)
+    def until_asked(self, prompts: int) -> None:
+        """Wait until the model was asked so many."""
+        self.until(lambda: len(self.asked) >= prompts)
 
     def close(self) -> None:
         self._server.should_exit = True

@@ -1,0 +1,46 @@
+"""Prompts with a family's marks, taken apart; and what the answer is once a client can only insert."""
+
+import pytest
+
+from fastcoder_lsp.core import Completion
+from fastcoder_lsp.http.ask import Ask, Extra, said
+from fastcoder_lsp.http.forms import OpenAIForm, ask_of_openai
+from fastcoder_lsp.http.marks import Parts, taken_apart
+
+QWEN = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "parts"),
+    [
+        ("def f():", Parts("def f():")),
+        ("{}a{}b{}".format(*QWEN), Parts("a", "b")),
+        ("{}a{}b{}typed".format(*QWEN), Parts("atyped", "b")),
+        ("<fim_prefix>a<fim_suffix>b<fim_middle>", Parts("a", "b")),
+        ("<｜fim▁begin｜>a<｜fim▁hole｜>b<｜fim▁end｜>", Parts("a", "b")),
+        ("{0}a{2}b{1}".format(*QWEN), Parts("{0}a{2}b{1}".format(*QWEN))),
+        (
+            "<|repo_name|>r\n<|file_sep|>x.py\nx = 1\n<|file_sep|>here.py\n{}a{}b{}".format(*QWEN),
+            Parts("a", "b", (Extra("x.py", "x = 1\n"),)),
+        ),
+    ],
+)
+def test_marks(prompt: str, parts: Parts) -> None:
+    """Of every family whose marks are there in their order; anything else is text."""
+    assert taken_apart(prompt) == parts
+
+
+def test_with_a_suffix_marks_are_text() -> None:
+    """Whoever names the suffix apart has written no marks: they stand in the user's code."""
+    prompt = 'MARKS = "{}a{}b{}"'.format(*QWEN)
+    ask = ask_of_openai(OpenAIForm(prompt=prompt, suffix="\r\n"))
+    assert (ask.before, ask.after) == (prompt, "\n")
+
+
+@pytest.mark.parametrize(
+    ("after", "text", "replaces", "inserted"),
+    [(")\n", "x)", 1, "x"), (")]\n", "x)]", 2, "x"), ("\n", "x", 0, "x"), (")\n", "x", 0, "x")],
+)
+def test_closers_stay_away_that_an_editor_would_replace(after: str, text: str, replaces: int, inserted: str) -> None:
+    """They stand behind the cursor already."""
+    assert said(Ask("f(", after), Completion(text, 2, 2 + replaces)).text == inserted
