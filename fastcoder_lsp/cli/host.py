@@ -28,7 +28,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     verbs.add_parser("status", help="which processes there are, and who uses them").set_defaults(run=status)
     verbs.add_parser("stop", help="end them; editors start another one").set_defaults(run=stop)
     log = verbs.add_parser("log", help="print what they said")
-    log.add_argument("--lines", type=int, default=200, help="so many, at most (200)")
+    log.add_argument("--lines", type=_count, default=200, help="so many, at most (200)")
     log.set_defaults(run=show_log)
     hidden = verbs.add_parser("run")
     hidden.add_argument("--folder", type=Path, required=True)
@@ -70,7 +70,10 @@ def show_log(arguments: argparse.Namespace) -> int:
     for path in (older(log_path()), log_path()):
         with suppress(FileNotFoundError):
             lines += path.read_text(encoding="utf-8", errors="replace").splitlines()
-    print("\n".join(lines[-arguments.lines :]) if lines else f"Nothing was said yet: {log_path()}")
+    if not lines:
+        print(f"Nothing was said yet: {log_path()}")
+    for line in lines[max(0, len(lines) - arguments.lines) :]:
+        print(line)
     return 0
 
 
@@ -120,6 +123,13 @@ def _lines(host: "Found") -> Iterator[str]:
         yield f"  editor's server {front.process_id}: {folders}, for {_time(front.connected_s)}{asking}"
     if not told.fronts:
         yield "  no editor"
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 0:
+        raise ValueError(text)
+    return count
 
 
 def _time(seconds: float) -> str:

@@ -11,6 +11,7 @@ from typing import Final
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder, runtime_folders
+from fastcoder_lsp.config.surroundings import computing_environment
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.loopback import LoopbackAddress
@@ -56,9 +57,9 @@ def runtime_folder(folders: Sequence[Path] | None = None) -> Path:
 
 
 def key_of(settings: Settings, version: str) -> str:
-    """The name of a host: build, folders of ours, and what its model is made from."""
+    """The name of a host: build, folders of ours, what its model is made from, and what of the environment decides."""
     parts = [version, str(cache_folder()), str(kernels_folder())]
-    parts += map(repr, model_part(settings))
+    parts += [*map(repr, model_part(settings)), *computing_environment()]
     return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

@@ -54,6 +54,7 @@ class ConnectedFront:
         asking: whether it waits for an answer.
         connected_s: when it came, by `time.monotonic`.
         state: of the worker, as this front was told last.
+        known: what its `ModelHost` said last of a model that was there.
 
     Args:
         channel: the connection.
@@ -67,7 +68,7 @@ class ConnectedFront:
         self, channel: Channel, codec: Codec, process_id: int, open_host: OpenHost, fronts: Callable[[], int]
     ) -> None:
         self.process_id, self.folders, self.asking = process_id, tuple[bytes, ...](), False
-        self.connected_s, self.state = time.monotonic(), "starting"
+        self.connected_s, self.state, self.known = time.monotonic(), "starting", HostFacts()
         self._channel, self._codec, self._open_host, self._fronts = channel, codec, open_host, fronts
         self._outbox, self._texts = Outbox(), KeptTexts()
         self._slots: OrderedDict[str, int] = OrderedDict()
@@ -269,4 +270,7 @@ class ConnectedFront:
         return () if message is None else (message,)
 
     def _facts(self) -> tuple[Message, ...]:
-        return (facts_message(self.facts(), os.getpid(), self._fronts()),)
+        facts = self.facts()
+        if facts.model:
+            self.known = facts
+        return (facts_message(facts, os.getpid(), self._fronts()),)

@@ -1,5 +1,6 @@
 """What the command line asks of hosts: who is there, and that they end."""
 
+import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.messages import ProtocolError
 
 _ANSWER_S: Final = 5.0
+"""For all of its answer: whoever sends a byte a second does not answer."""
 _LOOK_S: Final = 0.05
 
 
@@ -49,8 +51,18 @@ def find_hosts(folders: Sequence[Path] | None = None) -> tuple[Found, ...]:
         names = sorted(path for path in folder.iterdir() if path.suffix in {".sock", ".port"})
     except (OSError, UsageError):
         return ()
-    found = (_ask(named_address(folder, path.stem)) for path in names)
-    return tuple(host for host in found if host is not None)
+    answers: dict[Path, Found | None] = {name: Found(named_address(folder, name.stem), None, 0) for name in names}
+
+    def ask(name: Path) -> None:
+        answers[name] = _ask(named_address(folder, name.stem))
+
+    asking = [threading.Thread(target=ask, args=(name,), daemon=True) for name in names]
+    for thread in asking:
+        thread.start()
+    until = time.monotonic() + _ANSWER_S + 1
+    for thread in asking:
+        thread.join(max(0.0, until - time.monotonic()))
+    return tuple(host for name in names if (host := answers[name]) is not None)
 
 
 def stop_host(host: Found, wait_s: float) -> bool:

@@ -64,6 +64,9 @@ def _refusal(folder: Path) -> str | None:
         return "another user's"
     if facts.st_mode & _OTHERS_WRITE:
         return "others may write to it"
-    if facts.st_mode & _NOBODY_ELSE:
-        folder.chmod(0o700)
-    return None
+    try:
+        if facts.st_mode & _NOBODY_ELSE:
+            folder.chmod(0o700)
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return None if os.access(folder, os.W_OK | os.X_OK) else "it cannot be written to"

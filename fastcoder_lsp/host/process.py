@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
@@ -36,10 +37,14 @@ class Limits:
     Attributes:
         stuck_s: a piece of the model's work, unless a model is being loaded; pieces are made to take tenths.
         look_s: between two looks at the worker, and at the log's length.
+        ending_s: another host may take to its end, once its door is closed.
+        look_again_s: between two looks whether it has ended.
     """
 
     stuck_s: float = 60.0
     look_s: float = 10.0
+    ending_s: float = 30.0
+    look_again_s: float = 0.1
 
 
 class Shared(Protocol):
@@ -82,12 +87,29 @@ def run_host(
     from filelock import FileLock, Timeout  # noqa: PLC0415 heavy, as all a front does not need
 
     address = named_address(folder, key)
+    lock = FileLock(lock_path(address, "host"), timeout=limits.look_again_s, mode=0o600, thread_local=False)
+    until = time.monotonic() + limits.ending_s
+    while not lock.is_locked:
+        with suppress(
+            Timeout
+        ):  # one is there, or it is just ending: its door is closed before its memory is given back
+            lock.acquire()
+        if not lock.is_locked and (_answers(address) or time.monotonic() > until):
+            logger.info("there is a host already")
+            return 0
     try:
-        with FileLock(lock_path(address, "host"), timeout=0, mode=0o600, thread_local=False):
-            return _serve(address, linger_s, shared, build() if version is None else version, limits)
-    except Timeout:
-        logger.info("there is a host already")
-        return 0
+        return _serve(address, linger_s, shared, build() if version is None else version, limits)
+    finally:
+        lock.release()
+
+
+def _answers(address: Address) -> bool:
+    """Whether somebody listens there."""
+    try:
+        address.connect().close()
+    except OSError:
+        return False
+    return True
 
 
 def _serve(address: Address, linger_s: float, shared: Shared, version: str, limits: Limits) -> int:

@@ -12,6 +12,8 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+import psutil
+
 from fastcoder_lsp.completion.host import HostFacts, OpenHost
 from fastcoder_lsp.host.channel import Channel
 from fastcoder_lsp.host.codec import Codec
@@ -44,6 +46,8 @@ class HostServer:
         self._connections: set[Channel] = set()
         self._fronts: set[ConnectedFront] = set()
         self._alone_since = self._started = time.monotonic()
+        self._known = HostFacts()
+        """What the last front that went knew of the model, which stays as long as the process."""
         self._closed = threading.Event()
 
     def serve(self) -> None:
@@ -140,6 +144,8 @@ class HostServer:
         try:
             front.serve()
         finally:
+            if front.known.model:
+                self._known = front.known
             self._count(lambda: self._fronts.discard(front))
             logger.info("a front went: process %d", front.process_id)
 
@@ -172,13 +178,13 @@ class HostServer:
         now = time.monotonic()
         # All share one model, but a front that has asked nothing yet may know nothing of it.
         known = sorted((front.facts() for front in fronts), key=lambda facts: not facts.model)
-        facts = known[0] if known else HostFacts()
+        facts = known[0] if known else self._known
         return Fronts(
             process_id=os.getpid(),
             build=told(self._build),
             model=told(facts.model),
             engine=told(facts.engine),
-            resident_bytes=facts.resident_bytes,
+            resident_bytes=psutil.Process().memory_info().rss,
             running_s=now - self._started,
             fronts=[
                 FrontAt(front.process_id, list(front.folders), front.asking, now - front.connected_s)

@@ -4,11 +4,14 @@ Owns the lock under which a host is started, and that what is started is nobody'
 and all that the editor started, ends.
 """
 
+import contextlib
 import logging
+import os
+import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -117,11 +120,14 @@ class FindOrStart:
             with FileLock(lock_path(address, "spawn"), timeout=START_S, mode=0o600, thread_local=False):
                 with suppress(FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
                     return self._greeted(address)
-                _run(self._command(address, settings))
-                while time.monotonic() < until:
-                    with suppress(FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
-                        return self._greeted(address)
-                    time.sleep(_LOOK_S)
+                with _started(self._command(address, settings)) as ended:
+                    while time.monotonic() < until:
+                        over = ended()  # before the look: what ends is not there afterwards
+                        with suppress(FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
+                            return self._greeted(address)
+                        if over:
+                            raise ResourceError("the process with the model ended before it was there", _HINT)
+                        time.sleep(_LOOK_S)
         except Timeout as error:
             raise ResourceError(
                 "another editor has been starting the process with the model for long", _HINT
@@ -134,17 +140,38 @@ def open_shared(listener: HostListener, settings: Settings, folders: Mapping[Pat
     return RemoteHost(listener, settings, folders, FindOrStart())
 
 
-def _run(command: Sequence[str]) -> None:
-    """Start a process that is nobody's child.
+@contextlib.contextmanager
+def _started(command: Sequence[str]) -> Iterator[Callable[[], bool]]:
+    """A process that is nobody's child, and whether it has ended already.
+
+    Nobody is told of the end of another's child. But it holds one end of a pipe as long as it lives, and lives long.
 
     Raises:
         ResourceError: the system does not allow it, or it ended with an error.
     """
+    if sys.platform == "win32":
+        started = _run(command)
+        assert started is not None, "it is started as it is"
+        yield lambda: started.poll() is not None
+        return
+    reading, writing = os.pipe()
+    try:
+        try:
+            _run(command, writing)
+        finally:
+            os.close(writing)
+        yield lambda: bool(select.select([reading], [], [], 0)[0])
+    finally:
+        os.close(reading)
+
+
+def _run(command: Sequence[str], held: int = -1) -> subprocess.Popen[bytes] | None:
+    """Start it; `held`: a descriptor that it keeps. On Windows it is returned, elsewhere another process's by now."""
     try:
         with open_log() as log:
             if sys.platform == "win32":
                 flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-                subprocess.Popen(
+                return subprocess.Popen(
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -153,7 +180,6 @@ def _run(command: Sequence[str]) -> None:
                     env=host_environment(),
                     creationflags=flags,
                 )
-                return
             # What is started leaves its own child behind, and ends at once (`--detach`).
             done = subprocess.run(
                 [*command, "--detach"],
@@ -163,6 +189,7 @@ def _run(command: Sequence[str]) -> None:
                 cwd=neutral_folder(),
                 env=host_environment(),
                 start_new_session=True,
+                pass_fds=[held],
                 check=False,
                 timeout=START_S,
             )
@@ -170,6 +197,7 @@ def _run(command: Sequence[str]) -> None:
         raise ResourceError(f"the process with the model cannot be started ({error})", _HINT) from error
     if done.returncode != 0:
         raise ResourceError(f"the process with the model ended with code {done.returncode}", _HINT)
+    return None
 
 
 def _kill(process_id: int) -> None:

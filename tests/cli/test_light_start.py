@@ -30,10 +30,3 @@ def test_it_imports_our_own_and_the_standard_library(option: str) -> None:
         "fastcoder_lsp.cli.main",
         "fastcoder_lsp.cli.start",
     }
-
-
-def test_the_front_makes_no_classes_of_the_whole_protocol() -> None:
-    """Some six hundred, of which forty are used, once took a third of the server's start."""
-    program = "import sys; import fastcoder_lsp.lsp.server; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
-    assert not {"lsprotocol", "pygls", "attrs", "cattrs"} & set(done.stdout.split())

@@ -198,7 +198,25 @@ def test_a_host_has_nothing_of_the_editors_environment_but_what_it_needs(monkeyp
     ):
         monkeypatch.setenv(name, "secret")
     monkeypatch.setenv("FASTCODER_CACHE", "/somewhere")
+    monkeypatch.setenv("HF_TOKEN", "secret")
+    monkeypatch.setenv("FASTCODER_OWN_API_KEY", "secret")
     environment = host_environment()
     assert "secret" not in environment.values()
     assert environment["FASTCODER_CACHE"] == "/somewhere"
     assert environment["PATH"] == os.environ["PATH"]
+
+
+def test_who_finds_other_models_shares_no_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment says where models are, and on what they run; what it says of a terminal is no matter."""
+    before = key_of(Settings(), "test")
+    monkeypatch.setenv("XDG_SESSION_ID", "17")
+    assert key_of(Settings(), "test") == before
+    monkeypatch.setenv("HF_HOME", "/elsewhere")
+    assert key_of(Settings(), "test") != before
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="everything can be written to")
+def test_a_folder_that_cannot_be_written_to_is_not_taken(short: Path) -> None:
+    """Of a system that was mounted read-only, for one."""
+    (short / "first").mkdir(mode=0o500)
+    assert private_folder([short / "first", short / "second"]) == short / "second"

@@ -1,11 +1,17 @@
 """`fastcoder-lsp host`: says who shares the process, ends it, shows what it said."""
 
 import os
+import socket
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.host import control
+from fastcoder_lsp.host.control import find_hosts
 from fastcoder_lsp.host.host_log import MOST_BYTES, log_path, older, open_log
 from tests.host.scripted import Heard
 from tests.host.test_process import Machine, ask, gone, machine
@@ -56,3 +62,55 @@ def test_the_log_is_bounded_and_this_users_alone(monkeypatch: pytest.MonkeyPatch
     assert log_path().stat().st_size + older(log_path()).stat().st_size <= 5 * MOST_BYTES
     assert log_path().stat().st_mode & 0o077 == 0
     assert sorted(path.name for path in log_path().parent.iterdir()) == ["host.log", "host.old.log"]
+
+
+def test_so_many_lines_of_the_log(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    """None are none, and fewer cannot be asked for."""
+    with open_log() as log:
+        log.write(b"one\ntwo\n")
+    assert main(["host", "log", "--lines", "0"]) == 0
+    assert capsys.readouterr().out == ""
+    assert main(["host", "log", "--lines", "1"]) == 0
+    assert capsys.readouterr().out == "two\n"
+    with pytest.raises(SystemExit):
+        main(["host", "log", "--lines", "-1"])
+
+
+def test_it_knows_its_model_while_nobody_is_there(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    """Who looks for what takes his memory finds it."""
+    here.settings = Settings(host_linger_s=30)
+    heard = Heard()
+    front = here.front(heard)
+    ask(heard, front, 1)
+    front.close(1)
+    for _ in range(100):
+        main(["host", "status"])
+        said = capsys.readouterr().out
+        if "no editor" in said:
+            break
+    assert "scripted on none" in said
+    assert " 0 MiB" not in said
+
+
+def test_who_answers_byte_by_byte_is_not_waited_for(here: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A limit of all its answer, not of each piece."""
+    monkeypatch.setattr(control, "_ANSWER_S", 0.5)
+    here.folder.mkdir(mode=0o700)
+    ended = threading.Event()
+
+    def drip(listening: socket.socket) -> None:
+        connected, _ = listening.accept()
+        with connected, suppress(OSError):
+            connected.sendall((1000).to_bytes(4, "little"))
+            while not ended.wait(0.1):
+                connected.sendall(b"x")
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(here.folder / f"{'k' * 16}.sock"))
+        listening.listen()
+        dripping = threading.Thread(target=drip, args=(listening,))
+        dripping.start()
+        [found] = find_hosts([here.folder])
+        ended.set()
+        dripping.join()
+    assert found.told is None

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -12,14 +13,17 @@ from pathlib import Path
 
 import psutil
 import pytest
+from filelock import FileLock
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.config.programs import python_command
+from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.host.address import address_of, lock_path
 from fastcoder_lsp.host.control import find_hosts, stop_host
 from fastcoder_lsp.host.heartbeat import Patience
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.remote import RemoteHost
-from fastcoder_lsp.host.spawn import FindOrStart
+from fastcoder_lsp.host.spawn import START_S, FindOrStart
 from tests.host.scripted import Heard, question
 
 PAUSES_S = (0.0, 0.05, 0.1)
@@ -258,3 +262,29 @@ def test_a_process_whose_worker_comes_to_nothing_more_ends_and_is_replaced(machi
     assert answer.reason.code == "host"
     assert gone(process_id)
     ask(heard, front, 3)
+
+
+DIES = "import os, time\nif os.fork() == 0:\n    time.sleep(0.3)\n    os._exit(9)\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="what is started there is a child")
+def test_a_process_that_ends_before_it_is_there_is_not_waited_for(machine: Machine) -> None:
+    """It is nobody's child, and nobody is told of its end."""
+    starts_s = time.monotonic()
+    with pytest.raises(ResourceError, match="ended before it was there"):
+        FindOrStart([machine.folder], lambda *_: [sys.executable, "-c", DIES], "test")(machine.settings)
+    assert time.monotonic() - starts_s < START_S / 2  # a wait that is given up, not a speed
+
+
+def test_a_process_waits_for_the_end_of_the_one_whose_door_is_closed(machine: Machine) -> None:
+    """It is asked for while the old one gives its memory back."""
+    machine.folder.mkdir(mode=0o700, parents=True)
+    address = address_of(machine.settings, "test", [machine.folder])
+    heard = Heard()
+    with FileLock(lock_path(address, "host"), thread_local=False):
+        front = machine.front(heard)
+        front.ask(question(1, "say x"))
+        time.sleep(1.5)
+        assert 1 not in heard.answers
+    heard.wait(lambda: 1 in heard.answers)
+    assert heard.answers[1][0].candidates
