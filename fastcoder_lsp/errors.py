@@ -10,7 +10,10 @@ FAULT_HINT = "This is a fault of fastcoder-lsp. Run it again with FASTCODER_TRAC
 _SAYS_NO_MEMORY = ("allocate memory", "not enough memory", "failed to map segment", "bad_alloc", "out of memory")
 """How libraries say it in an exception of another kind."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_INSTALL_HINT = "Install fastcoder-lsp and its packages again; in a clone: delete .venv, then run scripts/run."
+_INSTALL_HINT = (
+    'Install its packages again: pip install --no-deps -r "$(fastcoder-lsp --cpu-requirements)", or with torch: '
+    "pip install fastcoder-lsp; in a clone: delete .venv, then run scripts/run."
+)
 
 
 class FastcoderError(Exception):

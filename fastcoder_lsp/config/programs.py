@@ -7,6 +7,7 @@ user's own choice that PATH names by its whole path stays as it is.
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -20,8 +21,9 @@ def find_program(name: str) -> str | None:
     for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
         for ending in endings if Path(folder).is_absolute() else ():
             program = Path(folder, f"{name}{ending}")
-            if program.is_file() and os.access(program, os.X_OK):
-                return str(program)
+            with suppress(OSError):  # a folder that may not be entered, or a name that none can have
+                if program.is_file() and os.access(program, os.X_OK):
+                    return str(program)
     return None
 
 

@@ -258,8 +258,8 @@ class ConnectedFront:
         try:
             while (makers := self._outbox.take()) is not None:
                 self._channel.send([self._codec.encode(message) for make in makers for message in make()])
-        except OSError:
-            pass  # the front is gone; the thread that reads knows
+        except OSError as error:  # it is gone, or reads nothing; the thread that reads ends with the connection
+            logger.info("front %d cannot be told: %s", self.process_id, error)
         except Exception:  # a bug of ours must cost this front's connection, not the others'
             logger.exception("a front could not be told")
         finally:
@@ -270,7 +270,11 @@ class ConnectedFront:
         return () if message is None else (message,)
 
     def _facts(self) -> tuple[Message, ...]:
-        facts = self.facts()
+        try:
+            facts = self.facts()
+        except OSError as error:  # no files left: what is not told costs nobody his connection
+            logger.warning("the facts cannot be told: %s", error)
+            return ()
         if facts.model:
             self.known = facts
         return (facts_message(facts, os.getpid(), self._fronts()),)

@@ -24,6 +24,8 @@ from fastcoder_lsp.host.server import HostServer
 
 logger = logging.getLogger(__name__)
 
+MOST_FILES: Final = 8192
+"""Open at once: sockets, mapped files, and watches of folders."""
 HUNG: Final = 70
 """Exit code of a process that ends itself because its worker hangs."""
 _SWITCH_INTERVAL_S: Final = 0.0005
@@ -86,21 +88,34 @@ def run_host(
     """
     from filelock import FileLock, Timeout  # noqa: PLC0415 heavy, as all a front does not need
 
+    _allow_files()
     address = named_address(folder, key)
     lock = FileLock(lock_path(address, "host"), timeout=limits.look_again_s, mode=0o600, thread_local=False)
     until = time.monotonic() + limits.ending_s
-    while not lock.is_locked:
-        with suppress(
-            Timeout
-        ):  # one is there, or it is just ending: its door is closed before its memory is given back
+    while True:
+        with suppress(Timeout):  # one is there, or is just ending: its door is closed before its memory is given back
             lock.acquire()
-        if not lock.is_locked and (_answers(address) or time.monotonic() > until):
+            break
+        if _answers(address) or time.monotonic() > until:
             logger.info("there is a host already")
             return 0
     try:
         return _serve(address, linger_s, shared, build() if version is None else version, limits)
     finally:
         lock.release()
+
+
+def _allow_files() -> None:
+    """As many as the system lets this user open: the limit is of the first editor, and all others' files come here."""
+    if sys.platform == "win32":
+        return
+    import resource  # noqa: PLC0415 not on Windows
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _answers(address: Address) -> bool:

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 STANDARD_LIBRARY = f"python-{sys.version_info.major}.{sys.version_info.minor}"
 _DEPENDENCIES = "installed-"
 _RETRY_S = 10.0
+_LOOK_S = 0.05
 
 
 def is_common(corpus: str) -> bool:
@@ -74,6 +75,8 @@ class CommonCode:
         self._tables: dict[TableShape, FrozenTable | None] = {}
         self._stopping = threading.Event()
         self.builder: threading.Thread | None = None
+        self._refused = False
+        """Whether the disk has refused what is under way, which is tried again."""
 
     def join(self, user: Installed) -> None:
         """A workspace drafts from them from now on; what it lacks is built in the background, once for all times."""
@@ -104,10 +107,12 @@ class CommonCode:
         return table
 
     def wait(self, timeout_s: float) -> None:
-        """Until what is under way is done, or the time is over."""
+        """Until what is under way is done, is refused (it is tried again later), or the time is over."""
         end = time.monotonic() + timeout_s
         while (builder := self.builder) is not None and builder.is_alive() and time.monotonic() < end:
-            builder.join(end - time.monotonic())
+            if self._refused:
+                return
+            builder.join(min(_LOOK_S, end - time.monotonic()))
 
     def _then(self, work: Callable[[], None], name: str, at_once: Callable[[], None] = lambda: None) -> None:
         """Have something done in the background, `at_once`, and `work` after all that is under way."""
@@ -143,7 +148,9 @@ class CommonCode:
                 self._count()
             except (OSError, FastcoderError) as error:
                 trouble.met(error if isinstance(error, OSError) else OSError(str(error)))
+                self._refused = True
             else:
+                self._refused = False
                 break
             while not trouble.may_try() and not self._unwanted(user):
                 self._stopping.wait(1.0)

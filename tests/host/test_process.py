@@ -22,6 +22,7 @@ from fastcoder_lsp.host.address import address_of, lock_path
 from fastcoder_lsp.host.control import find_hosts, stop_host
 from fastcoder_lsp.host.heartbeat import Patience
 from fastcoder_lsp.host.listening import Address
+from fastcoder_lsp.host.process import MOST_FILES
 from fastcoder_lsp.host.remote import RemoteHost
 from fastcoder_lsp.host.spawn import START_S, FindOrStart
 from tests.host.scripted import Heard, question
@@ -288,3 +289,20 @@ def test_a_process_waits_for_the_end_of_the_one_whose_door_is_closed(machine: Ma
         assert 1 not in heard.answers
     heard.wait(lambda: 1 in heard.answers)
     assert heard.answers[1][0].candidates
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such limit")
+def test_the_first_editors_limit_of_files_is_not_everybodys(machine: Machine) -> None:
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(200, hard), hard))
+    try:
+        heard = Heard()
+        front = machine.front(heard)
+        ask(heard, front, 1)
+        limits = Path(f"/proc/{front.facts().process_id}/limits").read_text()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    [files] = [line for line in limits.splitlines() if line.startswith("Max open files")]
+    assert int(files.split()[3]) == min(hard, MOST_FILES)

@@ -146,6 +146,6 @@ def test_a_front_that_goes_frees_its_share_and_the_others_are_told(place: Place)
     leaving.close(1)
 
     second.wait(lambda: staying.facts().fronts == 1, 20)
-    assert sum(host.closed.is_set() for host in place.hosts) == 1
+    second.wait(lambda: sum(host.closed.is_set() for host in place.hosts) == 1, 20)
     assert staying.facts().shared
     assert staying.facts().model == "scripted"
