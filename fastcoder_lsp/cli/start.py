@@ -73,15 +73,16 @@ def _forget_as_modules(here: Path | None) -> None:
     """Take out of `sys.path` what stands for the working directory or is named from there.
 
     The first entry is where `python -m` puts it; the others are relative entries of PYTHONPATH, which Python has made
-    absolute. What the user named absolutely stays, and so does the folder that we ourselves come from.
+    absolute. What the user named absolutely stays, and so do the folders that we ourselves and Python come from: a
+    process of ours may be started in the second.
     """
-    ours = str(Path(__file__).parents[2])
-    if sys.path and sys.path[0] in ("", str(here)) and sys.path[0] != ours:
+    ours = {str(Path(__file__).parents[2]), os.path.dirname(os.__file__)}  # noqa: PTH120 as it stands in sys.path
+    if sys.path and sys.path[0] in ("", str(here)) and sys.path[0] not in ours:
         del sys.path[0]
     named = os.environ.get("PYTHONPATH")
     if named is None or here is None:
         return
     for entry in named.split(os.pathsep):
         folder = os.path.normpath(here / entry)
-        if not Path(entry).is_absolute() and folder in sys.path and folder != ours:
+        if not Path(entry).is_absolute() and folder in sys.path and folder not in ours:
             sys.path.remove(folder)
