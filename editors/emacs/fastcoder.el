@@ -562,7 +562,8 @@ While one types there is one alone: the others are asked for now."
                                  (plist-get ms :p50) (plist-get ms :p95)))))))
 
 (defun fastcoder--host (host)
-  "Which process has the model, of HOST, and how many editors share it; nothing where this server has it."
+  "Which process has the model, by HOST, and how many editors share it.
+Nothing where the server itself has it."
   (if (eq (plist-get host :shared) t)
       (format ", process %d, shared by %d" (plist-get host :process_id) (plist-get host :fronts))
     ""))
