@@ -188,7 +188,8 @@ def test_statistics_and_health(editor: Neovim, lasting_server: Server) -> None:
 @pytest.mark.ci
 def test_status_while_loading_and_switching_off_and_on(neovim: Start, server: Server) -> None:
     """The statusline says that the model loads, is ready, is off; off, the memory is free and nothing is suggested."""
-    editor = neovim(CONFIGURATION)
+    own = "cmd = { 'fastcoder-lsp', 'serve' }, init_options = { host = { enabled = false } },"
+    editor = neovim(CONFIGURATION.replace("cmd = { 'fastcoder-lsp', 'serve' },", own))
     editor.lua(
         """
         _G.seen = {}
