@@ -188,8 +188,7 @@ def test_statistics_and_health(editor: Neovim, lasting_server: Server) -> None:
 @pytest.mark.ci
 def test_status_while_loading_and_switching_off_and_on(neovim: Start, server: Server) -> None:
     """The statusline says that the model loads, is ready, is off; off, the memory is free and nothing is suggested."""
-    own = "cmd = { 'fastcoder-lsp', 'serve' }, init_options = { host = { enabled = false } },"
-    editor = neovim(CONFIGURATION.replace("cmd = { 'fastcoder-lsp', 'serve' },", own))
+    editor = neovim(CONFIGURATION + "vim.lsp.config('fastcoder', { init_options = { host = { enabled = false } } })")
     editor.lua(
         """
         _G.seen = {}
