@@ -121,7 +121,7 @@ def test_bad_messages_leave_nothing_behind_and_the_others_are_served(
     place.hosts[1:] = []
     gc.collect()
     process = psutil.Process()
-    files, memory = process.num_fds(), process.memory_info().rss
+    files, memory, fronts = process.num_fds(), process.memory_info().rss, fronts_in_memory()
     for number in range(2, messages):
         say_badly(place, chance)
         place.hosts[1:] = []
@@ -136,8 +136,13 @@ def test_bad_messages_leave_nothing_behind_and_the_others_are_served(
     place.hosts[1:] = []
     gc.collect()
     assert process.num_fds() <= files + 2
-    assert sum(isinstance(one, ConnectedFront) for one in gc.get_objects()) == 1
+    assert 1 <= fronts_in_memory() <= fronts
     assert process.memory_info().rss < memory + 60_000_000
+
+
+def fronts_in_memory() -> int:
+    """Whoever else's tests ran in this process may have left some, and proxies of what is gone have no class to ask."""
+    return sum(type(one) is ConnectedFront for one in gc.get_objects())
 
 
 def settled(place: Place, fronts: int) -> None:
