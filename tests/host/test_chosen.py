@@ -103,8 +103,8 @@ def test_where_the_settings_change_the_other_kind_goes_on(kinds: Kinds) -> None:
     assert loaded == [False]
     kinds.gate.set()
     assert kinds.asks(3) == "WORD"
-    assert [kind for kind, _ in kinds.opened if kind == "alone"] == ["alone", "alone"]
-    assert ("document_changed", Path("/w/a.py"), "text") in kinds.opened[-1][1].calls
+    [_, last] = [host for kind, host in kinds.opened if kind == "alone"]  # who is not wanted any more may come later
+    assert ("document_changed", Path("/w/a.py"), "text") in last.calls
     kinds.heard.wait(lambda: all(host.closed.is_set() for kind, host in kinds.opened if kind == "shared"))
 
 
