@@ -1,7 +1,7 @@
 """A seat: one front's place at the model, and all that is known of what it wants.
 
-Owns the front's newest question, what the model is saying for it, and what it will probably ask. The verbs come from
-any thread, and are done in the scheduler's in their order, between two pieces of work; it says when to do a piece, too.
+Owns the front's newest question, what the model is saying for it, and what it will probably ask. The verbs may be
+called from any thread; they are done in the scheduler's, in their order. Whose turn it is, is the scheduler's business.
 """
 
 import math
@@ -70,8 +70,8 @@ class Seat:
         *,
         enabled: bool,
     ) -> None:
-        self.listener, self.model, self.post = listener, model, post
-        self._ready, self._changed, self._clock, self.enabled, self.gone = ready, changed, clock, enabled, False
+        self.listener, self.model, self.post, self.enabled, self.gone = listener, model, post, enabled, False
+        self._ready, self._changed, self._clock = ready, changed, clock
         self.slot: Running | None = None
         self._running: Running | None = None  # the question that is worked on
         self.upcoming: tuple[Question, bool] | None = None
@@ -192,10 +192,13 @@ class Seat:
 
     def work_ahead(self) -> float:
         """One piece of what nobody waits for; returns 0, or for how many milliseconds there will be nothing to do."""
-        loaded, allowance, unserved = self.model.loaded, self._allowance, self._unserved is not None
+        loaded, allowance, unserved = self.model.loaded, self._allowance, self._unserved
         if loaded is None or allowance is None:
             return math.inf
-        return self._background.advance(loaded, allowance, self._asked_ms, unserved=unserved)
+        if unserved is not None and allowance.room_ms(owed=True) > 0 and self.current.serving(unserved) is None:
+            # What an earlier question left, and this one took over, has gone another way than the user.
+            self.current.begin(loaded.runtime, loaded.pace, unserved, unserved.asked_ms, Spans())
+        return self._background.advance(loaded, allowance, self._asked_ms, unserved=unserved is not None)
 
     def fail(self, error: BaseException) -> None:
         """Whoever waits is told; what was being said is not to be trusted."""
@@ -227,8 +230,8 @@ class Seat:
 
     def _taken(self) -> bool:
         """Whether the question is worked on. What was said for it may be gone: its document was renamed, for one."""
-        there = self.current.task is not None and self.model.loaded is not None and self.budgets is not None
-        return self._running is not None and self._running is self.slot and there
+        there = None not in (self._running, self.current.task, self.model.loaded, self.budgets)
+        return there and self._running is self.slot
 
     def _take(self, slot: Running) -> None:
         self._running = slot  # from here on a failure of ours is its answer
@@ -248,11 +251,9 @@ class Seat:
         slot.take(loaded)
 
     def _answer(self, running: Running, answer: Answer) -> None:
-        question = running.question
         if self.slot is running:
-            self.slot = None
-            self._unserved = question if answer.outcome == "empty" else None
-        self.listener.answered(question.number, answer)
+            self.slot, self._unserved = None, running.question if answer.outcome == "empty" else None
+        self.listener.answered(running.question.number, answer)
 
     def _leave(self, running: Running) -> None:
         """It is answered, or nobody wants the answer any more; what was begun for it stays."""
@@ -293,7 +294,7 @@ class Seat:
     @_posted
     def _settle_switch(self) -> None:
         if self.enabled:
-            self.listener.told(Status("ready") if self.model.loaded else Status("starting"))
+            self.listener.told(Status("ready" if self.model.loaded else "starting"))
         else:
             self.unload()
             self._changed(self)

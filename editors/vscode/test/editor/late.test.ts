@@ -76,9 +76,7 @@ void test('a beginning that is shown goes on to the whole, once that is made', a
     await editor.untilGhost((text) => text.endsWith('b = 2'), 'the whole')
 })
 
-// Fails since documents have KV caches of their own: in the second of two equal files the late text is not shown.
-const BROKEN = 'the late text of a second, equal file is not shown'
-void test('the key for another alternative shows one where the text came late, too', { skip: model === undefined, todo: BROKEN }, async () => {
+void test('the key for another alternative shows one where the text came late, too', { skip: model === undefined }, async () => {
     editor.server.real(model ?? '')
     await editor.command('fastcoder: Restart the Server')
     await editor.untilStatus('Ready to load the model')
