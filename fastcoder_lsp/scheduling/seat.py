@@ -52,8 +52,7 @@ class Seat:
     Args:
         listener: told what comes of it.
         model: made ready when it is first needed.
-        post, ready, changed: of the scheduler: takes a message; makes the model ready for a seat; is told that one is
-            switched off, or has left.
+        post, ready, changed: of the scheduler: takes a message; makes the model ready; is told of one off, or gone.
         clock: milliseconds.
         idle_ms: after so long without a question the document in view is prepared for the next one.
     """
