@@ -38,6 +38,20 @@ def test_a_place_whose_prompt_does_not_fit_the_budget_is_told_when_its_text_is_t
     assert simulation.engine.steps == steps
 
 
+def test_what_an_earlier_key_had_begun_may_go_another_way_than_the_user() -> None:
+    """It is taken over while it has said nothing; then the text is made for the place where somebody waits."""
+    other, typed = script("other()\n", START), script("typed()\n", START + "t")
+    simulation = Simulation(lambda before: (typed if LONG + "t" in before else other)(before), OPEN)
+    simulation.answer("x = 0\n")
+    simulation.ask(LONG)
+    pieces = len(simulation.engine.pieces)
+    simulation.work(until=lambda: len(simulation.engine.pieces) > pieces)
+    assert simulation.answer(LONG + "t").text == ""
+    asked = simulation.version
+    simulation.rest(60_000)
+    assert places(simulation)[-1] == Late(URI, asked, len(LONG) + 1)
+
+
 def test_it_is_told_within_one_piece_of_work_of_being_made() -> None:
     """Not when the worker has time."""
     simulation = Simulation(LINE, OPEN)
