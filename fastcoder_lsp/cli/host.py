@@ -20,7 +20,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "host",
         help="the process that has the model for all editors: status, stop, log",
-        description="Where the setting host.enabled is on, all editors share one process with the model. Editors start "
+        description="All editors share one process with the model, unless the setting host.enabled is off. Editors start "
         "it, and it ends by itself when none is left.",
         epilog="Example: fastcoder-lsp host status",
     )
@@ -44,7 +44,7 @@ def status(_: argparse.Namespace) -> int:
 
     hosts = find_hosts()
     if not hosts:
-        print("No shared process runs; editors start it where the setting host.enabled is on.")
+        print("No shared process runs; editors start it, unless the setting host.enabled is off.")
     for host in hosts:
         print("\n".join(_lines(host)))
     return 0

@@ -238,7 +238,7 @@ class Settings:
     )
     host_enabled: bool = _row(
         "host.enabled",
-        False,
+        True,
         Scope.MACHINE,
         "Share one process with the model between all editors; off: each editor's server has a model of its own.",
     )

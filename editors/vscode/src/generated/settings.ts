@@ -36,7 +36,7 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
     { name: 'read.exclude', scope: 'narrow', default: [] },
     { name: 'index.enabled', scope: 'narrow', default: true },
     { name: 'index.dependencies', scope: 'narrow', default: true },
-    { name: 'host.enabled', scope: 'machine', default: false },
+    { name: 'host.enabled', scope: 'machine', default: true },
     { name: 'host.linger_s', scope: 'machine', default: 60 },
     { name: 'log.file', scope: 'machine', default: "" },
     { name: 'log.level', scope: 'machine', default: "info" },
