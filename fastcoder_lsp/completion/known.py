@@ -4,9 +4,11 @@ Owns the answers that cost nothing: the rest of a suggestion that is typed along
 way. It says, too, where more is known by now than is shown. Whoever calls holds the service's lock.
 """
 
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.completion.question import Question, answering
 from fastcoder_lsp.completion.suggestions import (
     Recalled,
     Rejections,
@@ -16,7 +18,11 @@ from fastcoder_lsp.completion.suggestions import (
     in_word,
 )
 from fastcoder_lsp.core import Completion, Late
+from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.workspace.secret_lines import in_secret
+
+_WORKS = 8
+"""Suggestions of which it is known how they came about: each of their steps holds a tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,8 @@ class KnownText:
 
     def __init__(self) -> None:
         self._memory, self._rejections = SuggestionMemory(), Rejections()
+        self._explained: deque[tuple[str, Suggestion]] = deque(maxlen=_WORKS)
+        """The latest suggestions with their work, the newest first."""
         self._shown: Shown | None = None
         """The last question, once it is answered, and with what; None where nothing more is wanted for it."""
 
@@ -67,6 +75,15 @@ class KnownText:
             return self._memory.recall_all(uri, place)
         recalled = self._memory.recall(uri, place)
         return () if recalled is None else (recalled,)
+
+    def completion(self, question: Question, recalled: Sequence[Recalled]) -> Completion:
+        """The answer to the question with that, and how it came about, as far as that is still known."""
+        ms = Spans.since(question.opened_s).close()
+        completion = answering(question.request, recalled, "typed-through", ms)
+        for uri, suggestion in self._explained:
+            if uri == question.uri and suggestion.work is not None and suggestion.rest(question.place) is not None:
+                return replace(completion, counts=suggestion.work.counts, trace=suggestion.work.trace)
+        return completion
 
     def holds(self, question: Question) -> bool:
         """Whether anything is known to go on at the question's place."""
@@ -96,7 +113,9 @@ class KnownText:
 
     def remember(self, uri: str, suggestion: Suggestion) -> None:
         """Remember a suggestion that was made."""
-        self._memory.remember(uri, suggestion)
+        if suggestion.work is not None and suggestion.text:
+            self._explained.appendleft((uri, suggestion))
+        self._memory.remember(uri, replace(suggestion, work=None))
 
     def late(self) -> Late | None:
         """The place of the last question, if more is known to go on there by now than its answer showed."""
@@ -112,6 +131,9 @@ class KnownText:
 
     def forget(self, uri: str | None) -> None:
         """What was made for a document holds no more; None: for any."""
+        for explained in tuple(self._explained):
+            if uri in {None, explained[0]}:
+                self._explained.remove(explained)
         if uri is None:
             self._memory.clear()
         else:

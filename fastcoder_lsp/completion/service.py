@@ -18,12 +18,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.host import HostListener, ModelHost
 from fastcoder_lsp.completion.known import KnownText
-from fastcoder_lsp.completion.question import Answer, Policy, Question, Waiting, answering, nothing, place_of, settle
+from fastcoder_lsp.completion.question import Answer, Policy, Question, Waiting, nothing, place_of, settle
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Late, Reason
-from fastcoder_lsp.observe import Spans, Tally
+from fastcoder_lsp.observe import Tally
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +114,7 @@ class CompletionService:
             self._supersede()
             self.host.noticed(question.asked_ms, answered=True)
             self._tally.count("typed_through")
-            completion = answering(request, recalled, "typed-through", Spans.since(question.opened_s).close())
+            completion = self._known.completion(question, recalled)
             self._known.shows(question, completion)
             waiting.answer(completion)
         elif self._waiting is not None and self._waiting.question.asks(request):  # a popup and ghost text

@@ -8,11 +8,12 @@ for the rules by which a suggestion would be in the way.
 
 import re
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 from typing import Literal
 
+from fastcoder_lsp.core import Counts, StepTrace
 from fastcoder_lsp.documents import PerDocument
 
 TYPED_BY_EDITORS = ")]}>\"'`"
@@ -48,6 +49,14 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
+class Work:
+    """How a suggestion came about: the work that was done for it, and every step."""
+
+    counts: Counts
+    trace: tuple[StepTrace, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Suggestion:
     """A suggestion that was made for a place.
 
@@ -56,12 +65,14 @@ class Suggestion:
         text: what was suggested there.
         replaces: how many characters right of the place it replaces.
         others: more candidates for this place; None where nobody has looked for any.
+        work: how it came about, as far as that is still known; two suggestions are the same whatever it was.
     """
 
     place: Place
     text: str
     replaces: int = 0
     others: tuple["Suggestion", ...] | None = None
+    work: Work | None = field(default=None, compare=False, repr=False)
 
     def rest(self, place: Place) -> Recalled | None:
         """What is left of this suggestion at `place`; None where that does not belong to it, or nothing is."""

@@ -46,12 +46,20 @@ class Answered(Message, frozen=True):
     trace: tuple[StepTrace, ...]
 
 
+class WorkAt(Part, frozen=True):
+    """`completion.suggestions.Work`."""
+
+    counts: Counts
+    trace: tuple[StepTrace, ...]
+
+
 class SuggestionAt(Part, frozen=True):
-    """`completion.suggestions.Suggestion`; no place: that of the first."""
+    """`completion.suggestions.Suggestion`; no place: that of the first. `work`: of the first alone."""
 
     place: PlaceAt | None
     text: bytes
     replaces: Natural
+    work: WorkAt | None = None
 
 
 class Made(Message, frozen=True):

@@ -13,11 +13,11 @@ from typing import cast, get_args
 from fastcoder_lsp.completion.host import HostFacts
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.status import State, Status
-from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion
+from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion, Work
 from fastcoder_lsp.config import Layer, Settings, resolve, specs
 from fastcoder_lsp.core import CompletionRequest, Reason, SelectedCompletion, Snapshot
 from fastcoder_lsp.host.front_messages import PolicyAt, QuestionAt, SelectedAt
-from fastcoder_lsp.host.host_messages import Answered, CandidateAt, Facts, Made, ReasonAt, SuggestionAt, Told
+from fastcoder_lsp.host.host_messages import Answered, CandidateAt, Facts, Made, ReasonAt, SuggestionAt, Told, WorkAt
 from fastcoder_lsp.host.messages import PlaceAt, ProtocolError, Table, TextAt, Value, decoded, encoded, told
 
 _STATES = frozenset(get_args(State))
@@ -202,7 +202,8 @@ def made_message(uri: str, suggestion: Suggestion, at: Callable[[Place], PlaceAt
         suggestion: the suggestion.
         at: a place as messages tell it.
     """
-    first = _suggestion_message(suggestion, at(suggestion.place))
+    work = None if suggestion.work is None else WorkAt(suggestion.work.counts, suggestion.work.trace)
+    first = _suggestion_message(suggestion, at(suggestion.place), work)
     if first.place is None:
         return None
     if suggestion.others is None:
@@ -231,7 +232,8 @@ def made_value(message: Made, place: Callable[[PlaceAt], Place | None]) -> tuple
             if there is not None
         )
     first = message.suggestion
-    return decoded(message.uri), Suggestion(here, decoded(first.text), first.replaces, others)
+    work = None if first.work is None else Work(first.work.counts, first.work.trace)
+    return decoded(message.uri), Suggestion(here, decoded(first.text), first.replaces, others, work)
 
 
 def status_message(status: Status) -> Told:
@@ -269,5 +271,5 @@ def facts_value(message: Facts) -> HostFacts:
     )
 
 
-def _suggestion_message(suggestion: Suggestion, place: PlaceAt | None) -> SuggestionAt:
-    return SuggestionAt(place, encoded(suggestion.text), suggestion.replaces)
+def _suggestion_message(suggestion: Suggestion, place: PlaceAt | None, work: WorkAt | None = None) -> SuggestionAt:
+    return SuggestionAt(place, encoded(suggestion.text), suggestion.replaces, work)

@@ -16,8 +16,9 @@ class Traces:
         self._latest: LatestDocuments[Completion] = LatestDocuments(_DOCUMENTS)
 
     def keep(self, uri: str, completion: Completion) -> None:
-        """A completion came; one that needed no model leaves the trace of the one before."""
-        if completion.trace:
+        """A completion came; the rest of one that was typed along leaves the trace of the whole."""
+        latest = self._latest.get(uri)
+        if completion.trace and (latest is None or latest.trace != completion.trace):
             self._latest.put(uri, completion)
 
     def latest(self, uri: str) -> Completion | None:

@@ -4,6 +4,7 @@ Runs in the scheduler's thread.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
@@ -59,7 +60,7 @@ class CurrentTask:
     def said(self, suggestion: Suggestion) -> None:
         """The task has said this: where it fits no more it is a guess at what comes."""
         assert self.task is not None
-        self._outdated.keep(self.task.snapshot.uri, suggestion)
+        self._outdated.keep(self.task.snapshot.uri, replace(suggestion, work=None))
 
     def count(self) -> None:
         """Tell what was done since it was told last."""

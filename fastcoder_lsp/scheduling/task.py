@@ -12,7 +12,7 @@ from functools import cached_property
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Clock
-from fastcoder_lsp.completion.suggestions import Place, Suggestion, are_closers
+from fastcoder_lsp.completion.suggestions import Place, Suggestion, Work, are_closers
 from fastcoder_lsp.core import (
     CompletionRequest,
     Counts,
@@ -211,7 +211,8 @@ class Task:
         return TextAround(self.place.before, self.place.after, self.snapshot.language)
 
     def _suggestion(self, text: str) -> Suggestion:
-        return Suggestion(self.place, text, written_over(text, self._around) if text else 0)
+        replaces = written_over(text, self._around) if text else 0
+        return Suggestion(self.place, text, replaces, work=Work(self.counts(), self.trace()))
 
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:
         self._rows = len(tree)

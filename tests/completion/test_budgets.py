@@ -83,6 +83,8 @@ def test_the_rest_is_made_in_the_background_and_needs_no_model_then() -> None:
     assert (answer.text, answer.finish) == (WHOLE[2:], "typed-through")
     assert simulation.engine.steps == steps == STEPS
     assert simulation.service.statistics().background == 1
+    assert b"".join(token.piece for step in answer.trace for token in step.tokens).decode().startswith(WHOLE)
+    assert answer.counts.steps == STEPS
 
 
 def test_who_types_along_adopts_what_is_running() -> None:

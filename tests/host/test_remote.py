@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.suggestions import Recalled, Suggestion
+from fastcoder_lsp.completion.suggestions import Recalled, Suggestion, Work
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
     CompletionRequest,
@@ -77,7 +77,7 @@ def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
         "engine",
         (trace,),
     )
-    suggestion = Suggestion(asked.place, HALF, 1, (Suggestion(asked.place, "other"),))
+    suggestion = Suggestion(asked.place, HALF, 1, (Suggestion(asked.place, "other"),), Work(counts, (trace,)))
     listener.counted("ahead", 2)
     listener.worked(counts)
     listener.made(asked.uri, suggestion)
@@ -91,6 +91,7 @@ def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
     heard.wait(lambda: 5 in heard.answers)
     assert heard.answers[5] == [answer]
     assert heard.makes == [(asked.uri, suggestion)]
+    assert heard.makes[0][1].work == suggestion.work
     assert heard.statuses[-1] == Status("error", None, "message", "hint")
     assert heard.others == [
         ("counted", "ahead", 2),
