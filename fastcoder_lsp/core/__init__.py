@@ -7,10 +7,12 @@ types, no I/O. A token id is an `int`; an offset counts characters (Unicode code
 from fastcoder_lsp.core.drafting import NO_DRAFT, Draft, DraftContext, Drafter, DrafterTraits
 from fastcoder_lsp.core.engine import (
     GREEDY,
+    NORMED,
     CacheLost,
     Engine,
     EngineInfo,
     Engines,
+    KeepingEngine,
     LaunchingEngine,
     Prefilled,
     Sampler,
@@ -18,10 +20,11 @@ from fastcoder_lsp.core.engine import (
 )
 from fastcoder_lsp.core.progress import Progress, ShouldStop
 from fastcoder_lsp.core.requests import Completion, CompletionRequest, Late, Reason, SelectedCompletion, Snapshot
-from fastcoder_lsp.core.trees import Counts, DraftTree, StepTrace, Tokens, TracedToken, Verified
+from fastcoder_lsp.core.trees import Counts, DraftTree, Draw, Proposal, StepTrace, Tokens, TracedToken, Verified
 
 __all__ = [
     "GREEDY",
+    "NORMED",
     "NO_DRAFT",
     "CacheLost",
     "Completion",
@@ -32,13 +35,16 @@ __all__ = [
     "DraftTree",
     "Drafter",
     "DrafterTraits",
+    "Draw",
     "Engine",
     "EngineInfo",
     "Engines",
+    "KeepingEngine",
     "Late",
     "LaunchingEngine",
     "Prefilled",
     "Progress",
+    "Proposal",
     "Reason",
     "Sampler",
     "SelectedCompletion",

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fastcoder_lsp.core.trees import DraftTree, Verified
+from fastcoder_lsp.core.engine import GREEDY, KeepingEngine, Sampler
+from fastcoder_lsp.core.trees import DraftTree, Draw, Verified
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,22 +18,33 @@ class DraftContext:
         document: the document's URI, for caches that live as long as it does.
         outdated: what this output was expected to be, from its first token, before the text around changed (suggestions
             that were typed past, rejected, or cut).
+        cached: how many of them the engine has run: those before the pending ones.
+        engine: gives their hidden states, where the drafter asked for some and the engine can.
+        sampler: how the model's tokens are chosen.
     """
 
     tokens: Sequence[int]
     prompt_length: int
     document: str = ""
     outdated: tuple[tuple[int, ...], ...] = ()
+    cached: int = 0
+    engine: KeepingEngine | None = None
+    sampler: Sampler = GREEDY
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Guesses below the last pending token: parents index this draft's own nodes, -1 is the root."""
+    """Guesses below the last pending token: parents index this draft's own nodes, -1 is the root; `draws` as a tree's.
+
+    Where guesses are drawn by chance, how many are must not depend on what they are: such a draft is taken whole or not
+    at all.
+    """
 
     tokens: tuple[int, ...] = ()
     parents: tuple[int, ...] = ()
     sources: tuple[str, ...] = ()
     matches: tuple[int, ...] = ()
+    draws: tuple[Draw, ...] = ()
 
 
 NO_DRAFT = Draft()
@@ -47,11 +59,13 @@ class DrafterTraits:
         late: whether it may be told of a step after it was asked for the next draft.
         weighs_costs: whether it ends its drafts where one more row costs more than it gains, so that it may be offered
             many rows; other drafters fill what they are offered.
+        layers: whose hidden states it reads, of all that is decided (`KeepingEngine.keep_states`).
     """
 
     top_k: int = 0
     late: bool = False
     weighs_costs: bool = False
+    layers: tuple[int, ...] = ()
 
 
 class Drafter(Protocol):

@@ -1,8 +1,8 @@
 """A model on a device, as everybody above it sees it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 from fastcoder_lsp.core.progress import ShouldStop
 from fastcoder_lsp.core.trees import DraftTree, Tokens, Verified
@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 class Sampler:
     """How one token is chosen from logits. `temperature` 0 is greedy; ties go to the lowest id.
 
-    Noise is a function of (seed, position) alone, so speculative sampling emits what plain sampling emits.
+    Noise is a function of (seed, position) alone, so speculative sampling emits what plain sampling emits. That is the
+    rule "keyed". By the rule "rejection" (Leviathan et al. 2023; Chen et al. 2023; of several guesses in one place Miao
+    et al. 2024) guesses are accepted by chance, so that what is emitted has the same distribution, not the same tokens.
     """
 
     temperature: float = 0.0
     top_k: int = 0
     top_p: float = 1.0
     seed: int = 0
+    rule: Literal["keyed", "rejection"] = "keyed"
 
 
 GREEDY = Sampler()
@@ -142,6 +145,30 @@ class LaunchingEngine(Engine, Protocol):
 
     def collect(self) -> Verified:
         """Wait for the step that was launched, and end it."""
+        ...
+
+
+NORMED = -1
+"""As a layer: the last one's hidden state behind the norm that stands before the head."""
+
+
+@runtime_checkable
+class KeepingEngine(Engine, Protocol):
+    """An engine that can keep the hidden states of what is in its KV cache."""
+
+    def keep_states(self, layers: Sequence[int]) -> bool:
+        """Keep those behind these layers (from 1 on, or `NORMED`); False where this engine cannot.
+
+        Where it kept fewer before, the KV cache is given up: the next `prefill` makes all of it anew.
+        """
+        ...
+
+    def states(self, layers: Sequence[int], start: int, stop: int) -> "npt.NDArray[np.float32]":
+        """Those of the cached tokens `start`…`stop`, [tokens, layers, E]; of layers that are kept."""
+        ...
+
+    def embed(self, tokens: Tokens) -> "npt.NDArray[np.float32]":
+        """The embeddings of tokens, [tokens, E]."""
         ...
 
 

@@ -26,6 +26,7 @@ from fastcoder_lsp.core import (
 )
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.healing import Allow, Healing, Piece, allowed_ids
+from fastcoder_lsp.decode.states import ask_states, states_of
 from fastcoder_lsp.decode.tree import build_tree
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.observe import Spans
@@ -120,6 +121,7 @@ class Decoding:
         there.
         """
         decided = self._decided()
+        ask_states(self.engine, self.drafter.traits.layers)
         with self.spans.measure("prefill"):
             cached = self.engine.prefill(decided, lambda: True).reused
             pending = _riders(len(decided) - cached)
@@ -246,7 +248,13 @@ class Decoding:
 
     def _context(self) -> DraftContext:
         prompt = self.request.prompt
-        return DraftContext([*prompt, *self._tokens], len(prompt), self.request.document, self.request.outdated)
+        tokens = [*prompt, *self._tokens]
+        cached = len(tokens) - len(self._pending)
+        keeping = states_of(self.engine, self.drafter.traits.layers, cached)
+        request = self.request
+        return DraftContext(
+            tokens, len(prompt), request.document, request.outdated, cached, keeping, sampler=request.sampler
+        )
 
     def _take(self, tree: DraftTree, verified: Verified) -> None:
         """Append tokens one by one, as plain decoding would, until one of them ends the text."""

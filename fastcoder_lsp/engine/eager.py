@@ -65,6 +65,7 @@ class EagerBackend:
         self._head_VE = self._move(weights.head(shape))
         self._norm_E = self._move(weights.get(NORM, shape.width))
         angles_CH = torch.arange(capacity, dtype=torch.float64)[:, None] * torch.from_numpy(shape.angles_H)[None]
+        self._wanted: tuple[int, ...] = ()
         self._cos_CD = torch.cat([angles_CH.cos()] * 2, dim=-1).to(device, dtype)
         self._sin_CD = torch.cat([angles_CH.sin()] * 2, dim=-1).to(device, dtype)
         self.empty_cache()
@@ -80,17 +81,55 @@ class EagerBackend:
         shape = self._shape
         size = (shape.layers, shape.kv_heads, self.capacity, shape.head_dim)
         self.keys_LKCD, self.values_LKCD = (self._zeros(size) for _ in range(2))
+        slots = self.capacity if self._wanted else 0
+        self.states_CSE = LazyMemory((slots, len(self._wanted), shape.width), np.float32).array
         self.touched = 0
 
     def take(self, other: Self, start: int, stop: int) -> None:
         """Copy the slots `start`…`stop` of another one's cache."""
         self.keys_LKCD[:, :, start:stop] = other.keys_LKCD[:, :, start:stop]
         self.values_LKCD[:, :, start:stop] = other.values_LKCD[:, :, start:stop]
+        if self._wanted:
+            self.states_CSE[start:stop] = other.states_CSE[start:stop]
         self.touched = max(self.touched, stop)
+
+    def keep_states(self, layers: Sequence[int]) -> None:
+        """Keep hidden states behind these layers from now on (`states.KeepingBackend`); the KV cache is empty after."""
+        self._wanted = tuple(layers)
+        self.empty_cache()
+
+    @property
+    def kept_layers(self) -> tuple[int, ...]:
+        """Behind which layers hidden states are kept."""
+        return self._wanted
+
+    def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Hidden states of the slots `start`…`stop`, [slots, kept layers, E]: a view, on the host."""
+        found: npt.NDArray[np.float32] = self.states_CSE[start:stop]
+        return found
+
+    def embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """The embeddings of tokens, [tokens, E]."""
+        rows: npt.NDArray[np.float32] = (
+            self._embedding_VE[torch.from_numpy(tokens).to(self.device)].float().cpu().numpy()
+        )
+        return rows
+
+    @property
+    def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
+        """The weights [E] of the norm before the head, and its ε."""
+        return self._norm_E.float().cpu().numpy(), self._shape.eps
+
+    @property
+    def layers(self) -> int:
+        """Blocks of the model."""
+        return self._shape.layers
 
     def bytes_of(self, slots: int) -> int:
         """Memory that the cache takes where so many slots were written: on a device it is all taken at once."""
-        return (slots if self.device == "cpu" else self.capacity) * self._shape.slot_numbers * self._dtype.itemsize
+        each = self._shape.slot_numbers * self._dtype.itemsize
+        states = slots * self.states_CSE[:1].nbytes
+        return (slots if self.device == "cpu" else self.capacity) * each + states
 
     def trim(self, slots: int) -> None:
         """Nothing: the memory of one cache stays together until it is closed."""
@@ -112,6 +151,9 @@ class EagerBackend:
             h_TE = F.rms_norm(x_TE, (shape.width,), layer.norm2_E, shape.eps)
             gate, up = F.linear(h_TE, layer.gate_up, layer.gate_up_bias).chunk(2, dim=1)
             x_TE = x_TE + F.linear(F.silu(gate) * up, layer.down, layer.down_bias)
+            if index + 1 in self._wanted:
+                which = self._wanted.index(index + 1)
+                self.states_CSE[rows.cached : rows.cached + len(rows), which] = x_TE.float().cpu().numpy()
         if rows.logits_from == len(rows):
             return None
         h_TE = F.rms_norm(x_TE[rows.logits_from :], (shape.width,), self._norm_E, shape.eps)
@@ -125,6 +167,9 @@ class EagerBackend:
             source, target = (torch.tensor(side, device=self.device) + cached for side in zip(*moves, strict=True))
             for cache in (self.keys_LKCD, self.values_LKCD):
                 cache[:, :, target] = cache[:, :, source]
+            if self._wanted:
+                olds, news = (np.array(side) + cached for side in zip(*moves, strict=True))
+                self.states_CSE[news] = self.states_CSE[olds]
 
     def close(self) -> None:
         """Give the memory back."""

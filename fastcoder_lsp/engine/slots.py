@@ -6,7 +6,7 @@ goes first, then the cache that was used least recently. The arithmetic is the b
 `TreeEngine`'s.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -28,6 +28,7 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.prefix import common_prefix
+from fastcoder_lsp.engine.states import KeepingBackend, with_layers
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 
 WORTH = 16
@@ -138,6 +139,21 @@ class SlotEngines:
                 return
             other.close()
 
+    def keep_states(self, layers: Sequence[int]) -> bool:
+        """Keep hidden states behind these layers in all caches; they are given up where they have not all of them."""
+        if not isinstance(self._backend, KeepingBackend):
+            return not layers
+        if (needed := with_layers(self._backend, layers)) is not None:
+            for slot in list(self._held):
+                slot.close()
+            self._backend.keep_states(needed)
+        return True
+
+    def embed(self, tokens: Tokens) -> npt.NDArray[np.float32]:
+        """The embeddings of tokens, [tokens, E]."""
+        assert isinstance(self._backend, KeepingBackend)
+        return self._backend.embed(np.asarray(tokens, np.int64))
+
     def given_up(self, slot: "Slot") -> None:
         """`slot` has no memory any more."""
         self._held.pop(slot, None)
@@ -200,6 +216,20 @@ class Slot:
             raise CacheLost
         self._pool.make_room(self, self.engine.length)
         return self.engine.step(tree, sampler, allowed, top_k)
+
+    def keep_states(self, layers: Sequence[int]) -> bool:
+        """Keep hidden states behind these layers, here and in all other slots."""
+        return self._pool.keep_states(layers)
+
+    def states(self, layers: Sequence[int], start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Hidden states of the cached tokens `start`…`stop`, [tokens, layers, E]; raises CacheLost."""
+        if self.engine is None:
+            raise CacheLost
+        return self.engine.states(layers, start, stop)
+
+    def embed(self, tokens: Tokens) -> npt.NDArray[np.float32]:
+        """The embeddings of tokens, [tokens, E]."""
+        return self._pool.embed(tokens)
 
     def close(self) -> None:
         """Give the cache's memory back."""

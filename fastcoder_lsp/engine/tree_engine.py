@@ -3,7 +3,7 @@
 Owns which tokens the KV cache holds, and in which order things happen; the arithmetic is the backend's.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler
 from fastcoder_lsp.engine.backend import Backend, Rows
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.engine.sampling import top_rows
+from fastcoder_lsp.engine.states import KeepingBackend, read_states, with_layers
 from fastcoder_lsp.engine.verification import accept
 from fastcoder_lsp.errors import ResourceError
 
@@ -78,6 +79,26 @@ class TreeEngine:
         if not top_k:
             return Verified(path, emitted)
         return Verified(path, emitted, *top_rows(logits_RV, top_k))
+
+    def keep_states(self, layers: Sequence[int]) -> bool:
+        """Keep hidden states behind these layers; the cache is given up where it has not all of them."""
+        if not isinstance(self.backend, KeepingBackend):
+            return not layers
+        if (needed := with_layers(self.backend, layers)) is not None:
+            self.backend.keep_states(needed)
+            self._cached.clear()
+        return True
+
+    def states(self, layers: Sequence[int], start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Hidden states of the cached tokens `start`…`stop`, [tokens, layers, E]."""
+        assert isinstance(self.backend, KeepingBackend)
+        assert 0 <= start <= stop <= len(self._cached)
+        return read_states(self.backend, layers, start, stop)
+
+    def embed(self, tokens: Tokens) -> npt.NDArray[np.float32]:
+        """The embeddings of tokens, [tokens, E]."""
+        assert isinstance(self.backend, KeepingBackend)
+        return self.backend.embed(np.asarray(tokens, np.int64))
 
     def close(self) -> None:
         """Give the memory back."""

@@ -66,7 +66,7 @@ def make_attend(group: int, dim: int, tag: str) -> Any:
 
 @unkept
 def move_slots(cache: Cache, source: npt.NDArray[np.int64], target: npt.NDArray[np.int64]) -> None:
-    """Copy keys and values of the slots `source` to `target`, one after the other."""
+    """Copy keys, values and hidden states of the slots `source` to `target`, one after the other."""
     layers, heads, _, dim, _ = cache.keys_LKBDx.shape
     kept = cache.values_LKCD.shape[3]
     for layer in range(layers):
@@ -78,6 +78,12 @@ def move_slots(cache: Cache, source: npt.NDArray[np.int64], target: npt.NDArray[
                     keys_BDx[new // BLOCK, d, _place(new % BLOCK)] = keys_BDx[old // BLOCK, d, _place(old % BLOCK)]
                 for d in range(kept):
                     values_CD[new, d] = values_CD[old, d]
+    states_CSE = cache.states_CSE
+    for index in range(len(source)):
+        old, new = source[index], target[index]
+        for which in range(states_CSE.shape[1]):
+            for place in range(states_CSE.shape[2]):
+                states_CSE[new, which, place] = states_CSE[old, which, place]
 
 
 @inlined

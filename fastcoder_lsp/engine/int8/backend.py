@@ -78,6 +78,34 @@ class Int8Backend:
         self.cache.trim(0)
         progress(1.0, "ready")
 
+    def keep_states(self, layers: Sequence[int]) -> None:
+        """Keep hidden states behind these layers from now on (`states.KeepingBackend`); the KV cache is empty after."""
+        self.cache = SlotMemory(self._shape, self.capacity, layers)
+
+    @property
+    def kept_layers(self) -> tuple[int, ...]:
+        """Behind which layers hidden states are kept."""
+        return self.cache.layers
+
+    def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Hidden states of the slots `start`…`stop`, [slots, kept layers, E]: a view."""
+        found: npt.NDArray[np.float32] = self.cache.states.array[start:stop]
+        return found
+
+    def embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """The embeddings of tokens, [tokens, E]."""
+        return self._embed(tokens)
+
+    @property
+    def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
+        """The weights [E] of the norm before the head, and its ε."""
+        return self._packed.norm_E, float(self._packed.eps)
+
+    @property
+    def layers(self) -> int:
+        """Blocks of the model."""
+        return self._shape.layers
+
     @property
     def touched(self) -> int:
         """Slots of the KV cache that take memory."""
@@ -86,7 +114,7 @@ class Int8Backend:
     def another(self) -> Self:
         """One more over the same weights, its cache empty."""
         other = copy(self)
-        other.cache, other.is_first = SlotMemory(self._shape, self.capacity), False
+        other.cache, other.is_first = SlotMemory(self._shape, self.capacity, self.cache.layers), False
         return other
 
     def take(self, other: Self, start: int, stop: int) -> None:

@@ -1,7 +1,9 @@
-"""The KV cache of one text: keys and values in memory that is taken as it is used.
+"""The KV cache of one text: keys and values, and hidden states where wanted, in memory that is taken as it is used.
 
 Owns that memory, copies of its beginning, and what is given back of it. Kernels see its arrays alone.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,34 +17,49 @@ _EACH = np.dtype(np.uint16).itemsize
 
 
 class SlotMemory:
-    """Keys and values of `capacity` slots at least.
+    """Keys and values of `capacity` slots at least, and hidden states behind some layers where they are wanted.
+
+    Args:
+        shape: of the model.
+        capacity: slots at least.
+        layers: hidden states are wanted behind so many of the model's layers, each from 1 on.
 
     Attributes:
         arrays: what kernels read and write.
         keys: the memory of them.
         values: likewise.
+        states: of hidden states, [slots, one for each of `layers`, width].
         touched: slots from the first on that take memory.
     """
 
-    def __init__(self, shape: Shape, capacity: int) -> None:
+    def __init__(self, shape: Shape, capacity: int, layers: Sequence[int] = ()) -> None:
         self._shape, self._blocks = shape, -(-capacity // BLOCK)
+        self.layers = tuple(layers)
         dim, kept = shape.head_dim, padded(shape.head_dim)
         self.keys = LazyMemory((shape.layers, shape.kv_heads, self._blocks, dim, BLOCK), np.uint16)
         self.values = LazyMemory((shape.layers, shape.kv_heads, self._blocks * BLOCK, kept), np.uint16)
         self._block_bytes = ((self.keys, BLOCK * dim * _EACH), (self.values, BLOCK * kept * _EACH))
-        self.arrays = Cache(self.keys.array, self.values.array)
+        wanted_L = np.full(shape.layers, -1, np.int64)
+        wanted_L[[layer - 1 for layer in self.layers]] = np.arange(len(self.layers))
+        slots = self._blocks * BLOCK if self.layers else 0
+        self.states = LazyMemory((slots, len(self.layers), shape.width), np.float32)
+        self._state_bytes = len(self.layers) * shape.width * np.dtype(np.float32).itemsize
+        self.arrays = Cache(self.keys.array, self.values.array, self.states.array, wanted_L)
         self.touched = 0
 
     def bytes_of(self, slots: int) -> int:
         """Memory of so many slots, in whole blocks."""
         parts = self._shape.layers * self._shape.kv_heads
-        return -(-slots // BLOCK) * parts * sum(size for _, size in self._block_bytes)
+        each = parts * sum(size for _, size in self._block_bytes) + BLOCK * self._state_bytes
+        return -(-slots // BLOCK) * each
 
     def take(self, other: "SlotMemory", start: int, stop: int) -> None:
         """Copy the slots `start`…`stop` of `other`, in whole blocks: those that both begin with are the same."""
         first, last = start // BLOCK, -(-stop // BLOCK)
         for mine, theirs, each in ((self.keys, other.keys, 1), (self.values, other.values, BLOCK)):
             mine.array[:, :, first * each : last * each] = theirs.array[:, :, first * each : last * each]
+        if self.layers:
+            self.states.array[first * BLOCK : last * BLOCK] = other.states.array[first * BLOCK : last * BLOCK]
         self.touched = max(self.touched, last * BLOCK)
 
     def trim(self, slots: int) -> None:
@@ -55,4 +72,6 @@ class SlotMemory:
             for part in range(self._shape.layers * self._shape.kv_heads):
                 start = part * self._blocks
                 memory.give_back((start + kept) * block, (start + used) * block)
+        each = BLOCK * self._state_bytes
+        self.states.give_back(kept * each, used * each)
         self.touched = kept * BLOCK

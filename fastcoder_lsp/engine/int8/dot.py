@@ -1,19 +1,22 @@
 """Dot products of unsigned and signed bytes, four at a time, as a CPU has them.
 
 Owns the kinds of instructions and which one this CPU has; all of them give the same integers. `x` is a row's value
-plus 128, so 1…255; `w` is −127…127; sums are exact in 32 bits for rows of up to 66,000 values.
+plus 128, so 1…255; `w` is −127…127; sums are exact in 32 bits for rows of up to 66,000 values. What NEON has is
+written in `dot_neon`, and used by `neon`.
 """
 
 import ctypes
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
 from llvmlite import binding, ir
 
+from fastcoder_lsp.engine.int8.dot_neon import sdot, usdot
 from fastcoder_lsp.engine.int8.simd import I32, LANES, broadcast
+from fastcoder_lsp.kernels.processor import arm_features, is_arm
 
 GROUP = 32
 """Numbers of a row that share a factor, where weights are kept in four bits."""
@@ -29,6 +32,7 @@ class DotKind:
     holds four bytes of a column in each lane, x the four bytes of a row. `partial`: sums of a column that stand side by
     side until the end. `panel`: rows whose bytes lie together, [K/4][panel][4], so that one pointer walks through all
     of them. `step`: bytes of a row that are taken at once; what is longer has a number of them. `tiled`: by `amx`.
+    `neon`: by `neon`; `eights`: that multiplies pairs of rows by pairs of columns, eight bytes of each.
     `bits`: of a weight in memory; fewer than eight are unfolded by `int4`.
     """
 
@@ -41,17 +45,19 @@ class DotKind:
     panel: int = 8
     step: int = 4
     tiled: bool = False
+    neon: bool = False
+    eights: bool = False
     bits: int = 8
 
     @property
     def line(self) -> int:
         """Numbers of a row that a line of packed weights belongs to."""
-        return 4 if self.bits == 8 else GROUP
+        return GROUP if self.bits < 8 else 8 if self.eights else 4
 
     @property
     def line_bytes(self) -> int:
         """Bytes of a line, for all columns of a block."""
-        return self.vectors * LANES * (4 if self.bits == 8 else GROUP // 2 + 1)
+        return self.vectors * LANES * (self.line if self.bits == 8 else GROUP // 2 + 1)
 
 
 def _vnni(lanes: int) -> Emit:
@@ -103,7 +109,8 @@ VNNI_256 = DotKind("vnni-256", 8, 1, 4, _vnni(8))
 AVX2 = DotKind("avx2", 8, 1, 2, _words, partial=2)
 PLAIN = DotKind("plain", 16, 1, 4, _plain)
 AMX = DotKind("amx", 16, 3, 32, VNNI_512.emit, panel=1, step=64, tiled=True)
-KINDS = (AMX, VNNI_512, VNNI_256, AVX2, PLAIN)
+NEON_I8MM = DotKind("neon-i8mm", 4, 1, 4, usdot, panel=1, step=16, neon=True, eights=True)
+NEON_DOT = DotKind("neon-dot", 4, 1, 4, sdot, panel=1, step=16, neon=True)
 
 
 def in_four_bits(kind: DotKind) -> DotKind:
@@ -118,12 +125,25 @@ def unfolded_bytes(kind: DotKind, longest: int) -> int:
 
 def kinds_here() -> tuple[DotKind, ...]:
     """What this CPU can run, the fastest first. The plain one is always among them."""
+    found = _on_arm() if is_arm() else _on_x86()
+    return (*found, PLAIN)
+
+
+def _on_arm() -> Iterator[DotKind]:
+    features = arm_features()
+    if {"dotprod", "i8mm"} <= features:
+        yield NEON_I8MM
+    if "dotprod" in features:
+        yield NEON_DOT
+
+
+def _on_x86() -> Iterator[DotKind]:
     features = binding.get_host_cpu_features()
     wide = features.get("avx512vnni", False)
     narrow = features.get("avxvnni", False) or (wide and features.get("avx512vl", False))
     tiles = wide and features.get("amx-int8", False) and features.get("amx-tile", False) and tiles_granted()
-    here = (tiles, wide, narrow, features.get("avx2", False), True)
-    return tuple(kind for kind, can in zip(KINDS, here, strict=True) if can)
+    kinds = ((AMX, tiles), (VNNI_512, wide), (VNNI_256, narrow), (AVX2, features.get("avx2", False)))
+    return (kind for kind, can in kinds if can)
 
 
 @cache

@@ -6,18 +6,19 @@ from fastcoder_lsp.engine.int8.attention import make_attend, make_turn
 from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.memory import Cache, Packed, Scratch, VisibleSlots
 from fastcoder_lsp.engine.int8.product import make_multiply
-from fastcoder_lsp.engine.int8.row_kernels import gate_rows, norm_rows, quantise_rows
+from fastcoder_lsp.engine.int8.row_kernels import gate_rows, keep_rows, norm_rows, quantise_rows
 from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.kernels import NONE
 
-PHASES = 10
-"""Phases of one layer; the head needs two."""
+PHASES = 11
+"""Phases of one layer, the last where hidden states are wanted; the head needs two."""
 
 
 def make_forward(kind: DotKind, group: int, dim: int) -> Any:
     """The compiled function `forward(packed, cache, work, places, thread, threads)`, for heads of this size.
 
-    The last layer of a pass without logits ends with its keys and values: nothing else of it is ever read.
+    The last layer of a pass without logits ends with its keys and values, unless its hidden states are wanted: nothing
+    else of it is ever read.
     """
     tag = f"{kind.name}_{group}_{dim}".replace("-", "_")
     multiply, multiply_add = make_multiply(kind, tag, add=False), make_multiply(kind, tag, add=True)
@@ -32,7 +33,7 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
             norm_rows(work, phase, NONE, rows, packed.norm1_LE[layer], packed.eps)
             multiply(work, phase + 1, packed.qkv, layer, rows, work.wide_MN, thread, threads)
             turn(packed, cache, work, places, layer, phase + 2)
-            if layer == layers - 1 and places.logits_from == rows:
+            if layer == layers - 1 and places.logits_from == rows and cache.wanted_L[layer] < 0:
                 return
             attend(cache, work, places, layer, phase + 3, thread)
             quantise_rows(work, phase + 4, rows)
@@ -41,7 +42,11 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
             multiply(work, phase + 7, packed.gate_up, layer, rows, work.wide_MN, thread, threads)
             gate_rows(work, phase + 8, rows, inner)
             multiply_add(work, phase + 9, packed.down, layer, rows, work.x_ME, thread, threads)
+            if cache.wanted_L[layer] >= 0:
+                keep_rows(cache, work, phase + 10, places.cached, rows, cache.wanted_L[layer])
             phase += PHASES
+        if places.logits_from == rows:
+            return
         wanted = rows - places.logits_from
         norm_rows(work, phase, places.logits_from, wanted, packed.norm_E, packed.eps)
         multiply(work, phase + 1, packed.head, NONE, wanted, work.logits_RV, thread, threads)

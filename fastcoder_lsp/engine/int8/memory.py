@@ -1,7 +1,7 @@
 """What the kernels read and write, as plain tuples of arrays; owns no code.
 
 Legend: M rows, L layers, E width, K key/value heads, G query heads of each, C slots of the KV cache, D head dimension,
-P panels of rows, B blocks of columns.
+P panels of rows, B blocks of columns, S hidden states of a slot.
 """
 
 from typing import NamedTuple
@@ -61,10 +61,16 @@ class Scratch(NamedTuple):
 
 
 class Cache(NamedTuple):
-    """Keys in blocks of 32 columns, turned; values column by column; both in 16 bits, as `halves` has them."""
+    """Keys in blocks of 32 columns, turned; values column by column; both in 16 bits, as `halves` has them.
+
+    `states_CSE`: of each slot the hidden states that are wanted; `wanted_L`: behind which layer which of the S is
+    taken, -1 for none.
+    """
 
     keys_LKBDx: npt.NDArray[np.uint16]
     values_LKCD: npt.NDArray[np.uint16]
+    states_CSE: Floats
+    wanted_L: npt.NDArray[np.int64]
 
 
 class VisibleSlots(NamedTuple):

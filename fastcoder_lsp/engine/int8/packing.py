@@ -5,7 +5,7 @@ Owns the rounding to bytes, the layout, and which matrices stand together; four 
 stream, so that no more of a model than a few rows is ever in memory unpacked.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -75,21 +75,39 @@ def layout(shape: Shape, kind: DotKind, embedding: str) -> dict[str, tuple[str, 
     return arrays
 
 
-def pack(weights: Weights, shape: Shape, kind: DotKind) -> Iterator[tuple[str, Array]]:
+Piece = tuple[Array, Array, Array]
+"""Packed rows of a matrix in whole blocks, Σ w·128 of each, and their scales."""
+Products = Callable[[Matrix, int], Iterable[Piece]]
+"""A matrix of a layer in such pieces, from its first row to the last."""
+
+
+def pack(
+    weights: Weights, shape: Shape, kind: DotKind, products: Products | None = None
+) -> Iterator[tuple[str, Array]]:
     """Every array of `layout`, a few rows at a time, in that order; (name, what follows in it).
+
+    Args:
+        weights: of the model.
+        shape: its sizes.
+        kind: what the order of the bytes is for.
+        products: the matrices, where they were rounded already.
 
     Raises:
         ModelInvalidError: a tensor is missing, damaged, or of another shape.
     """
+
+    def rounded_here(matrix: Matrix, layer: int) -> Iterator[Piece]:
+        for weight_NK in _by_blocks(weights, matrix, layer, kind):
+            yield (pack_rows if kind.bits == 8 else int4.pack_rows)(weight_NK, kind)
+
     for matrix in matrices(shape):
         rest = _Rest()
         for layer in range(matrix.layers):
-            for weight_NK in _by_blocks(_parts(weights, matrix, layer), matrix, kind):
-                packed, sums_N, scales_N = (pack_rows if kind.bits == 8 else int4.pack_rows)(weight_NK, kind)
+            for packed, sums_N, scales_N in (products or rounded_here)(matrix, layer):
                 rest.sums.append(sums_N)
                 rest.scales.append(scales_N)
                 yield f"{matrix.name}.weights", packed
-            rest.biases.append(_biases(weights, matrix, layer, kind))
+            rest.biases.append(biases(weights, matrix, layer, kind))
         yield f"{matrix.name}.sums", np.concatenate(rest.sums)
         yield f"{matrix.name}.scales", np.concatenate(rest.scales)
         yield f"{matrix.name}.biases", np.concatenate(rest.biases)
@@ -127,6 +145,19 @@ def pack_rows(weight_NK: Floats, kind: DotKind) -> tuple[npt.NDArray[np.int8], n
     return weights, filled.sum(axis=1, dtype=np.int32) * np.int32(128), np.pad(scales_N, extra)
 
 
+def biases(weights: Weights, matrix: Matrix, layer: int, kind: DotKind) -> Floats:
+    """A layer's biases, zero where it has none, filled up with zeros to a whole block."""
+    block = kind.vectors * LANES
+    biases_N = np.zeros(-(-matrix.rows // block) * block, dtype=np.float32)
+    first = 0
+    for part, rows in matrix.parts if matrix.name != "head" else ():
+        found = weights.optional_array(f"model.layers.{layer}.{part}.bias", rows)
+        if found is not None:
+            biases_N[first : first + rows] = found
+        first += rows
+    return biases_N
+
+
 @dataclass(frozen=True, slots=True)
 class _Rest:
     """What stands in the file behind a product's weights, a small share of them, kept until they are written."""
@@ -134,6 +165,16 @@ class _Rest:
     sums: list[Array] = field(default_factory=list)
     scales: list[Array] = field(default_factory=list)
     biases: list[Array] = field(default_factory=list)
+
+
+def rows_of(weights: Weights, matrix: Matrix, layer: int, start: int, stop: int) -> Floats:
+    """These rows of a layer's matrix, as far as it has them."""
+    first, found = 0, list[Floats]()
+    for part in _parts(weights, matrix, layer):
+        if first < stop and start < first + part.rows:
+            found.append(part.read(start - first, stop - first))
+        first += part.rows
+    return found[0] if len(found) == 1 else np.concatenate(found)
 
 
 def _parts(weights: Weights, matrix: Matrix, layer: int) -> list["_Part"]:
@@ -159,30 +200,12 @@ class _Part:
         return self.weights.rows(self.name, start, max(start, stop), self.rows, self.columns)
 
 
-def _by_blocks(parts: Sequence[_Part], matrix: Matrix, kind: DotKind) -> Iterator[Floats]:
+def _by_blocks(weights: Weights, matrix: Matrix, layer: int, kind: DotKind) -> Iterator[Floats]:
     """A matrix from its first row to the last, in whole blocks of columns of the product: few rows at a time."""
     block = kind.vectors * LANES
     each = max(1, AT_ONCE // (matrix.columns * block)) * block
     for start in range(0, matrix.rows, each):
-        stop, first, found = min(matrix.rows, start + each), 0, list[Floats]()
-        for part in parts:
-            if first < stop and start < first + part.rows:
-                found.append(part.read(start - first, stop - first))
-            first += part.rows
-        yield found[0] if len(found) == 1 else np.concatenate(found)
-
-
-def _biases(weights: Weights, matrix: Matrix, layer: int, kind: DotKind) -> Floats:
-    """A layer's biases, zero where it has none, filled up with zeros to a whole block."""
-    block = kind.vectors * LANES
-    biases_N = np.zeros(-(-matrix.rows // block) * block, dtype=np.float32)
-    first = 0
-    for part, rows in matrix.parts if matrix.name != "head" else ():
-        found = weights.optional_array(f"model.layers.{layer}.{part}.bias", rows)
-        if found is not None:
-            biases_N[first : first + rows] = found
-        first += rows
-    return biases_N
+        yield rows_of(weights, matrix, layer, start, min(matrix.rows, start + each))
 
 
 def _embedding_rows(weights: Weights, shape: Shape) -> Iterator[Array]:

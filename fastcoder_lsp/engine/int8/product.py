@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from fastcoder_lsp.engine.int4.unfold import folded_tile, unfold_block
+from fastcoder_lsp.engine.int4.unfold import folded_tile, unfold_block, unfolding_tile
 from fastcoder_lsp.engine.int8.amx import SIDE, begin_tiles, end_tiles, tiled_product
 from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.memory import Floats, Product, Scratch
@@ -12,8 +12,8 @@ from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
 from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import product_tile
 
-FOLDED_EACH, FOLDED_ROWS = 4, 32
-"""Rows that four-bit weights are unfolded for in registers: at a time, and at most; for more it pays to do it once."""
+FOLDED_ROWS = 4
+"""Rows that four-bit weights are unfolded for in registers at most; for more it is done once, beside the first ones."""
 
 
 def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
@@ -104,9 +104,15 @@ def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
 
 
 def _unrolled_block(
-    kind: DotKind, tag: str, *, add: bool, tile: Callable[..., Any] = product_tile, most: int | None = None
+    kind: DotKind,
+    tag: str,
+    *,
+    add: bool,
+    tile: Callable[..., Any] = product_tile,
+    most: int | None = None,
+    first: int = 0,
 ) -> Any:
-    """By `tile`, of up to `most` rows at a time: as many as the kind has, or fewer."""
+    """By `tile`, the rows from `first` on, up to `most` at a time: as many as the kind has, or fewer."""
     most, panel = most or kind.rows, kind.panel
     tile1, tile2, tile4, tile8 = (tile(kind, min(rows, most), add=add) for rows in (1, 2, 4, 8))
 
@@ -124,7 +130,7 @@ def _unrolled_block(
         count: int,
         unfolded: int,  # noqa: ARG001 all blocks are called alike
     ) -> None:
-        for row in range(0, count, most):
+        for row in range(first, count, most):
             here = x + (row // panel) * groups * 4 * panel + (row % panel) * 4
             row_scale, target, left = row_scales + row * 4, out + row * stride, count - row
             if left == 1 or most == 1:
@@ -141,10 +147,9 @@ def _unrolled_block(
 
 def _folded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
     """Few rows multiply what is unfolded in registers; for more, a block is unfolded once and read as bytes are."""
-    each, limit = (1, 1) if kind.tiled else (min(kind.rows, FOLDED_EACH), FOLDED_ROWS)
-    few = _unrolled_block(kind, f"{tag}_folded", add=add, tile=folded_tile, most=each)
-    many = (_tiled_block if kind.tiled else _unrolled_block)(kind, tag, add=add)
-    unfold = unfold_block(kind)
+    limit = 1 if kind.tiled else min(kind.rows, FOLDED_ROWS)
+    few = _unrolled_block(kind, f"{tag}_folded", add=add, tile=folded_tile, most=limit)
+    many = (_unfolded_tiles if kind.tiled else _unfolded_rows)(kind, tag, add=add)
 
     @tagged(f"{tag}_chosen")
     def multiply_block(
@@ -163,7 +168,56 @@ def _folded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
         if count <= limit:
             few(x, w, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
         else:
-            unfold(w, groups, unfolded)
-            many(x, unfolded, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
+            many(x, w, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
+
+    return multiply_block
+
+
+def _unfolded_rows(kind: DotKind, tag: str, *, add: bool) -> Any:
+    """The first rows beside the unfolding, the others by what it wrote."""
+    first = unfolding_tile(kind, add=add)
+    others = _unrolled_block(kind, tag, add=add, first=kind.rows)
+
+    @tagged(f"{tag}_unfolded")
+    def multiply_block(
+        x: int,
+        w: int,
+        groups: int,
+        sums: int,
+        scales: int,
+        biases: int,
+        row_scales: int,
+        out: int,
+        stride: int,
+        count: int,
+        unfolded: int,
+    ) -> None:
+        first(x, w, groups, sums, scales, biases, row_scales, out, stride, unfolded)
+        others(x, unfolded, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
+
+    return multiply_block
+
+
+def _unfolded_tiles(kind: DotKind, tag: str, *, add: bool) -> Any:
+    """All rows by tiles, which take bytes from memory alone."""
+    unfold = unfold_block(kind)
+    tiles = _tiled_block(kind, tag, add=add)
+
+    @tagged(f"{tag}_unfolded")
+    def multiply_block(
+        x: int,
+        w: int,
+        groups: int,
+        sums: int,
+        scales: int,
+        biases: int,
+        row_scales: int,
+        out: int,
+        stride: int,
+        count: int,
+        unfolded: int,
+    ) -> None:
+        unfold(w, groups, unfolded)
+        tiles(x, unfolded, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
 
     return multiply_block

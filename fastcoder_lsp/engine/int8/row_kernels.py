@@ -5,7 +5,7 @@ Sums run in 16 lanes, each over every 16th value, folded by halves: an order tha
 
 import numpy as np
 
-from fastcoder_lsp.engine.int8.memory import Floats, Scratch
+from fastcoder_lsp.engine.int8.memory import Cache, Floats, Scratch
 from fastcoder_lsp.engine.int8.simd import (
     LANES,
     v_abs,
@@ -57,6 +57,19 @@ def gate_rows(work: Scratch, phase: int, count: int, inner: int) -> None:
     while row < count:
         _swiglu_row(work.wide_MN[row], inner)
         _quantise_row(work, row, work.wide_MN[row], inner)
+        finish_jobs(work.counters, phase, 1)
+        row = take_job(work.counters, phase)
+    await_jobs(work.counters, phase, count)
+
+
+@compiled
+def keep_rows(cache: Cache, work: Scratch, phase: int, first: int, count: int, which: int) -> None:
+    """Copy the state's rows to their slots, from `first` on: nobody may go on before all are copied."""
+    row = take_job(work.counters, phase)
+    while row < count:
+        source, target = work.x_ME[row], cache.states_CSE[first + row, which]
+        for place in range(len(target)):
+            target[place] = source[place]
         finish_jobs(work.counters, phase, 1)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)

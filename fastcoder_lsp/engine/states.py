@@ -1,0 +1,76 @@
+"""Hidden states of the rows that stand in the KV cache, for drafters that are made of them.
+
+They are kept beside keys and values, slot by slot, so that whatever becomes of these (a shorter text, an accepted path,
+a beginning that is copied from another document) becomes of them. Owns which layers are kept and what is read of them;
+backends write them, and keep none until somebody asks.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import NORMED
+from fastcoder_lsp.engine.backend import Backend
+
+
+@runtime_checkable
+class KeepingBackend(Backend, Protocol):
+    """A backend that can keep hidden states: of each slot, what leaves some of its layers."""
+
+    @property
+    def layers(self) -> int:
+        """Blocks of the model."""
+        ...
+
+    @property
+    def kept_layers(self) -> tuple[int, ...]:
+        """Behind which layers hidden states are kept, each from 1 on."""
+        ...
+
+    @property
+    def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
+        """The weights [E] of the norm before the head, and its ε."""
+        ...
+
+    def keep_states(self, layers: Sequence[int]) -> None:
+        """Keep those behind these layers from now on; the KV cache is empty after."""
+        ...
+
+    def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Those of the slots `start`…`stop`, [slots, kept layers, E]."""
+        ...
+
+    def embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """The embeddings of tokens, [tokens, E]."""
+        ...
+
+
+def with_layers(backend: KeepingBackend, layers: Sequence[int]) -> tuple[int, ...] | None:
+    """What `backend` must keep so that `layers` can be read, beside what it keeps; None where it does so already.
+
+    It only ever becomes more, so that drafters of several fronts over one model do not empty each other's caches.
+    """
+    wanted = {backend.layers if layer == NORMED else layer for layer in layers}
+    assert wanted <= set(range(1, backend.layers + 1)), f"{sorted(wanted)} of {backend.layers} layers"
+    kept = set(backend.kept_layers)
+    return None if wanted <= kept else tuple(sorted(wanted | kept))
+
+
+def read_states(backend: KeepingBackend, layers: Sequence[int], start: int, stop: int) -> npt.NDArray[np.float32]:
+    """Hidden states of some slots, [slots, layers, E], in the order of `layers`; a copy."""
+    kept = backend.kept_layers
+    found = backend.states(start, stop)
+    parts = []
+    for layer in layers:
+        state_TE = found[:, kept.index(backend.layers if layer == NORMED else layer)]
+        parts.append(_normed(state_TE, *backend.last_norm) if layer == NORMED else state_TE)
+    return np.stack(parts, axis=1)
+
+
+def _normed(
+    state_TE: npt.NDArray[np.float32], weight_E: npt.NDArray[np.float32], eps: float
+) -> npt.NDArray[np.float32]:
+    scale_T = 1 / np.sqrt(np.mean(np.square(state_TE), axis=1, dtype=np.float32) + np.float32(eps))
+    return (state_TE * scale_T[:, None] * weight_E).astype(np.float32, copy=False)
