@@ -14,6 +14,7 @@ import numpy as np
 
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.kernels.cache import KernelCache
+from fastcoder_lsp.kernels.processor import tell_llvm
 
 NONE = np.int64(0)
 """A zero of a type: numba takes a plain one for a constant, and compiles what it is given to once more."""
@@ -53,6 +54,7 @@ def unkept(function: Callable[..., Any]) -> Any:
     return _njit(nogil=True, **_options(counts=False))(function)
 
 
+tell_llvm()  # numba makes its compiler with the first function
 _njit: Any = numba.njit
 """Its types don't know all of its options."""
 

@@ -15,6 +15,7 @@ import numba.core.types as nt
 from llvmlite import ir
 
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
+from fastcoder_lsp.engine.int8.dot_neon import BYTES, FOUR, usdot_registers, usmmla
 from fastcoder_lsp.engine.int8.simd import F32, I8, I32, I64, LANES, intrinsic, load_at
 from fastcoder_lsp.engine.int8.tiles import Loop, columns_at, offset, put_row
 
@@ -95,7 +96,9 @@ def product_in_eights(builder: ir.IRBuilder, kind: DotKind, rows: int, places: S
     for half in range(2):
         eight = list(range(8 * half, 8 * half + 8))
         x_pairs = [
-            builder.shuffle_vector(x_rows[2 * pair], x_rows[min(2 * pair + 1, rows - 1)], _lanes(eight + [lane + SIZE for lane in eight]))
+            builder.shuffle_vector(
+                x_rows[2 * pair], x_rows[min(2 * pair + 1, rows - 1)], _lanes(eight + [lane + SIZE for lane in eight])
+            )
             for pair in range(pairs)
         ]
         for column, weights in enumerate(_pairs_of_columns(builder, kind, w_here, half)):
