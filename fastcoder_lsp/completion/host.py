@@ -25,6 +25,7 @@ class HostFacts:
         process_id: of the host.
         fronts: how many share it.
         shared: whether it is a process of its own.
+        asks: the server that questions are sent to; empty: none, nothing leaves the machine.
     """
 
     model: str = ""
@@ -34,6 +35,7 @@ class HostFacts:
     process_id: int = 0
     fronts: int = 1
     shared: bool = False
+    asks: str = ""
 
 
 class HostListener(Listener, Protocol):

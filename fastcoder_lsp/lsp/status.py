@@ -95,7 +95,7 @@ class Reporter:
         status, facts = self._status, self.facts()
         host = {"process_id": facts.process_id, "fronts": facts.fronts} if facts.shared else None
         told = {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint}
-        self._endpoint.notify(STATUS_METHOD, {**told, "host": host})
+        self._endpoint.notify(STATUS_METHOD, {**told, "host": host, "asks": facts.asks or None})
         if client.shows_status:
             if status.state == "error":
                 logger.warning("%s %s", status.message, status.hint)
