@@ -13,6 +13,22 @@ if TYPE_CHECKING:
 Tokens: TypeAlias = Sequence[int]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Proposal:
+    """A distribution that guesses are drawn from: `ids` with their `probabilities`, which sum to 1; no other token."""
+
+    ids: "npt.NDArray[np.int64]"
+    probabilities: "npt.NDArray[np.float64]"
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """That a guess was drawn by chance: its node, and from what."""
+
+    node: int
+    proposal: Proposal
+
+
 @dataclass(frozen=True, slots=True)
 class DraftTree:
     """Rows of one forward pass: first the tokens that are decided but not yet in the KV cache, then drafts.
@@ -20,7 +36,9 @@ class DraftTree:
     The first `pending` nodes (at least one) are a chain: node 0 hangs from the cache (parent -1), node i from node i-1.
     Each further node is a guess below a node before it (`parents[i] < i`), and no two children of a node hold the same
     token. The last pending node is the root of the drafts; node i stands at position `cached + depth(i)`.
-    `sources[i]` says who guessed node i ("" for pending ones), `matches[i]` from how long a match.
+    `sources[i]` says who guessed node i ("" for pending ones), `matches[i]` from how long a match. `draws`: what was
+    drawn by chance, in the order of drawing; a node that was drawn twice below its parent stands there twice, a node
+    that follows from the text alone never.
     """
 
     tokens: tuple[int, ...]
@@ -28,6 +46,7 @@ class DraftTree:
     pending: int = 1
     sources: tuple[str, ...] = ()
     matches: tuple[int, ...] = ()
+    draws: tuple[Draw, ...] = ()
 
     @classmethod
     def chain(cls, pending: Tokens) -> "DraftTree":

@@ -6,7 +6,7 @@ healing forbids) and keeps the order of the rest.
 
 from operator import lt
 
-from fastcoder_lsp.core import Draft, DraftTree, Tokens
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftTree, Draw, Tokens
 from fastcoder_lsp.decode.healing import Healing
 
 
@@ -17,12 +17,16 @@ def build_tree(pending: Tokens, draft: Draft, *, room: int, vocabulary: int, hea
         pending: tokens that are decided but not in the KV cache, at least one.
         draft: guesses; parents index the draft's own nodes, -1 is the last pending token. A node whose parent was
             dropped is dropped; of twins (same token, same parent) the first stays and takes over the other's children.
+            One that was drawn by chance is taken as it is or not at all: what was drawn would not be judged rightly
+            if part of it were missing.
         room: how many draft nodes fit.
         vocabulary: ids from 0 up to this one exist.
         healing: what the text before the cursor still demands of the first tokens.
     """
     if not healing.remaining and _is_sound(draft, room, vocabulary):
         return _joined(pending, draft)
+    if draft.draws:
+        return _joined(pending, NO_DRAFT)
     root = len(pending) - 1
     tokens, parents = list(pending), list(range(-1, root))
     sources, matches = [""] * len(pending), [0] * len(pending)
@@ -71,4 +75,5 @@ def _joined(pending: Tokens, draft: Draft) -> DraftTree:
         pending=first,
         sources=(*[""] * first, *draft.sources),
         matches=(*[0] * first, *draft.matches),
+        draws=tuple(Draw(draw.node + first, draw.proposal) for draw in draft.draws),
     )

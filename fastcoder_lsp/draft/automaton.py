@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.kernels import inner, inner_with_arrays, kernel, kernel_with_arrays
 
-_LENGTH, _LINK, _COUNT, _EDGES = range(4)
+_LENGTH, _LINK, _COUNT, _EDGES, _END = range(5)
 _TOKEN, _TARGET, _NEXT, _STATE = range(4)
 _STATES, _EDGE_COUNT, _LAST, _CURSOR, _MATCH = range(5)
 
@@ -31,7 +31,7 @@ class SuffixAutomaton:
         self.capacity = capacity
         self.size = 0
         slots = 1 << max(3 * capacity * 2, 8).bit_length()
-        self._states_S4 = np.zeros((2 * capacity + 2, 4), np.int32)
+        self._states_S5 = np.zeros((2 * capacity + 2, 5), np.int32)
         self._edges_E4 = np.zeros((3 * capacity + 3, 4), np.int32)
         self._slots = np.full(slots, -1, np.int32)
         self._counters = np.zeros(5, np.int64)
@@ -39,13 +39,13 @@ class SuffixAutomaton:
 
     def clear(self) -> None:
         """Hold nothing."""
-        _clear(self._states_S4, self._slots, self._counters)
+        _clear(self._states_S5, self._slots, self._counters)
         self.size = 0
 
     def extend(self, tokens_N: npt.NDArray[np.int32]) -> None:
         """Append tokens; no more than `capacity` in all."""
         assert self.size + len(tokens_N) <= self.capacity
-        _extend(self._states_S4, self._edges_E4, self._slots, self._counters, tokens_N)
+        _extend(self._states_S5, self._edges_E4, self._slots, self._counters, tokens_N)
         self.size += len(tokens_N)
 
     def rewind(self) -> None:
@@ -54,7 +54,21 @@ class SuffixAutomaton:
 
     def follow(self, tokens_N: npt.NDArray[np.int32]) -> None:
         """Lead the cursor on over another text's next tokens."""
-        _follow(self._states_S4, self._edges_E4, self._slots, self._counters, tokens_N)
+        _follow(self._states_S5, self._edges_E4, self._slots, self._counters, tokens_N)
+
+    @property
+    def matched(self) -> int:
+        """Tokens that the cursor's match has."""
+        return int(self._counters[_MATCH])
+
+    def earlier(self) -> tuple[int, int]:
+        """The longest end of its own text that stands in it before: its length, and where it first ended.
+
+        The second number counts tokens from the start of the text: what followed there begins at that index. Both are 0
+        where not even the last token came before.
+        """
+        link = int(self._states_S5[int(self._counters[_LAST]), _LINK])
+        return (0, 0) if link <= 0 else (int(self._states_S5[link, _LENGTH]), int(self._states_S5[link, _END]))
 
     def draft(
         self, nodes_3N: npt.NDArray[np.int32], *, own: bool, factor: float, offset: float, least: float
@@ -76,20 +90,21 @@ class SuffixAutomaton:
             Nodes written, length of the match, sum of the likelihoods.
         """
         count, match, score = _draft(
-            self._states_S4, self._edges_E4, self._counters, nodes_3N, own, factor, offset, least
+            self._states_S5, self._edges_E4, self._counters, nodes_3N, own, factor, offset, least
         )
         return int(count), int(match), float(score)
 
 
 @kernel
-def _clear(states_S4: Any, slots: Any, counters: Any) -> None:
+def _clear(states_S5: Any, slots: Any, counters: Any) -> None:
     """Back to the root alone."""
     if counters[_EDGE_COUNT] > 0:
         slots[:] = -1
     counters[:] = 0
     counters[_STATES] = 1
-    states_S4[0, _LENGTH], states_S4[0, _LINK] = 0, -1
-    states_S4[0, _COUNT], states_S4[0, _EDGES] = 0, -1
+    states_S5[0, _LENGTH], states_S5[0, _LINK] = 0, -1
+    states_S5[0, _COUNT], states_S5[0, _EDGES] = 0, -1
+    states_S5[0, _END] = 0
 
 
 @inner
@@ -114,12 +129,12 @@ def _find(edges_E4: Any, slots: Any, state: Any, token: Any) -> Any:
 
 
 @inner
-def _add_edge(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, state: Any, token: Any, target: Any) -> None:
+def _add_edge(states_S5: Any, edges_E4: Any, slots: Any, counters: Any, state: Any, token: Any, target: Any) -> None:
     edge = np.int32(counters[_EDGE_COUNT])
     counters[_EDGE_COUNT] += 1
     edges_E4[edge, _TOKEN], edges_E4[edge, _TARGET] = token, target
-    edges_E4[edge, _NEXT], edges_E4[edge, _STATE] = states_S4[state, _EDGES], state
-    states_S4[state, _EDGES] = edge
+    edges_E4[edge, _NEXT], edges_E4[edge, _STATE] = states_S5[state, _EDGES], state
+    states_S5[state, _EDGES] = edge
     mask = len(slots) - 1
     slot = _hash(state, token) & mask
     while slots[slot] != -1:
@@ -128,71 +143,72 @@ def _add_edge(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, state: A
 
 
 @inner
-def _new_state(states_S4: Any, counters: Any, length: Any, link: Any, count: Any) -> Any:
+def _new_state(states_S5: Any, counters: Any, length: Any, link: Any, count: Any, end: Any) -> Any:
     state = np.int32(counters[_STATES])
     counters[_STATES] += 1
-    states_S4[state, _LENGTH], states_S4[state, _LINK] = length, link
-    states_S4[state, _COUNT], states_S4[state, _EDGES] = count, -1
+    states_S5[state, _LENGTH], states_S5[state, _LINK] = length, link
+    states_S5[state, _COUNT], states_S5[state, _EDGES] = count, -1
+    states_S5[state, _END] = end
     return state
 
 
 @kernel
-def _extend(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: Any) -> None:
+def _extend(states_S5: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: Any) -> None:
     """Blumer's construction, one token at a time; the new place counts for all its suffixes."""
     for token in tokens_N:
         last = np.int32(counters[_LAST])
-        new = _new_state(states_S4, counters, states_S4[last, _LENGTH] + 1, 0, 0)
+        length = states_S5[last, _LENGTH] + 1  # the whole text's: where its last token ends, too
+        new = _new_state(states_S5, counters, length, 0, 0, length)
         state = last
         edge = np.int32(-1)
         while state >= 0:
             edge = np.int32(_find(edges_E4, slots, state, token))
             if edge >= 0:
                 break
-            _add_edge(states_S4, edges_E4, slots, counters, state, token, new)
-            state = states_S4[state, _LINK]
+            _add_edge(states_S5, edges_E4, slots, counters, state, token, new)
+            state = states_S5[state, _LINK]
         if state >= 0:
             target = edges_E4[edge, _TARGET]
-            if states_S4[state, _LENGTH] + 1 == states_S4[target, _LENGTH]:
-                states_S4[new, _LINK] = target
+            if states_S5[state, _LENGTH] + 1 == states_S5[target, _LENGTH]:
+                states_S5[new, _LINK] = target
             else:
-                clone = _split(states_S4, edges_E4, slots, counters, state, token, target)
-                states_S4[new, _LINK] = clone
+                clone = _split(states_S5, edges_E4, slots, counters, state, token, target)
+                states_S5[new, _LINK] = clone
         counters[_LAST] = new
         state = new
         while state >= 0:
-            states_S4[state, _COUNT] += 1
-            state = states_S4[state, _LINK]
+            states_S5[state, _COUNT] += 1
+            state = states_S5[state, _LINK]
 
 
 @inner
-def _split(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, state: Any, token: Any, target: Any) -> Any:
+def _split(states_S5: Any, edges_E4: Any, slots: Any, counters: Any, state: Any, token: Any, target: Any) -> Any:
     """Part the shorter strings of `target` from the longer ones; returns the state of the shorter ones."""
-    clone = _new_state(
-        states_S4, counters, states_S4[state, _LENGTH] + 1, states_S4[target, _LINK], states_S4[target, _COUNT]
-    )
-    edge = states_S4[target, _EDGES]
+    length, link, count = states_S5[state, _LENGTH] + 1, states_S5[target, _LINK], states_S5[target, _COUNT]
+    clone = _new_state(states_S5, counters, length, link, count, states_S5[target, _END])
+    edge = states_S5[target, _EDGES]
     while edge >= 0:
-        _add_edge(states_S4, edges_E4, slots, counters, clone, edges_E4[edge, _TOKEN], edges_E4[edge, _TARGET])
+        _add_edge(states_S5, edges_E4, slots, counters, clone, edges_E4[edge, _TOKEN], edges_E4[edge, _TARGET])
         edge = edges_E4[edge, _NEXT]
-    states_S4[target, _LINK] = clone
+    states_S5[target, _LINK] = clone
     while state >= 0:
         edge = np.int32(_find(edges_E4, slots, state, token))
         if edge < 0 or edges_E4[edge, _TARGET] != target:
             break
         edges_E4[edge, _TARGET] = clone
-        state = states_S4[state, _LINK]
+        state = states_S5[state, _LINK]
     return clone
 
 
 @kernel
-def _follow(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: Any) -> None:
+def _follow(states_S5: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: Any) -> None:
     """Matching statistics: go on with the token, or shorten the match by a link until one can."""
     state, match = np.int32(counters[_CURSOR]), counters[_MATCH]
     for token in tokens_N:
         edge = np.int32(_find(edges_E4, slots, state, token))
         while edge < 0 and state > 0:
-            state = states_S4[state, _LINK]
-            match = np.int64(states_S4[state, _LENGTH])
+            state = states_S5[state, _LINK]
+            match = np.int64(states_S5[state, _LENGTH])
             edge = np.int32(_find(edges_E4, slots, state, token))
         if edge >= 0:
             state, match = edges_E4[edge, _TARGET], match + 1
@@ -201,7 +217,7 @@ def _follow(states_S4: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: 
 
 @kernel_with_arrays
 def _draft(
-    states_S4: Any,
+    states_S5: Any,
     edges_E4: Any,
     counters: Any,
     nodes_3N: Any,
@@ -212,8 +228,8 @@ def _draft(
 ) -> Any:
     """Try the match and its suffixes, shorter and shorter; keep the draft with the greatest score."""
     if own:
-        state = states_S4[counters[_LAST], _LINK]
-        match = np.int64(states_S4[state, _LENGTH]) if state >= 0 else np.int64(0)
+        state = states_S5[counters[_LAST], _LINK]
+        match = np.int64(states_S5[state, _LENGTH]) if state >= 0 else np.int64(0)
     else:
         state, match = np.int32(counters[_CURSOR]), counters[_MATCH]
     best_count, best_match, best_score = np.int64(0), np.int64(0), 0.0
@@ -222,17 +238,17 @@ def _draft(
         room = min(np.int64(factor * match + offset), nodes_3N.shape[1])
         if room <= best_score:
             break
-        count, score = _likeliest(states_S4, edges_E4, state, trial_3N[:, :room], least)
+        count, score = _likeliest(states_S5, edges_E4, state, trial_3N[:, :room], least)
         if score > best_score:
             best_count, best_match, best_score = count, match, score
             nodes_3N[:, :count] = trial_3N[:, :count]
-        state = states_S4[state, _LINK]
-        match = np.int64(states_S4[state, _LENGTH]) if state >= 0 else np.int64(0)
+        state = states_S5[state, _LINK]
+        match = np.int64(states_S5[state, _LENGTH]) if state >= 0 else np.int64(0)
     return best_count, best_match, best_score
 
 
 @inner_with_arrays
-def _likeliest(states_S4: Any, edges_E4: Any, root: Any, nodes_3N: Any, least: Any) -> Any:
+def _likeliest(states_S5: Any, edges_E4: Any, root: Any, nodes_3N: Any, least: Any) -> Any:
     """The likeliest continuations of a state's strings, likeliest first; returns their number and likelihoods' sum."""
     room = nodes_3N.shape[1]
     size = 64 * (room + 1)
@@ -241,14 +257,14 @@ def _likeliest(states_S4: Any, edges_E4: Any, root: Any, nodes_3N: Any, least: A
     state, place, likely = root, np.int32(-1), 1.0
     while taken < room:
         total = 0
-        edge = states_S4[state, _EDGES]
+        edge = states_S5[state, _EDGES]
         while edge >= 0:
             if edges_E4[edge, _TOKEN] >= 0:
-                total += states_S4[edges_E4[edge, _TARGET], _COUNT]
+                total += states_S5[edges_E4[edge, _TARGET], _COUNT]
             edge = edges_E4[edge, _NEXT]
-        edge = states_S4[state, _EDGES]
+        edge = states_S5[state, _EDGES]
         while edge >= 0 and waiting < size:
-            share = likely * states_S4[edges_E4[edge, _TARGET], _COUNT] / max(total, 1)
+            share = likely * states_S5[edges_E4[edge, _TARGET], _COUNT] / max(total, 1)
             if edges_E4[edge, _TOKEN] >= 0 and share >= least:
                 edge_F[waiting], above_F[waiting], likely_F[waiting] = edge, place, share
                 waiting += 1

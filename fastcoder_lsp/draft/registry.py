@@ -20,6 +20,7 @@ from fastcoder_lsp.draft import (
     none,
     recycling,
     rest,
+    sam,
     sdsat,
     suffix,
 )
@@ -47,6 +48,7 @@ SPECIFICATIONS: Mapping[str, Specification[Any]] = {
         none.NONE,
         lookup.LOOKUP,
         suffix.SUFFIX,
+        sam.SAM,
         rest.REST,
         fastcoder.FASTCODER,
         fastcoder.FASTCODER_PAPER,

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import Sampler
+from fastcoder_lsp.core.noise import gumbel
 
 HEAD = 512
 """Tokens that are sorted first where top-p asks for the best."""
 _FOLD = 64
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def choose(
@@ -42,6 +42,20 @@ def choose(
     kept_ids = kept if ids is None else ids[kept]
     noisy = values[kept].astype(np.float64) / sampler.temperature + gumbel(sampler.seed, position, kept_ids)
     return int(kept_ids[int(np.argmax(noisy))])
+
+
+def distribution(
+    logits_V: npt.NDArray[np.float32], sampler: Sampler, allowed: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.float64]:
+    """The probabilities [V] that `choose` draws by; the temperature is above 0."""
+    assert sampler.temperature > 0, "greedy decoding draws nothing"
+    ids = np.arange(len(logits_V)) if allowed is None else np.unique(allowed)
+    scaled = logits_V[ids].astype(np.float64) / sampler.temperature
+    kept = _nucleus(scaled, sampler)
+    weights = np.exp(scaled[kept] - scaled[kept].max())
+    probabilities_V = np.zeros(len(logits_V))
+    probabilities_V[ids[kept]] = weights / weights.sum()
+    return probabilities_V
 
 
 def _nucleus(scaled: npt.NDArray[np.float64], sampler: Sampler) -> npt.NDArray[np.int64]:
@@ -92,31 +106,6 @@ def _near_best(values: npt.NDArray[np.floating], count: int) -> npt.NDArray[np.i
 def _edge(values: npt.NDArray[np.floating], count: int) -> Any:
     """The lowest of the `count` highest values."""
     return np.partition(values, len(values) - count)[len(values) - count]
-
-
-def gumbel(seed: int, position: int, ids: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    """Gumbel noise for token `ids` at `position`: SplitMix64 as a counter-based generator, one draw an id."""
-    with np.errstate(over="ignore"):
-        stream = _mix(seed_start(seed) + np.uint64(position) * _GOLDEN)
-        bits = _mix(stream ^ (_mix(ids.astype(np.uint64) * _GOLDEN + _GOLDEN)))
-    uniform = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
-    noise: npt.NDArray[np.float64] = -np.log(-np.log(uniform))
-    return noise
-
-
-def seed_start(seed: int) -> np.uint64:
-    """Where the stream of a seed starts; any integer is a seed."""
-    with np.errstate(over="ignore"):
-        return np.uint64(_mix(np.uint64(seed & 0xFFFFFFFFFFFFFFFF) + _GOLDEN))
-
-
-def _mix(value: npt.NDArray[np.uint64] | np.uint64) -> npt.NDArray[np.uint64]:
-    """SplitMix64's finaliser (Steele, Lea, Flood 2014)."""
-    with np.errstate(over="ignore"):
-        mixed = np.asarray(value, dtype=np.uint64)
-        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return mixed ^ (mixed >> np.uint64(31))
 
 
 def top_rows(logits_RV: npt.NDArray[np.float32], count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:

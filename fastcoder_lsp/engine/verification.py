@@ -1,4 +1,7 @@
-"""Which drafts of a tree the model agrees with: pure walking from the root, drawing once per node that is reached."""
+"""Which drafts of a tree the model agrees with: pure walking from the root, drawing once per node that is reached.
+
+Owns the rule that every row's token is what plain decoding would say; `rejection` has the other one.
+"""
 
 from collections.abc import Mapping
 
@@ -6,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import DraftTree, Sampler
+from fastcoder_lsp.engine.rejection import accept_by_rejection
 from fastcoder_lsp.engine.sampling import choose
 
 
@@ -27,6 +31,8 @@ def accept(
         cached: tokens in the KV cache before the tree, which give a node its position.
         room: how many drafts may be accepted at most.
     """
+    if sampler.rule == "rejection" and sampler.temperature > 0:
+        return accept_by_rejection(tree, logits_RV, sampler, allowed, cached, room)
     children = tree.children()
     first = len(tree) - len(logits_RV)
     node = tree.pending - 1

@@ -16,6 +16,7 @@ from fastcoder_lsp.engine.static.programs import TOP_K, Program
 from fastcoder_lsp.engine.static.verifier import HEAD, Ask
 from fastcoder_lsp.engine.static.walk import follow
 from fastcoder_lsp.engine.tree_engine import TreeEngine
+from fastcoder_lsp.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class StaticEngine(TreeEngine):
     ) -> None:
         """Begin the step that `collect` ends; arguments as of `core.Engine.step`."""
         assert self._launched is None, "a step is under way"
+        if sampler.rule == "rejection" and sampler.temperature > 0:
+            raise UsageError("the graph engine knows no acceptance by chance", "take cuda-bf16 or an engine of the CPU")
         room = self._check_step(tree)
         programs, cached = self.static.programs, len(self._cached)
         program = self.program(len(tree), sampler, bound=bool(allowed), top_k=top_k)

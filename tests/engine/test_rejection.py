@@ -1,0 +1,194 @@
+"""Acceptance by chance: what comes out has the target's distribution, whoever guessed, and by whatever guesses."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import cache
+from itertools import product
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from fastcoder_lsp.core import DraftTree, Draw, Proposal, Sampler
+from fastcoder_lsp.core.noise import uniform
+from fastcoder_lsp.engine import rejection
+from fastcoder_lsp.engine.sampling import choose, distribution
+from fastcoder_lsp.engine.verification import accept
+
+V = 4
+"""Tokens: few, so that each text of three is drawn often."""
+DRAWS = 20_000
+Distribution = npt.NDArray[np.float64]
+Guesser = Callable[[tuple[int, ...], np.random.Generator], DraftTree]
+
+
+@cache
+def target(text: tuple[int, ...]) -> Distribution:
+    """What the model says after `text`."""
+    return np.random.default_rng([1, *text]).dirichlet(np.ones(V) * 0.7)
+
+
+@cache
+def guess(model: int, text: tuple[int, ...]) -> Proposal:
+    """What a smaller model says; it never says one of the tokens, and is wrong about the others."""
+    weights = np.random.default_rng([2, model, *text]).dirichlet(np.ones(V - 1))
+    return Proposal(np.delete(np.arange(V), (len(text) + model) % V), weights)
+
+
+def drawn(models: tuple[int, ...]) -> Guesser:
+    """Chains of two tokens, one a model, which may have a beginning in common; as `specinfer` draws them."""
+
+    def tree(text: tuple[int, ...], noise: np.random.Generator) -> DraftTree:
+        tokens, parents, draws = [0], [-1], list[Draw]()
+        for model in models:
+            node, path = 0, text
+            for _ in range(2):
+                proposal = guess(model, path)
+                token = int(proposal.ids[np.searchsorted(proposal.probabilities.cumsum(), noise.random())])
+                known = [n for n in range(1, len(tokens)) if (parents[n], tokens[n]) == (node, token)]
+                if not known:
+                    known = [len(tokens)]
+                    tokens.append(token)
+                    parents.append(node)
+                node, path = known[0], (*path, token)
+                draws.append(Draw(node, proposal))
+        return DraftTree(tuple(tokens), tuple(parents), draws=tuple(draws))
+
+    return tree
+
+
+def certain(text: tuple[int, ...], noise: np.random.Generator) -> DraftTree:
+    """Two branches that follow from the text alone, as most drafters guess."""
+    first = sum(text) % V
+    return DraftTree((0, first, (first + 1) % V, 2), (-1, 0, 0, 1))
+
+
+def mixed(text: tuple[int, ...], noise: np.random.Generator) -> DraftTree:
+    """A drawn guess beside one that was not."""
+    tree = drawn((0,))(text, noise)
+    free = next(token for token in range(V) if token not in tree.children()[0])
+    # Which token is free depends on what was drawn before it, never on itself.
+    return DraftTree((*tree.tokens, free), (*tree.parents, 0), draws=tree.draws)
+
+
+def texts(guesser: Guesser, draws: int = DRAWS) -> Counter[tuple[int, ...]]:
+    """The first three tokens of many decodes, each with a seed of its own."""
+    found: Counter[tuple[int, ...]] = Counter()
+    noise = np.random.default_rng(5)
+    logits: dict[tuple[int, ...], npt.NDArray[np.float32]] = {}
+    for seed in range(draws):
+        text: tuple[int, ...] = ()
+        sampler = Sampler(temperature=1.0, seed=seed, rule="rejection")
+        while len(text) < 3:
+            tree = guesser(text, noise)
+            rows, paths = [], [text]
+            for node, parent in enumerate(tree.parents):
+                path = (*paths[parent], tree.tokens[node]) if node else text
+                paths[node:] = [path]
+                if path not in logits:
+                    logits[path] = np.log(target(path)).astype(np.float32)
+                rows.append(logits[path])
+            text += accept(tree, np.array(rows), sampler, {}, len(text), 8)[1]
+        found[text[:3]] += 1
+    return found
+
+
+def surprise(found: Counter[tuple[int, ...]]) -> float:
+    """Chi squared of the texts against the products of the target's probabilities, as a multiple of the edge."""
+    chances = {
+        text: float(np.prod([target(text[:place])[token] for place, token in enumerate(text)]))
+        for text in product(range(V), repeat=3)
+    }
+    draws = found.total()
+    rare = [text for text, chance in chances.items() if chance * draws < 5]
+    cells = [(found[text], chances[text] * draws) for text in chances if text not in rare]
+    if rare:
+        cells.append((sum(found[text] for text in rare), sum(chances[text] for text in rare) * draws))
+    freedom = len(cells) - 1
+    # Wilson and Hilferty: the 0.999 quantile of chi squared.
+    edge = freedom * (1 - 2 / (9 * freedom) + 3.0902 * np.sqrt(2 / (9 * freedom))) ** 3
+    return float(sum((seen - due) ** 2 / max(due, 1e-9) for seen, due in cells) / edge)
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize(
+    "guesser", [drawn((0,)), drawn((0, 1, 2)), certain, mixed], ids=["one model", "three models", "certain", "mixed"]
+)
+def test_three_tokens_have_the_distribution_of_plain_sampling(guesser: Guesser) -> None:
+    """20,000 decodes against the exact probabilities: no difference at p = 0.001."""
+    assert surprise(texts(guesser)) < 1
+
+
+def _kept(tree: object, tried: object, target_V: Distribution, seed: int, position: int) -> object:
+    """A wrong rule: what is rejected is drawn anew from all of p."""
+    child, _ = RIGHT(tree, tried, target_V, seed, position)  # type: ignore[arg-type]
+    return child, target_V
+
+
+def _greedy(tree: DraftTree, tried: list[tuple[int, Proposal]], target_V: Distribution, *_: int) -> object:
+    """Another: the first guess that the model may say is accepted."""
+    return next((child for child, _ in tried if target_V[tree.tokens[child]] > 0.05), None), target_V
+
+
+def _once(
+    tree: DraftTree, tried: list[tuple[int, Proposal]], target_V: Distribution, seed: int, position: int
+) -> object:
+    """A third: a token that two models drew is tried once, as if the second had not spoken."""
+    children = [child for child, _ in tried]
+    return RIGHT(tree, [one for n, one in enumerate(tried) if one[0] not in children[:n]], target_V, seed, position)
+
+
+RIGHT = rejection._try
+"""What is planted stands in its place."""
+
+
+@pytest.mark.ci
+@pytest.mark.parametrize("wrong", [_kept, _greedy, _once])
+def test_a_planted_wrong_rule_is_caught(monkeypatch: pytest.MonkeyPatch, wrong: Callable[..., object]) -> None:
+    """The same comparison fails, of fewer decodes even."""
+    monkeypatch.setattr(rejection, "_try", wrong)
+    assert surprise(texts(drawn((0, 1, 2)), 8_000)) > 1
+
+
+def test_without_guesses_it_is_plain_sampling() -> None:
+    """Token for token, with top-k, top-p and allowed tokens."""
+    chance = random.Random(2)
+    for seed in range(200):
+        logits_V = np.random.default_rng(seed).normal(size=50).astype(np.float32)
+        sampler = Sampler(0.8, chance.choice([0, 10]), chance.choice([1.0, 0.9]), seed, "rejection")
+        allowed: Mapping[int, npt.NDArray[np.int64]] = {0: np.arange(0, 50, 3)} if seed % 2 else {}
+        _, emitted = accept(DraftTree.chain((1,)), logits_V[None], sampler, allowed, 7, 5)
+        assert emitted == (choose(logits_V, sampler, 8, allowed.get(0)),)
+
+
+def test_what_agrees_is_always_accepted() -> None:
+    """Where both say the same, no guess is rejected; greedy decoding knows no chance."""
+    text: tuple[int, ...] = ()
+    logits = np.log(target(text)).astype(np.float32)
+    ids = np.arange(V)
+    for seed in range(300):
+        sampler = Sampler(1.0, seed=seed, rule="rejection")
+        proposal = Proposal(ids, distribution(logits, sampler))
+        tree = DraftTree((0, seed % V), (-1, 0), draws=(Draw(1, proposal),))
+        assert accept(tree, np.array([logits, logits]), sampler, {}, 0, 8)[0] == (1,)
+    greedy = Sampler(0.0, rule="rejection")
+    tree = DraftTree((0, int(np.argmax(logits))), (-1, 0))
+    assert accept(tree, np.array([logits, logits]), greedy, {}, 0, 8)[0] == (1,)
+
+
+def test_a_guess_outside_the_vocabulary_is_never_accepted() -> None:
+    """Nor does it disturb what is left."""
+    logits = np.log(target(())).astype(np.float32)
+    tree = DraftTree((0, 99), (-1, 0), draws=(Draw(1, Proposal(np.array([1, 99]), np.array([0.5, 0.5]))),))
+    for seed in range(50):
+        path, emitted = accept(tree, np.array([logits, logits]), Sampler(1.0, seed=seed, rule="rejection"), {}, 0, 8)
+        assert path == ()
+        assert emitted[0] < V
+
+
+def test_single_numbers_are_spread_evenly() -> None:
+    """Over seeds, places and questions: means and halves as of uniform noise."""
+    numbers = np.array([uniform(seed, place, index) for seed in range(20) for place in range(20) for index in range(5)])
+    assert abs(numbers.mean() - 0.5) < 4 / np.sqrt(12 * len(numbers))
+    assert len(set(numbers.tolist())) == len(numbers)
