@@ -1,0 +1,150 @@
+"""`fastcoder-lsp team`: a server for a team, and the keys to it."""
+
+import argparse
+import os
+import secrets
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fastcoder_lsp.cli.log import keep_log_quiet
+from fastcoder_lsp.errors import UsageError
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.team.configuration import TeamConfig
+    from fastcoder_lsp.team.keys import KeyFile
+
+_KEYS = Path("~/.config/fastcoder-lsp/team-keys.json")
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command and its subcommands."""
+    parser = commands.add_parser(
+        "team",
+        help="serve a team: replicas of the model on Ray Serve, with keys",
+        description="Serve /infill, /completion and /v1/completions to a team from replicas of the model, on this "
+        "machine or on a Ray cluster. docs/team.md tells all of it. SIGHUP reads the configuration again and replaces "
+        "one replica after the other; nothing that was begun is cut.",
+        epilog="Example: fastcoder-lsp team --replicas 2",
+    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help="team.toml; options beside it go before it")
+    parser.add_argument("--replicas", type=int, metavar="N", help="so many replicas of the model (2)")
+    parser.add_argument("--host", help="the address to listen at (127.0.0.1); off loopback it takes keys")
+    parser.add_argument("--port", type=int, help="the port (8020)")
+    parser.add_argument(
+        "--keys", type=Path, metavar="FILE", help="the file of keys; without it only this machine is served"
+    )
+    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
+    parser.add_argument("--engine", help="what computes (default: auto)")
+    parser.set_defaults(run=run)
+    kinds = parser.add_subparsers(title="keys", metavar="key", required=False)
+    key = kinds.add_parser("key", help="make, list and revoke keys", description="Make, list and revoke keys.")
+    verbs = key.add_subparsers(title="what", metavar="WHAT", required=True)
+    add = verbs.add_parser("add", help="make a key and show it, this once")
+    add.add_argument("name", help="whose it is")
+    add.add_argument("--open", type=int, metavar="N", help="requests at a time (the server's limit)")
+    add.add_argument("--a-minute", type=int, metavar="N", help="requests a minute (the server's limit)")
+    add.add_argument(
+        "--repository", action="append", default=[], metavar="NAME", help="whose code may draft; may be repeated"
+    )
+    add.add_argument("--metrics", action="store_true", help="it may read the metrics, which tell of all keys")
+    add.set_defaults(run=_add)
+    verbs.add_parser("list", help="list the keys, without their secrets").set_defaults(run=_list)
+    revoke = verbs.add_parser("revoke", help="end a key")
+    revoke.add_argument("name", help="its name or id")
+    revoke.set_defaults(run=_revoke)
+    for verb in verbs.choices.values():
+        verb.add_argument("--keys", type=Path, metavar="FILE", help=f"the file of keys ({_KEYS})")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    from fastcoder_lsp.model.needs import require_packages
+
+    config = config_of(arguments)
+    require_packages("the team's server", "ray")
+    keep_log_quiet()
+    # Ray reads its environment as it is imported, and its processes inherit it.
+    os.environ.update(
+        RAY_USAGE_STATS_ENABLED="0",
+        RAY_AUTH_MODE="token",
+        RAY_AUTH_TOKEN=secrets.token_hex(32),
+        RAY_SERVE_LOG_TO_STDERR="0",
+    )
+    from fastcoder_lsp.team.running import run_here
+
+    def say(text: str) -> None:
+        print(f"fastcoder-lsp: {text}", file=sys.stderr, flush=True)
+
+    say(f"starting {config.replicas.least} replicas")
+    with tempfile.TemporaryDirectory(prefix="fc-", ignore_cleanup_errors=True) as folder:
+        run_here(config, lambda: config_of(arguments), say, Path(folder))
+    return 0
+
+
+def config_of(arguments: argparse.Namespace) -> "TeamConfig":
+    """What the options and the file say.
+
+    Raises:
+        UsageError: what they say cannot be.
+    """
+    from msgspec.structs import replace
+
+    from fastcoder_lsp.http.guard import LOOPBACK
+    from fastcoder_lsp.team.configuration import TeamConfig, parse_config, read_config
+
+    config = read_config(arguments.config) if arguments.config else parse_config("", Path.cwd())
+    listen = {name: value for name in ("host", "port") if (value := getattr(arguments, name)) is not None}
+    model = {name: value for name in ("model", "engine") if (value := getattr(arguments, name)) is not None}
+    config = replace(config, listen=replace(config.listen, **listen), model={**config.model, **model})
+    if arguments.replicas is not None:
+        if arguments.replicas < 1:
+            raise UsageError("there must be one replica at least", "Write: --replicas 2")
+        config = replace(config, replicas=replace(config.replicas, least=arguments.replicas, most=0))
+    if arguments.keys is not None:
+        config = replace(config, keys=str(arguments.keys))
+    if config.listen.host not in LOOPBACK and not config.keys:
+        raise UsageError(
+            f"{config.listen.host} can be reached by others", "Make keys, and name their file: --keys FILE"
+        )
+    assert isinstance(config, TeamConfig)
+    config.settings()
+    return config
+
+
+def _add(arguments: argparse.Namespace) -> int:
+    key = _keys(arguments).add(
+        arguments.name,
+        open_=arguments.open,
+        a_minute=arguments.a_minute,
+        repositories=tuple(arguments.repository),
+        metrics=arguments.metrics,
+    )
+    print(key)
+    print("It is not shown again.", file=sys.stderr)
+    return 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    for key in _keys(arguments).load():
+        made = time.strftime("%Y-%m-%d", time.gmtime(key.made))
+        about = [f"{key.id}  {made}  {key.name}"]
+        about += [f"open {key.open}"] if key.open else []
+        about += [f"{key.a_minute} a minute"] if key.a_minute else []
+        about += [f"repositories {', '.join(key.repositories)}"] if key.repositories else []
+        about += ["metrics"] if key.metrics else []
+        print("  ".join(about))
+    return 0
+
+
+def _revoke(arguments: argparse.Namespace) -> int:
+    _keys(arguments).revoke(arguments.name)
+    return 0
+
+
+def _keys(arguments: argparse.Namespace) -> "KeyFile":
+    from fastcoder_lsp.team.keys import KeyFile
+
+    return KeyFile(arguments.keys or _KEYS.expanduser())

@@ -1,0 +1,1 @@
+"""A server for a team: replicas of the model's host on Ray Serve, behind one door with keys."""

@@ -1,0 +1,142 @@
+"""What became of requests, counted: in Prometheus' text form, and a line each for the file of requests.
+
+Owns no text, no name of a document and no key: what is written of a request is who (by a key's name), where to, how it
+ended and how long it took.
+"""
+
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_BUCKETS_MS = (25, 50, 100, 200, 300, 500, 800, 1200, 2000, 5000, 10_000, 30_000)
+_PLACES = 20_000
+"""Documents whose last replica is remembered."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """One request.
+
+    Attributes:
+        route: its path, "" for one that there is not.
+        key: the name of its key, "" before it is known.
+        code: HTTP's status.
+        ms: milliseconds at the door.
+        host_ms: of them, in the replica.
+        replica: who answered.
+        tokens: that forward passes gave.
+        prefilled: prompt tokens that were computed.
+        reused: prompt tokens that were in the KV cache.
+        empty: whether the answer is no text.
+        again: whether the document's last request was answered by the same replica; None for its first one.
+    """
+
+    route: str
+    key: str = ""
+    code: int = 0
+    ms: float = 0.0
+    host_ms: float = 0.0
+    replica: str = ""
+    tokens: int = 0
+    prefilled: int = 0
+    reused: int = 0
+    empty: bool = False
+    again: bool | None = None
+
+
+class Counts:
+    """All of them since the start of this door."""
+
+    def __init__(self) -> None:
+        self._ended: dict[tuple[str, str, int], int] = {}
+        self._sums = dict.fromkeys(("tokens", "prefilled", "reused", "empty"), 0)
+        self._again = {True: 0, False: 0}
+        self._le = [0] * (len(_BUCKETS_MS) + 1)
+        self._ms = 0.0
+        self._last: OrderedDict[str, str] = OrderedDict()
+
+    def seen(self, place: str, replica: str) -> bool | None:
+        """Whether a document is answered by whom it was answered before; None where it was not."""
+        before = self._last.pop(place, None)
+        self._last[place] = replica
+        if len(self._last) > _PLACES:
+            self._last.popitem(last=False)
+        return None if before is None else before == replica
+
+    def add(self, outcome: Outcome) -> None:
+        """One more."""
+        named = (outcome.route, outcome.key, outcome.code)
+        self._ended[named] = self._ended.get(named, 0) + 1
+        if not outcome.replica:
+            return
+        for name in self._sums:
+            self._sums[name] += int(getattr(outcome, name))
+        if outcome.again is not None:
+            self._again[outcome.again] += 1
+        at = next((index for index, most in enumerate(_BUCKETS_MS) if outcome.ms <= most), len(_BUCKETS_MS))
+        self._le[at] += 1
+        self._ms += outcome.ms
+
+    def text(self) -> str:
+        """The page."""
+        return "".join(f"{line}\n" for line in self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        yield from _head("fastcoder_team_requests_total", "counter", "Requests, by how they ended.")
+        for (route, key, code), count in sorted(self._ended.items()):
+            yield f'fastcoder_team_requests_total{{route={_quoted(route)},key={_quoted(key)},code="{code}"}} {count}'
+        yield from _head(
+            "fastcoder_team_prefix_total", "counter", "Documents asked again, by whether the same replica answered."
+        )
+        for again, count in self._again.items():
+            yield f'fastcoder_team_prefix_total{{found="{str(again).lower()}"}} {count}'
+        for name, about in (
+            ("tokens", "Tokens that forward passes gave."),
+            ("prefilled", "Prompt tokens that were computed."),
+            ("reused", "Prompt tokens that were in the KV cache."),
+            ("empty", "Answers without a text."),
+        ):
+            yield from _head(f"fastcoder_team_{name}_total", "counter", about)
+            yield f"fastcoder_team_{name}_total {self._sums[name]}"
+        yield from _head("fastcoder_team_answer_ms", "histogram", "Milliseconds at the door of answered requests.")
+        below = 0
+        for most, count in zip((*_BUCKETS_MS, "+Inf"), self._le, strict=True):
+            below += count
+            yield f'fastcoder_team_answer_ms_bucket{{le="{most}"}} {below}'
+        yield f"fastcoder_team_answer_ms_sum {self._ms:.3f}"
+        yield f"fastcoder_team_answer_ms_count {below}"
+
+
+class RequestFile:
+    """A line of JSON for each request that came to a key.
+
+    Args:
+        path: of the file; it is this user's alone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        self._file = path.open("a", encoding="utf-8", buffering=1)
+
+    def write(self, outcome: Outcome) -> None:
+        """One more; a disk that is full loses lines, not requests."""
+        values = {"at": round(time.time(), 3), **asdict(outcome)}
+        values["ms"], values["host_ms"] = round(outcome.ms, 1), round(outcome.host_ms, 1)
+        try:
+            self._file.write(json.dumps(values, separators=(",", ":")) + "\n")
+        except OSError:
+            return
+
+
+def _head(name: str, kind: str, about: str) -> Iterator[str]:
+    yield f"# HELP {name} {about}"
+    yield f"# TYPE {name} {kind}"
+
+
+def _quoted(value: str) -> str:
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'

@@ -1,0 +1,204 @@
+"""What Serve runs: a door, and replicas of the model behind it, as one application.
+
+Owns the translation of the configuration into Serve's words. Of Ray's parts beside it only `router` is ours.
+"""
+
+import asyncio
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from ray import serve
+from ray.exceptions import ActorUnavailableError, RayActorError, RayError, RayTaskError
+from ray.serve.config import AutoscalingConfig, AutoscalingPolicy, RequestRouterConfig
+from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
+from ray.serve.handle import DeploymentHandle
+
+from fastcoder_lsp.team.autoscaling import FIRST_TEXT
+from fastcoder_lsp.team.configuration import TeamConfig
+from fastcoder_lsp.team.counts import Outcome, RequestFile
+from fastcoder_lsp.team.door import Door
+from fastcoder_lsp.team.keys import KeyFile
+from fastcoder_lsp.team.limits import Refusal
+from fastcoder_lsp.team.replica import TeamReplica, no_folders
+from fastcoder_lsp.team.scripted import MODULE, PREFIX
+from fastcoder_lsp.team.values import Answered, Call, Refused
+
+TRIES = 4
+"""Replicas that are asked one after the other, where each dies over it: a completion can be asked again."""
+_PAUSE_S = 0.05
+_HEALTH_S = 3.0
+_RECENT = 200
+"""Answers that the time to text is told of."""
+_SURGE = 20
+"""Of a hundred replicas, those that an upgrade begins before it ends as many; one at least."""
+_DOOR_OPEN = 2000
+"""Requests that a door holds at a time, those that wait for the rest of a body among them."""
+
+
+class ModelReplica:
+    """Serve's replica of the model.
+
+    Args:
+        config: of the server.
+    """
+
+    def __init__(self, config: TeamConfig) -> None:
+        name = str(serve.get_replica_context().replica_id.unique_id)
+        module = MODULE if str(config.model.get("model", "")).startswith(PREFIX) else "fastcoder_lsp.runtime.load"
+        self._replica = TeamReplica(config, name, no_folders, module)
+        self._took_ms: deque[float] = deque(maxlen=_RECENT)
+
+    async def answer(self, call: Call) -> Answered | Refused:
+        """What is asked."""
+        answer = await self._replica.answer(call)
+        if isinstance(answer, Answered):
+            self._took_ms.append(answer.waited_ms)
+        return answer
+
+    async def ready(self) -> bool:
+        """Whether it can answer."""
+        self._replica.check()
+        return True
+
+    def check_health(self) -> None:
+        """Serve's question: who raises here is replaced."""
+        self._replica.check()
+
+    def record_autoscaling_stats(self) -> dict[str, float]:
+        """What Serve's autoscaling is told."""
+        took = sorted(self._took_ms)
+        return {FIRST_TEXT: took[int(0.95 * len(took))] if took else 0.0}
+
+    def __del__(self) -> None:
+        """Serve's last word to a replica, after it was drained."""
+        if (replica := getattr(self, "_replica", None)) is not None:
+            replica.close()
+
+
+class ServeReplicas:
+    """`door.Replicas` by a handle of Serve's.
+
+    Args:
+        handle: of the replicas.
+    """
+
+    def __init__(self, handle: DeploymentHandle) -> None:
+        self._handle = handle
+        self._took_s = 1.0
+        self._health: tuple[float, bool] = (-_HEALTH_S, False)
+
+    async def answer(self, call: Call) -> Answered | Refused | Refusal:
+        """The answer; where a replica dies over it, the next one's."""
+        for attempt in range(TRIES):
+            response = self._handle.answer.remote(call)
+            try:
+                answer: Answered | Refused = await response
+            except BackPressureError:
+                return Refusal("all replicas are busy, and enough requests wait", max(1, round(2 * self._took_s)))
+            except asyncio.CancelledError:
+                response.cancel()
+                raise
+            except (RayActorError, ActorUnavailableError, ReplicaUnavailableError):
+                await asyncio.sleep(_PAUSE_S * attempt)
+                continue
+            except DeploymentUnavailableError:
+                return Refused(503, "no replica can be started; the server's log says why")
+            except RayTaskError:
+                return Refused(500, "the replica failed; its log says how")
+            if isinstance(answer, Answered):
+                self._took_s += 0.1 * (answer.waited_ms / 1e3 - self._took_s)
+            return answer
+        return Refused(503, "replicas ended while they answered")
+
+    async def can_answer(self) -> bool:
+        """Whether a replica says so; asked once a second at most."""
+        at, was = self._health
+        if time.monotonic() - at < 1.0:
+            return was
+        response = self._handle.ready.remote()
+        try:
+            good = bool(await asyncio.wait_for(response, _HEALTH_S))
+        except BackPressureError:
+            good = True  # so many are being answered that no more are taken
+        except (TimeoutError, RayError, DeploymentUnavailableError, ReplicaUnavailableError):
+            response.cancel()
+            good = False
+        self._health = time.monotonic(), good
+        return good
+
+
+@serve.ingress()
+class TeamDoor:
+    """Serve's ingress: the door.
+
+    Args:
+        config: of the server.
+        handle: of the replicas.
+    """
+
+    def __init__(self, config: TeamConfig, handle: DeploymentHandle) -> None:
+        written = RequestFile(Path(config.records.requests)) if config.records.requests else None
+
+        def told(outcome: Outcome) -> None:
+            if written is not None and outcome.route:
+                written.write(outcome)
+
+        settings = config.settings()
+        keys = KeyFile(Path(config.keys)) if config.keys else None
+        self._door = Door(ServeReplicas(handle), keys, config.limits, told, settings.model, settings.context_tokens)
+
+    def __serve_build_asgi_app__(self) -> Door:
+        """The application that Serve calls."""
+        return self._door
+
+
+def application(config: TeamConfig) -> Any:
+    """Serve's application of a configuration."""
+    replicas = config.replicas
+    options: dict[str, Any] = {"num_cpus": replicas.cpus, "num_gpus": replicas.gpus}
+    count: dict[str, Any] = {"num_replicas": replicas.least}
+    if config.most_replicas > replicas.least:
+        policy = AutoscalingPolicy(
+            policy_function="fastcoder_lsp.team.autoscaling:Policy",
+            policy_kwargs={"target_open": replicas.target_open, "target_ms": replicas.first_text_ms},
+        )
+        count = {
+            "autoscaling_config": AutoscalingConfig(
+                min_replicas=replicas.least,
+                max_replicas=config.most_replicas,
+                target_ongoing_requests=replicas.target_open,
+                policy=policy,
+            )
+        }
+    model = serve.deployment(
+        ModelReplica,
+        name="Model",
+        ray_actor_options=options,
+        max_ongoing_requests=replicas.open,
+        max_queued_requests=replicas.waiting,
+        graceful_shutdown_wait_loop_s=0.2,
+        graceful_shutdown_timeout_s=replicas.drain_s,
+        health_check_period_s=2.0,
+        health_check_timeout_s=15.0,
+        max_surge_percent=_SURGE if replicas.surge else 0,
+        request_router_config=RequestRouterConfig(
+            request_router_class="fastcoder_lsp.team.router:DocumentRouter",
+            initial_backoff_s=0.005,
+            backoff_multiplier=1.5,
+            max_backoff_s=0.05,
+        ),
+        **count,
+    ).bind(config)
+    return serve.deployment(
+        TeamDoor,
+        name="Door",
+        num_replicas=1,
+        ray_actor_options={"num_cpus": 0},
+        max_ongoing_requests=_DOOR_OPEN,
+        graceful_shutdown_wait_loop_s=0.2,
+        graceful_shutdown_timeout_s=replicas.drain_s,
+        max_surge_percent=100,
+        health_check_period_s=2.0,
+    ).bind(config, model)

@@ -1,0 +1,303 @@
+"""What a client meets: keys, limits, bodies, forms; then a replica answers. An ASGI application that knows no Ray.
+
+Owns the order of the checks: by the head of a request alone who it is and whether it may ask now, then its body within
+its limits, then its form. What a replica takes is checked already.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import Message, Receive, Scope, Send
+
+from fastcoder_lsp import __version__
+from fastcoder_lsp.http.app import BODY_BYTES, BODY_S
+from fastcoder_lsp.http.ask import Ask
+from fastcoder_lsp.http.encoding import event_response, json_response
+from fastcoder_lsp.http.errors import RequestError, error_body, error_response
+from fastcoder_lsp.http.forms import (
+    CompletionForm,
+    InfillForm,
+    OpenAIForm,
+    ask_of_completion,
+    ask_of_infill,
+    ask_of_openai,
+    read_form,
+)
+from fastcoder_lsp.http.guard import LOOPBACK, host_name
+from fastcoder_lsp.http.replies import llama_events, llama_reply, only, openai_events, openai_reply
+from fastcoder_lsp.team.configuration import Limits
+from fastcoder_lsp.team.counts import Counts, Outcome
+from fastcoder_lsp.team.keys import Key, KeyFile
+from fastcoder_lsp.team.limits import Ledger, Refusal
+from fastcoder_lsp.team.places import place_of
+from fastcoder_lsp.team.values import Answered, Call, Refused, Tenant
+
+DOCUMENT, WORKSPACE, REPLICA = "x-fastcoder-document", "x-fastcoder-workspace", "x-fastcoder-replica"
+_NAME = 1024
+"""Characters of a document's or a workspace's name."""
+_HEAD = 400
+"""Characters of a text without a name by whose beginning its replica is chosen."""
+_NOBODY = 499
+_Form = InfillForm | CompletionForm | OpenAIForm
+
+
+def _infill(body: bytes) -> tuple[_Form, Ask]:
+    form = read_form(body, InfillForm)
+    return form, ask_of_infill(form)
+
+
+def _completion(body: bytes) -> tuple[_Form, Ask]:
+    form = read_form(body, CompletionForm)
+    return form, ask_of_completion(form)
+
+
+def _openai(body: bytes) -> tuple[_Form, Ask]:
+    form = read_form(body, OpenAIForm)
+    return form, ask_of_openai(form)
+
+
+_FORMS: dict[str, Callable[[bytes], tuple[_Form, Ask]]] = {
+    "/infill": _infill,
+    "/completion": _completion,
+    "/completions": _completion,
+    "/v1/completions": _openai,
+}
+
+
+class Replicas(Protocol):
+    """Who answers."""
+
+    async def answer(self, call: Call) -> Answered | Refused | Refusal:
+        """The answer of the replica that the place belongs to, or of the next one."""
+        ...
+
+    async def can_answer(self) -> bool:
+        """Whether there is one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Guest:
+    """Who asks: a key's account and its limits."""
+
+    account: str
+    name: str
+    open: int
+    a_minute: int
+    repositories: tuple[str, ...]
+    metrics: bool
+
+
+class Door:
+    """The application.
+
+    Args:
+        replicas: answer.
+        keys: who may ask; None: anybody on this machine.
+        limits: of a key that has none of its own.
+        told: called with what became of each request.
+        model: the name that clients are told.
+        context_tokens: what the model is shown at most.
+        clock: seconds, only forward.
+    """
+
+    def __init__(
+        self,
+        replicas: Replicas,
+        keys: KeyFile | None,
+        limits: Limits,
+        told: Callable[[Outcome], None],
+        model: str,
+        context_tokens: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._replicas, self._keys, self._limits, self._told = replicas, keys, limits, told
+        self._model, self._context_tokens, self._clock = model, context_tokens, clock
+        self._ledger, self.counts, self._started = Ledger(), Counts(), int(time.time())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 ASGI's
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        begun, outcome = self._clock(), Outcome(route=_route(scope["path"]))
+        try:
+            response = await self._respond(request, outcome)
+        except RequestError as error:
+            response = error_response(error.code, error.message)
+        except ClientDisconnect:
+            response = Response(status_code=_NOBODY)
+        except asyncio.CancelledError:
+            self._count(outcome, _NOBODY, begun)
+            raise
+        self._count(outcome, response.status_code, begun)
+        await response(scope, receive, send)
+
+    def _count(self, outcome: Outcome, code: int, begun: float) -> None:
+        outcome.code, outcome.ms = code, 1e3 * (self._clock() - begun)
+        self.counts.add(outcome)
+        self._told(outcome)
+
+    async def _respond(self, request: Request, outcome: Outcome) -> Response:
+        path, method = request.url.path, request.method
+        if path in ("/health", "/v1/health"):
+            return await self._health()
+        guest = self._guest(request.headers)
+        outcome.key = guest.name
+        if path in _FORMS:
+            if method != "POST":
+                raise RequestError(405, "Method Not Allowed")
+            refused = self._ledger.enter(
+                guest.account, most_open=guest.open, a_minute=guest.a_minute, now_s=self._clock()
+            )
+            if refused:
+                return _later(refused)
+            try:
+                return await self._complete(request, path, guest, outcome)
+            finally:
+                self._ledger.leave(guest.account)
+        if method not in ("GET", "HEAD"):
+            raise RequestError(405 if _route(path) else 404, "Not Found")
+        return self._told_of(path, guest)
+
+    def _guest(self, headers: Headers) -> _Guest:
+        if headers.get("origin") is not None or headers.get("sec-fetch-site", "none") != "none":
+            raise RequestError(403, "web pages are not answered (Origin)")
+        if self._keys is None:
+            if host_name(headers.get("host", "")) not in LOOPBACK:
+                raise RequestError(403, "this server goes by another name (Host)")
+            return _Guest("", "", self._limits.open, self._limits.a_minute, (), metrics=True)
+        kind, _, value = headers.get("authorization", "").partition(" ")
+        presented = value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
+        key = self._keys.find(presented, self._clock())
+        if key is None:
+            raise RequestError(401, "a key is needed: Authorization: Bearer KEY")
+        return self._guest_of(key)
+
+    def _guest_of(self, key: Key) -> _Guest:
+        return _Guest(
+            key.id,
+            key.name,
+            key.open or self._limits.open,
+            key.a_minute or self._limits.a_minute,
+            key.repositories,
+            metrics=key.metrics,
+        )
+
+    async def _complete(self, request: Request, path: str, guest: _Guest, outcome: Outcome) -> Response:
+        form, ask = _FORMS[path](await _body(request))
+        tenant = Tenant(guest.account, _named(request.headers, WORKSPACE), guest.repositories)
+        document = _named(request.headers, DOCUMENT) or form.filename or f"\0{(ask.before + ask.after)[:_HEAD]}"
+        place = place_of(tenant.key, tenant.workspace, document)
+        call = Call(place, tenant, ask, request.headers.get("traceparent", ""))
+        answer = await self._unless_gone(request.receive, self._replicas.answer(call))
+        if isinstance(answer, Refusal):
+            return _later(answer)
+        if isinstance(answer, Refused):
+            raise RequestError(answer.code, answer.message)
+        outcome.replica, outcome.host_ms = answer.replica, answer.waited_ms
+        counts = answer.said.completion.counts
+        outcome.tokens, outcome.prefilled, outcome.reused = counts.tokens, counts.prefilled, counts.reused
+        outcome.empty = not answer.said.text
+        outcome.again = self.counts.seen(place, answer.replica)
+        response = _reply(form, answer, self._model)
+        response.headers[REPLICA] = answer.replica
+        return response
+
+    async def _unless_gone(
+        self, receive: Receive, answering: Awaitable[Answered | Refused | Refusal]
+    ) -> Answered | Refused | Refusal:
+        """The answer, unless the client hangs up first, which ends the work for it."""
+        answer = asyncio.ensure_future(answering)
+        listening = asyncio.create_task(_hung_up(receive))
+        try:
+            await asyncio.wait((answer, listening), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise ClientDisconnect
+            return answer.result()
+        finally:
+            for task in (answer, listening):
+                if not task.done():
+                    task.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await task
+
+    async def _health(self) -> Response:
+        if await self._replicas.can_answer():
+            return json_response({"status": "ok"})
+        return error_response(503, "no replica can answer")
+
+    def _told_of(self, path: str, guest: _Guest) -> Response:
+        if path in ("/v1/models", "/models"):
+            model = {"id": self._model, "object": "model", "created": self._started, "owned_by": "fastcoder-lsp"}
+            return json_response({"object": "list", "data": [model]})
+        if path == "/props":
+            return json_response(
+                {
+                    "default_generation_settings": {"n_ctx": self._context_tokens, "params": {"temperature": 0.0}},
+                    "total_slots": guest.open,
+                    "model_path": self._model,
+                    "chat_template": "",
+                    "build_info": f"fastcoder-lsp {__version__}",
+                }
+            )
+        if path == "/metrics":
+            if not guest.metrics:
+                raise RequestError(403, "this key may not read the metrics")
+            return PlainTextResponse(self.counts.text(), media_type="text/plain; version=0.0.4")
+        raise RequestError(404, "Not Found")
+
+
+def _route(path: str) -> str:
+    """The path as it is counted: what strangers make up is one."""
+    known = (*_FORMS, "/v1/models", "/models", "/health", "/v1/health", "/props", "/metrics")
+    return path if path in known else ""
+
+
+def _named(headers: Headers, name: str) -> str:
+    value = headers.get(name, "")
+    if len(value) > _NAME:
+        raise RequestError(400, f"{name} is longer than {_NAME} characters")
+    return value
+
+
+def _reply(form: _Form, answer: Answered, model: str) -> Response:
+    if isinstance(form, OpenAIForm):
+        named, choices = form.model or model, form.n or 1
+        if form.stream:
+            return event_response(openai_events(answer.said, named, choices), done=True)
+        return json_response(openai_reply(answer.said, named, choices))
+    if form.stream:
+        return event_response(llama_events(answer.said, form.response_fields), done=False)
+    return json_response(only(llama_reply(answer.said), form.response_fields))
+
+
+def _later(refusal: Refusal) -> Response:
+    return json_response(error_body(429, refusal.message), 429, {"retry-after": str(refusal.after_s)})
+
+
+async def _hung_up(receive: Callable[[], Awaitable[Message]]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _body(request: Request) -> bytes:
+    length = request.headers.get("content-length", "")
+    if length.isdecimal() and int(length) > BODY_BYTES:
+        raise RequestError(413, f"the body is longer than {BODY_BYTES} bytes")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > BODY_BYTES:
+                    raise RequestError(413, f"the body is longer than {BODY_BYTES} bytes")
+    except TimeoutError:
+        raise RequestError(408, f"the body did not arrive in {BODY_S:.0f} s") from None
+    return bytes(body)

@@ -1,0 +1,78 @@
+"""The model of one replica, for tenants that know nothing of each other: a core, and hosts by tenant.
+
+Owns what a tenant's front gets of it: a drafter that has learnt from it alone and is written nowhere, KV caches that no
+other tenant's text begins, and the datastores of the repositories that its key may read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.host.local import Core, LoadModel, LocalHost, MakeRuntime
+from fastcoder_lsp.http.extras import ExtraChunks
+from fastcoder_lsp.runtime.load import wants_datastore
+from fastcoder_lsp.runtime.parts import Model, Runtime
+
+
+class TenantHost(LocalHost):
+    """One front's host.
+
+    Args:
+        core: the replica's.
+        name: no other front has it; begins with the tenant's.
+        listener: the front.
+        settings: of the model.
+        folders: the repositories that draft, with their settings.
+        extras: what the tenant's clients give along of other files.
+    """
+
+    def __init__(
+        self,
+        core: "TeamCore",
+        name: str,
+        listener: HostListener,
+        settings: Settings,
+        folders: Mapping[Path, Settings],
+        extras: ExtraChunks,
+    ) -> None:
+        self._extras, self._drafted = extras, bool(folders) and wants_datastore(settings)
+        super().__init__(core, name, listener, settings, folders)
+
+    def _make(self, model: Model) -> Runtime:
+        """In the scheduler's thread."""
+        around = self._workspace.surroundings(drafted_from=self._drafted)
+        # Without a name of the workspace nothing that is learnt is written: two tenants may read one repository.
+        own = replace(around, context=self._extras, workspace="")
+        runtime = self._core.make(model, self._settings, own, self._name)
+        self._workspace.begin(runtime.tokenizer)
+        return runtime
+
+
+class TeamCore(Core):
+    """What tenants share: the weights, and whose turn it is.
+
+    Attributes:
+        settings: of all.
+
+    Args:
+        load: loads the model.
+        make: makes a front's part of it.
+        settings: the model is loaded by them.
+        cache: the program's cache folder.
+    """
+
+    def __init__(self, load: LoadModel, make: MakeRuntime, settings: Settings, cache: Path) -> None:
+        self.settings = settings
+        super().__init__(load, make, settings, cache)
+
+    def open_for(
+        self, tenant: str, listener: HostListener, folders: Mapping[Path, Settings], extras: ExtraChunks
+    ) -> TenantHost:
+        """A place for one more front of a tenant."""
+        with self._lock:
+            name = f"{tenant}\0{next(self._names)}"
+            front = TenantHost(self, name, listener, self.settings, folders, extras)
+            self._fronts[front] = None
+        return front

@@ -1,0 +1,201 @@
+"""Who may ask: keys, hashed where they are kept, and what each of them is allowed.
+
+Owns the file of keys. A key is `fck_ID_SECRET`; the secret is 32 bytes from the system's generator, so a plain salted
+hash of it is as hard to invert as the key is to guess, and a slow one (scrypt) would only slow every request down. The
+secret is shown once, when it is made.
+"""
+
+import base64
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import filelock
+import msgspec
+from msgspec import Meta, Struct
+
+from fastcoder_lsp.errors import UsageError
+
+_PREFIX = "fck"
+_PERSON = b"fastcoder-team"
+_SECRET_BYTES = 32
+_SALT_BYTES = 16
+_LOOK_S = 1.0
+"""A file that has changed is read at the next request after this."""
+
+
+class Key(Struct, frozen=True, forbid_unknown_fields=True):
+    """One key, without its secret.
+
+    Attributes:
+        id: names it in the key itself.
+        name: whose it is, for people.
+        salt: of the hash, in base64.
+        hash: of the secret, in base64.
+        made: when, in seconds of the Unix clock.
+        open: requests at a time; None for the limit of all.
+        a_minute: requests a minute; None for the limit of all.
+        repositories: whose code may draft for it.
+        metrics: whether it may read the metrics, which tell of all keys.
+    """
+
+    id: str
+    name: Annotated[str, Meta(min_length=1, max_length=64)]
+    salt: str
+    hash: str
+    made: int
+    open: Annotated[int, Meta(ge=1)] | None = None
+    a_minute: Annotated[int, Meta(ge=1)] | None = None
+    repositories: tuple[str, ...] = ()
+    metrics: bool = False
+
+
+class _File(Struct, frozen=True, forbid_unknown_fields=True):
+    version: int
+    keys: tuple[Key, ...]
+
+
+class KeyFile:
+    """The keys in one file; looked at again where it has changed.
+
+    Args:
+        path: of the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._keys: dict[str, Key] = {}
+        self._stamp: tuple[int, int, int] | None = None
+        self._looked_s = -_LOOK_S
+
+    def find(self, presented: str, now_s: float) -> Key | None:
+        """The key that somebody names, None where it is none or was revoked.
+
+        Args:
+            presented: the whole key.
+            now_s: seconds of a clock that only goes forward.
+
+        Raises:
+            UsageError: the file cannot be used.
+        """
+        if now_s - self._looked_s >= _LOOK_S:
+            self._looked_s = now_s
+            self.load()
+        _, _, rest = presented.partition("_")
+        identity, _, secret = rest.partition("_")
+        key = self._keys.get(identity)
+        # An id that is unknown takes as long as a secret that is wrong.
+        salt, expected = (_plain(key.salt), _plain(key.hash)) if key else (b"", b"")
+        right = hmac.compare_digest(_hashed(secret, salt), expected)
+        return key if right and presented.startswith(f"{_PREFIX}_") else None
+
+    def load(self) -> tuple[Key, ...]:
+        """All keys as the file has them now.
+
+        Raises:
+            UsageError: it cannot be read, others may read it, or it is damaged.
+        """
+        try:
+            found = self._path.stat()
+            stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
+            if stamp != self._stamp:
+                if stat.S_IMODE(found.st_mode) & 0o077 and sys.platform != "win32":
+                    raise UsageError(f"{self._path} can be read by others", f"Run: chmod 600 {self._path}")
+                read = msgspec.json.decode(self._path.read_bytes(), type=_File)
+                self._keys, self._stamp = {key.id: key for key in read.keys}, stamp
+        except FileNotFoundError:
+            self._keys, self._stamp = {}, None
+        except (OSError, msgspec.DecodeError) as error:
+            raise UsageError(
+                f"{self._path} cannot be used: {error}", "Make it anew: fastcoder-lsp team key add"
+            ) from None
+        return tuple(self._keys.values())
+
+    def add(
+        self,
+        name: str,
+        *,
+        open_: int | None = None,
+        a_minute: int | None = None,
+        repositories: tuple[str, ...] = (),
+        metrics: bool = False,
+    ) -> str:
+        """Make a key; the whole of it, which nobody can show again.
+
+        Raises:
+            UsageError: the file cannot be written, or the name is in use.
+        """
+        identity, secret = secrets.token_hex(4), base64.b32encode(secrets.token_bytes(_SECRET_BYTES)).decode()
+        secret = secret.rstrip("=").lower()
+        salt = secrets.token_bytes(_SALT_BYTES)
+        key = Key(
+            identity,
+            name,
+            _text(salt),
+            _text(_hashed(secret, salt)),
+            int(time.time()),
+            open_,
+            a_minute,
+            repositories,
+            metrics,
+        )
+        try:
+            msgspec.convert(msgspec.to_builtins(key), Key)
+        except msgspec.ValidationError as wrong:
+            raise UsageError(f"that is no key: {wrong}") from None
+        with self._locked():
+            keys = self.load()
+            if any(one.name == name for one in keys):
+                raise UsageError(f"there is a key of {name} already", "Revoke it first, or take another name.")
+            self._write((*keys, key))
+        return f"{_PREFIX}_{identity}_{secret}"
+
+    def revoke(self, name: str) -> None:
+        """The key of this name or id is good for nothing from now on.
+
+        Raises:
+            UsageError: there is none.
+        """
+        with self._locked():
+            keys = self.load()
+            left = tuple(key for key in keys if name not in (key.name, key.id))
+            if len(left) == len(keys):
+                raise UsageError(f"there is no key of {name}", "See: fastcoder-lsp team key list")
+            self._write(left)
+
+    def _locked(self) -> filelock.BaseFileLock:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"{self._path.parent} cannot be made: {error}") from None
+        return filelock.FileLock(f"{self._path}.lock")
+
+    def _write(self, keys: tuple[Key, ...]) -> None:
+        new = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        try:
+            new.unlink(missing_ok=True)
+            with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+                file.write(msgspec.json.format(msgspec.json.encode(_File(1, keys)), indent=1) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(self._path)
+        except OSError as error:
+            raise UsageError(f"{self._path} cannot be written: {error}") from None
+
+
+def _hashed(secret: str, salt: bytes) -> bytes:
+    return hashlib.blake2b(secret.encode(), salt=salt, person=_PERSON, digest_size=32).digest()
+
+
+def _text(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _plain(value: str) -> bytes:
+    return base64.b64decode(value)

@@ -1,0 +1,118 @@
+"""One replica: a model, its tenants, and what is told of both. Knows nothing of Ray; `serving` puts it there.
+
+Owns loading before the first request, the wait for an answer, and what "can answer" means.
+"""
+
+import asyncio
+import time
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol
+
+from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.config import Settings, cache_folder
+from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.host.local import LoadModel, LocalHost, MakeRuntime
+from fastcoder_lsp.http.app import ANSWER_S
+from fastcoder_lsp.http.ask import said
+from fastcoder_lsp.http.desks import Gone
+from fastcoder_lsp.http.errors import RequestError
+from fastcoder_lsp.team.configuration import TeamConfig
+from fastcoder_lsp.team.host import TeamCore
+from fastcoder_lsp.team.tenants import Folders, Tenants
+from fastcoder_lsp.team.values import Answered, Call, Refused
+
+DESKS = 4
+"""Documents of one tenant that a replica works on at a time, by turns."""
+PROBE_S = 10.0
+"""The model's thread is stuck when it finds no moment between two pieces of work in this time."""
+_END_S = 5.0
+
+
+class Parts(Protocol):
+    """What a model is made by; `fastcoder_lsp.runtime.load` is one."""
+
+    load_model: LoadModel
+    make_runtime: MakeRuntime
+
+
+class TeamReplica:
+    """One host of the model.
+
+    Args:
+        config: of the server.
+        name: no other replica has it.
+        folders: of the repositories that are there.
+        model: the module whose `load_model` and `make_runtime` are used.
+
+    Raises:
+        FastcoderError: the model cannot be loaded.
+    """
+
+    def __init__(
+        self, config: TeamConfig, name: str, folders: Folders, model: str = "fastcoder_lsp.runtime.load"
+    ) -> None:
+        self.name, self.status = name, Status("starting")
+        settings = config.settings()
+        parts: Parts = import_module(model)
+        self._core = TeamCore(parts.load_model, parts.make_runtime, settings, cache_folder())
+        self._tenants = Tenants(self._core, settings, folders, config.replicas.tenants, DESKS)
+        self._own = CompletionService(self._open, self._told)
+        if not self._own.preload().result():
+            status = self.status
+            self.close()
+            raise ResourceError(status.message or "the model could not be loaded", status.hint)
+        self._probed: float = time.monotonic()
+        self._probing = False
+
+    def _open(self, listener: HostListener) -> LocalHost:
+        self._host = self._core.open(listener, self._core.settings, {})
+        return self._host
+
+    def _told(self, status: Status) -> None:
+        self.status = status
+
+    async def answer(self, call: Call) -> Answered | Refused:
+        """What `call` asks. Whoever waits no more cancels the task, and the work ends within a step."""
+        begun = time.monotonic()
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                completion = await self._tenants.answer(call.tenant, call.ask, gone)
+        except TimeoutError:
+            return Refused(504, f"there was no answer in {ANSWER_S:.0f} s")
+        except RequestError as error:
+            return Refused(error.code, error.message)
+        except Gone:
+            return Refused(499, "nobody waits")
+        return Answered(said(call.ask, completion), self.name, 1e3 * (time.monotonic() - begun))
+
+    def check(self) -> None:
+        """See that it can answer: the model is there, and its thread goes on.
+
+        Raises:
+            FastcoderError: it cannot.
+        """
+        if self.status.state == "error":
+            raise ResourceError(self.status.message, self.status.hint)
+        if time.monotonic() - self._probed > PROBE_S and self._probing:
+            raise ResourceError(f"the model's thread has been stuck for {PROBE_S:.0f} s")
+        if not self._probing:
+            self._probing, self._probed = True, time.monotonic()
+            self._core.probe(self._alive)
+
+    def _alive(self) -> None:
+        self._probing, self._probed = False, time.monotonic()
+
+    def close(self) -> None:
+        """Give everything back."""
+        self._tenants.close(_END_S)
+        self._own.shutdown(_END_S)
+        self._core.close(_END_S)
+
+
+def no_folders(_: tuple[str, ...]) -> dict[Path, Settings]:
+    """Of no repositories."""
+    return {}

@@ -1,0 +1,81 @@
+"""A server on this machine's own Ray, from start to end: begun, upgraded when asked, ended.
+
+Owns the life of Ray here. Its processes listen on loopback alone, ask for a token of their own, tell nobody about
+themselves, and have no dashboard.
+"""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray import serve
+from ray.serve.config import HTTPOptions
+
+from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.team.configuration import TeamConfig
+from fastcoder_lsp.team.deployments import application
+
+NAME = "fastcoder"
+
+
+def run_here(
+    config: TeamConfig, read: Callable[[], TeamConfig], say: Callable[[str], None], temporary: Path | None
+) -> None:
+    """Serve until SIGINT or SIGTERM; SIGHUP reads the configuration again and rolls it through.
+
+    Args:
+        config: what to begin with.
+        read: reads it again.
+        say: tells a person.
+        temporary: a folder for Ray's own files; None for its choice.
+    """
+    ended, again = threading.Event(), threading.Event()
+    _begin(config, temporary)
+    try:
+        _apply(config)
+        say(f"http://{config.listen.host}:{config.listen.port}, {config.replicas.least} replicas, ready")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: ended.set())
+        signal.signal(signal.SIGHUP, lambda *_: again.set())
+        while not ended.wait(0.2):
+            if again.is_set():
+                again.clear()
+                _again(read, say)
+    finally:
+        with contextlib.suppress(Exception):  # whatever Ray says of its own end, it is to end
+            serve.shutdown()
+        ray.shutdown()
+
+
+def _begin(config: TeamConfig, temporary: Path | None) -> None:
+    options: dict[str, Any] = {} if temporary is None else {"_temp_dir": str(temporary)}
+    ray.init(
+        address="local",
+        include_dashboard=False,
+        namespace=NAME,
+        log_to_driver=False,
+        _node_ip_address="127.0.0.1",
+        configure_logging=False,
+        **options,
+    )
+    serve.start(
+        http_options=HTTPOptions(host=config.listen.host, port=config.listen.port, keep_alive_timeout_s=90),
+        proxy_location="HeadOnly",
+    )
+
+
+def _apply(config: TeamConfig) -> None:
+    serve.run(application(config), name=NAME, route_prefix="/")
+
+
+def _again(read: Callable[[], TeamConfig], say: Callable[[str], None]) -> None:
+    try:
+        _apply(read())
+    except (FastcoderError, RuntimeError) as error:
+        say(f"not upgraded: {error}")
+    else:
+        say("upgraded")

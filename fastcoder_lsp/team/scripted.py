@@ -1,0 +1,195 @@
+"""A model made of a clock: it takes the time that it is told to take, and says what can be checked.
+
+Owns nothing that computes: it is for trying a server out (its routing, its limits, an upgrade) without weights or the
+machine for them. After any text it says the text's own checksum, so that whoever asked can see that the answer is its
+own. A token is a byte.
+
+The setting `model` is "scripted:" and what it takes, as in "scripted:step=20,prefill=0.1,letters=8": milliseconds a
+step and a prompt token, and how much it says.
+"""
+
+import hashlib
+import time
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import (
+    GREEDY,
+    CacheLost,
+    DraftTree,
+    Engine,
+    EngineInfo,
+    Prefilled,
+    Progress,
+    Sampler,
+    ShouldStop,
+    Snapshot,
+    StepCosts,
+    Tokens,
+    Verified,
+)
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.engine.prefix import common_prefix
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.prompt import Prompt, PromptBuilder
+from fastcoder_lsp.runtime.parts import ALONE, Limits, Model, Runtime, Surroundings
+from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.tokenizer import Tokenizer
+
+PREFIX = "scripted:"
+MODULE = __name__
+_END, _MIDDLE = 0, 1
+_PREFILL_TOKENS = 256
+"""Between two looks at whether to stop."""
+
+
+def said_after(before: str, letters: int = 8) -> str:
+    """What it says behind `before`, without the end of the line."""
+    return hashlib.blake2b(before.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()[:letters]
+
+
+def load_model(settings: Settings, progress: Progress, *, datastore: bool | None = None) -> Model:  # noqa: ARG001 as `runtime.load`
+    """The model that the settings name.
+
+    Raises:
+        UsageError: they name none that can be understood.
+    """
+    engines = _Engines(**_taken(settings.model))
+    return Model(engines, _Bytes(), engines.costs(), digest="scripted")
+
+
+def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE, seat: str = "") -> Runtime:  # noqa: ARG001
+    """What one front has of it."""
+    return Runtime(
+        slots=Slots(model.engines, seat),
+        tokenizer=model.tokenizer,
+        prompts=_Prompts(),
+        drafter=NoDrafter(),
+        allow=lambda _: np.arange(256),
+        limits=Limits(settings.completion_max_tokens),
+        costs=model.costs,
+    )
+
+
+def _taken(name: str) -> dict[str, float]:
+    try:
+        pairs = (word.partition("=") for word in name.removeprefix(PREFIX).split(",") if word)
+        values = {key: float(value) for key, _, value in pairs}
+        if not set(values) <= {"step", "prefill", "letters"} or any(value < 0 for value in values.values()):
+            raise ValueError  # noqa: TRY301 said once, below
+    except ValueError:
+        raise UsageError(f"{name} is no scripted model", "Write: scripted:step=20,prefill=0.1,letters=8") from None
+    return values
+
+
+class _Engines:
+    """`core.Engines` over nothing: a list of tokens for each slot."""
+
+    def __init__(self, step: float = 20.0, prefill: float = 0.1, letters: float = 8) -> None:
+        self.step_ms, self.prefill_ms, self.letters = step, prefill, int(letters)
+        self.info = EngineInfo("scripted", "scripted", "this program", "a clock", 256, 200_000, 64)
+        self._slots: dict[str, _Slot] = {}
+
+    def costs(self) -> StepCosts:
+        """What it takes, as it is told to."""
+        return StepCosts((1, 8), (self.step_ms, self.step_ms), self.prefill_ms)
+
+    def slot(self, name: str) -> Engine:
+        """The cache of this name."""
+        return self._slots.setdefault(name, _Slot(self))
+
+    def forget(self, name: str) -> None:
+        """Drop it."""
+        if (slot := self._slots.pop(name, None)) is not None:
+            slot.close()
+
+    def rename(self, old: str, new: str) -> None:
+        """Carry it over."""
+        if old != new and old in self._slots:
+            self._slots[new] = self._slots.pop(old)
+
+    def close(self) -> None:
+        """Drop all."""
+        self._slots.clear()
+
+
+class _Slot:
+    """One cache."""
+
+    def __init__(self, engines: _Engines) -> None:
+        self._engines = engines
+        self._cache: list[int] = []
+        self._there = False
+
+    @property
+    def info(self) -> EngineInfo:
+        return self._engines.info
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        self._there = True
+        reused = common_prefix(self._cache, tokens)
+        del self._cache[reused:]
+        while len(self._cache) < len(tokens) and not should_stop():
+            piece = tokens[len(self._cache) : len(self._cache) + _PREFILL_TOKENS]
+            time.sleep(len(piece) * self._engines.prefill_ms / 1e3)
+            self._cache += piece
+        return Prefilled(reused, len(self._cache) - reused, done=len(self._cache) == len(tokens))
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,  # noqa: ARG002 the interface
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,  # noqa: ARG002
+        top_k: int = 0,  # noqa: ARG002
+    ) -> Verified:
+        if not self._there:
+            raise CacheLost
+        time.sleep(self._engines.step_ms / 1e3)
+        self._cache += tree.tokens  # all of them are decided: nobody drafts
+        at = self._cache.index(_MIDDLE)
+        before = bytes(self._cache[:at]).decode("utf-8", "surrogatepass")
+        text, place = said_after(before, self._engines.letters) + "\n", len(self._cache) - 1 - at
+        return Verified((), (ord(text[place]) if place < len(text) else _END,))
+
+    def cached(self) -> tuple[int, ...]:
+        return tuple(self._cache)
+
+    def close(self) -> None:
+        self._cache.clear()
+        self._there = False
+
+
+class _Bytes(Tokenizer):
+    """A token is a byte; 0 ends the text."""
+
+    def __init__(self) -> None:
+        self.end_ids, self.identity = frozenset({_END}), "bytes"
+
+    def piece(self, token: int) -> bytes:
+        return bytes([token])
+
+    def encode(self, text: str) -> list[int]:
+        return list(text.encode("utf-8", "surrogatepass"))
+
+
+class _Prompts(PromptBuilder):
+    """The text before the cursor, whole: the next key's prompt begins with this one's."""
+
+    def __init__(self) -> None:
+        """Nothing is remembered."""
+
+    def build(self, snapshot: Snapshot, offset: int) -> Prompt:
+        text = snapshot.text[:offset].encode("utf-8", "surrogatepass")
+        return Prompt((*(byte for byte in text if byte > _MIDDLE), _MIDDLE), healing=b"", typed="", template="scripted")
+
+    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
+        return self.build(snapshot, offset)
+
+    def forget(self, uri: str) -> None:
+        pass
+
+    def rename(self, old: str, new: str) -> None:
+        pass

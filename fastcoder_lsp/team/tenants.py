@@ -1,0 +1,91 @@
+"""Desks for each tenant of one replica: the same ones while it asks, until others need the room.
+
+Owns which tenants have desks. Two tenants never share one, nor anything that a desk has: its document, its host, its
+drafter, its chunks of other files. Used by the event loop's thread alone, but for closing.
+"""
+
+import asyncio
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from fastcoder_lsp.completion.host import HostListener, ModelHost
+from fastcoder_lsp.completion.question import policy_of
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Completion
+from fastcoder_lsp.http.ask import Ask
+from fastcoder_lsp.http.desks import Desks
+from fastcoder_lsp.http.extras import ExtraChunks
+from fastcoder_lsp.team.host import TeamCore
+from fastcoder_lsp.team.places import place_of
+from fastcoder_lsp.team.values import Tenant
+
+Folders = Callable[[tuple[str, ...]], Mapping[Path, Settings]]
+"""The folders of the repositories of these names that are there, with their settings."""
+_END_S = 2.0
+
+
+class Tenants:
+    """All of them.
+
+    Args:
+        core: the model.
+        settings: of every tenant.
+        folders: of repositories.
+        most: whose desks are kept.
+        desks: of one tenant, so many documents at a time.
+    """
+
+    def __init__(self, core: TeamCore, settings: Settings, folders: Folders, most: int, desks: int) -> None:
+        self._core, self._settings, self._folders = core, settings, folders
+        self._most, self._desks = most, desks
+        self._of: dict[Tenant, tuple[Desks, Mapping[Path, Settings]]] = {}
+        """The one that asked last at the end."""
+
+    async def answer(self, tenant: Tenant, ask: Ask, gone: "asyncio.Future[None]") -> Completion:
+        """The completion; see `Desks.answer`."""
+        return await self._desks_of(tenant).answer(ask, gone)
+
+    def __len__(self) -> int:
+        return len(self._of)
+
+    def close(self, wait_s: float) -> None:
+        """Answer what is open, and give everything back."""
+        for desks, _ in self._of.values():
+            desks.close(wait_s)
+        self._of.clear()
+
+    def _desks_of(self, tenant: Tenant) -> Desks:
+        folders = self._folders(tenant.repositories) if tenant.repositories else {}
+        known = self._of.pop(tenant, None)
+        if known is not None and known[1] != folders:  # a repository has come, or its tree was exchanged
+            if known[0].busy:
+                folders = known[1]  # at its next pause
+            else:
+                _close_aside(known[0])
+                known = None
+        desks = known[0] if known else self._new(tenant, folders)
+        self._of[tenant] = desks, folders
+        self._make_room()
+        return desks
+
+    def _new(self, tenant: Tenant, folders: Mapping[Path, Settings]) -> Desks:
+        extras, name = ExtraChunks(), place_of(tenant.key, tenant.workspace)
+
+        def open_host(listener: HostListener) -> ModelHost:
+            return self._core.open_for(name, listener, folders, extras)
+
+        # A clock decides how far ahead is worked, not a key: what is made ahead for one is taken from all others.
+        policy = replace(policy_of(self._settings), background_ms=1.0, ahead=False)
+        return Desks(open_host, extras, policy, self._settings.completion_max_tokens, self._desks)
+
+    def _make_room(self) -> None:
+        idle = [tenant for tenant, (desks, _) in list(self._of.items())[:-1] if not desks.busy]
+        for tenant in idle[: max(0, len(self._of) - self._most)]:
+            _close_aside(self._of.pop(tenant)[0])
+
+
+def _close_aside(desks: Desks) -> None:
+    """Closing waits for the model's thread; the event loop must not."""
+    threading.Thread(target=desks.close, args=(_END_S,), name="fastcoder-team-close", daemon=True).start()
