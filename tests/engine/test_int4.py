@@ -41,13 +41,15 @@ def test_products_are_those_of_whole_numbers(kind: DotKind, rows: int) -> None:
     panels = aligned((padded, lines * GROUP // 4, kind.panel, 4), np.uint8)
     for row in range(rows):
         panels[row // kind.panel, :, row % kind.panel] = bytes_MK[row].reshape(-1, 4)
-    zeros, ones = np.zeros(columns, np.int32), np.ones(max(columns, rows + kind.rows), np.float32)
+    zeros, ones = np.zeros(columns, np.float32), np.ones(max(columns, rows + kind.rows), np.float32)
+    sums = (weights_NK.sum(axis=1) * 128).astype(np.int32)
     unfolded = aligned((unfolded_bytes(kind, lines * GROUP),), np.int8)
     for add in (False, True):
         room = np.full((rows + kind.rows, columns), 1, np.float32)  # the last tile may be a whole one
         run_block = product_runner(kind, add=add)
-        run_block(panels, block, zeros, ones, ones, zeros.view(np.float32), room[:rows], unfolded)
-        assert np.array_equal(room[:rows], (bytes_MK.astype(np.int64) @ weights_NK.T + add).astype(np.float32))
+        run_block(panels, block, sums, ones, ones, zeros, room[:rows], unfolded)
+        expected = ((bytes_MK.astype(np.int64) - 128) @ weights_NK.T + add).astype(np.float32)
+        assert np.array_equal(room[:rows], expected)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

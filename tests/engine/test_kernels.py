@@ -55,8 +55,8 @@ def multiplied(
         panels[row // kind.panel, :, row % kind.panel] = bytes_MK[row].reshape(-1, 4)
     filled_NK = np.zeros((blocks * block, size), np.int8)
     filled_NK[:columns] = weights_NK
-    packed = aligned((blocks, size // 4, block, 4), np.int8)
-    packed[:] = filled_NK.reshape(blocks, block, size // 4, 4).transpose(0, 2, 1, 3)
+    packed = aligned((blocks, size // kind.line, block, kind.line), np.int8)
+    packed[:] = filled_NK.reshape(blocks, block, size // kind.line, kind.line).transpose(0, 2, 1, 3)
     unfolded = aligned((unfolded_bytes(kind, size),), np.int8)
     sums = np.ascontiguousarray(filled_NK.sum(axis=1, dtype=np.int32) * np.int32(128))
     zeros, ones = np.zeros(blocks * block, np.float32), np.ones(max(blocks * block, rows), np.float32)

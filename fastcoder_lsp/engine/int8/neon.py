@@ -23,6 +23,8 @@ SIZE = 16
 """Bytes of a register."""
 PARTS = LANES // 4
 """Registers of sums of 16 columns."""
+FOLDED_ROWS_OF_NEON = 2
+"""Rows that four-bit weights are unfolded for in registers at most: sums of a group beside those of four do not fit."""
 Sums = list[list[ir.Value]]
 """Of each row, the sums of four columns each."""
 

@@ -133,15 +133,18 @@ def quantise(weight_NK: Floats) -> tuple[npt.NDArray[np.int8], Floats]:
 
 
 def pack_rows(weight_NK: Floats, kind: DotKind) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
-    """Rounded weights as [block][K/4][vectors][16][4], Σ w · 128, scales; the last block is filled up with zeros."""
+    """Rounded weights as [block][K/4][vectors][16][4], Σ w · 128, scales; the last block is filled up with zeros.
+
+    Where `kind` takes eight bytes of a column, as [block][K/8][vectors][16][8].
+    """
     rounded_NK, scales_N = quantise(weight_NK)
     count, size = rounded_NK.shape
     block = kind.vectors * LANES
     blocks = -(-count // block)
     extra = (0, blocks * block - count)
     filled = np.pad(rounded_NK, (extra, (0, 0))) if extra[1] else rounded_NK
-    turned = filled.view(np.int32).reshape(blocks, block, size // 4).transpose(0, 2, 1)
-    weights = np.ascontiguousarray(turned).view(np.int8).reshape(blocks, size // 4, block * 4)
+    some = filled.view(np.int32 if kind.line == 4 else np.int64).reshape(blocks, block, size // kind.line)
+    weights = np.ascontiguousarray(some.transpose(0, 2, 1)).view(np.int8).reshape(blocks, size // kind.line, -1)
     return weights, filled.sum(axis=1, dtype=np.int32) * np.int32(128), np.pad(scales_N, extra)
 
 

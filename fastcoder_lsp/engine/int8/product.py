@@ -7,13 +7,14 @@ from fastcoder_lsp.engine.int4.unfold import folded_tile, unfold_block, unfoldin
 from fastcoder_lsp.engine.int8.amx import SIDE, begin_tiles, end_tiles, tiled_product
 from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.memory import Floats, Product, Scratch
+from fastcoder_lsp.engine.int8.neon import FOLDED_ROWS_OF_NEON, neon_folded_tile, neon_tile
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.sync import await_jobs, finish_jobs, take_job
 from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.engine.int8.tiles import product_tile
 
-FOLDED_ROWS = 4
-"""Rows that four-bit weights are unfolded for in registers at most; for more it is done once, beside the first ones."""
+FOLDED_EACH, FOLDED_ROWS = 4, 8
+"""Rows that four-bit weights are unfolded for in registers: at a time, and at most; for more it is done once."""
 
 
 def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
@@ -108,12 +109,13 @@ def _unrolled_block(
     tag: str,
     *,
     add: bool,
-    tile: Callable[..., Any] = product_tile,
+    tile: Callable[..., Any] | None = None,
     most: int | None = None,
     first: int = 0,
 ) -> Any:
     """By `tile`, the rows from `first` on, up to `most` at a time: as many as the kind has, or fewer."""
     most, panel = most or kind.rows, kind.panel
+    tile = tile or (neon_tile if kind.neon else product_tile)
     tile1, tile2, tile4, tile8 = (tile(kind, min(rows, most), add=add) for rows in (1, 2, 4, 8))
 
     @tagged(tag)
@@ -147,9 +149,10 @@ def _unrolled_block(
 
 def _folded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
     """Few rows multiply what is unfolded in registers; for more, a block is unfolded once and read as bytes are."""
-    limit = 1 if kind.tiled else min(kind.rows, FOLDED_ROWS)
-    few = _unrolled_block(kind, f"{tag}_folded", add=add, tile=folded_tile, most=limit)
-    many = (_unfolded_tiles if kind.tiled else _unfolded_rows)(kind, tag, add=add)
+    limit = 1 if kind.tiled else FOLDED_ROWS_OF_NEON if kind.neon else min(kind.rows, FOLDED_ROWS)
+    tile = neon_folded_tile if kind.neon else folded_tile
+    few = _unrolled_block(kind, f"{tag}_folded", add=add, tile=tile, most=limit)
+    many = (_unfolded_tiles if kind.tiled or kind.neon else _unfolded_rows)(kind, tag, add=add)
 
     @tagged(f"{tag}_chosen")
     def multiply_block(
@@ -199,9 +202,9 @@ def _unfolded_rows(kind: DotKind, tag: str, *, add: bool) -> Any:
 
 
 def _unfolded_tiles(kind: DotKind, tag: str, *, add: bool) -> Any:
-    """All rows by tiles, which take bytes from memory alone."""
+    """All rows by the tiles that take bytes from memory alone."""
     unfold = unfold_block(kind)
-    tiles = _tiled_block(kind, tag, add=add)
+    tiles = (_tiled_block if kind.tiled else _unrolled_block)(kind, tag, add=add)
 
     @tagged(f"{tag}_unfolded")
     def multiply_block(

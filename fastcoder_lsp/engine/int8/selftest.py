@@ -50,19 +50,20 @@ def is_exact(kind: DotKind, kernels: Path) -> bool:
     if kind.bits == 4:
         block, weights_NK = _block_of_four_bits(kind)
     else:
-        block = aligned((GROUPS, columns, 4), np.int8)
-        block[:] = weights_NK.reshape(columns, GROUPS, 4).transpose(1, 0, 2)
+        block = aligned((GROUPS * 4 // kind.line, columns, kind.line), np.int8)
+        block[:] = weights_NK.reshape(columns, -1, kind.line).transpose(1, 0, 2)
     panels = aligned((-(-kind.rows // kind.panel), GROUPS, kind.panel, 4), np.uint8)
     for row in range(kind.rows):
         panels[row // kind.panel, :, row % kind.panel] = bytes_MK[row].reshape(GROUPS, 4)
     unfolded = aligned((unfolded_bytes(kind, GROUPS * 4),), np.int8)
-    zeros_N, ones = np.zeros(columns, dtype=np.int32), np.ones(max(columns, kind.rows), dtype=np.float32)
-    expected_MN = (bytes_MK.astype(np.int64) @ weights_NK.T.astype(np.int64)).astype(np.float32)
+    zeros_N, ones = np.zeros(columns, dtype=np.float32), np.ones(max(columns, kind.rows), dtype=np.float32)
+    sums_N = weights_NK.sum(axis=1, dtype=np.int32) * np.int32(128)
+    expected_MN = ((bytes_MK.astype(np.int64) - 128) @ weights_NK.T.astype(np.int64)).astype(np.float32)
     trial = _make_trial(kind)
     KernelCache.attach(trial, lambda: kernels, f"trial-{kind.name}")
     for count in (1, kind.rows // 2, kind.rows):  # other numbers of rows are other code
         out_MN = np.zeros((count, columns), dtype=np.float32)
-        trial(panels, block, zeros_N, ones, ones, zeros_N.view(np.float32), out_MN, unfolded)
+        trial(panels, block, sums_N, ones, ones, zeros_N, out_MN, unfolded)
         if not (out_MN == expected_MN[:count]).all():
             return False
     return True

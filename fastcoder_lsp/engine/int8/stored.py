@@ -47,6 +47,7 @@ class Wanted:
         """The file of the packed form."""
         name = hashlib.sha256(self.digest.encode()).hexdigest()[:32]
         bits, form = self.kind.bits, f"v{FORMATS[self.kind.bits]}-x{self.kind.vectors}"
+        form += "-by8" if self.kind.line == 8 else ""
         return self.cache / f"int{bits}" / f"{name}-{form}-{embedding.lower()}.safetensors"
 
 
