@@ -64,10 +64,23 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def open_host(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
-    """Where the model lives: in the process that all editors share, or in this one, as the settings say."""
+    """Where the model lives: in the shared process, in this one, or behind a server, as the settings say."""
     from fastcoder_lsp.host.chosen import ChosenHost
 
-    return ChosenHost(_open_shared, _open_alone, listener, settings, folders)
+    return ChosenHost(_open_shared, _open_alone, listener, settings, folders, _open_remote)
+
+
+def _open_remote(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
+    from functools import partial
+
+    from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
+    from fastcoder_lsp.host.chosen import ChosenHost
+    from fastcoder_lsp.remote.client import Way
+    from fastcoder_lsp.remote.host import ServerHost
+
+    way = Way(partial(read_remote_key, settings), proxy_for(settings.remote_url))
+    local = partial(ChosenHost, _open_shared, _open_alone)
+    return ServerHost(listener, settings, folders, way, local)
 
 
 def _open_shared(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":

@@ -21,6 +21,22 @@ CODES = (
     "end",  # the model said that nothing follows here
     "error",  # something failed; the text says what
     "host",  # the process that has the model is gone, or does not answer; the text says which
+    "remote-setting",  # the address or the key of the server that is asked cannot be used as they are set
+    "remote-unallowed",  # nobody has allowed that code is sent to it
+    "remote-key",  # it does not take the key (401)
+    "remote-forbidden",  # it refuses who asks (403)
+    "remote-model",  # it has no such model or address (404)
+    "remote-rejected",  # it does not understand the question (other 4xx)
+    "remote-busy",  # it takes no more questions at the moment (429)
+    "remote-broken",  # it failed (5xx, or in the middle of an answer)
+    "remote-moved",  # it points to another address (3xx)
+    "remote-unreachable",  # nobody answers at its address
+    "remote-silent",  # it took the question and did not answer in time
+    "remote-cut",  # its answer broke off
+    "remote-page",  # what came is a proxy's page, or another service's
+    "remote-tls",  # it could not prove who it is
+    "remote-name",  # its name has no address
+    "remote-refused",  # nobody listens there
     "superseded",  # a newer question came first
     "cancelled",  # the editor took the question back
     "changed",  # the document has changed since

@@ -250,6 +250,52 @@ class Settings:
         low=0,
         high=86400,
     )
+    remote_url: str = _row(
+        "remote.url",
+        "",
+        Scope.MACHINE,
+        "Ask the server at this address instead of a model on this machine (docs/remote.md); empty: none.",
+    )
+    remote_allow: str = _row(
+        "remote.allow",
+        "",
+        Scope.MACHINE,
+        "The name of the host in `remote.url` once more: your consent that code is sent there. For this machine itself "
+        "none is needed.",
+    )
+    remote_kind: str = _row(
+        "remote.kind",
+        "auto",
+        Scope.MACHINE,
+        "What it speaks: this project's or llama.cpp's `/infill`, or OpenAI's `/v1/completions`; `auto` finds out.",
+        choices=("auto", "fastcoder", "llama.cpp", "openai"),
+    )
+    remote_model: str = _row(
+        "remote.model", "", Scope.MACHINE, "The model, as the server names it; empty: the first one of its list."
+    )
+    remote_template: str = _row(
+        "remote.template",
+        "auto",
+        Scope.MACHINE,
+        "With `/v1/completions`, how the text after the cursor is told: in the field `suffix`, or by the marks of the "
+        "model's family; `auto` tries `suffix`, and else goes by the model's name.",
+        choices=(
+            *("auto", "suffix", "qwen", "codegemma", "granite", "starcoder", "starcoder2", "santacoder", "deepseek"),
+            "codellama",
+        ),
+    )
+    remote_key_file: str = _row(
+        "remote.key_file", "", Scope.MACHINE, "A file that you alone can read, with the server's key; empty: none."
+    )
+    remote_key_env: str = _row(
+        "remote.key_env", "", Scope.MACHINE, "The environment variable that holds the server's key; empty: none."
+    )
+    remote_fallback: bool = _row(
+        "remote.fallback",
+        True,
+        Scope.MACHINE,
+        "While the server does not answer, go on with the model on this machine, where there is one.",
+    )
     log_file: str = _row(
         "log.file",
         "",

@@ -1,4 +1,4 @@
-"""The host that the settings choose: the process that all editors share, or one in this process.
+"""The host that the settings choose: the process that all editors share, one in this process, or a server.
 
 Owns when it is opened, at the first question and not before: clients tell their settings after the session began. What
 is told before is kept; opening takes seconds of importing where it is this process, so a thread does it.
@@ -18,6 +18,7 @@ from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Counts
+from fastcoder_lsp.host.made_from import place_part
 
 Reply = Callable[[bool], object]
 
@@ -32,7 +33,7 @@ class _Later:
 
 
 class ChosenHost:
-    """`completion.host.ModelHost`, opened when it is first needed, and anew where `host.enabled` changes.
+    """`completion.host.ModelHost`, opened when it is first needed, and anew where the settings name another place.
 
     Args:
         shared: opens the process that all editors share.
@@ -40,6 +41,7 @@ class ChosenHost:
         listener: the front.
         settings: of the model.
         folders: of the workspace, with their settings.
+        remote: opens the server that `remote.url` names; None: none is asked, whatever the settings say.
     """
 
     def __init__(
@@ -49,8 +51,9 @@ class ChosenHost:
         listener: HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
+        remote: OpenHost | None = None,
     ) -> None:
-        self._shared, self._alone, self._listener = shared, alone, listener
+        self._shared, self._alone, self._remote, self._listener = shared, alone, remote, listener
         self._settings, self._folders, self._enabled = settings, dict(folders), settings.enabled
         self._texts: dict[Path, str] = {}
         self._lock = threading.Lock()
@@ -106,7 +109,7 @@ class ChosenHost:
     def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
         """See `ModelHost`."""
         with self._lock:
-            elsewhere = settings.host_enabled != self._settings.host_enabled
+            elsewhere = self._place(settings) != self._place(self._settings)
             self._settings, self._folders = settings, dict(folders)
             if elsewhere:
                 self._gate.shut = True
@@ -142,6 +145,8 @@ class ChosenHost:
         host, shared = self._host, self._settings.host_enabled
         if host is not None:
             return host.facts()
+        if self._remote is not None and self._settings.remote_url:
+            return HostFacts(asks=self._settings.remote_url)
         process = psutil.Process()
         return (
             HostFacts(shared=True)
@@ -184,7 +189,7 @@ class ChosenHost:
 
     def _open(self, gate: "_Gate", settings: Settings, folders: Mapping[Path, Settings]) -> None:
         try:
-            host = (self._shared if settings.host_enabled else self._alone)(gate, settings, folders)
+            host = self._opener(settings)(gate, settings, folders)
         except BaseException as error:  # noqa: BLE001 what it imports raises anything
             self._failed(gate, failure("The model could not be loaded", error))
             return
@@ -198,6 +203,14 @@ class ChosenHost:
                 later = self._queue.popleft()
             later.call(host)
         host.close(0.0)
+
+    def _opener(self, settings: Settings) -> OpenHost:
+        if self._remote is not None and settings.remote_url:
+            return self._remote
+        return self._shared if settings.host_enabled else self._alone
+
+    def _place(self, settings: Settings) -> tuple[object, ...]:
+        return (settings.host_enabled,) if self._remote is None else place_part(settings)
 
     def _failed(self, gate: "_Gate", status: Status) -> None:
         """It cannot be opened; the next question tries again."""

@@ -1,0 +1,66 @@
+"""What of the user's machine leads to a server: the key, from a file or the environment, and the proxy between."""
+
+import os
+import stat
+import sys
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from fastcoder_lsp.config.table import Settings
+from fastcoder_lsp.errors import UsageError
+
+_LONGEST = 4096
+
+
+def read_remote_key(settings: Settings) -> str:
+    """The key that `remote.key_file` or `remote.key_env` name; "" where neither is set. Read anew at each call.
+
+    Raises:
+        UsageError: it cannot be read, others may read it, or it is none.
+    """
+    if settings.remote_key_file:
+        return _checked(_of_file(settings.remote_key_file), settings.remote_key_file)
+    if settings.remote_key_env:
+        named = os.environ.get(settings.remote_key_env)
+        if named is None:
+            raise UsageError(
+                f"there is no variable {settings.remote_key_env} in the environment",
+                "Editors see what was set when they were started; `remote.key_file` needs no environment.",
+            )
+        return _checked(named, settings.remote_key_env)
+    return ""
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the system has for an address; None where there is none. This machine itself needs none."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if host in {"localhost", "127.0.0.1", "::1"} or urllib.request.proxy_bypass(host):
+        return None
+    named = urllib.request.getproxies()
+    return named.get(parts.scheme) or named.get("all")
+
+
+def _of_file(name: str) -> str:
+    path = Path(name)
+    try:
+        path = path.expanduser()
+    except RuntimeError as error:  # a user whom the system does not know, without HOME
+        raise UsageError(f"nobody knows where {name} is: there is no home folder", "Name the whole path.") from error
+    if not path.is_absolute():
+        raise UsageError(f"`remote.key_file` is a relative path: {name}", "Name the whole path, or begin with ~.")
+    try:
+        if stat.S_IMODE(path.stat().st_mode) & 0o077 and sys.platform != "win32":
+            raise UsageError(f"{path} can be read by others", f"Run: chmod 600 {path}")
+        with path.open(encoding="ascii") as file:
+            return file.read(_LONGEST + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} cannot be read: {error}", "The key stands in it as one line of ASCII.") from None
+
+
+def _checked(text: str, where: str) -> str:
+    key = text.strip()
+    if not key or len(key) > _LONGEST or not key.isascii() or not key.isprintable() or " " in key:
+        raise UsageError(f"what stands in {where} is no key", "It is one line of ASCII letters.")
+    return key

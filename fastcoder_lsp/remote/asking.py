@@ -1,0 +1,352 @@
+"""One front's questions to a server: the newest one alone is asked, and what is being said is taken over where it fits.
+
+Owns who waits, what the server is saying, and when to hang up: at once where a newer question wants something else, or
+when nobody has wanted it for long. Lives on the event loop's thread.
+"""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from fastcoder_lsp.completion.question import Answer, Clock, Listener, Question
+from fastcoder_lsp.completion.status import Status, failure
+from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.core import Counts, Reason
+from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.remote import failures
+from fastcoder_lsp.remote.budgets import allowed_ms, rest_ms
+from fastcoder_lsp.remote.excerpt import Excerpt
+from fastcoder_lsp.remote.failures import RemoteError
+from fastcoder_lsp.remote.pauses import Pauses
+from fastcoder_lsp.remote.saying import Saying
+from fastcoder_lsp.remote.server import Server
+
+_WHOLE_S = 120.0
+"""No answer takes longer, however it drips."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    """A question whose answer somebody waits for; `due`: rings at its deadline."""
+
+    question: Question
+    spans: Spans
+    due: asyncio.TimerHandle | None = None
+
+
+class Asking:
+    """What is wanted of the server now, and what it says.
+
+    Args:
+        server: is asked.
+        excerpt: makes what is sent for a question.
+        listener: told what comes of it.
+        failed: told of a question that the server did not answer, and why.
+        well: told that it has answered one.
+        pauses: how long it is left alone after failures.
+        clock: milliseconds.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        excerpt: Callable[[Question], Awaitable[Excerpt]],
+        listener: Listener,
+        failed: Callable[[Question | None, RemoteError], None],
+        well: Callable[[], None],
+        pauses: Pauses,
+        clock: Clock,
+    ) -> None:
+        self._server, self._excerpt, self._listener = server, excerpt, listener
+        self._failed, self._well, self._pauses, self._clock = failed, well, pauses, clock
+        self._waiting: _Waiting | None = None
+        self._unserved: Question | None = None
+        """The last question, where nothing was shown for it: what can be shown of its text is told as it comes."""
+        self._saying: Saying | None = None
+        self._stream: asyncio.Task[None] | None = None
+        self._rest: asyncio.TimerHandle | None = None
+
+    def ask(self, question: Question) -> None:
+        """The newest question; nobody waits for an older one any more."""
+        self._leave()
+        self._unserved = None
+        if (error := self._pauses.holds(self._clock())) is not None:
+            self._failed(question, error)
+            return
+        waiting = self._waiting = _Waiting(question, Spans.since(question.opened_s))
+        self._listener.told(Status("thinking"))
+        saying = self._serving(question)
+        if saying is None or not _enough(saying, question):
+            self._begin(question)
+        elif saying.ahead:
+            saying.ahead = False
+        else:
+            self._listener.counted("adopted", 1)
+        allowed = allowed_ms(question)
+        if not math.isinf(allowed):
+            loop = asyncio.get_running_loop()
+            in_s = max(0.0, question.asked_ms + allowed - self._clock()) / 1e3
+            waiting.due = loop.call_later(in_s, self._overdue, question, allowed)
+        if saying is not None and saying is self._saying and saying.finished:
+            self._ended(saying)
+
+    def noticed(self, *, answered: bool) -> None:
+        """Somebody asked, which needs no server; `answered`: nobody waits at the last place."""
+        if answered:
+            self._unserved = None
+
+    def withdraw(self, number: int) -> None:
+        """Nobody waits for the answer to a question; what was begun for it may serve the next one."""
+        if self._waiting is not None and self._waiting.question.number == number:
+            self._leave()
+            self._rests()
+
+    def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
+        """What will be asked next; `known`: what follows there is; `unserved`: somebody waits there for a late text."""
+        self._unserved = question if unserved else self._unserved
+        wanted = unserved or (question.policy.ahead and not known)
+        if self._waiting is not None or not wanted or self._pauses.holds(self._clock()) is not None:
+            return
+        if self._serving(question) is None:
+            self._begin(question, ahead=True)
+        self._rests()
+
+    def forget(self, uri: str) -> None:
+        """A document was closed, or goes on under another name."""
+        if self._unserved is not None and self._unserved.uri == uri:
+            self._unserved = None
+        if self._saying is not None and self._saying.uri == uri:
+            self._hang_up()
+
+    def rename(self, old: str, new: str) -> None:
+        """A document has another name: whoever waits for an answer in it goes on waiting."""
+        self.forget(old)
+        waiting = self._waiting
+        if waiting is not None and waiting.question.uri == old:
+            waiting.question = waiting.question.renamed(new)
+            self._begin(waiting.question)
+
+    def clear(self) -> None:
+        """Nobody wants anything any more."""
+        self._leave()
+        self._unserved = None
+        self._hang_up()
+
+    # What the server says -------------------------------------------------------------------------------------------
+
+    def _serving(self, question: Question) -> Saying | None:
+        saying = self._saying
+        there = saying is not None and saying.uri == question.uri and saying.agrees(question.place)
+        return saying if there else None
+
+    def _begin(self, question: Question, *, ahead: bool = False) -> None:
+        self._hang_up()
+        identity = self._server.identity
+        grows = identity is not None and identity.dialect.streams
+        self._saying = Saying(question, grows=grows, ahead=ahead)
+        self._stream = asyncio.get_running_loop().create_task(self._listen(self._saying))
+
+    async def _listen(self, saying: Saying) -> None:
+        try:
+            async with asyncio.timeout(_WHOLE_S):
+                await self._hear(saying)
+        except RemoteError as error:
+            self._broke(saying, error)
+        except TimeoutError:
+            self._broke(saying, failures.slow(self._server.host))
+        except Exception as error:  # noqa: BLE001 the boundary: a fault of ours costs one answer
+            self._faulty(saying, error)
+
+    async def _hear(self, saying: Saying) -> None:
+        identity = await self._server.meet()
+        saying.grows = identity.dialect.streams
+        excerpt = await self._excerpt(saying.question)
+        wanted = saying.question.candidates
+        pieces = self._server.say(excerpt, wanted=wanted)
+        try:
+            async for heard in pieces:
+                self._took(saying)
+                saying.hear(heard)
+                if saying.finished:
+                    break
+                self._grew(saying)
+        finally:
+            await pieces.aclose()
+        if wanted > 1 and identity.dialect.variants:
+            await self._vary(saying, excerpt, wanted - 1)
+        self._stream = None
+        self._pauses.answered()
+        self._well()
+        self._listener.worked(Counts(steps=saying.pieces, tokens=saying.pieces))
+        self._ended(saying)
+
+    async def _vary(self, saying: Saying, excerpt: Excerpt, wanted: int) -> None:
+        """Other answers for the same place, each asked by itself; one that fails is none."""
+
+        async def say(variant: int) -> Suggestion:
+            said, finish, pieces = "", "", self._server.say(excerpt, variant)
+            try:
+                async for heard in pieces:
+                    said, finish = said + heard.text, heard.finish
+                    if saying.ends(said):
+                        break
+            finally:
+                await pieces.aclose()
+            return saying.variant(said, finish)
+
+        results = await asyncio.gather(*(say(1 + number) for number in range(wanted)), return_exceptions=True)
+        others = {one.text: one for one in results if isinstance(one, Suggestion) and one.text}
+        others.pop(saying.made().text, None)
+        saying.others = tuple(others.values())
+
+    def _took(self, saying: Saying) -> None:
+        """Count the time since the last piece: the first one ends what the prompt took."""
+        spans = self._waiting.spans if self._waiting is not None else saying.spans
+        span = "verify" if saying.pieces else "prefill"
+        measured = spans.close()
+        spans.add(span, measured["total"] - sum(ms for name, ms in measured.items() if name != "total"))
+
+    def _grew(self, saying: Saying) -> None:
+        """More is said. Who waits and has gone another way is served anew; who waits no more may be told of it."""
+        waiting = self._waiting
+        if waiting is not None:
+            if not (saying.uri == waiting.question.uri and saying.agrees(waiting.question.place)):
+                self._begin(waiting.question)
+        elif self._unserved is not None and "\n" in saying.said:
+            useful = saying.useful()
+            if useful.text and useful.rest(self._unserved.place) is not None:
+                self._listener.made(saying.uri, useful)
+
+    def _ended(self, saying: Saying) -> None:
+        """All is said: that is the answer, or is told to whoever comes there."""
+        waiting = self._waiting
+        if waiting is None:
+            self._listener.counted("ahead" if saying.ahead else "background", 1)
+            if saying.made().text:
+                self._listener.made(saying.uri, self._suggestion(saying))
+            return
+        if saying.uri != waiting.question.uri or not saying.agrees(waiting.question.place):
+            self._begin(waiting.question)
+            return
+        self._answer(waiting, saying, self._suggestion(saying), saying.finish)
+
+    def _suggestion(self, saying: Saying) -> Suggestion:
+        """What was said, with the other answers if they were looked for."""
+        others = saying.others
+        if others is None and saying.question.candidates > 1:
+            others = ()
+        for other in reversed(others or ()):
+            self._listener.made(saying.uri, other)
+        if others:
+            self._listener.counted("alternatives", len(others))
+        return replace(saying.made(), others=others)
+
+    def _overdue(self, question: Question, allowed: float) -> None:
+        """The time is over: the longest beginning worth showing is the answer, and the rest goes on."""
+        waiting, saying = self._waiting, self._saying
+        if waiting is None or waiting.question is not question:
+            return
+        agrees = saying is not None and saying.uri == question.uri and saying.agrees(question.place)
+        beginning = saying.useful() if saying is not None and agrees else Suggestion(question.place, "")
+        if beginning.rest(question.place) is not None:
+            self._listener.counted("budgeted", 1)
+            self._answer(waiting, saying, beginning, "budget")
+        else:
+            self._listener.counted("budgeted_empty", 1)
+            self._unserved = question
+            self._answer(waiting, saying, Suggestion(question.place, ""), "budget", _slow(allowed))
+        self._rests()
+
+    def _answer(
+        self,
+        waiting: _Waiting,
+        saying: Saying | None,
+        suggestion: Suggestion,
+        finish: str,
+        reason: Reason | None = None,
+    ) -> None:
+        question = waiting.question
+        candidates = (suggestion, *(suggestion.others or ()))
+        rests = tuple(rest for one in candidates if (rest := one.rest(question.place)) is not None)
+        if not rests and reason is None and saying is not None:
+            reason = saying.why_nothing()
+        identity = self._server.identity
+        tokens = saying.pieces if saying is not None else 0
+        answer = Answer(
+            "shown" if rests else "empty",
+            rests,
+            finish,
+            reason=None if rests else reason,
+            counts=Counts(steps=tokens, tokens=tokens),
+            ms=waiting.spans.close(),
+            model=identity.model if identity is not None else "",
+            engine=identity.dialect.name if identity is not None else "",
+        )
+        if suggestion.text and saying is not None:
+            self._listener.made(saying.uri, suggestion)
+        self._leave()
+        self._listener.answered(question.number, answer)
+
+    # When it does not -----------------------------------------------------------------------------------------------
+
+    def _broke(self, saying: Saying, error: RemoteError) -> None:
+        """The server did not answer."""
+        if self._saying is not saying:
+            return  # somebody has hung up before
+        self._saying = self._stream = None
+        self._pauses.failed(error, self._clock())
+        waiting = self._waiting
+        self._leave(quietly=True)
+        self._failed(waiting.question if waiting is not None else None, error)
+
+    def _faulty(self, saying: Saying, error: Exception) -> None:
+        status = failure("An internal error occurred", error)
+        if self._saying is saying:
+            self._saying = self._stream = None
+        waiting = self._waiting
+        self._leave(quietly=True)
+        if waiting is not None:
+            self._listener.answered(waiting.question.number, Answer.failed(status))
+        self._listener.told(status)
+
+    def _leave(self, *, quietly: bool = False) -> None:
+        """Nobody waits any more."""
+        waiting, self._waiting = self._waiting, None
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
+        if waiting is None:
+            return
+        if waiting.due is not None:
+            waiting.due.cancel()
+        if not quietly:
+            self._listener.told(Status("ready"))
+
+    def _rests(self) -> None:
+        """Nobody waits for what is being said: it goes on for a while, for whoever comes there next."""
+        saying = self._saying
+        if saying is None or saying.finished or self._waiting is not None:
+            return
+        if self._rest is not None:
+            self._rest.cancel()
+        loop = asyncio.get_running_loop()
+        self._rest = loop.call_later(rest_ms(saying.question.policy) / 1e3, self._hang_up)
+
+    def _hang_up(self) -> None:
+        stream, self._stream, self._saying = self._stream, None, None
+        if stream is not None:
+            stream.cancel()
+
+
+def _enough(saying: Saying, question: Question) -> bool:
+    """Whether it has the candidates that the question wants; other ones are looked for where it was begun."""
+    return question.candidates < 2 or (saying.place == question.place and saying.question.candidates > 1)
+
+
+def _slow(allowed: float) -> Reason:
+    return Reason(
+        "slow",
+        f"The server was too slow: {allowed:.0f} ms were allowed.",
+        "It goes on, and the text is shown when you wait. The settings `budget.…` allow more time.",
+    )

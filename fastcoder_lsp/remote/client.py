@@ -1,0 +1,198 @@
+"""One server over HTTP: questions go out, events come in; whoever leaves off listening has hung up.
+
+Owns the connection and what may come over it: certificates are verified, redirections are not followed, what is too
+long or no JSON ends the answer. Nothing is kept on disk, no cookies are kept, and nothing of the environment decides.
+"""
+
+import json
+import ssl
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Any, Final
+
+import httpx2
+
+from fastcoder_lsp import __version__
+from fastcoder_lsp.core import Reason
+from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.remote import failures
+from fastcoder_lsp.remote.target import Target
+
+_MOST_BYTES: Final = 4_000_000
+"""Of one answer."""
+_MOST_EVENT: Final = 1_000_000
+_HEAD: Final = 4_000
+"""Of the body of a refusal."""
+_JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream"
+
+
+@dataclass(frozen=True, slots=True)
+class TimeOuts:
+    """Seconds: to connect; until the next piece of an answer comes."""
+
+    connect_s: float = 3.0
+    read_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What the user's machine says of the way to servers.
+
+    Attributes:
+        key: reads the key, "" for none; may raise `errors.UsageError`.
+        proxy: the address of the proxy that leads there; None: there is none between.
+        tls: whom to believe; None: whom the system believes.
+    """
+
+    key: Callable[[], str]
+    proxy: str | None = None
+    tls: ssl.SSLContext | None = None
+
+
+class RemoteClient:
+    """A server. Used on one event loop.
+
+    Args:
+        target: which.
+        way: to it.
+        time_outs: how long it may be silent.
+    """
+
+    def __init__(self, target: Target, way: Way, time_outs: TimeOuts) -> None:
+        self.target, self._way = target, way
+        self._client = httpx2.AsyncClient(
+            verify=way.tls or True,
+            proxy=way.proxy,
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx2.Timeout(time_outs.read_s, connect=time_outs.connect_s),
+            limits=httpx2.Limits(max_connections=8, max_keepalive_connections=4, keepalive_expiry=60),
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+            headers={"user-agent": f"fastcoder-lsp/{__version__}", "accept-encoding": "identity"},
+        )
+
+    async def get(self, path: str) -> tuple[int, Any]:
+        """The status of a page about the server, and its JSON; None where it has none.
+
+        Raises:
+            RemoteError: nothing came, or what stands for a whole server: a wrong key, a proxy's page.
+        """
+        async with self._response("GET", path, None) as (response, body):
+            code = response.status_code
+            if code in {401, 403, 407, 429} or 300 <= code < 400 or code >= 500:
+                raise self._refused(response, await _head(body))
+            return code, _value(await _whole(body))
+
+    async def events(self, path: str, question: Mapping[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
+        """The events of the answer, until the server says that it is over; one, where it streams none.
+
+        Raises:
+            RemoteError: there is no answer, or it broke off.
+        """
+        async with self._response("POST", path, question) as (response, body):
+            kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+            if response.status_code != 200:
+                raise self._refused(response, await _head(body))
+            if kind == _JSON:
+                value = _value(await _whole(body))
+                if not isinstance(value, dict):
+                    raise failures.page(self.target.host, "it is no JSON")
+                yield value
+                return
+            if kind != _EVENTS:
+                raise failures.page(self.target.host, f"it is {kind[:40] or 'of no kind'}")
+            async for event in _events(body):
+                value = _value(event)
+                if not isinstance(value, dict):
+                    raise failures.page(self.target.host, "an event is no JSON")
+                yield value
+
+    async def ask(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
+        """The first event of the answer, which is all of it where none is streamed; empty where there is none.
+
+        Raises:
+            RemoteError: as of `events`.
+        """
+        async with aclosing(self.events(path, question)) as events:
+            async for event in events:
+                return event
+        return {}
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._client.aclose()
+
+    @asynccontextmanager
+    async def _response(
+        self, method: str, path: str, question: Mapping[str, Any] | None
+    ) -> AsyncIterator[tuple[httpx2.Response, AsyncIterator[bytes]]]:
+        """A response that has begun, and its body; what the transport raises is a failure of the server."""
+        key, begun = self._key(), False
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        if question is not None:
+            headers["accept"] = f"{_EVENTS}, {_JSON}"
+        try:
+            async with self._client.stream(method, self.target.base + path, json=question, headers=headers) as response:
+                begun = True
+                yield response, response.aiter_raw()
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            raise failures.of_exception(self.target.host, error, begun=begun) from error
+
+    def _key(self) -> str:
+        try:
+            return self._way.key()
+        except FastcoderError as error:
+            raise failures.RemoteError(Reason("remote-key", f"{error.message}.", error.hint)) from None
+
+    def _refused(self, response: httpx2.Response, head: bytes) -> failures.RemoteError:
+        return failures.of_status(self.target.host, response.status_code, response.headers, head, time.time())
+
+
+async def _events(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The data of server-sent events, up to OpenAI's last word."""
+    rest, all_of_it = b"", 0
+    async for piece in body:
+        all_of_it += len(piece)
+        rest += piece
+        if len(rest) > _MOST_EVENT or all_of_it > _MOST_BYTES:
+            return
+        *lines, rest = rest.split(b"\n")
+        for line in lines:
+            name, _, data = line.rstrip(b"\r").partition(b":")
+            if name == b"error":  # llama.cpp's form of a failure in the middle
+                data = b'{"error":' + data + b"}"
+            elif name != b"data":
+                continue
+            if data.strip() == b"[DONE]":
+                return
+            if data.strip():
+                yield data
+
+
+async def _head(body: AsyncIterator[bytes]) -> bytes:
+    head = b""
+    async for piece in body:
+        head += piece
+        if len(head) >= _HEAD:
+            break
+    return head[:_HEAD]
+
+
+async def _whole(body: AsyncIterator[bytes]) -> bytes:
+    whole = bytearray()
+    async for piece in body:
+        whole += piece
+        if len(whole) > _MOST_BYTES:
+            return b""
+    return bytes(whole)
+
+
+def _value(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError):
+        return None

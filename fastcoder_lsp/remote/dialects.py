@@ -1,0 +1,211 @@
+"""How servers want to be asked, and how they answer: one class a form, plain values in and out.
+
+Sources: llama.cpp's tools/server/README.md ("POST /infill"); OpenAI's reference, "Completions"; docs/clients.md for
+this program's own. All are asked for what greedy decoding says, but for the variants that a person cycles through.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fastcoder_lsp.prompt.context import comment_mark
+from fastcoder_lsp.prompt.templates import Template
+from fastcoder_lsp.remote.excerpt import Excerpt
+
+_WARM = 0.8
+"""The temperature of variants."""
+_ANCHOR_LINES = 4
+"""The beginning of what stands after the middle mark moves by so many lines at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A piece of an answer.
+
+    Attributes:
+        text: goes on where the last piece ended.
+        finish: why the answer ends with it ("stop", "eos", "length"); "" while it goes on.
+        failure: what the server says went wrong, in its own form; None where nothing did.
+        others: further answers to the same question.
+    """
+
+    text: str = ""
+    finish: str = ""
+    failure: object = None
+    others: tuple[str, ...] = ()
+
+
+class Dialect(Protocol):
+    """A form of questions and answers.
+
+    Attributes:
+        name: as people know it.
+        path: appended to the server's address.
+        streams: whether the text comes as it is said. Where not, the server takes over what was begun by itself.
+        variants: whether a question has other answers than the greedy one, one a request.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102 see above
+    @property
+    def path(self) -> str: ...  # noqa: D102
+    @property
+    def streams(self) -> bool: ...  # noqa: D102
+    @property
+    def variants(self) -> bool: ...  # noqa: D102
+
+    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:
+        """The question; `variant` 0 is the greedy answer, `wanted` so many answers in one."""
+        ...
+
+    def read(self, event: Mapping[str, Any]) -> Heard:
+        """A piece of the answer."""
+        ...
+
+
+class Fastcoder:
+    """This program's own: it knows where a block ends, and cleans what it says."""
+
+    name, path, streams, variants = "fastcoder-lsp", "/infill", False, False
+
+    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
+        """See `Dialect`."""
+        return {
+            "input_prefix": excerpt.before,
+            "input_suffix": excerpt.after,
+            "input_extra": _extra(excerpt),
+            "filename": excerpt.name,
+            "language": excerpt.language,
+            "n_predict": excerpt.max_tokens,
+            "stream": False,
+        } | ({"alternatives": wanted} if wanted > 1 else {})
+
+    def read(self, event: Mapping[str, Any]) -> Heard:
+        """See `Dialect`."""
+        others = event.get("alternatives")
+        texts = tuple(map(_text, others)) if isinstance(others, list) else ()
+        # It has brought the text to an end that can be shown, whatever ended it.
+        finish = "stop" if event.get("stop") is True else ""
+        return Heard(_text(event.get("content")), finish, event.get("error"), texts)
+
+
+class LlamaCpp:
+    """llama.cpp's `/infill`: the server makes the prompt."""
+
+    name, path, streams, variants = "llama.cpp", "/infill", True, True
+
+    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
+        """See `Dialect`."""
+        at = excerpt.before.rfind("\n") + 1
+        return {
+            "input_prefix": excerpt.before[:at],
+            "prompt": excerpt.before[at:],
+            "input_suffix": excerpt.after,
+            "input_extra": _extra(excerpt),
+            "n_predict": excerpt.max_tokens,
+            "stream": True,
+            "cache_prompt": True,
+            **_sampling(variant),
+            **({"model": model} if model else {}),
+        }
+
+    def read(self, event: Mapping[str, Any]) -> Heard:
+        """See `Dialect`."""
+        return Heard(_text(event.get("content")), _llama_finish(event), event.get("error"))
+
+
+class Suffix:
+    """OpenAI's completions with `suffix`: the server makes the prompt."""
+
+    name, path, streams, variants = "OpenAI completions, suffix", "/v1/completions", True, True
+
+    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
+        """See `Dialect`."""
+        # An empty suffix is none to some servers, which would then go on with the text as if it ended here.
+        head = _comments(excerpt)
+        return _openai(head + excerpt.before, excerpt, model, variant) | {"suffix": excerpt.after or "\n"}
+
+    def read(self, event: Mapping[str, Any]) -> Heard:
+        """See `Dialect`."""
+        return _openai_heard(event)
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """OpenAI's completions for a server that knows no `suffix`: the prompt has the marks of the model's family."""
+
+    template: Template
+    path = "/v1/completions"
+    streams = True
+    variants = True
+
+    @property
+    def name(self) -> str:
+        """As people know it."""
+        return f"OpenAI completions, {self.template.name}"
+
+    def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
+        """See `Dialect`."""
+        return _openai(marked(self.template, excerpt), excerpt, model, variant)
+
+    def read(self, event: Mapping[str, Any]) -> Heard:
+        """See `Dialect`."""
+        return _openai_heard(event)
+
+
+def marked(template: Template, excerpt: Excerpt) -> str:
+    """The prompt as text: what was typed of late stands after the middle mark, so that keys only append to it."""
+    before = excerpt.before
+    lines = before.split("\n")
+    at = sum(len(line) + 1 for line in lines[: (len(lines) - 1) // _ANCHOR_LINES * _ANCHOR_LINES])
+    if not at:
+        at = len(before) - len(lines[-1])
+    prefix, typed = before[:at], before[at:]
+    files = [(template.file, f"{piece.name}\n{piece.text.rstrip()}\n") for piece in excerpt.pieces]
+    head = "".join(mark + text for mark, text in files) if template.file else _comments(excerpt)
+    if head and template.repository:
+        head = f"{template.repository}repository\n{head}"
+    if head and template.file:
+        head += template.file + ("" if template.path_inside else f"{excerpt.name}\n")
+    marks = (template.prefix, template.suffix, template.middle)
+    # A sentence piece's blank at the beginning is written as a blank in a text.
+    first, second, third = (f" {mark[1:]}" if mark.startswith("▁") else mark for mark in marks)
+    prompt = f"{head}{first}{template.lead}{prefix}{second}{excerpt.after}{third}{typed}"
+    return prompt.removeprefix(" ") if template.lead else prompt
+
+
+def _extra(excerpt: Excerpt) -> list[dict[str, str]]:
+    return [{"filename": piece.name, "text": piece.text} for piece in excerpt.pieces]
+
+
+def _comments(excerpt: Excerpt) -> str:
+    mark = comment_mark(excerpt.language)
+    lines = (line for piece in excerpt.pieces for line in (f"Path: {piece.name}", *piece.text.rstrip().split("\n")))
+    return "".join(f"{mark} {line}".rstrip() + "\n" for line in lines)
+
+
+def _sampling(variant: int) -> dict[str, Any]:
+    return {"temperature": _WARM, "seed": variant} if variant else {"temperature": 0.0}
+
+
+def _openai(prompt: str, excerpt: Excerpt, model: str, variant: int) -> dict[str, Any]:
+    named = {"model": model} if model else {}
+    return {**named, "prompt": prompt, "max_tokens": excerpt.max_tokens, "stream": True, **_sampling(variant)}
+
+
+def _llama_finish(event: Mapping[str, Any]) -> str:
+    if event.get("stop") is not True:
+        return ""
+    return {"limit": "length", "eos": "eos"}.get(_text(event.get("stop_type")), "stop")
+
+
+def _openai_heard(event: Mapping[str, Any]) -> Heard:
+    choices = event.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
+    finish = choice.get("finish_reason")
+    word = "length" if finish == "length" else "stop" if isinstance(finish, str) and finish else ""
+    return Heard(_text(choice.get("text")), word, event.get("error"))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,252 @@
+"""What can go wrong with a server, each as a reason of its own: what happened, and what to do about it.
+
+Owns the reading of a response's status and of a transport's exceptions. What a server says of itself is shown short and
+without control characters, for nobody vouches for it.
+"""
+
+import json
+import socket
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+import httpx2
+
+from fastcoder_lsp.core import Reason
+
+_SAID: Final = 160
+"""Characters of what the server says that are shown."""
+_DEEP: Final = 12
+"""Causes of an exception that are looked at, one behind the other."""
+_MOST_WAIT_S: Final = 3600.0
+
+
+class RemoteError(Exception):
+    """A server did not answer a question.
+
+    Args:
+        reason: why, in words for a person.
+        wait_s: for how long the server asks not to be asked again; 0 where it does not say.
+    """
+
+    def __init__(self, reason: Reason, wait_s: float = 0.0) -> None:
+        super().__init__(reason.text)
+        self.reason, self.wait_s = reason, wait_s
+
+
+def of_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now_s: float) -> RemoteError:
+    """What a status other than 200 means.
+
+    Args:
+        host: the server, as a person knows it.
+        code: the status.
+        headers: of the response, in small letters.
+        body: its beginning.
+        now_s: seconds since the epoch, for a date in `Retry-After`.
+    """
+    says = _said(headers.get("content-type", ""), body)
+    if 300 <= code < 400:
+        return RemoteError(
+            Reason(
+                "remote-moved",
+                f"{host} points to another address, and code is not sent after a redirection ({code}).",
+                "Set `remote.url` to the new address, if it is the right one.",
+            )
+        )
+    if code == 407:
+        return page(host, "a proxy asks for a name and a password (407)")
+    if code == 429 or (code == 503 and "retry-after" in headers):
+        wait_s = _retry_after_s(headers.get("retry-after", ""), now_s)
+        return RemoteError(
+            Reason(
+                "remote-busy",
+                f"{host} takes no more questions at the moment ({code}{says})"
+                + (f": it asks to be left alone for {wait_s:.0f} s." if wait_s else "."),
+                "It is asked again by itself. `power = saver` asks less; a larger quota helps, too.",
+            ),
+            wait_s,
+        )
+    if code >= 500 and code != 501:  # that says what the server does not know
+        return RemoteError(
+            Reason(
+                "remote-broken",
+                f"{host} has failed ({code}{says}).",
+                "It is asked again by itself; the server's log says more.",
+            )
+        )
+    return RemoteError(_REFUSALS.get(code, _rejected)(host, code, says))
+
+
+def of_exception(host: str, error: BaseException, *, begun: bool) -> RemoteError:
+    """What an exception of the transport means; `begun`: a response had begun."""
+    causes = list(_causes(error))
+    for kinds, reason in _CAUSES:
+        if any(isinstance(cause, kinds) for cause in causes):
+            return RemoteError(reason(host))
+    if isinstance(error, httpx2.ProxyError):
+        return page(host, "the proxy did not let the question through")
+    if isinstance(error, (httpx2.ConnectTimeout, httpx2.PoolTimeout)):
+        return RemoteError(_unreachable(host))
+    if isinstance(error, httpx2.TimeoutException):
+        return slow(host)
+    if begun or isinstance(error, (httpx2.RemoteProtocolError, httpx2.ReadError)):
+        return cut(host)
+    return RemoteError(_unreachable(host))
+
+
+def slow(host: str) -> RemoteError:
+    """The server took the question and said nothing for too long."""
+    return RemoteError(
+        Reason(
+            "remote-silent",
+            f"{host} took the question and did not answer in time.",
+            "It may be loading its model, or be too busy; it is asked again by itself.",
+        )
+    )
+
+
+def cut(host: str) -> RemoteError:
+    """The answer ended before its end."""
+    return RemoteError(
+        Reason(
+            "remote-cut",
+            f"The answer of {host} broke off in the middle.",
+            "The server or a proxy before it closed the connection; it is asked again by itself.",
+        )
+    )
+
+
+def page(host: str, what: str) -> RemoteError:
+    """What came is not the server's."""
+    return RemoteError(
+        Reason(
+            "remote-page",
+            f"What came from {host} is no answer of a completion server: {what}.",
+            "A proxy or a sign-in page may stand between, or `remote.url` names another service.",
+        )
+    )
+
+
+def failed_within(host: str, value: object) -> RemoteError:
+    """A server said in the middle of an answer that it failed."""
+    says = _clean(value if isinstance(value, str) else json.dumps(value))
+    return RemoteError(Reason("remote-broken", f"{host} has failed ({says}).", "The server's log says more."))
+
+
+def _said(kind: str, body: bytes) -> str:
+    """What a JSON body says is wrong, to be put behind the status; "" where it says nothing."""
+    if "json" not in kind:
+        return ""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return ""
+    for name in ("error", "message", "detail"):
+        if isinstance(value, dict) and value.get(name):
+            value = value[name]
+    return f": {_clean(value)}" if isinstance(value, str) else ""
+
+
+def _clean(text: str) -> str:
+    words = " ".join("".join(letter if letter.isprintable() else " " for letter in text[:1000]).split())
+    return words if len(words) <= _SAID else words[: _SAID - 1] + "…"
+
+
+def _retry_after_s(text: str, now_s: float) -> float:
+    """Seconds that the header `Retry-After` asks for: a number, or a date."""
+    try:
+        wait_s = float(text)
+    except ValueError:
+        try:
+            wait_s = parsedate_to_datetime(text).timestamp() - now_s
+        except (ValueError, TypeError, OverflowError):
+            return 0.0
+    return min(wait_s, _MOST_WAIT_S) if wait_s > 0 else 0.0
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and what it came of; several attempts to connect come as a group."""
+    todo, seen = [error], 0
+    while todo and seen < _DEEP:
+        one = todo.pop()
+        seen += 1
+        yield one
+        if isinstance(one, BaseExceptionGroup):
+            todo.extend(one.exceptions)
+        todo.extend(cause for cause in (one.__cause__, one.__context__) if cause is not None)
+
+
+def _key_wrong(host: str, code: int, says: str) -> Reason:
+    return Reason(
+        "remote-key",
+        f"{host} does not take the key ({code}{says}).",
+        "Put the right key into the file of `remote.key_file`, or the variable that `remote.key_env` names.",
+    )
+
+
+def _forbidden(host: str, code: int, says: str) -> Reason:
+    return Reason(
+        "remote-forbidden",
+        f"{host} knows who asks and refuses it ({code}{says}).",
+        "The key may not use this model or service, or the address you ask from is not allowed.",
+    )
+
+
+def _missing(host: str, code: int, says: str) -> Reason:
+    return Reason(
+        "remote-model",
+        f"{host} has no such model or address ({code}{says}).",
+        "Set `remote.model` to one that it has, `remote.url` to its beginning without `/v1`, and `remote.kind`.",
+    )
+
+
+def _rejected(host: str, code: int, says: str) -> Reason:
+    return Reason(
+        "remote-rejected",
+        f"{host} does not understand the question ({code}{says}).",
+        "Set `remote.kind` and `remote.template` to what the server speaks.",
+    )
+
+
+_REFUSALS: Final[Mapping[int, Callable[[str, int, str], Reason]]] = {401: _key_wrong, 403: _forbidden, 404: _missing}
+
+
+def _unreachable(host: str) -> Reason:
+    return Reason(
+        "remote-unreachable",
+        f"{host} cannot be reached: nobody answers there.",
+        "Look whether the network, a VPN or the server is off; it is asked again by itself.",
+    )
+
+
+def _tls(host: str) -> Reason:
+    return Reason(
+        "remote-tls",
+        f"{host} could not prove who it is (TLS), so nothing was sent.",
+        "Look at its certificate, its name in `remote.url`, and this machine's clock; a company's own authority has to "
+        "be known to the system.",
+    )
+
+
+def _unknown_name(host: str) -> Reason:
+    return Reason(
+        "remote-name",
+        f"There is no address for the name {host}.",
+        "Look at the name in `remote.url`; a VPN may have to be on.",
+    )
+
+
+def _refused(host: str) -> Reason:
+    return Reason(
+        "remote-refused",
+        f"No server listens at {host}.",
+        "Start it, and look at the port in `remote.url`; it is asked again by itself.",
+    )
+
+
+_CAUSES: Final[tuple[tuple[type[BaseException], Callable[[str], Reason]], ...]] = (
+    (ssl.SSLError, _tls),
+    (socket.gaierror, _unknown_name),
+    (ConnectionRefusedError, _refused),
+)

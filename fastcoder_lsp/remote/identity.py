@@ -1,0 +1,100 @@
+"""What a server is: which form it speaks, and which model it has. Asked once, before the first question.
+
+Owns the order of the looks. Nothing of the user's is sent with any of them.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Reason
+from fastcoder_lsp.remote import failures
+from fastcoder_lsp.remote.client import RemoteClient
+from fastcoder_lsp.remote.dialects import Dialect, Fastcoder, LlamaCpp, Marked, Suffix
+from fastcoder_lsp.remote.failures import RemoteError
+from fastcoder_lsp.remote.families import chosen_template, template_for
+
+_BEFORE: Final = "x = 1\n"
+_AFTER: Final = "y = 2\n" * 20
+_READ: Final = 40
+"""Prompt tokens from which on the suffix was read: `_AFTER` alone has more in every vocabulary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A server's form and its model's name, "" where it has none."""
+
+    dialect: Dialect
+    model: str
+
+
+async def identify(client: RemoteClient, settings: Settings) -> Identity:
+    """What the server is, as far as the settings do not say.
+
+    Raises:
+        RemoteError: it does not answer, or is no completion server.
+    """
+    kind = settings.remote_kind
+    if kind == "auto":
+        kind = await _kind(client)
+    models = await _models(client)
+    model = settings.remote_model or (models[0] if models else "")
+    if kind == "fastcoder":
+        return Identity(Fastcoder(), model)
+    if kind == "llama.cpp":
+        return Identity(LlamaCpp(), model)
+    if models is None and settings.remote_kind == "auto":
+        raise failures.page(client.target.host, "there is neither `/props` nor `/v1/models`")
+    return Identity(await _openai(client, settings.remote_template, model), model)
+
+
+async def _kind(client: RemoteClient) -> str:
+    _, props = await client.get("/props")
+    if isinstance(props, dict) and str(props.get("build_info", "")).startswith("fastcoder-lsp"):
+        return "fastcoder"
+    return "llama.cpp" if isinstance(props, dict) and "default_generation_settings" in props else "openai"
+
+
+async def _models(client: RemoteClient) -> list[str] | None:
+    """The names of the server's models; None where it has no list of them."""
+    _, value = await client.get("/v1/models")
+    rows = value.get("data") if isinstance(value, dict) else None
+    if not isinstance(rows, list):
+        return None
+    return [row["id"] for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
+
+
+async def _openai(client: RemoteClient, template: str, model: str) -> Dialect:
+    """`suffix` where the server reads it, else the marks of the model's family."""
+    if template == "suffix":
+        return Suffix()
+    if template != "auto":
+        return Marked(chosen_template(template))
+    reads, family = await _reads_suffix(client, model), template_for(model)
+    if reads or (reads is None and family is None):
+        return Suffix()
+    if family is None:
+        raise RemoteError(
+            Reason(
+                "remote-rejected",
+                f"{client.target.host} knows no `suffix`, and the name of its model ({model[:60] or 'none'}) does not "
+                "tell its family.",
+                "Set `remote.template` to the family of the model.",
+            )
+        )
+    return Marked(family)
+
+
+async def _reads_suffix(client: RemoteClient, model: str) -> bool | None:
+    """Whether the server reads `suffix`: some refuse it, some pass it over; None where it does not tell."""
+    body: dict[str, Any] = {"model": model} if model else {}
+    body |= {"prompt": _BEFORE, "suffix": _AFTER, "max_tokens": 1, "temperature": 0.0, "stream": False}
+    try:
+        answer = await client.ask("/v1/completions", body)
+    except RemoteError as error:
+        if error.reason.code == "remote-rejected":
+            return False
+        raise
+    usage = answer.get("usage")
+    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+    return tokens >= _READ if isinstance(tokens, int) else None

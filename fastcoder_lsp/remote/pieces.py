@@ -1,0 +1,109 @@
+"""Code of other files that goes along with a question, by the reading rules of its folder.
+
+Owns how much of it goes along, and that a question's pieces stay while the user types: an exchange would have the
+server compute everything behind them anew. Everything runs in one thread, for it may read the disk.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.config import Settings, cache_folder
+from fastcoder_lsp.documents import LatestDocuments
+from fastcoder_lsp.remote.excerpt import Piece, window
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.host.workspace import FrontWorkspace
+    from fastcoder_lsp.prompt import Found
+
+CHARACTERS: Final = 6_000
+"""Of all pieces of a question."""
+_PAUSE_MS: Final = 2_000.0
+"""Who was silent for so long may find other pieces."""
+
+
+class Pieces:
+    """Finds them.
+
+    Args:
+        folders: of the workspace, with their settings.
+        notice: told what a person should know.
+    """
+
+    def __init__(self, folders: Mapping[Path, Settings], notice: Callable[[str], None]) -> None:
+        self._lock = threading.Lock()
+        self._folders, self._notice = dict(folders), notice
+        self._texts: dict[Path, str] = {}
+        self._workspace: FrontWorkspace | None = None
+        self._found: LatestDocuments[tuple[Found, float]] = LatestDocuments(16)
+
+    def change(self, folders: Mapping[Path, Settings]) -> None:
+        """Other folders, or other settings for them; from any thread."""
+        with self._lock:
+            self._folders = dict(folders)
+            if self._workspace is not None:
+                self._workspace.change(folders)
+
+    def document_changed(self, path: Path, text: str) -> None:
+        """An open document's text; from any thread."""
+        with self._lock:
+            self._texts[path] = text
+            if self._workspace is not None:
+                self._workspace.document_changed(path, text)
+
+    def document_closed(self, path: Path) -> None:
+        """A document was closed; from any thread."""
+        with self._lock:
+            self._texts.pop(path, None)
+            if self._workspace is not None:
+                self._workspace.document_closed(path)
+
+    def wanted(self) -> bool:
+        """Whether any folder's code may go along."""
+        return any(settings.context_enabled for settings in self._folders.values())
+
+    def find(self, question: Question) -> tuple[Piece, ...]:
+        """What goes along with `question`, the best last; none where its folder's settings allow none."""
+        if not self.wanted():
+            return ()
+        context = self._opened().surroundings(drafted_from=False).context
+        snapshot, offset = question.request.snapshot, question.request.offset
+        context.observe(snapshot)
+        kept, asked_ms = self._found.get(snapshot.uri) or (None, 0.0)
+        sources = {one.source for one in kept.snippets if one.source} if kept is not None else set()
+        if kept is not None and not context.may_show(sources):
+            kept = None
+        if kept is None or question.asked_ms - asked_ms > _PAUSE_MS:
+            kept = context.find(snapshot, offset, window(snapshot.text, offset), kept)
+        self._found.put(snapshot.uri, (kept, question.asked_ms))
+        return _within(kept)
+
+    def close(self) -> None:
+        """The front is gone."""
+        with self._lock:
+            if self._workspace is not None:
+                self._workspace.close(0.0)
+
+    def _opened(self) -> "FrontWorkspace":
+        from fastcoder_lsp.host.workspace import FrontWorkspace  # noqa: PLC0415 brings a compiler along
+        from fastcoder_lsp.workspace.shared_stores import SharedStores  # noqa: PLC0415
+
+        with self._lock:
+            if self._workspace is None:
+                stores = SharedStores(cache_folder())
+                self._workspace = FrontWorkspace(self._folders, stores, lambda _: None, self._notice)
+                for path, text in self._texts.items():
+                    self._workspace.document_changed(path, text)
+            return self._workspace
+
+
+def _within(found: "Found") -> tuple[Piece, ...]:
+    """The best ones that fit together."""
+    room, taken = CHARACTERS, list[Piece]()
+    for snippet in sorted(found.snippets, key=lambda one: -one.score):
+        if len(snippet.text) <= room and snippet.text.strip():
+            room -= len(snippet.text)
+            taken.append(Piece(snippet.path, snippet.text))
+    return tuple(reversed(taken))

@@ -1,0 +1,113 @@
+"""What a server is saying at one place of a document, as far as it has come; and what of it can be shown.
+
+Owns the text, where it ends, and whether it serves another place too, where the user has typed along it.
+"""
+
+from functools import cached_property
+
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.completion.suggestions import Place, Suggestion, are_closers
+from fastcoder_lsp.core import Reason
+from fastcoder_lsp.decode.stop import stop_rule
+from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
+from fastcoder_lsp.remote.dialects import Heard
+
+
+class Saying:
+    """One answer in the making.
+
+    Attributes:
+        question: what it was begun for.
+        place: where.
+        said: what came so far, up to its end once that is known.
+        finish: why it ended; "" while it goes on.
+        others: other answers for the same place; None while nobody has looked for any.
+        pieces: how many events came.
+        ahead: nobody has asked for it yet.
+        spans: what it took.
+
+    Args:
+        grows: whether its text comes as it is said; else it serves no other place before it is whole.
+    """
+
+    def __init__(self, question: Question, *, grows: bool, ahead: bool = False) -> None:
+        self.question, self.place, self.grows, self.ahead = question, question.place, grows, ahead
+        self.said, self.finish, self.pieces = "", "", 0
+        self.others: tuple[Suggestion, ...] | None = None
+        self.spans = Spans.since(question.opened_s)
+        snapshot = question.request.snapshot
+        self.uri, self._language = snapshot.uri, snapshot.language
+        self._rule = stop_rule(self.place.before, self.place.after, self._language)
+        self._made: Suggestion | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether all is said."""
+        return bool(self.finish)
+
+    def hear(self, heard: Heard) -> None:
+        """A piece came: the text goes on, and may end by it or by the rule of this place."""
+        self.pieces += 1
+        self.said += heard.text.replace("\r\n", "\n")
+        end = self._rule.cut(self.said)
+        if end is not None:
+            self.said, self.finish = self.said[:end], "stop"
+        elif heard.finish:
+            self.finish = heard.finish
+        if self.finished:
+            self.others = tuple(map(self.variant, heard.others)) or None
+
+    def agrees(self, place: Place) -> bool:
+        """Whether what is said serves `place`, as far as is known: the user has typed along it, or nothing."""
+        if self.finished:
+            return place == self.place or self.made().rest(place) is not None
+        if place == self.place:
+            return True
+        if not self.grows or not place.before.startswith(self.place.before):
+            return False
+        if not place.after.endswith(self.place.after):
+            return False
+        typed = place.before[len(self.place.before) :]
+        closers = place.after[: len(place.after) - len(self.place.after)]
+        if closers and not (are_closers(closers) and len(closers) <= len(typed)):
+            return False
+        return self.said.startswith(typed) or typed.startswith(self.said)
+
+    def made(self) -> Suggestion:
+        """All that was said, as it is shown."""
+        assert self.finished, "it is still being said"
+        if self._made is None:
+            self._made = self._shown(self.said, self.finish)
+        return self._made
+
+    def useful(self) -> Suggestion:
+        """What can be shown of it now: all, or a beginning that will stay; its text is empty where there is none."""
+        if self.finished:
+            return self.made()
+        return self._suggestion(useful_at(self.said, self._around, self._rule.cut))
+
+    def ends(self, said: str) -> bool:
+        """Whether a text that is said here has come to its end."""
+        return self._rule.cut(said) is not None
+
+    def variant(self, said: str, finish: str = "stop") -> Suggestion:
+        """Another answer for this place, as it is shown."""
+        end = self._rule.cut(said)
+        return self._shown(said, finish) if end is None else self._shown(said[:end], "stop")
+
+    def why_nothing(self) -> Reason:
+        """Why there is nothing to show, where that is so."""
+        return reasons.nothing_worth_showing() if self.said.strip() else reasons.models_end()
+
+    def _shown(self, said: str, finish: str) -> Suggestion:
+        text = whole_lines(said, self.place.before) if finish == "length" else said
+        return self._suggestion(finish_at(text, self._around))
+
+    @cached_property
+    def _around(self) -> TextAround:
+        return TextAround(self.place.before, self.place.after, self._language)
+
+    def _suggestion(self, text: str) -> Suggestion:
+        return Suggestion(self.place, text, written_over(text, self._around) if text else 0)

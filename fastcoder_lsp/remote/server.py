@@ -1,0 +1,95 @@
+"""The server that the settings name, as one thing to ask: what it is, is found out at the first question.
+
+Owns the connection and what is known of the other side. Lives on one event loop.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.remote import failures
+from fastcoder_lsp.remote.client import RemoteClient, TimeOuts, Way
+from fastcoder_lsp.remote.dialects import Heard
+from fastcoder_lsp.remote.excerpt import Excerpt
+from fastcoder_lsp.remote.identity import Identity, identify
+from fastcoder_lsp.remote.target import host_of, target_of
+
+
+class Server:
+    """What is asked.
+
+    Attributes:
+        identity: what it is; None before it was asked.
+        host: its name, as far as the settings tell one.
+
+    Args:
+        settings: name it.
+        way: leads there.
+        time_outs: how long it may be silent.
+    """
+
+    def __init__(self, settings: Settings, way: Way, time_outs: TimeOuts) -> None:
+        self._settings, self._way, self._time_outs = settings, way, time_outs
+        self._client: RemoteClient | None = None
+        self._meeting: asyncio.Task[Identity] | None = None
+        self.identity: Identity | None = None
+        self.host = host_of(settings.remote_url)
+
+    async def meet(self) -> Identity:
+        """What it is; whoever else wants to know waits for the same answer.
+
+        Raises:
+            RemoteError: it may not be asked, or does not answer.
+        """
+        if self.identity is not None:
+            return self.identity
+        if self._meeting is None or self._meeting.done():
+            self._meeting = asyncio.get_running_loop().create_task(self._meet())
+            self._meeting.add_done_callback(_looked_at)
+        return await asyncio.shield(self._meeting)
+
+    async def say(self, excerpt: Excerpt, variant: int = 0, wanted: int = 1) -> AsyncGenerator[Heard, None]:
+        """The pieces of an answer, to its end; who stops listening has hung up.
+
+        Raises:
+            RemoteError: there is none, or it broke off.
+        """
+        identity, client = await self.meet(), self._opened()
+        dialect = identity.dialect
+        body = dialect.body(excerpt, identity.model, variant, wanted)
+        async with aclosing(client.events(dialect.path, body)) as events:
+            async for event in events:
+                heard = dialect.read(event)
+                if heard.failure is not None:
+                    raise failures.failed_within(client.target.host, heard.failure)
+                yield heard
+                if heard.finish:
+                    return
+        raise failures.cut(client.target.host)
+
+    def forget(self) -> None:
+        """It may be another one by now: it is asked anew."""
+        self.identity = None
+
+    async def close(self) -> None:
+        """Hang up on it."""
+        if self._meeting is not None:
+            self._meeting.cancel()
+        if self._client is not None:
+            await self._client.close()
+
+    async def _meet(self) -> Identity:
+        self.identity = await identify(self._opened(), self._settings)
+        return self.identity
+
+    def _opened(self) -> RemoteClient:
+        if self._client is None:
+            self._client = RemoteClient(target_of(self._settings), self._way, self._time_outs)
+        return self._client
+
+
+def _looked_at(meeting: "asyncio.Task[Identity]") -> None:
+    """Who asked may be gone: the failure is nobody's then."""
+    if not meeting.cancelled():
+        meeting.exception()

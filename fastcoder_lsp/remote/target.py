@@ -1,0 +1,112 @@
+"""Which server is asked, and whether it may be: nothing is sent before its name was allowed.
+
+The consent is a setting that names the host once more. Every editor has settings, while a dialog cannot be shown in
+all of them; a setting can be looked up and taken back, it is the user's own (scope *machine*), and it holds for one
+host: another one in `remote.url` is not allowed with it.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Reason
+from fastcoder_lsp.remote.excerpt import AFTER, BEFORE
+from fastcoder_lsp.remote.failures import RemoteError
+
+_ENDINGS = ("/v1/completions", "/v1", "/infill", "/completion", "")
+"""Of addresses that people copy from a server's page; the server's own beginning stands before them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server.
+
+    Attributes:
+        base: its address, to which paths are appended; no slash at its end.
+        host: its name, in small letters.
+        here: whether it is this machine, so that nothing leaves it.
+    """
+
+    base: str
+    host: str
+    here: bool
+
+
+def target_of(settings: Settings) -> Target:
+    """The server that the settings name.
+
+    Raises:
+        RemoteError: there is no such address, or nobody has allowed that code is sent there.
+    """
+    target = read_url(settings.remote_url)
+    if not target.here and settings.remote_allow.strip().lower() != target.host:
+        raise RemoteError(unallowed(target.host))
+    if not target.here and target.base.startswith("http:") and (settings.remote_key_file or settings.remote_key_env):
+        raise RemoteError(
+            Reason(
+                "remote-setting",
+                f"The key would go to {target.host} in the open: `remote.url` begins with http.",
+                "Use https, or a tunnel that ends at 127.0.0.1.",
+            )
+        )
+    return target
+
+
+def read_url(url: str) -> Target:
+    """The server that an address names.
+
+    Raises:
+        RemoteError: it is none.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError:
+        raise RemoteError(_wrong("it is no address")) from None
+    if parts.scheme not in {"http", "https"} or not host or not host.isascii():
+        raise RemoteError(_wrong("it has to begin with https://, or http://, and a name"))
+    if parts.username is not None or parts.query or parts.fragment:
+        raise RemoteError(_wrong("no name, no key and no question mark belong there: see `remote.key_file`"))
+    path = parts.path.rstrip("/")
+    path = next(path.removesuffix(ending) for ending in _ENDINGS if path.endswith(ending))
+    name = f"[{host}]" if ":" in host else host
+    return Target(f"{parts.scheme}://{name}{'' if port is None else f':{port}'}{path}", host, _is_here(host))
+
+
+def host_of(url: str) -> str:
+    """The name of the server that an address names; the address itself where it names none."""
+    try:
+        return read_url(url).host
+    except RemoteError:
+        return url
+
+
+def unallowed(host: str) -> Reason:
+    """Nobody has said that code may be sent there."""
+    return Reason(
+        "remote-unallowed",
+        f"Nothing was sent: nobody has allowed yet that code goes to {host}.",
+        f'Set `remote.allow` to "{host}" to allow it. Then {what_leaves()} go there at every question.',
+    )
+
+
+def what_leaves() -> str:
+    """What a question sends, in words."""
+    return (
+        f"up to {BEFORE:,} characters before the cursor and {AFTER:,} after it, the file's name and language, and code "
+        "of other files where `context.enabled` is on, without lines that look like secrets,"
+    )
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _wrong(why: str) -> Reason:
+    return Reason("remote-setting", f"`remote.url` cannot be used: {why}.", "For instance: http://127.0.0.1:8012")

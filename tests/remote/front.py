@@ -1,0 +1,83 @@
+"""A completion service whose host is a server."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
+from typing import Any
+
+from fastcoder_lsp.completion.host import HostListener, OpenHost
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Completion, CompletionRequest, Late, Snapshot
+from fastcoder_lsp.remote.client import TimeOuts, Way
+from fastcoder_lsp.remote.host import ServerHost
+from tests.host.scripted import ScriptedHost
+
+URI = "file:///w/a.py"
+WAIT_S = 20.0
+WHOLE = Policy(ahead=False)
+
+
+class Front:
+    """A service, what it was told, and short ways to ask it.
+
+    Args:
+        url: of the server.
+        local: opens the local model, for `remote.fallback`.
+        way: to the server.
+        time_outs, pauses_s: of the host.
+        settings: by their fields' names.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        local: OpenHost | None = None,
+        *,
+        way: Way | None = None,
+        time_outs: TimeOuts | None = None,
+        pauses_s: tuple[float, ...] = (0.0,),
+        **settings: Any,
+    ) -> None:
+        values: dict[str, Any] = {"remote_url": url, "remote_fallback": local is not None, **settings}
+        self.settings = replace(Settings(), **values)
+        self.statuses: list[Status] = []
+        self.notices: list[str] = []
+        self.lates: list[Late] = []
+
+        def open_host(listener: HostListener) -> ServerHost:
+            used = way or Way(lambda: "")
+            opener = local or ScriptedHost
+            return ServerHost(listener, self.settings, {}, used, opener, time_outs or TimeOuts(), pauses_s)
+
+        self.service = CompletionService(
+            open_host, self.statuses.append, on_late=self.lates.append, on_notice=self.notices.append
+        )
+        self._version = 0
+
+    def submit(
+        self, before: str, after: str = "", policy: Policy = WHOLE, *, uri: str = URI, invoked: bool = False
+    ) -> "Future[Completion]":
+        self._version += 1
+        snapshot = Snapshot(uri, uri.removeprefix("file://"), "python", self._version, before + after)
+        return self.service.submit(CompletionRequest(snapshot, len(before), invoked=invoked), policy)
+
+    def ask(self, before: str, after: str = "", policy: Policy = WHOLE, **named: Any) -> Completion:
+        return self.submit(before, after, policy, **named).result(WAIT_S)
+
+    def code(self, before: str = "x = ") -> str:
+        """The code of the reason why there is nothing."""
+        completion = self.ask(before)
+        assert completion.reason is not None, f"there is a text: {completion.text!r}"
+        return completion.reason.code
+
+
+def until(holds: Callable[[], object]) -> None:
+    """Wait for it."""
+    end = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.002)

@@ -1,0 +1,64 @@
+"""Each kind of server is found out, asked in its own form, and its text is shown as ever."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.http.toy_server import ToyServer
+from tests.remote.front import Front
+from tests.remote.scripted_server import LlamaServer, OpenAIServer, ScriptedServer
+
+BEFORE = "def total(items):\n    "
+AFTER = "\n\n\nprint(total([1]))\n"
+SAYS = "return sum(items)\n\n\ndef other():\n"
+SHOWN = "return sum(items)"
+
+
+def test_this_programs_own_server(front: Callable[..., Front]) -> None:
+    """Its text is shown as it is, and the model's name is told."""
+    server = ToyServer("return sum(items)\n")
+    try:
+        completion = front(f"http://127.0.0.1:{server.port}").ask(BEFORE, AFTER)
+    finally:
+        server.close()
+    assert (completion.text, completion.model, completion.engine) == (SHOWN, "toy-model", "fastcoder-lsp")
+
+
+def test_llama_cpps(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """The cursor's line goes apart from what stands above it; the front's own rule ends the text."""
+    server = serve(LlamaServer(lambda _: SAYS))
+    completion = front(server.url).ask(BEFORE, AFTER)
+    assert (completion.text, completion.model, completion.engine) == (SHOWN, "toy-gguf", "llama.cpp")
+    (asked,) = server.asked("/infill")
+    assert asked.body["input_prefix"] == "def total(items):\n"
+    assert (asked.body["prompt"], asked.body["input_suffix"]) == ("    ", AFTER)
+    assert (asked.body["temperature"], asked.body["cache_prompt"]) == (0.0, True)
+
+
+def test_openais_with_a_suffix(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """Who reads the field gets it."""
+    server = serve(OpenAIServer(lambda _prompt, suffix: SAYS if suffix == AFTER else "wrong\n", "codestral"))
+    assert front(f"{server.url}/v1/").ask(BEFORE, AFTER).text == SHOWN
+    assert server.asked("/v1/completions")[-1].body["prompt"] == BEFORE
+
+
+@pytest.mark.parametrize("suffix", ["refused", "ignored"])
+def test_openais_without_a_suffix(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front], suffix: str
+) -> None:
+    """Who refuses it, or passes it over in silence, gets the marks of the model's family."""
+    server = serve(OpenAIServer(lambda *_: SAYS, "Qwen/Qwen2.5-Coder-7B", suffix))
+    assert front(server.url).ask(BEFORE, AFTER).text == SHOWN
+    asked = server.asked("/v1/completions")[-1].body
+    assert asked["prompt"] == f"<|fim_prefix|>def total(items):\n<|fim_suffix|>{AFTER}<|fim_middle|>    "
+    assert "suffix" not in asked
+
+
+def test_a_family_that_nobody_knows(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """Nothing is sent in a form that the model may not read; the setting says which it reads."""
+    server = serve(OpenAIServer(lambda *_: SAYS, "house-model", "refused"))
+    assert front(server.url).code(BEFORE) == "remote-rejected"
+    assert all(request.body["max_tokens"] == 1 for request in server.asked("/v1/completions"))
+    told = front(server.url, remote_template="deepseek")
+    assert told.ask(BEFORE, AFTER).text == SHOWN
+    assert server.asked("/v1/completions")[-1].body["prompt"].startswith("<｜fim▁begin｜>def total")
