@@ -17,6 +17,7 @@ from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import Runtime, Surroundings
 from fastcoder_lsp.scheduling.direct import DirectHost
 from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.store_folders import words_file
 
 if TYPE_CHECKING:
     from fastcoder_lsp.workspace.datastore import Datastore
@@ -101,7 +102,10 @@ def _context(settings: Settings, folders: Mapping[Path, Settings]) -> Context:
     allowed = {root: own for root, own in folders.items() if own.context_enabled}
     if not settings.context_enabled or not allowed:
         return NO_CONTEXT
-    readable = [ReadableFolder(root, ReadingRules(tuple(folders), own)) for root, own in allowed.items()]
+    readable = [
+        ReadableFolder(root, ReadingRules(tuple(folders), own), words_file(cache_folder(), root, own))
+        for root, own in allowed.items()
+    ]
 
     def folder_of(path: Path) -> ReadableFolder | None:
         holding = [one for one in readable if path.is_relative_to(one.root)]

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.parts import Surroundings
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.store_folders import words_file
 
 if TYPE_CHECKING:
     from fastcoder_lsp.workspace.datastore import Datastore
@@ -123,6 +124,8 @@ def _readable_of(folders: Mapping[Path, Settings]) -> Mapping[Path, ReadableFold
     """Each folder and its rules; None where its code is shown to no model."""
     roots = tuple(folders)
     return {
-        root: ReadableFolder(root, ReadingRules(roots, settings)) if settings.context_enabled else None
+        root: ReadableFolder(root, ReadingRules(roots, settings), words_file(cache_folder(), root, settings))
+        if settings.context_enabled
+        else None
         for root, settings in folders.items()
     }

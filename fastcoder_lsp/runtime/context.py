@@ -40,10 +40,11 @@ _ALIKE = {"typescriptreact": "script", "javascriptreact": "script", "typescript"
 
 @dataclass(frozen=True, slots=True)
 class ReadableFolder:
-    """A workspace folder and what may be read in it."""
+    """A workspace folder, what may be read in it, and where its index of words is kept, if anywhere."""
 
     root: Path
     rules: ReadingRules
+    kept: Path | None = None
 
 
 class RepositoryContext:
@@ -109,8 +110,11 @@ class RepositoryContext:
 
     def _words_of(self, folder: ReadableFolder) -> FolderWords:
         words = self._folders.get(folder.root)
+        if words is not None and words.kept != folder.kept:  # other settings: what is kept by them is apart
+            words.stop()
+            words = None
         if words is None:
-            words = self._folders[folder.root] = FolderWords(folder.root, folder.rules)
+            words = self._folders[folder.root] = FolderWords(folder.root, folder.rules, kept=folder.kept)
         words.follow(folder.rules)
         if self._wait_s:
             words.settle(self._wait_s)

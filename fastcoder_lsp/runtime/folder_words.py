@@ -1,8 +1,9 @@
 """The words of a workspace folder's files, for finding code of other files: an index, and a few files read.
 
 Owns when files are looked at: all once, by a thread of low priority that then ends, and what changed again when
-somebody asks and that has not been done for long. Whatever is handed out is read by the rules at that very moment, so
-an index that is behind costs a good place, and never shows an old text.
+somebody asks and that has not been done for long; and the file that the index is kept in, so that a start reads only
+what has changed. Whatever is handed out is read by the rules at that very moment, so an index that is behind costs a
+good place, and never shows an old text.
 """
 
 import logging
@@ -11,8 +12,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from hashlib import blake2b
 from pathlib import Path
 
+from fastcoder_lsp.index.words import stored
 from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.index.words.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
@@ -31,6 +34,10 @@ MOST_INDEXED = 200_000
 """Characters of a file that are looked at: what is longer is data more often than not."""
 KEYS = "PRIVATE KEY"
 """A file with such a thing in it is left alone: a piece of it might not tell that it is one of a key."""
+WORTH_KEEPING = 0.01
+"""Of all files, the share that must have changed before the index is written anew: the others are read at a start."""
+KEPT_AFTER = 10_000
+"""Changes after which it is written in the midst of a look, so that a short session's work is not lost."""
 _Stamp = tuple[int, int, int]
 
 
@@ -41,12 +48,19 @@ class FolderWords:
         root: the folder.
         rules: what may be read in it, now.
         clock_s: seconds, for when to look again.
+        kept: where the index is kept; None: nowhere.
     """
 
-    def __init__(self, root: Path, rules: ReadingRules, clock_s: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        root: Path,
+        rules: ReadingRules,
+        clock_s: Callable[[], float] = time.monotonic,
+        kept: Path | None = None,
+    ) -> None:
         self.root, self.rules, self._clock_s = root, rules, clock_s
         self.index, self.terms = WordIndex(), Terms()
-        self._stamps: dict[str, int] = {}
+        self.kept, self._keeping, self._begun, self._changes = kept, kept is not None, False, 0
         self._held: OrderedDict[str, tuple[_Stamp, FileWords]] = OrderedDict()
         self._characters = 0
         self._due_s = 0.0
@@ -120,6 +134,8 @@ class FolderWords:
         lower_priority()
         try:
             terms, rules = Terms(), self.rules
+            if not self._begun:
+                self._take_up()
             if everything:
                 self._look_at_all(rules, terms)
             while True:
@@ -145,10 +161,10 @@ class FolderWords:
             if path.is_relative_to(self.root):
                 seen.add(path.relative_to(self.root).as_posix())
                 self._take(path, rules, terms)
-        for key in [key for key in self._stamps if key not in seen]:
-            self._stamps.pop(key)
-            self.index.remove(key)
+        for key in set(self.index.known()) - seen:
+            self._forget(key)
         self.index.settle()
+        self._keep()
         spent_s = time.thread_time() - began_s
         with self._lock:
             self._looked_by = rules
@@ -157,17 +173,58 @@ class FolderWords:
     def _take(self, path: Path, rules: ReadingRules, terms: Terms) -> None:
         """Index a file if it has changed."""
         key, stamp = path.relative_to(self.root).as_posix(), _stamp(path)
-        if stamp is not None and self._stamps.get(key) == hash(stamp):
+        known = self.index.stamp(key)
+        if stamp is not None and known == _number(stamp):
+            return
+        if known is None and self.index.full():
             return
         text = rules.read_text(path) if stamp is not None else None
-        if not isinstance(text, str):
-            self._stamps.pop(key, None)
-            self.index.remove(key)
+        if stamp is None or not isinstance(text, str):
+            self._forget(key)
             return
-        self._stamps[key] = hash(stamp)
-        self.index.put(key, terms.of(text[:MOST_INDEXED] if KEYS not in text else ""))
+        self.index.put(key, terms.of(text[:MOST_INDEXED] if KEYS not in text else ""), _number(stamp))
+        self._changes += 1
         if self.index.due():
             self.index.settle()
+        if self._changes >= KEPT_AFTER:
+            self._keep()
+
+    def _forget(self, key: str) -> None:
+        """A file is gone, or may be read no longer."""
+        if key in self.index:
+            self.index.remove(key)
+            self._changes += 1
+
+    def _take_up(self) -> None:
+        """Begin with what was kept, if that can be read."""
+        self._begun = True
+        try:
+            words = stored.read(self.kept) if self.kept is not None else None
+        except OSError as error:
+            log.info("the words of %s are looked at anew: %s", self.root, error)
+            return
+        if words is not None:
+            self.index.adopt(words)
+
+    def _keep(self) -> None:
+        """Write the index where enough has changed, and go on with the file's lists, which take no memory.
+
+        A disk that refuses is not asked again: the next start looks at what it does not know.
+        """
+        if self.kept is None or not self._keeping or not self._changes:
+            return
+        if self._changes < WORTH_KEEPING * len(self.index):
+            return
+        try:
+            stored.write(self.kept, self.index.stored())
+            words = stored.read(self.kept)
+        except OSError as error:
+            log.info("the words of %s are not kept: %s", self.root, error)
+            self._keeping = False
+            return
+        self._changes = 0
+        if words is not None:
+            self.index.adopt(words)
 
 
 def _stamp(path: Path) -> _Stamp | None:
@@ -176,3 +233,8 @@ def _stamp(path: Path) -> _Stamp | None:
     except (OSError, ValueError):
         return None
     return status.st_mtime_ns, status.st_size, status.st_ctime_ns
+
+
+def _number(stamp: _Stamp) -> int:
+    """A stamp in 64 bits, the same in every process."""
+    return int.from_bytes(blake2b(repr(stamp).encode(), digest_size=8).digest(), "little", signed=True)

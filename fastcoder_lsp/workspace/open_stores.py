@@ -3,30 +3,17 @@
 Owns which are open, and what each has been through. Everything but reading `by_root` and `intake` is for one thread.
 """
 
-import hashlib
 import logging
-import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.intake import Intake
-from fastcoder_lsp.workspace.rules import reading_part, resolved
+from fastcoder_lsp.workspace.store_folders import store_folder
 from fastcoder_lsp.workspace.trouble import Trouble
 
 log = logging.getLogger(__name__)
-_DEFAULT = Settings()
-
-
-def store_folder(cache: Path, root: Path, identity: str, settings: Settings = _DEFAULT) -> Path:
-    """Where the store of a workspace folder lies, for one tokenizer and what these settings allow to read.
-
-    Who may read less finds nothing in it, not even for a moment, that others may read.
-    """
-    name, rules = hashlib.sha256(os.fsencode(resolved(root))).hexdigest()[:16], reading_part(settings)
-    by_rules = "" if rules == reading_part(_DEFAULT) else "-" + hashlib.sha256(repr(rules).encode()).hexdigest()[:8]
-    return cache / "index" / name / f"{identity[:16]}{by_rules}"
 
 
 class OpenStores:

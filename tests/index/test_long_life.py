@@ -25,9 +25,9 @@ from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.inbox import LONGEST_REST_S, MOST, Inbox
 from fastcoder_lsp.workspace.intake import Intake
 from fastcoder_lsp.workspace.live_index import LiveIndex
-from fastcoder_lsp.workspace.open_stores import store_folder
 from fastcoder_lsp.workspace.rules import ReadingRules, Reason
 from fastcoder_lsp.workspace.shared_stores import SharedStores
+from fastcoder_lsp.workspace.store_folders import store_folder
 from fastcoder_lsp.workspace.trouble import FIRST_S, LONGEST_S, Trouble, each_once
 from tests.index.test_live_index import expected, held, until, write
 from tests.index.toy_encoder import ToyEncoder

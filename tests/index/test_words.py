@@ -1,13 +1,14 @@
 """The index of words: what identifiers consist of, and that its ranking is a naive one's after any changes."""
 
 from math import log1p
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fastcoder_lsp.index.words import word_index
+from fastcoder_lsp.index.words import stored, word_index
 from fastcoder_lsp.index.words.terms import LineTerms, Terms, words_of
 from fastcoder_lsp.index.words.word_index import WordIndex
 
@@ -133,6 +134,42 @@ def test_numbers_of_files_do_not_run_out(monkeypatch: pytest.MonkeyPatch) -> Non
     for number in range(200):
         assert index.put("file", terms.of(f"word_{number}"))
     assert index.best(terms.of("word_199")[:1], 3) == ["file"]
+
+
+def test_what_is_kept_is_what_was_known(tmp_path: Path) -> None:
+    """Files of any name, with their stamps; it goes on changing as if it had never been away."""
+    terms, index, place = Terms(), WordIndex(), tmp_path / "words" / "words.bin"
+    for number, key in enumerate(("plain.py", "no\udce9 text.py", "größe\n.py", "gone.py")):
+        assert index.put(key, terms.of(f"shared only_{number}"), stamp=number - (1 << 62))
+    index.remove("gone.py")
+    stored.write(place, index.stored())
+    again = WordIndex()
+    again.adopt(stored.read(place) or pytest.fail("it is not read"))
+    assert again.known() == index.known() == ["plain.py", "no\udce9 text.py", "größe\n.py"]
+    assert [again.stamp(key) for key in again.known()] == [number - (1 << 62) for number in range(3)]
+    assert again.stamp("gone.py") is None
+    for one in (index, again):
+        one.put("plain.py", terms.of("another"), stamp=7)
+        one.put("new.py", terms.of("shared"), stamp=8)
+        one.settle()
+        one.remove("größe\n.py")
+    for asked in ("shared", "another", "only_1", "only_0"):
+        assert again.best(np.unique(terms.of(asked)), 9) == index.best(np.unique(terms.of(asked)), 9)
+    assert again.best(terms.of("another")[:1], 9) == ["plain.py"]
+
+
+def test_what_is_kept_of_nothing(tmp_path: Path) -> None:
+    """An empty index is kept as well; where there is no file, there is none."""
+    place = tmp_path / "words.bin"
+    assert stored.read(place) is None
+    stored.write(place, WordIndex().stored())
+    words = stored.read(place)
+    assert words is not None
+    assert words.keys == ()
+    again = WordIndex()
+    again.adopt(words)
+    assert again.put("file", Terms().of("word"))
+    assert again.best(Terms().of("word"), 3) == ["file"]
 
 
 def test_an_empty_index_and_an_empty_question() -> None:

@@ -1,14 +1,18 @@
 """The words of a folder's files: what is looked at, when it is looked at again, and that the rules hold at each use."""
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.index.words import stored
+from fastcoder_lsp.index.words.stored import StoredWords
 from fastcoder_lsp.runtime import folder_words
 from fastcoder_lsp.runtime.folder_words import FolderWords
-from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.rules import ReadingRules, Reason
 
 
 class Clock:
@@ -35,6 +39,12 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.fixture
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where an index is kept: in a folder that is not there yet."""
+    return tmp_path_factory.mktemp("cache") / "words" / "words.bin"
+
+
 def rules_of(root: Path) -> ReadingRules:
     return ReadingRules((root,), Settings())
 
@@ -42,6 +52,14 @@ def rules_of(root: Path) -> ReadingRules:
 def looked(root: Path, clock: Clock | None = None) -> FolderWords:
     """A folder that has been looked through."""
     words = FolderWords(root, rules_of(root), clock or Clock())
+    words.follow(words.rules)
+    assert words.settle(60)
+    return words
+
+
+def kept_at(root: Path, kept: Path) -> FolderWords:
+    """Another process that begins with what is kept, looked through."""
+    words = FolderWords(root, rules_of(root), Clock(), kept)
     words.follow(words.rules)
     assert words.settle(60)
     return words
@@ -166,3 +184,94 @@ def test_a_mistake_ends_the_following_and_no_more(root: Path, monkeypatch: pytes
     words.follow(words.rules)
     assert words._thread is None
     assert words.load("two.py") is not None
+
+
+def test_a_start_reads_what_has_changed_alone(root: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rest is known from the file, which is the user's alone; what went, or may not be read now, is forgotten."""
+    kept_at(root, kept)
+    if sys.platform != "win32":
+        assert kept.stat().st_mode & 0o077 == 0
+    read: list[str] = []
+    reading = ReadingRules.read_text
+
+    def told(rules: ReadingRules, path: Path) -> str | Reason:
+        read.append(path.name)
+        return reading(rules, path)
+
+    monkeypatch.setattr(ReadingRules, "read_text", told)
+    again = kept_at(root, kept)
+    assert read == []
+    assert holding(again, "first_thing") == ["src/one.py", "two.py"]
+    (root / "two.py").write_text("unheard_of = 1\n")
+    (root / "new.py").write_text("unheard_of = 2\n")
+    (root / ".gitignore").write_text("ignored.py\none.py\n")
+    third = kept_at(root, kept)
+    assert sorted(read) == [".gitignore", "new.py", "two.py"]
+    assert sorted(holding(third, "unheard_of")) == ["new.py", "two.py"]
+    assert "src/one.py" not in third.index
+    assert sorted(kept_at(root, kept).index.known()) == sorted(third.index.known())
+
+
+def test_little_that_changed_is_not_worth_writing(root: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read at the next start."""
+    monkeypatch.setattr(folder_words, "WORTH_KEEPING", 0.9)
+    kept_at(root, kept)
+    before = kept.read_bytes()
+    (root / "two.py").write_text("unheard_of = 1\n")
+    for _ in range(2):
+        assert holding(kept_at(root, kept), "unheard_of") == ["two.py"]
+        assert kept.read_bytes() == before
+
+
+def test_a_long_look_is_kept_as_it_goes(root: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that ends before its end has done that much for the next one."""
+    monitored = list[int]()
+    monkeypatch.setattr(folder_words, "KEPT_AFTER", 1)
+    writing = stored.write
+
+    def told(path: Path, words: StoredWords) -> None:
+        monitored.append(len(words.keys))
+        writing(path, words)
+
+    monkeypatch.setattr(stored, "write", told)
+    kept_at(root, kept)
+    assert monitored == [1, 2, 3], "the ignore file is one of them"
+
+
+def _cut(content: bytes) -> bytes:
+    return content[:-3]
+
+
+def _altered(content: bytes) -> bytes:
+    return content[:70] + bytes([content[70] ^ 1]) + content[71:]
+
+
+def _older(content: bytes) -> bytes:
+    return content[:8] + bytes(8) + content[16:]
+
+
+@pytest.mark.parametrize("damage", [_cut, _altered, _older, lambda _content: b"", lambda _content: b"FCLSPWRD" * 9])
+def test_what_is_damaged_is_made_anew(root: Path, kept: Path, damage: Callable[[bytes], bytes]) -> None:
+    """No byte of it is believed."""
+    kept_at(root, kept)
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
+    assert holding(kept_at(root, kept), "first_thing") == ["src/one.py", "two.py"]
+    assert kept.read_bytes() == whole
+
+
+def test_a_disk_that_refuses_is_asked_once(root: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing of it is left, and files are found."""
+    asked: list[Path] = []
+
+    def refused(path: Path, _words: object) -> None:
+        asked.append(path)
+        raise OSError(28, "no space")
+
+    monkeypatch.setattr(stored, "write", refused)
+    words = kept_at(root, kept)
+    (root / "new.py").write_text("unheard_of = 1\n")
+    words.follow(rules_of(root))
+    assert words.settle(60)
+    assert len(asked) == 1
+    assert holding(words, "unheard_of") == ["new.py"]

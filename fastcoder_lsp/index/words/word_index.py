@@ -1,8 +1,8 @@
 """Which files use some words most: a ranking of whole files, kept up with every change.
 
 Two tiers: the lists of all files, and those of the files that changed since, which are made anew at the first question
-after a change. Bounded in files and in words a file. One thread changes it (`put`, `remove`, `settle`), another may
-ask: what takes long, merging, holds nobody up.
+after a change. Bounded in files and in words a file. One thread changes it (`put`, `remove`, `settle`, `adopt`),
+another may ask: what takes long, merging, holds nobody up.
 """
 
 import threading
@@ -10,7 +10,8 @@ import threading
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.index.words.postings import EMPTY, Postings, merged, postings_of
+from fastcoder_lsp.index.words.postings import EMPTY, NO_FEW, FewPostings, Postings, merged, postings_of
+from fastcoder_lsp.index.words.stored import StoredWords
 
 MOST_FILES = 60_000
 """Numbers are 16 bits; some are left for files that changed since the last merge."""
@@ -25,6 +26,8 @@ MOST_ASKED = 64
 COMMON = 0.4
 """A word that a larger share of many files has is not looked up: it tells little, and its list is long."""
 _MANY = 1000
+_SPARE = 256
+"""Files that become known before there must be more room for their numbers."""
 _NUMBERS = np.iinfo(np.uint16).max
 
 
@@ -34,10 +37,11 @@ class WordIndex:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._base: Postings = EMPTY
-        self._recent: Postings | None = EMPTY
+        self._recent: FewPostings | None = NO_FEW
         self._numbers: dict[str, int] = {}
         self._keys: list[str | None] = []
-        self._lengths = np.zeros(256, np.float32)
+        self._lengths = np.zeros(_SPARE, np.float32)
+        self._stamps = np.zeros(_SPARE, np.int64)
         self._waiting: dict[str, npt.NDArray[np.int32]] = {}
 
     def __len__(self) -> int:
@@ -48,13 +52,33 @@ class WordIndex:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the lists, in bytes; keys not counted."""
+        """Size of the lists, in bytes, where they are mapped too; keys not counted."""
         recent = self._recent.nbytes if self._recent is not None else 0
         waiting = sum(terms.nbytes for terms in self._waiting.values())
-        return self._base.nbytes + recent + waiting + self._lengths.nbytes
+        return self._base.nbytes + recent + waiting + self._lengths.nbytes + self._stamps.nbytes
 
-    def put(self, key: str, terms: npt.NDArray[np.int32]) -> bool:
-        """A file has these words now, in any order and however often.
+    def known(self) -> list[str]:
+        """All files."""
+        with self._lock:
+            return list(self._numbers)
+
+    def stamp(self, key: str) -> int | None:
+        """What was told of a file with its words; None where it is not known."""
+        with self._lock:
+            number = self._numbers.get(key)
+            return int(self._stamps[number]) if number is not None else None
+
+    def full(self) -> bool:
+        """Whether no more files are taken in."""
+        return len(self._numbers) >= MOST_FILES or len(self._base.files) >= MOST_POSTINGS
+
+    def put(self, key: str, terms: npt.NDArray[np.int32], stamp: int = 0) -> bool:
+        """A file has these words now.
+
+        Args:
+            key: the file's.
+            terms: its words, in any order and however often.
+            stamp: given back by `stamp`; 64 bits.
 
         Returns:
             Whether it was taken in: there may be too many files, or too much in them.
@@ -62,7 +86,7 @@ class WordIndex:
         self.remove(key)
         if len(self._keys) >= _NUMBERS:
             self.settle()
-        if len(self._numbers) >= MOST_FILES or len(self._base.files) >= MOST_POSTINGS:
+        if self.full():
             return False
         words, first = np.unique(terms, return_index=True)
         if len(words) > MOST_TERMS:
@@ -73,7 +97,8 @@ class WordIndex:
             self._keys.append(key)
             if number >= len(self._lengths):
                 self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
-            self._lengths[number] = len(words)
+                self._stamps = np.concatenate([self._stamps, np.zeros_like(self._stamps)])
+            self._lengths[number], self._stamps[number] = len(words), stamp
             self._waiting[key] = words
             self._recent = None
         return True
@@ -101,10 +126,29 @@ class WordIndex:
         together = merged(base, changed, numbers)
         with self._lock:
             self._base = together
-            self._lengths = np.concatenate([self._lengths[kept], np.zeros(256, np.float32)])
+            self._lengths = np.concatenate([self._lengths[kept], np.zeros(_SPARE, np.float32)])
+            self._stamps = np.concatenate([self._stamps[kept], np.zeros(_SPARE, np.int64)])
             self._keys = [self._keys[number] for number in kept]
             self._numbers = {key: number for number, key in enumerate(self._keys) if key is not None}
-            self._waiting, self._recent = {}, EMPTY
+            self._waiting, self._recent = {}, NO_FEW
+
+    def stored(self) -> StoredWords:
+        """All that is known, merged, to be kept; it does not change."""
+        if self._waiting or len(self._numbers) < len(self._keys):
+            self.settle()
+        with self._lock:
+            count = len(self._keys)
+            keys = tuple(key for key in self._keys if key is not None)
+            return StoredWords(self._base, keys, self._lengths[:count].copy(), self._stamps[:count].copy())
+
+    def adopt(self, words: StoredWords) -> None:
+        """Know this, and nothing else."""
+        with self._lock:
+            self._base, self._keys = words.postings, list(words.keys)
+            self._lengths = np.concatenate([words.lengths, np.zeros(_SPARE, np.float32)])
+            self._stamps = np.concatenate([words.stamps, np.zeros(_SPARE, np.int64)])
+            self._numbers = {key: number for number, key in enumerate(words.keys)}
+            self._waiting, self._recent = {}, NO_FEW
 
     def weights(self, terms: npt.NDArray[np.int32]) -> npt.NDArray[np.float32]:
         """How much each word tells: BM25's inverse document frequency over files, never negative."""
@@ -145,7 +189,7 @@ class WordIndex:
         counts = np.minimum(self._base.counts(terms) + self._changed().counts(terms), files)
         return np.asarray(np.log1p((files - counts + 0.5) / (counts + 0.5)), np.float32)
 
-    def _changed(self) -> Postings:
+    def _changed(self) -> FewPostings:
         if self._recent is None:
             names = list(self._waiting)
             self._recent = postings_of([self._numbers[name] for name in names], [self._waiting[name] for name in names])
