@@ -17,6 +17,7 @@ from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import Pace
+from fastcoder_lsp.scheduling.freed import give_back
 
 logger = logging.getLogger(__name__)
 
@@ -117,8 +118,10 @@ class SharedModel(Generic[SomeModel]):
             with logged("the model could not be closed in order"):
                 loaded[0].close()
             self._untidy = False
+            del loaded
             gc.unfreeze()
             gc.collect()
+            give_back()
 
 
 class SeatModel:
