@@ -562,10 +562,14 @@ While one types there is one alone: the others are asked for now."
                                  (plist-get ms :p50) (plist-get ms :p95)))))))
 
 (defun fastcoder--host (host)
-  "Which process has the model, by HOST, and how many editors share it.
+  "Which process has the model, by HOST, how many editors share it, whose turn it is.
 Nothing where the server itself has it."
   (if (eq (plist-get host :shared) t)
-      (format ", process %d, shared by %d" (plist-get host :process_id) (plist-get host :fronts))
+      (format ", process %d, shared by %d%s" (plist-get host :process_id) (plist-get host :fronts)
+              (pcase (plist-get host :turn)
+                ("own" ", this editor's turn")
+                ("other" ", another editor's turn")
+                (_ "")))
     ""))
 
 (defun fastcoder--percent (share)

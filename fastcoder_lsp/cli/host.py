@@ -20,8 +20,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "host",
         help="the process that has the model for all editors: status, stop, log",
-        description="All editors share one process with the model, unless the setting host.enabled is off. Editors start "
-        "it, and it ends by itself when none is left.",
+        description="All editors share one process with the model, unless the setting host.enabled is off. Editors "
+        "start it, and it ends by itself when none is left.",
         epilog="Example: fastcoder-lsp host status",
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
@@ -117,9 +117,11 @@ def _lines(host: "Found") -> Iterator[str]:
         f"process {told.process_id}: {model}, {told.resident_bytes / 2**20:.0f} MiB, for {_time(told.running_s)}, "
         f"version {told.build}"
     )
+    if told.nice:
+        yield f"  as little urgent as the editor that started it (nice {told.nice}): others wait for it"
     for front in told.fronts:
         folders = ", ".join(os.fsdecode(folder) for folder in front.folders) or "no folder"
-        asking = ", asking" if front.asking else ""
+        asking = ", its turn" if front.turn else ", asking" if front.asking else ""
         yield f"  editor's server {front.process_id}: {folders}, for {_time(front.connected_s)}{asking}"
     if not told.fronts:
         yield "  no editor"

@@ -7,10 +7,13 @@ returns at once and raises nothing, whatever has become of the model. What comes
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol
 
 from fastcoder_lsp.completion.question import Listener, Question
 from fastcoder_lsp.config import Settings
+
+Turn = Literal["", "own", "other"]
+"""Whose question is worked on while a front waits for an answer: its own, or another front's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class HostFacts:
         fronts: how many share it.
         shared: whether it is a process of its own.
         asks: the server that questions are sent to; empty: none, nothing leaves the machine.
+        turn: whose turn it is, where this front waits for an answer.
     """
 
     model: str = ""
@@ -35,7 +39,13 @@ class HostFacts:
     process_id: int = 0
     fronts: int = 1
     shared: bool = False
+    turn: Turn = ""
     asks: str = ""
+
+    @property
+    def company(self) -> tuple[int, int, Turn]:
+        """Which process it is, how many share it, whose turn it is: what goes with every status."""
+        return self.process_id, self.fronts, self.turn
 
 
 class HostListener(Listener, Protocol):

@@ -75,5 +75,10 @@ def build() -> str:
 
 
 def lock_path(address: Address, what: str) -> Path:
-    """The file of a lock on an address: of "spawn", held by who starts a host, or "host", held by the host."""
+    """The file of a lock on an address: of "spawn", held by who starts a host, or "host", held by the host.
+
+    It stays, empty, when the lock is given back: if its name were taken away while somebody waits for the lock, the
+    next one would make another file, and two would hold it. There are two for each kind of host; systems empty the
+    folder when the user logs out.
+    """
     return address.folder / f"{address.key}.{what}.lock"

@@ -179,6 +179,8 @@ class ConnectedFront:
         question = self._question(message.question)
         self._asked, self.asking = question.number, True
         self._model().ask(question)
+        if self._fronts() > 1:
+            self.tell_facts()  # whose turn it is
 
     @_take.register
     def _(self, message: said.Expect) -> None:

@@ -4,6 +4,7 @@ from typing import Annotated, TypeAlias
 
 from msgspec import Meta
 
+from fastcoder_lsp.completion.host import Turn
 from fastcoder_lsp.core import Counts, StepTrace
 from fastcoder_lsp.host.messages import Message, Name, Natural, Part, PlaceAt, Short, Whole
 
@@ -121,6 +122,7 @@ class Facts(Message, frozen=True):
     resident_bytes: Natural
     process_id: Natural
     fronts: Natural
+    turn: Turn
 
 
 class Loaded(Message, frozen=True):
@@ -141,16 +143,20 @@ class Pong(Message, frozen=True):
 
 
 class FrontAt(Part, frozen=True):
-    """A front, as `fastcoder-lsp host status` tells it. `asking`: whether it waits for an answer."""
+    """A front, as `fastcoder-lsp host status` tells it.
+
+    `asking`: whether it waits for an answer; `turn`: whether its question is worked on now.
+    """
 
     process_id: Natural
     folders: list[Name]
     asking: bool
     connected_s: float
+    turn: bool = False
 
 
 class Fronts(Message, frozen=True):
-    """The reply to `AskFronts`."""
+    """The reply to `AskFronts`. `nice`: how little urgent it is, where the system did not let it be otherwise."""
 
     process_id: Natural
     build: Short
@@ -159,6 +165,7 @@ class Fronts(Message, frozen=True):
     resident_bytes: Natural
     running_s: float
     fronts: list[FrontAt]
+    nice: Natural = 0
 
 
 FromHost: TypeAlias = (

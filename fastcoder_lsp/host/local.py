@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from fastcoder_lsp.completion.host import HostFacts, HostListener
+from fastcoder_lsp.completion.host import HostFacts, HostListener, Turn
 from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Progress
@@ -206,6 +206,7 @@ class LocalHost:
             resident_bytes=self._process.memory_info().rss,
             process_id=self._process.pid,
             fronts=self._core.fronts(),
+            turn=self._turn(),
         )
 
     def close(self, wait_s: float) -> None:
@@ -214,6 +215,12 @@ class LocalHost:
         self._seat.leave()
         self._core.leave(self, wait_s / 2)
         self._workspace.close(max(0.0, end - time.monotonic()))
+
+    def _turn(self) -> Turn:
+        served = self._core.scheduler.turn_of()
+        if served is None or self._seat.slot is None:
+            return ""
+        return "own" if served is self._seat else "other"
 
     def _make(self, model: Model) -> Runtime:
         """In the scheduler's thread: this front's part of the model, and with its tokenizer the datastore."""

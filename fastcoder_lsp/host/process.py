@@ -89,6 +89,7 @@ def run_host(
     from filelock import FileLock, Timeout  # noqa: PLC0415 heavy, as all a front does not need
 
     _allow_files()
+    _be_nobodys()
     address = named_address(folder, key)
     lock = FileLock(lock_path(address, "host"), timeout=limits.look_again_s, mode=0o600, thread_local=False)
     until = time.monotonic() + limits.ending_s
@@ -116,6 +117,16 @@ def _allow_files() -> None:
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _be_nobodys() -> None:
+    """No less urgent than others: of the first editor, all others' answers would be late. Some systems don't allow it.
+
+    Called while there is one thread: those that come have what it has.
+    """
+    if sys.platform != "win32" and os.getpriority(os.PRIO_PROCESS, 0) > 0:
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, 0)
 
 
 def _answers(address: Address) -> bool:

@@ -250,7 +250,9 @@ class RemoteHost:
 
     @hear.register
     def _(self, message: heard.Facts) -> None:
-        self._facts = facts_value(message)
+        before, self._facts = self._facts.company, facts_value(message)
+        if before != self._facts.company:
+            self._tell(lambda: self._listener.told(self._status))  # it is told with whoever shares the host
 
     @hear.register
     def _(self, message: heard.Loaded) -> None:

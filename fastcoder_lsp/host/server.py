@@ -7,6 +7,7 @@ own, which `open_host` makes.
 import logging
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -177,8 +178,8 @@ class HostServer:
             fronts = tuple(self._fronts)
         now = time.monotonic()
         # All share one model, but a front that has asked nothing yet may know nothing of it.
-        known = sorted((front.facts() for front in fronts), key=lambda facts: not facts.model)
-        facts = known[0] if known else self._known
+        known = {front: front.facts() for front in fronts}
+        facts = next((facts for facts in known.values() if facts.model), self._known)
         return Fronts(
             process_id=os.getpid(),
             build=told(self._build),
@@ -187,7 +188,14 @@ class HostServer:
             resident_bytes=psutil.Process().memory_info().rss,
             running_s=now - self._started,
             fronts=[
-                FrontAt(front.process_id, list(front.folders), front.asking, now - front.connected_s)
+                FrontAt(
+                    front.process_id,
+                    list(front.folders),
+                    front.asking,
+                    now - front.connected_s,
+                    known[front].turn == "own",
+                )
                 for front in sorted(fronts, key=lambda front: front.connected_s)
             ],
+            nice=0 if sys.platform == "win32" else max(os.getpriority(os.PRIO_PROCESS, 0), 0),
         )

@@ -255,7 +255,7 @@ def status_value(message: Told) -> Status:
 def facts_message(facts: HostFacts, process_id: int, fronts: int) -> Facts:
     """What is known of this process, which so many fronts share."""
     budgets = {told(kind): float(ms) for kind, ms in facts.budget_ms.items()}
-    return Facts(told(facts.model), told(facts.engine), budgets, facts.resident_bytes, process_id, fronts)
+    return Facts(told(facts.model), told(facts.engine), budgets, facts.resident_bytes, process_id, fronts, facts.turn)
 
 
 def facts_value(message: Facts) -> HostFacts:
@@ -268,6 +268,7 @@ def facts_value(message: Facts) -> HostFacts:
         message.process_id,
         message.fronts,
         shared=True,
+        turn=message.turn,
     )
 
 

@@ -34,6 +34,7 @@ class Reporter:
         self.facts: Callable[[], HostFacts] = HostFacts
         self._client: Client | None = None
         self._status = Status("starting")
+        self._told_host: dict[str, object] | None = None
         self._noticed: set[str] = set()
         self._explained: set[str] = set()
         self._waiting: list[tuple[str, types.MessageType]] = []
@@ -54,10 +55,11 @@ class Reporter:
         self._waiting.clear()
 
     def status(self, status: Status) -> None:
-        """The service's state may have changed."""
-        if status == self._status:
+        """The service's state may have changed, or who shares the host."""
+        host = self._host()
+        if (status, host) == (self._status, self._told_host):
             return
-        self._status = status
+        self._status, self._told_host = status, host
         if self._client is not None:
             self._tell(self._client)
 
@@ -91,11 +93,19 @@ class Reporter:
         params = types.LogMessageParams(type=types.MessageType.Info, message=f"fastcoder: {text}")
         self._endpoint.notify("window/logMessage", params)
 
+    def _host(self) -> dict[str, object] | None:
+        """The process that has the model, where editors share one."""
+        facts = self.facts()
+        return (
+            {"process_id": facts.process_id, "fronts": facts.fronts, "turn": facts.turn or None}
+            if facts.shared
+            else None
+        )
+
     def _tell(self, client: Client) -> None:
-        status, facts = self._status, self.facts()
-        host = {"process_id": facts.process_id, "fronts": facts.fronts} if facts.shared else None
+        status, host = self._status, self._told_host
         told = {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint}
-        self._endpoint.notify(STATUS_METHOD, {**told, "host": host, "asks": facts.asks or None})
+        self._endpoint.notify(STATUS_METHOD, {**told, "host": host, "asks": self.facts().asks or None})
         if client.shows_status:
             if status.state == "error":
                 logger.warning("%s %s", status.message, status.hint)

@@ -52,6 +52,8 @@ class Scheduler(Generic[SomeModel]):
         """Who was told how far the load is that is going on."""
         self._acting: Seat | None = None
         """The seat that is worked for: what goes wrong is its failure, and no other's."""
+        self._served: Seat | None = None
+        """Whose question had the last piece of work."""
 
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
@@ -86,6 +88,11 @@ class Scheduler(Generic[SomeModel]):
     def info(self) -> EngineInfo | None:
         """What engine runs for any of the seats, or None while none does."""
         return next((info for seat in self._seats if (info := seat.info()) is not None), None)
+
+    def turn_of(self) -> Seat | None:
+        """The seat whose question is worked on; None where nobody's is."""
+        served = self._served
+        return served if served is not None and served.slot is not None else None
 
     # The cycle ------------------------------------------------------------------------------------------------------
 
@@ -137,7 +144,7 @@ class Scheduler(Generic[SomeModel]):
 
     def _serve(self, asking: list[Seat]) -> None:
         """A piece for one of the seats that have a question."""
-        seat = self._acting = self._seats.next(asking)
+        seat = self._acting = self._served = self._seats.next(asking)
         others = [] if self._seats.keeps(seat) else [other for other in asking if other is not seat]
         seat.serve(sum(other.piece_ms() for other in others))
 
@@ -224,6 +231,7 @@ class Scheduler(Generic[SomeModel]):
         """A seat has given back what it had; the model goes once nobody wants it, and stays while nobody is there."""
         if seat.gone:
             self._seats.leave(seat)
+            self._served = None if self._served is seat else self._served
         there = list(self._seats)
         if there and not any(other.enabled for other in there):
             self._model.unload()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastcoder_lsp.completion.host import HostFacts, HostListener
+from fastcoder_lsp.completion.host import HostFacts, HostListener, Turn
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Recalled, Suggestion
@@ -80,6 +80,7 @@ class ScriptedHost:
         self.listener, self.calls = listener, list[tuple[object, ...]]()
         self.calls.append(("open", settings, dict(folders)))
         self.closed = threading.Event()
+        self.turn: Turn = ""
         listener.told(Status("ready"))
 
     def ask(self, question: Question) -> None:
@@ -130,7 +131,7 @@ class ScriptedHost:
         self.calls.append(("files_changed", tuple(paths)))
 
     def facts(self) -> HostFacts:
-        return HostFacts(model="scripted", engine="none", budget_ms={"automatic": 500.0})
+        return HostFacts(model="scripted", engine="none", budget_ms={"automatic": 500.0}, turn=self.turn)
 
     def close(self, wait_s: float) -> None:
         self.calls.append(("close",))

@@ -4,15 +4,21 @@ import os
 import socket
 import threading
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
+from fastcoder_lsp.cli.doctor.shared import check_host
+from fastcoder_lsp.cli.host import _lines
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host import control
-from fastcoder_lsp.host.control import find_hosts
+from fastcoder_lsp.host.address import named_address
+from fastcoder_lsp.host.control import Found, find_hosts
 from fastcoder_lsp.host.host_log import MOST_BYTES, log_path, older, open_log
+from fastcoder_lsp.host.host_messages import FrontAt, Fronts
 from tests.host.scripted import Heard
 from tests.host.test_process import Machine, ask, gone, machine
 
@@ -114,3 +120,27 @@ def test_who_answers_byte_by_byte_is_not_waited_for(here: Machine, monkeypatch: 
         ended.set()
         dripping.join()
     assert found.told is None
+
+
+def test_it_says_whose_turn_it_is_and_how_urgent_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """To people, and to `doctor`."""
+    fronts = [FrontAt(21, [b"/w/one"], True, 3.0), FrontAt(22, [], True, 500.0, turn=True), FrontAt(23, [], False, 9.0)]
+    told = Fronts(7, "0.1+abc", "model", "engine", 2**30, 60.0, fronts)
+    found = Found(named_address(tmp_path, "k" * 16), told, 7)
+    assert list(_lines(found)) == [
+        "process 7: model on engine, 1024 MiB, for 60 s, version 0.1+abc",
+        "  editor's server 21: /w/one, for 3 s, asking",
+        "  editor's server 22: no folder, for 8 min, its turn",
+        "  editor's server 23: no folder, for 9 s",
+    ]
+    monkeypatch.setattr(control, "find_hosts", lambda: (found,))
+    (check,) = check_host()
+    assert (check.state, check.text) == (
+        "ok",
+        "process 7 has model for 3 editors, 2 of them asking; it is the turn of process 22",
+    )
+    found = replace(found, told=structs.replace(told, nice=10))
+    assert "nice 10" in list(_lines(found))[1]
+    (check,) = check_host()
+    assert check.state == "note"
+    assert "nice 10" in check.text

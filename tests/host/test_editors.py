@@ -53,7 +53,7 @@ async def test_two_editors_have_one_model_and_a_kill_or_a_stop_costs_them_a_paus
                 first = await host_of(one)
                 assert first == await host_of(other)
                 told = [message["params"] for message in other.told if message["method"] == "fastcoder/status"]
-                assert told[-1]["host"] == {"process_id": first, "fronts": 2}
+                assert told[-1]["host"] == {"process_id": first, "fronts": 2, "turn": None}
                 assert psutil.Process(one.process.pid).memory_info().rss < 90e6
                 version = 1
                 for _ in range(2):

@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -220,6 +221,24 @@ def test_a_process_that_hangs_is_replaced(machine: Machine) -> None:
         heard.wait(answered(heard, front, number, process_id))
     assert gone(process_id)
     ask(heard, front, number + 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such urgency")
+def test_who_starts_it_does_not_make_it_less_urgent_for_all(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the system allows it; where not, whoever asks is told."""
+    lazy = ["nice", "-n", "5"]
+    urgent = "import os; os.setpriority(os.PRIO_PROCESS, 0, 0)"
+    allowed = (
+        subprocess.run([*lazy, sys.executable, "-c", urgent], check=False, stderr=subprocess.DEVNULL).returncode == 0
+    )
+    command = machine.command
+    monkeypatch.setattr(machine, "command", lambda *given: [*lazy, *command(*given)])
+    heard = Heard()
+    ask(heard, machine.front(heard), 1)
+    (host,) = find_hosts([machine.folder])
+    assert host.told is not None
+    expected = 0 if allowed else os.getpriority(os.PRIO_PROCESS, 0) + 5
+    assert psutil.Process(host.process_id).nice() == host.told.nice == expected
 
 
 def test_the_command_line_ends_it_and_fronts_have_another(machine: Machine) -> None:

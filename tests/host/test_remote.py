@@ -149,4 +149,24 @@ def test_a_front_that_goes_frees_its_share_and_the_others_are_told(place: Place)
     second.wait(lambda: staying.facts().fronts == 1, 20)
     second.wait(lambda: sum(host.closed.is_set() for host in place.hosts) == 1, 20)
     assert staying.facts().shared
-    assert staying.facts().model == "scripted"
+    second.wait(lambda: staying.facts().model == "scripted", 20)
+
+
+def test_a_status_goes_with_whose_turn_it_is(place: Place) -> None:
+    """Told anew when that changes, though the state is the same; the command line hears of it, too."""
+    heard, others = Heard(), Heard()
+    front, other = place.front(heard), place.front(others)
+    front.ask(question(1, "value = word"))
+    other.ask(question(1, "value = word"))
+    heard.wait(lambda: front.facts().fronts == 2 and 1 in heard.answers)
+    others.wait(lambda: 1 in others.answers)
+    before = len(heard.statuses)
+    for host in place.hosts:
+        host.turn = "other"
+    front.ask(question(2, "value = hang"))
+    heard.wait(lambda: len(heard.statuses) > before)
+    assert front.facts().turn == "other"
+    assert heard.statuses[-1] == heard.statuses[before - 1]
+    assert [one.turn for one in place.server._all_fronts().fronts] == [False, False]
+    place.hosts[0].turn = "own"
+    assert sorted(one.turn for one in place.server._all_fronts().fronts) == [False, True]

@@ -77,6 +77,25 @@ def test_a_piece_each_in_turn() -> None:
         assert (left.engine().steps, right.engine().steps) == (before[0] + 1, before[1] + 1)
 
 
+def test_whose_turn_it_is_is_known_while_somebody_waits() -> None:
+    shared, (one, two) = loaded(2)
+    scheduler = shared.scheduler
+    assert scheduler.turn_of() is None
+    futures = [front.ask(START, f"file:///{number}.py") for number, front in enumerate((one, two))]
+    turns = []
+    while not all_done(futures):
+        scheduler.turn()
+        turns.append(scheduler.turn_of())
+    assert {turn for turn in turns if turn is not None} == set(scheduler._seats)
+    assert turns[-1] is None
+    two.ask("# another\n" + START)
+    scheduler.turn()
+    assert scheduler.turn_of() is not None
+    two.service.shutdown(0)
+    shared.work()
+    assert scheduler.turn_of() is scheduler._served is None
+
+
 def test_the_newest_question_wins_within_a_front_and_only_there() -> None:
     """A key of one person takes nothing from another."""
     shared, (left, right) = loaded(2)

@@ -1,9 +1,15 @@
 """What `doctor` looks at of the process that has the model for all editors."""
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.errors import UsageError
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.host.host_messages import Fronts
+
+_STOP = "End it: fastcoder-lsp host stop"
 
 
 def check_host() -> Iterator[Check]:
@@ -19,9 +25,22 @@ def check_host() -> Iterator[Check]:
     for host in find_hosts():
         details: dict[str, object] = {"folder": str(folder), "process_id": host.process_id}
         if host.told is None:
-            text = f"the shared process {host.process_id or ''} does not answer"
-            yield Check("host", "wrong", text, "End it: fastcoder-lsp host stop", details)
-            continue
-        model = host.told.model or "no model loaded"
-        text = f"process {host.told.process_id} has {model} for {len(host.told.fronts)} editors"
-        yield Check("host", "ok", text, details=details | {"fronts": len(host.told.fronts), "build": host.told.build})
+            yield Check("host", "wrong", f"the shared process {host.process_id or ''} does not answer", _STOP, details)
+        else:
+            yield _at_work(host.told, details)
+
+
+def _at_work(told: "Fronts", details: dict[str, object]) -> Check:
+    """One that answers: for how many editors, and whose turn it is."""
+    asking = [front.process_id for front in told.fronts if front.asking]
+    turn = next((front.process_id for front in told.fronts if front.turn), None)
+    details |= {"fronts": len(told.fronts), "asking": asking, "turn": turn, "build": told.build, "nice": told.nice}
+    text = f"process {told.process_id} has {told.model or 'no model loaded'} for {len(told.fronts)} editors"
+    if asking:
+        text += f", {len(asking)} of them asking"
+    if turn is not None:
+        text += f"; it is the turn of process {turn}"
+    if told.nice:
+        slow = f"{text}; it is as little urgent as the editor that started it (nice {told.nice})"
+        return Check("host", "note", slow, f"{_STOP}; an editor of usual urgency starts another one.", details)
+    return Check("host", "ok", text, details=details)

@@ -16,7 +16,12 @@ def statistics(session: Session, _params: object) -> dict[str, object]:
         "engine": counts.pop("engine"),
         "ms": counts.pop("ms"),
         "memory": {"resident_bytes": counts.pop("resident_bytes")},
-        "host": {"shared": host.shared, "process_id": host.process_id, "fronts": host.fronts},
+        "host": {
+            "shared": host.shared,
+            "process_id": host.process_id,
+            "fronts": host.fronts,
+            "turn": host.turn or None,
+        },
         "suggestions": asdict(accepts),
         "accepted_by_source": counts.pop("accepted_by_source"),
         "suppressed": counts.pop("suppressed"),

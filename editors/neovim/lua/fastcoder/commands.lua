@@ -29,8 +29,18 @@ local function ask_server(name, done)
   request('workspace/executeCommand', { command = name, arguments = {} }, done)
 end
 
+local turns = { own = ", this editor's turn", other = ", another editor's turn" }
+
+-- Which process has the model, how many editors share it and whose turn it is; nothing where this server has it.
+local function host(of)
+  if not of or of.shared == false then
+    return ''
+  end
+  return (', process %d, shared by %d'):format(of.process_id, of.fronts) .. (turns[of.turn] or '')
+end
+
 local function describe(of)
-  local parts = { of.state .. (of.percent and (' %d%%'):format(of.percent) or '') }
+  local parts = { of.state .. (of.percent and (' %d%%'):format(of.percent) or '') .. host(of.host) }
   vim.list_extend(parts, of.message ~= '' and { of.message } or {})
   vim.list_extend(parts, of.hint ~= '' and { of.hint } or {})
   return table.concat(parts, ': ')
@@ -38,11 +48,6 @@ end
 
 local function percent(share)
   return type(share) == 'number' and ('%.0f %%'):format(100 * share) or '–'
-end
-
--- Which process has the model, and how many editors share it; nothing where this server has it.
-local function host(of)
-  return of and of.shared and (', process %d, shared by %d'):format(of.process_id, of.fronts) or ''
 end
 
 -- What :FastCoder stats shows of the answer to fastcoder/stats.

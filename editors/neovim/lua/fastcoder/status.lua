@@ -6,6 +6,7 @@ local M = {}
 ---@field percent? integer
 ---@field message string
 ---@field hint string what to do about an error
+---@field host? { process_id: integer, fronts: integer, turn: 'own'|'other'|nil } of the model, where editors share one
 
 local STOPPED = { state = 'stopped', message = '', hint = '' }
 
@@ -26,6 +27,7 @@ function M.on_status(_, told, context)
     percent = percent ~= vim.NIL and percent or nil,
     message = told.message or '',
     hint = told.hint or '',
+    host = told.host ~= vim.NIL and told.host or nil,
   }
   changed()
 end

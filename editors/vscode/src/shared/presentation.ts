@@ -1,6 +1,7 @@
 /** How a condition reads in the status bar and in its menu. Pure. */
 
 import { missingModel, type Condition } from './condition.ts'
+import type { Host } from './protocol.ts'
 
 /** What the status bar item shows. */
 export interface Presentation {
@@ -62,7 +63,19 @@ export function present(condition: Condition, switches: Switches): Presentation 
     }
 }
 
+/** Which process has the model, how many editors share it, and whose turn it is. */
+export function describeHost(host: Host): string {
+    const turn = { own: ', this one’s turn', other: ', another one’s turn', none: '' }[host.turn ?? 'none']
+    return `process ${host.process}, shared by ${host.fronts} ${host.fronts === 1 ? 'editor' : 'editors'}${turn}`
+}
+
 function presentRunning(condition: Condition & { kind: 'running' }, switches: Switches): Presentation {
+    const presented = presentState(condition, switches)
+    const { host } = condition.status
+    return host === undefined ? presented : { ...presented, lines: [...presented.lines, `The model: ${describeHost(host)}.`] }
+}
+
+function presentState(condition: Condition & { kind: 'running' }, switches: Switches): Presentation {
     const { state, percent, message, hint } = condition.status
     if (state === 'error') {
         const act = missingModel(condition.status) === undefined ? hint : 'Click to download it.'

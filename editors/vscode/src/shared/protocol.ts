@@ -13,6 +13,15 @@ export interface ServerStatus {
     readonly percent: number | undefined
     readonly message: string
     readonly hint: string
+    /** The process that has the model, where editors share one. */
+    readonly host: Host | undefined
+}
+
+/** The process that has the model, how many editors share it, and whose turn it is while this one waits. */
+export interface Host {
+    readonly process: number
+    readonly fronts: number
+    readonly turn: 'own' | 'other' | undefined
 }
 
 /** `fastcoder/late`: where a suggestion is by now; positions as the server counts them, which are the editor's own. */
@@ -28,8 +37,8 @@ export interface ServerStatistics {
     readonly model: string
     readonly engine: string
     readonly residentBytes: number
-    /** How many editors share the process that has the model; 0 where this server has it. */
-    readonly sharedBy: number
+    /** The process that has the model; undefined where this server has it. */
+    readonly host: Host | undefined
     readonly spans: readonly Span[]
     readonly requests: Readonly<Record<string, number>>
     readonly suggestions: { readonly shown: number; readonly accepted: number; readonly characters: number }
@@ -54,6 +63,7 @@ export function readStatus(value: unknown): ServerStatus | undefined {
         percent: number(at(value, 'percent')),
         message: text(at(value, 'message')),
         hint: text(at(value, 'hint')),
+        host: readHost(at(value, 'host')),
     }
 }
 
@@ -65,6 +75,14 @@ export function readLate(value: unknown): LatePlace | undefined {
         return undefined
     }
     return { uri: text(at(document, 'uri')), version, line, character }
+}
+
+function readHost(value: unknown): Host | undefined {
+    const [process, fronts, turn] = [number(at(value, 'process_id')), number(at(value, 'fronts')), at(value, 'turn')]
+    if (process === undefined || fronts === undefined || at(value, 'shared') === false) {
+        return undefined
+    }
+    return { process, fronts, turn: turn === 'own' || turn === 'other' ? turn : undefined }
 }
 
 /** `fastcoder/why`: what to tell the user; undefined where the server does not know the request. */
@@ -84,7 +102,7 @@ export function readStatistics(value: unknown): ServerStatistics {
         model: text(at(value, 'model')),
         engine: text(at(value, 'engine')),
         residentBytes: number(at(at(value, 'memory'), 'resident_bytes')) ?? 0,
-        sharedBy: at(at(value, 'host'), 'shared') === true ? (number(at(at(value, 'host'), 'fronts')) ?? 0) : 0,
+        host: readHost(at(value, 'host')),
         spans,
         requests,
         suggestions: {

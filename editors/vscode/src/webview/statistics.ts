@@ -4,6 +4,7 @@ import type { StatisticsMessage } from '../shared/messages.ts'
 import { acceptancePlot, latencyPlot, milliseconds, partsPlot, percent, quantile, spansPlot } from '../shared/plots.ts'
 import type { ServerStatistics } from '../shared/protocol.ts'
 import { groupOf } from '../shared/trace.ts'
+import { describeHost } from '../shared/presentation.ts'
 import { element, figure, listen, show } from './host.ts'
 
 /** What becomes of requests, in the order of the bar; the server's name, and ours where it differs. */
@@ -45,7 +46,7 @@ listen((received) => {
 
 function header(statistics: ServerStatistics): HTMLElement {
     const name = statistics.model === '' ? 'No model is loaded' : `${statistics.model} · ${statistics.engine}`
-    const shared = statistics.sharedBy > 0 ? `, shared by ${statistics.sharedBy}` : ''
+    const shared = statistics.host === undefined ? '' : `, ${describeHost(statistics.host)}`
     const memory = `${(statistics.residentBytes / 2 ** 30).toFixed(1)} GiB of memory${shared}`
     return element('header', '', element('h1', '', name), element('p', 'quiet', memory))
 }

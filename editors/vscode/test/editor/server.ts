@@ -56,8 +56,18 @@ export class ServerProgram {
         return this.write(['-c', 'raise SystemExit("broken")'], [], false)
     }
 
-    /** The processes that run now. */
+    /** The servers that run now. */
     processes(): number[] {
+        return this.started().filter((id) => !isHost(id))
+    }
+
+    /** The process that has the model: the one that all servers share, or else the server. */
+    modelProcess(): number | undefined {
+        const started = this.started()
+        return started.find(isHost) ?? started[0]
+    }
+
+    private started(): number[] {
         const ids = fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number)
         return ids.filter((id) => {
             try {
@@ -80,6 +90,15 @@ export class ServerProgram {
         const lines = ['#!/bin/sh', `export ${MARK}=${quote(this.folder)} PYTHONPATH=${quote(ROOT)} OMP_NUM_THREADS=1`, `exec ${quote(python)} ${quoted}`]
         fs.writeFileSync(this.program, `${lines.join('\n')}\n`, { mode: 0o755 })
         return this
+    }
+}
+
+/** Whether it is the process that servers share, which is started by `fastcoder-lsp host run`. */
+function isHost(id: number): boolean {
+    try {
+        return fs.readFileSync(`/proc/${id}/cmdline`, 'utf8').includes('\0host\0run\0')
+    } catch {
+        return false // it ended
     }
 }
 

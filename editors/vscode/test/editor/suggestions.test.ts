@@ -117,7 +117,7 @@ void test('the statistics page plots latency and acceptance', async () => {
 })
 
 void test('turned off, the model is unloaded and nothing is suggested; turned on, it comes back', async () => {
-    const [id = 0] = editor.server.processes()
+    const id = editor.server.modelProcess() ?? 0
     const before = residentBytes(id)
     await editor.openFile('e.py')
     await editor.command('fastcoder: Turn Suggestions On or Off')

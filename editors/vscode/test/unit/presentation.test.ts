@@ -40,6 +40,15 @@ void test('loading shows in the bar itself how far it is, and with what', () => 
     assert.deepEqual(present(running('loading', { percent: 40, message: 'weights' }), ON).lines, ['Loading the model: 40 % (weights)'])
 })
 
+void test('who shares the model is said beside the state, with whose turn it is', () => {
+    const lines = (turn: unknown, fronts = 3): readonly string[] =>
+        present(running('ready', { host: { process_id: 77, fronts, turn } }), ON).lines
+    assert.deepEqual(lines('other'), ['Ready.', 'The model: process 77, shared by 3 editors, another one’s turn.'])
+    assert.deepEqual(lines('own'), ['Ready.', 'The model: process 77, shared by 3 editors, this one’s turn.'])
+    assert.deepEqual(lines(null, 1), ['Ready.', 'The model: process 77, shared by 1 editor.'])
+    assert.deepEqual(present(running('ready', { host: null }), ON).lines, ['Ready.'])
+})
+
 void test('what the user switched off is said before what the server does, but never hides an error', () => {
     assert.match(present(running('ready'), { ...ON, languageEnabled: false }).lines[0] ?? '', /off for python/)
     assert.match(present(running('ready'), { ...ON, enabled: false }).lines[0] ?? '', /off here/)
