@@ -1,6 +1,7 @@
 """Which files hold secrets, told by their names alone: such a file is never opened, shown to a model, or indexed."""
 
-from fnmatch import fnmatchcase
+import re
+from fnmatch import translate
 from pathlib import PurePath
 from typing import Final
 
@@ -33,6 +34,8 @@ _NAMES: Final = (
     *("token", "tokens", "*.token", "*.tokens", "*.secret", "*.secrets", "*.credentials", "*.password", "*.passwd"),
     *("passwd", "shadow", "master.key", "hosts.yml.secret"),
 )
+_NAME: Final = re.compile("|".join(map(translate, _NAMES)))
+"""All of them as one: a first look through a large repository asks for every file."""
 _DATA_STEMS: Final = frozenset(
     ("credential", "credentials", "secret", "secrets", "token", "tokens", "password", "passwords", "apikeys")
 )
@@ -63,7 +66,7 @@ _LANGUAGES: Final = frozenset(("dotenv", "env", "netrc", "pem"))
 def is_secret(path: PurePath, below: PurePath | None = None) -> bool:
     """Whether a file at `path` is taken to hold secrets; the names of its folders count too, those `below` a root."""
     name = path.name.lower()
-    if any(fnmatchcase(name, pattern) for pattern in _NAMES):
+    if _NAME.match(name):
         return True
     stem, dot, _ = name.partition(".")
     if dot and stem in _DATA_STEMS and PurePath(name).suffix in _DATA_SUFFIXES:

@@ -51,7 +51,7 @@ _NETWORK = frozenset(("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p
 """File systems that do not tell of changes made elsewhere."""
 _POLL_S = 5.0
 _AGAIN_S = 10.0
-"""A watcher that ends again and again is begun no more often."""
+"""A watcher that ends again and again, or cannot begin, is begun no more often."""
 _LIMITS = Path("/proc/sys/fs/inotify")
 
 
@@ -116,7 +116,7 @@ class Watcher:
     def try_again(self) -> None:
         """Watch anew what could not be watched: other programs may have let go of watches, or the limit was raised."""
         for root, watch in list(self._watches.items()):
-            if self._is_blind(watch):
+            if self._is_blind(watch) and time.monotonic() - watch.since >= _AGAIN_S:
                 self._renew(root)
 
     def _tend(self, root: Path, watch: _Watch) -> bool:
