@@ -1,4 +1,4 @@
-"""`fastcoder-lsp train cllm|sdsat|export`: tune a model on your own code, so that it can say several tokens at once."""
+"""`fastcoder-lsp train …`: tune a model, or a drafter for it, on your own code, to say several tokens at once."""
 
 import argparse
 import shlex
@@ -8,14 +8,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastcoder_lsp.cli.start import whole_path
+from fastcoder_lsp.cli.train_drafter import add_drafter_parsers
 
 if TYPE_CHECKING:
     from fastcoder_lsp.train.loop import Status
-    from fastcoder_lsp.train.session import Job, Result
+    from fastcoder_lsp.train.session import Job, Listener, Result
 
+Done = TypeVar("Done")
 LINES_EVERY_SECONDS = 20.0
 
 
@@ -65,6 +67,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--correct", type=float, default=0.2, metavar="SHARE", help="of wrong tokens corrected; default: 0.2"
     )
     cllm.set_defaults(run=_cllm)
+    add_drafter_parsers(actions, _source, _watched)
     export = actions.add_parser(
         "export",
         help="write a run's newest checkpoint as a model's folder",
@@ -170,13 +173,21 @@ def _export(arguments: argparse.Namespace) -> int:
 
 def _run(job: "Job") -> int:
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.train.session import Listener, train
+    from fastcoder_lsp.train.session import train
+
+    result, interrupted = _watched(lambda listener, should_stop: train(job, cache_folder(), should_stop, listener))
+    return _tell(result, job.model, interrupted=interrupted)
+
+
+def _watched(work: "Callable[[Listener, Callable[[], bool]], Done]") -> "tuple[Done, bool]":
+    """What `work` gives, under the eyes of the user, who may stop it; and whether that happened."""
+    from fastcoder_lsp.train.session import Listener
 
     shown = _Shown()
     with _stop_asked() as should_stop:
-        result = train(job, cache_folder(), should_stop, Listener(shown.note, shown.collected, shown.status))
+        result = work(Listener(shown.note, shown.collected, shown.status), should_stop)
     shown.end()
-    return _tell(result, job.model, interrupted=should_stop())
+    return result, should_stop()
 
 
 def _tell(result: "Result", model: str, *, interrupted: bool) -> int:
@@ -231,7 +242,7 @@ class _Shown:
         print(text, file=sys.stderr, flush=True)
 
     def collected(self, done: int, wanted: int) -> None:
-        self._line(f"trajectories {done}/{wanted}", last=done == wanted)
+        self._line(f"collected {done}/{wanted}", last=done == wanted)
 
     def status(self, status: "Status") -> None:
         losses = "  ".join(f"{name} {loss:.3f}" for name, loss in status.losses.items())

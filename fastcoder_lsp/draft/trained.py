@@ -17,10 +17,12 @@ class Trained:
     Attributes:
         adaptive: SDSAT's token ids; none on a model without.
         block: CLLM's n; 0 on a model without.
+        digest: the hash of the model's weights; empty where nobody knows.
     """
 
     adaptive: tuple[int, ...] = ()
     block: int = 0
+    digest: str = ""
 
     def suits(self, method: Literal["", "sdsat"]) -> bool:
         """Whether the model was tuned by `method`, or none is asked for ("")."""
@@ -37,4 +39,4 @@ def load_trained(folder: Path, digest: str) -> Trained:
         ModelInvalidError: its training record is damaged, or belongs to other weights.
     """
     record = read_record(folder, digest)
-    return UNTRAINED if record is None else Trained(record.adaptive, record.block)
+    return Trained(digest=digest) if record is None else Trained(record.adaptive, record.block, digest)

@@ -115,7 +115,6 @@ class EagerBackend:
         )
         return rows
 
-    @property
     def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
         """The weights [E] of the norm before the head, and its ε."""
         return self._norm_E.float().cpu().numpy(), self._shape.eps

@@ -29,7 +29,6 @@ class KeepingBackend(Backend, Protocol):
         """Behind which layers hidden states are kept, each from 1 on."""
         ...
 
-    @property
     def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
         """The weights [E] of the norm before the head, and its ε."""
         ...
@@ -65,7 +64,7 @@ def read_states(backend: KeepingBackend, layers: Sequence[int], start: int, stop
     parts = []
     for layer in layers:
         state_TE = found[:, kept.index(backend.layers if layer == NORMED else layer)]
-        parts.append(_normed(state_TE, *backend.last_norm) if layer == NORMED else state_TE)
+        parts.append(_normed(state_TE, *backend.last_norm()) if layer == NORMED else state_TE)
     return np.stack(parts, axis=1)
 
 

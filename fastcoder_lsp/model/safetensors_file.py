@@ -46,6 +46,10 @@ class SafetensorsTensors:
             self.close()
             raise
 
+    def names(self) -> tuple[str, ...]:
+        """All names."""
+        return tuple(self._entries)
+
     def __contains__(self, name: str) -> bool:
         return name in self._entries
 

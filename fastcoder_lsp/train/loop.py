@@ -1,4 +1,4 @@
-"""The training loop: examples of a step → passes → gradients → one step of AdamW, until it is done or time is up.
+"""The training loop: gradients of a step → one step of AdamW, until it is done or time is up.
 
 Owns the optimiser, the rate's schedule and the moments at which a checkpoint is written. A step is a function of the
 weights, the optimiser and its number alone, so a run that was stopped ends at the weights of one that was not.
@@ -44,6 +44,22 @@ class Task(Protocol):
         ...
 
 
+class Lesson(Protocol):
+    """What changes, and by what: all that the loop asks of whatever is trained."""
+
+    def parameters(self) -> Mapping[str, torch.nn.Parameter]:
+        """What changes, by name, in a fixed order."""
+        ...
+
+    def gradients(self, step: int) -> dict[str, float]:
+        """Add the gradients of a step to the parameters; the mean of each loss term. A function of both alone."""
+        ...
+
+    def held_out(self) -> dict[str, float]:
+        """The mean of each loss term on text that no step shows; none where nothing is held out."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """Where a run is.
@@ -73,14 +89,11 @@ class Outcome:
 
 
 class Trainer:
-    """One run over a task. `folder` holds its checkpoints and its curve; what is there is gone on with."""
+    """One run of a lesson. `folder` holds its checkpoints and its curve; what is there is gone on with."""
 
-    def __init__(
-        self, trainable: Trainable, forward: Forward, task: Task, settings: TrainSettings, folder: Path
-    ) -> None:
-        self._trainable, self._forward, self._task = trainable, forward, task
-        self._settings, self._folder = settings, folder
-        self._parameters = trainable.parameters()
+    def __init__(self, lesson: Lesson, settings: TrainSettings, folder: Path) -> None:
+        self._lesson, self._settings, self._folder = lesson, settings, folder
+        self._parameters = lesson.parameters()
         self._optimiser = torch.optim.AdamW(
             self._parameters.values(), lr=settings.rate, betas=settings.betas, weight_decay=settings.decay
         )
@@ -125,7 +138,7 @@ class Trainer:
 
     def _make_step(self) -> dict[str, float]:
         """One step; the mean loss of each term before it."""
-        losses = gradients(self._trainable, self._forward, self._task, self.step)
+        losses = self._lesson.gradients(self.step)
         norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.clip)
         if not bool(torch.isfinite(norm)):
             raise FastcoderError(
@@ -141,47 +154,60 @@ class Trainer:
 
     def _measure(self) -> None:
         """Losses on held-out text, into the curve."""
-        examples = self._task.held_out()
-        if not examples:
-            return
-        counts, means = _counts(examples), dict[str, float]()
-        with torch.no_grad(), self._trainable.precision():
-            for part in passes(examples, self._settings.rows):
-                for example, (wanted, logits_NV) in zip(part, self._forward(part), strict=True):
-                    _add(means, term_sums(example, wanted, logits_NV), counts)
-        self.curve.add(Point(self.step, means, held_out=True))
+        if means := self._lesson.held_out():
+            self.curve.add(Point(self.step, means, held_out=True))
 
     def _rate(self, step: int) -> float:
         return rate(step, self._settings)
 
 
-def gradients(trainable: Trainable, forward: Forward, task: Task, step: int) -> dict[str, float]:
-    """Add the gradients of a step's examples to the parameters; the mean of each term."""
-    examples = task.examples(step)
-    counts = _counts(examples)
-    means: dict[str, float] = {}
-    for part in passes(examples, trainable.settings.rows):
-        with trainable.precision():
-            outputs = forward(part)
-        loss: torch.Tensor | None = None
-        for example, (wanted, logits_NV) in zip(part, outputs, strict=True):
-            sums = term_sums(example, wanted, logits_NV)
-            own = total(sums, counts, task.weights)
-            loss = own if loss is None else loss + own
-            _add(means, sums, counts)
-        assert loss is not None
-        loss.backward()  # type: ignore[no-untyped-call]
-    return means
+class ModelLesson:
+    """A model that is tuned by the examples of a task."""
+
+    def __init__(self, trainable: Trainable, forward: Forward, task: Task) -> None:
+        self._trainable, self._forward, self._task = trainable, forward, task
+
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        """The model's that change (`Lesson`)."""
+        return self._trainable.parameters()
+
+    def gradients(self, step: int) -> dict[str, float]:
+        """Of the task's examples of this step (`Lesson`)."""
+        examples = self._task.examples(step)
+        counts = _counts(examples)
+        means: dict[str, float] = {}
+        for part in passes(examples, self._trainable.settings.rows):
+            with self._trainable.precision():
+                outputs = self._forward(part)
+            loss: torch.Tensor | None = None
+            for example, (wanted, logits_NV) in zip(part, outputs, strict=True):
+                sums = term_sums(example, wanted, logits_NV)
+                own = total(sums, counts, self._task.weights)
+                loss = own if loss is None else loss + own
+                _add(means, sums, counts)
+            assert loss is not None
+            loss.backward()  # type: ignore[no-untyped-call]
+        return means
+
+    def held_out(self) -> dict[str, float]:
+        """Of the task's held-out examples (`Lesson`)."""
+        examples = self._task.held_out()
+        counts, means = _counts(examples), dict[str, float]()
+        with torch.no_grad(), self._trainable.precision():
+            for part in passes(examples, self._trainable.settings.rows):
+                for example, (wanted, logits_NV) in zip(part, self._forward(part), strict=True):
+                    _add(means, term_sums(example, wanted, logits_NV), counts)
+        return means
 
 
-def time_step(trainable: Trainable, forward: Forward, task: Task) -> float:
+def time_step(lesson: Lesson) -> float:
     """Seconds that a step takes, tried without any effect on the weights; the first of two tries warms up."""
     took = 0.0
     for _ in range(2):
         began = time.monotonic()
-        gradients(trainable, forward, task, 0)
+        lesson.gradients(0)
         took = time.monotonic() - began
-    for parameter in trainable.parameters().values():
+    for parameter in lesson.parameters().values():
         parameter.grad = None
     return took
 

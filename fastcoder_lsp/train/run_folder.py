@@ -6,6 +6,8 @@
     losses.jsonl, .svg      the loss curve
     trajectories/           CLLM's, one file a batch
     model/                  the merged export, an ordinary model's folder with its training record
+    states/                 of drafters with weights: what they learn from, the target's hidden states
+    drafter/                their outcome, weights with their record
 
 Owns the names, and the check that a run that is taken up again is the same run.
 """
@@ -21,7 +23,7 @@ from fastcoder_lsp.errors import FastcoderError, UsageError
 from fastcoder_lsp.index.files import replace_file
 
 _RUN, _PLAN = "run.json", "plan.json"
-_OURS = (_RUN, _PLAN, "losses.jsonl", "losses.svg", "trajectories", "model")
+_OURS = (_RUN, _PLAN, "losses.jsonl", "losses.svg", "trajectories", "model", "states", "drafter")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from fastcoder_lsp.train.curve import read_points, series
 from fastcoder_lsp.train.export import export
 from fastcoder_lsp.train.forward import Forward, agrees
 from fastcoder_lsp.train.jacobi import JacobiCollector
-from fastcoder_lsp.train.loop import Outcome, Status, Task, Trainer, time_step
+from fastcoder_lsp.train.loop import Lesson, ModelLesson, Outcome, Status, Task, Trainer, time_step
 from fastcoder_lsp.train.machine import machine
 from fastcoder_lsp.train.options import Asked, Method, TrainSettings, settle
 from fastcoder_lsp.train.run_folder import RunFolder
@@ -108,15 +108,16 @@ def train(job: Job, cache: Path, should_stop: Callable[[], bool], listener: List
     task = run.task(left())
     if task is None:
         return Result(Outcome(0, finished=False, seconds=time.monotonic() - started), None, folder.export)
-    settings = run.fitted(task, forward, left())
-    trainer = Trainer(trainable, forward, task, settings, folder.path)
+    lesson = ModelLesson(trainable, forward, task)
+    settings = run.fitted(lesson, left())
+    trainer = Trainer(lesson, settings, folder.path)
     if trainer.step:
         listener.note(f"going on after step {trainer.step} of {settings.steps}")
     outcome = trainer.run(should_stop, listener.status, minutes=left())
     if outcome.step == 0:
         return Result(outcome, None, folder.export)
     listener.note(f"writing {folder.export}")
-    del trainable, forward, trainer, run
+    del trainable, forward, lesson, trainer, run
     return Result(outcome, _export(files.folder, settings, folder, folder.export, record), folder.export)
 
 
@@ -170,10 +171,10 @@ class _Run:
             return None
         return CllmTask(found, job.cllm, batch=settings.batch, seed=settings.seed, held_out=settings.held_out)
 
-    def fitted(self, task: Task, forward: Forward, left: float | None) -> TrainSettings:
+    def fitted(self, lesson: Lesson, left: float | None) -> TrainSettings:
         """The settings with as many steps as the time allows, where the user gave a time and no number."""
         if self.job.asked.steps is None and left is not None and "steps" not in self.folder.plan():
-            seconds = time_step(self.trainable, forward, task)
+            seconds = time_step(lesson)
             steps = max(8, int(60 * left * USED / seconds))
             share = self.settings.warm_up / self.settings.steps
             self.folder.set_plan(steps=steps, warm_up=max(1, round(share * steps)))

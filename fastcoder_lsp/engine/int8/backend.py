@@ -96,7 +96,6 @@ class Int8Backend:
         """The embeddings of tokens, [tokens, E]."""
         return self._embed(tokens)
 
-    @property
     def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
         """The weights [E] of the norm before the head, and its ε."""
         return self._packed.norm_E, float(self._packed.eps)

@@ -1,0 +1,122 @@
+"""`fastcoder-lsp train medusa`: weights of a drafter's own, for a model that stays as it is."""
+
+import argparse
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.train.drafter_session import DrafterJob, DrafterResult
+    from fastcoder_lsp.train.session import Listener
+
+Run = Callable[[Callable[["Listener", Callable[[], bool]], "DrafterResult"]], tuple["DrafterResult", bool]]
+"""Runs a training under the eyes of the user: shows what it tells, and whether it was interrupted."""
+
+
+def add_drafter_parsers(
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", source: Callable[[str, Path | None], str], run: Run
+) -> None:
+    """Add an action for each drafter that has weights."""
+    medusa = actions.add_parser(
+        "medusa",
+        help="train Medusa's heads, the model stays as it is; decode with --drafter medusa:weights=FOLDER",
+        description="Medusa: heads on the model's last hidden state, each saying a token further ahead. The int8 engine "
+        "reads your code once; the heads learn from what it computed. Interrupted, the same command goes on.",
+        epilog="Example: fastcoder-lsp train medusa --data ~/src/mine --out heads --max-minutes 60",
+    )
+    _add_common(medusa)
+    medusa.add_argument("--heads", type=int, default=4, metavar="K", help="tokens ahead; default: 4")
+    medusa.add_argument("--blocks", type=int, default=1, metavar="N", help="residual blocks of a head; default: 1")
+    medusa.add_argument(
+        "--own-heads", action="store_true", help="a vocabulary head for each, as published, in place of the model's own"
+    )
+    medusa.set_defaults(run=lambda arguments: _medusa(arguments, source, run))
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", default="auto", help="the model that is drafted for: as for `complete`")
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        required=True,
+        metavar="SOURCE",
+        help="folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the run's folder; the same goes on")
+    parser.add_argument("--max-minutes", type=float, metavar="M", help="stop then; without --steps, plan for it")
+    parser.add_argument("--steps", type=int, metavar="N", help="default: published, or what the machine allows")
+    parser.add_argument("--batch", type=int, metavar="N", help="texts a step")
+    parser.add_argument("--length", type=int, metavar="TOKENS", help="of a text")
+    parser.add_argument("--rate", type=float, metavar="LR", help="highest learning rate")
+    parser.add_argument("--samples", type=int, metavar="N", help="texts that are learnt from; default: by the machine")
+    parser.add_argument(
+        "--said",
+        type=int,
+        default=0,
+        metavar="TOKENS",
+        help="learn from what the model says behind the first half of each text; default: 0, from the text itself",
+    )
+    parser.add_argument(
+        "--vocabulary", type=int, default=16_384, metavar="N", help="most tokens that can be drafted; default: 16384"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed, the same weights")
+    parser.add_argument("--restart", action="store_true", help="begin anew where a run is in --out already")
+
+
+def _medusa(arguments: argparse.Namespace, source: Callable[[str, Path | None], str], run: Run) -> int:
+    from fastcoder_lsp.train.medusa import MedusaSettings
+
+    settings = MedusaSettings(arguments.heads, arguments.blocks, own=arguments.own_heads)
+    return _train(_job("medusa", arguments, source, settings), run)
+
+
+def _job(
+    method: Any, arguments: argparse.Namespace, source: Callable[[str, Path | None], str], own: object
+) -> "DrafterJob":
+    from fastcoder_lsp.train.drafter_session import DrafterJob
+    from fastcoder_lsp.train.drafter_settings import Collected
+    from fastcoder_lsp.train.options import Asked
+
+    return DrafterJob(
+        method=method,
+        model=arguments.model,
+        data=tuple(source(name, arguments.here) for name in arguments.data),
+        out=arguments.out,
+        asked=Asked(
+            steps=arguments.steps,
+            length=arguments.length,
+            batch=arguments.batch,
+            rate=arguments.rate,
+            seed=arguments.seed,
+            max_minutes=arguments.max_minutes,
+        ),
+        own=own,
+        collected=Collected(arguments.samples, arguments.said, arguments.vocabulary),
+        restart=arguments.restart,
+    )
+
+
+def _train(job: "DrafterJob", run: Run) -> int:
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.train.drafter_session import train_drafter
+
+    result, interrupted = run(lambda listener, should_stop: train_drafter(job, cache_folder(), should_stop, listener))
+    record = result.record
+    if record is None:
+        print("Stopped before the first step; the same command goes on.")
+        return 130 if interrupted else 0
+    done = "done" if result.outcome.finished else "stopped; the same command goes on"
+    print(f"{result.outcome.step} steps in {result.outcome.seconds / 60:.1f} minutes, {done}.")
+    figures = record.figures
+    for name in sorted(name for name in figures if name.startswith("held_out_") and name.endswith("_last")):
+        term = name.removeprefix("held_out_").removesuffix("_last")
+        print(f"{term} loss on text not trained on: {figures[f'held_out_{term}_first']:.3f} → {figures[name]:.3f}")
+    if "tokens_a_pass" in figures:
+        print(f"tokens a pass on text not trained on, 16 rows: {figures['tokens_a_pass']:.2f}")
+    place = shlex.quote(str(result.folder))
+    print(f"Drafter: {place}  (losses: {shlex.quote(str(result.folder.parent / 'losses.svg'))})")
+    print(
+        f"Use it: fastcoder-lsp complete FILE --model {shlex.quote(job.model)} --drafter {job.method}:weights={place}"
+    )
+    return 130 if interrupted else 0

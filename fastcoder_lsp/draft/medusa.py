@@ -1,0 +1,101 @@
+"""Medusa: heads on the target's last hidden state, each saying the token of one place further ahead.
+
+Cai et al. 2024, *Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads*: sections 2.1 (head
+k is a residual block and a linear layer over the vocabulary) and 2.3.3 (the tree is built greedily from the accuracies
+of each head's candidates by their rank, measured on held-out text). The head that the target itself has, says the next
+token; that is decided and pending here, so the heads' candidates hang below it.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits
+from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.numbers import Floats, best_of, silu
+from fastcoder_lsp.draft.places import tree_of_places
+from fastcoder_lsp.draft.specification import Source, Specification
+from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
+
+FROM_MEDUSA = Source("medusa", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class MedusaParameters:
+    """Which heads, and how many of their candidates.
+
+    Attributes:
+        weights: the folder of the heads, as `train medusa` writes it.
+        branch: candidates of a head (paper: 10).
+        ranks: whether a candidate's chance is the accuracy of its rank, as in the paper, where it was measured; else
+            the probability that the head gives it.
+    """
+
+    weights: str = ""
+    branch: int = 10
+    ranks: bool = True
+
+
+MEDUSA = Specification(
+    "medusa",
+    "heads on the model's last hidden state",
+    MedusaParameters(),
+    lambda parameters, parts: MedusaDrafter(_opened(parameters, parts.trained.digest), parameters),
+    paper="Cai et al. 2024, sections 2.1 and 2.3.3",
+    sources=(FROM_MEDUSA,),
+    traits=DrafterTraits(layers=(NORMED,)),
+    own_weights=True,
+)
+
+
+def _opened(parameters: MedusaParameters, target: str) -> DrafterFiles | None:
+    return open_drafter(Path(parameters.weights), "medusa", target) if parameters.weights else None
+
+
+class Heads:
+    """The heads' weights. Legend: K heads, B residual blocks, E width, D tokens of their vocabulary.
+
+    Args:
+        tensors: `blocks.weight` [K, B, E, E], `blocks.bias` [K, B, E], `head` [D, E] for all heads or [K, D, E] for
+            each its own, `ids` [D] where D is a part of the vocabulary.
+    """
+
+    def __init__(self, tensors: dict[str, npt.NDArray[np.float32]]) -> None:
+        self._weight_KBEE, self._bias_KBE = tensors["blocks.weight"], tensors["blocks.bias"]
+        self._head = tensors["head"]
+        self._ids_D = tensors.get("ids")
+
+    def candidates(self, state_E: Floats, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """For each head its best tokens, best first, and their probabilities; [K, count] each."""
+        x_KE = np.repeat(state_E[None], len(self._weight_KBEE), axis=0)
+        for block in range(self._weight_KBEE.shape[1]):
+            turned_KE = np.matmul(self._weight_KBEE[:, block], x_KE[:, :, None])[:, :, 0] + self._bias_KBE[:, block]
+            x_KE = x_KE + silu(turned_KE)
+        shared = self._head.ndim == 2
+        logits_KD = x_KE @ self._head.T if shared else np.matmul(self._head, x_KE[:, :, None])[:, :, 0]
+        columns_KC, likely_KC = best_of(logits_KD, count)
+        tokens_KC = columns_KC if self._ids_D is None else self._ids_D.astype(np.int64)[columns_KC]
+        return tokens_KC, np.exp(likely_KC.astype(np.float64))
+
+
+class MedusaDrafter(BaseDrafter):
+    """Drafts by heads that were trained for the target; without any it drafts nothing."""
+
+    def __init__(self, files: DrafterFiles | None, parameters: MedusaParameters | None = None) -> None:
+        super().__init__(MEDUSA)
+        self._parameters, self._files = parameters or MedusaParameters(), files
+        self._heads: Heads | None = None
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """A tree below the pending token, from the state of the one before it."""
+        files, engine, parameters = self._files, context.engine, self._parameters
+        if files is None or engine is None or not 0 < context.cached == len(context.tokens) - 1:
+            return NO_DRAFT
+        if self._heads is None:
+            self._heads = Heads(files.tensors())
+        state_E = engine.states((NORMED,), context.cached - 1, context.cached)[0, 0]
+        tokens_KC, likely_KC = self._heads.candidates(state_E, parameters.branch)
+        measured = files.record.lists.get("ranks", ()) if parameters.ranks else ()
+        return tree_of_places(tokens_KC, measured or likely_KC, nodes, FROM_MEDUSA.name)

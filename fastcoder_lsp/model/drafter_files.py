@@ -1,0 +1,135 @@
+"""A drafter's own weights on the disk: a folder with one safetensors file, and a record in JSON of whose they are.
+
+Owns the record's form, the reading of both, and the check that they belong to the model that is drafted for. `train`
+writes them.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.errors import ModelInvalidError, UsageError
+from fastcoder_lsp.model.safetensors_file import SafetensorsTensors
+
+RECORD, WEIGHTS = "fastcoder-drafter.json", "drafter.safetensors"
+VERSION = 1
+_HINT = "Train it again, or bring the published one in again: fastcoder-lsp train --help."
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterRecord:
+    """What a drafter's weights are.
+
+    Attributes:
+        method: the drafter's name, "medusa".
+        target: the hash of the weights that it drafts for; empty where nobody knows.
+        target_name: of that model, for people.
+        width: E, of the target's hidden states.
+        layers: whose hidden states it reads (`core.NORMED` for the last one behind its norm).
+        numbers: sizes and constants of the method.
+        lists: likewise, those of several numbers.
+        data: what it was trained on, as named.
+        figures: losses, and what was accepted on held-out text.
+        version: of this form.
+    """
+
+    method: str
+    target: str
+    target_name: str
+    width: int
+    layers: tuple[int, ...]
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    lists: Mapping[str, tuple[tuple[float, ...], ...]] = field(default_factory=dict)
+    data: tuple[str, ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    version: int = VERSION
+
+    def write(self, folder: Path) -> None:
+        """Put the record beside the weights."""
+        (folder / RECORD).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
+
+    def whole(self, name: str) -> int:
+        """A number that is a size.
+
+        Raises:
+            ModelInvalidError: there is none.
+        """
+        value = self.numbers.get(name)
+        if value is None or value != int(value):
+            raise ModelInvalidError(f"the drafter's record does not say its {name}", _HINT)
+        return int(value)
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterFiles:
+    """A drafter's record, and where its weights lie."""
+
+    record: DrafterRecord
+    folder: Path
+
+    def tensors(self) -> dict[str, npt.NDArray[np.float32]]:
+        """All weights, as fp32; ids as they are.
+
+        Raises:
+            ModelInvalidError: the file is missing or damaged, or holds what is no finite number.
+        """
+        opened = SafetensorsTensors([self.folder / WEIGHTS])
+        try:
+            return {name: _read(opened, name) for name in opened.names()}
+        finally:
+            opened.close()
+
+
+def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
+    """The drafter in `folder`.
+
+    Args:
+        folder: as `train` wrote it.
+        method: that it must be of.
+        target: the hash of the weights that are drafted for; "" where nobody knows.
+
+    Raises:
+        UsageError: there is none, or one of another method.
+        ModelInvalidError: its record is damaged, or it drafts for another model.
+    """
+    path = folder.expanduser() / RECORD
+    if not path.is_file():
+        raise UsageError(
+            f"{folder} holds no drafter", f"Train one: fastcoder-lsp train {method} --data … --out FOLDER."
+        )
+    try:
+        row = json.loads(path.read_text(encoding="utf-8"))
+        version = row["version"]
+        known = {name: row[name] for name in (entry.name for entry in fields(DrafterRecord))}
+        known |= {"layers": tuple(int(layer) for layer in row["layers"]), "data": tuple(row["data"])}
+        known["lists"] = {name: tuple(tuple(part) for part in rows) for name, rows in row["lists"].items()}
+        record = DrafterRecord(**known)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelInvalidError(f"{path} is damaged: {error}", _HINT) from error
+    if version != VERSION:
+        raise ModelInvalidError(f"{path} is of version {version}, this program knows {VERSION}", _HINT)
+    if record.method != method:
+        raise UsageError(
+            f"{folder} holds a drafter {record.method}, not {method}", f"Name it: {record.method}:weights=…"
+        )
+    if target and record.target and record.target != target:
+        raise ModelInvalidError(
+            f"the drafter in {folder} was made for {record.target_name}, weights {record.target[:12]}…",
+            "Take that model, or train the drafter for this one.",
+        )
+    return DrafterFiles(record, path.parent)
+
+
+def _read(opened: SafetensorsTensors, name: str) -> npt.NDArray[Any]:
+    if opened.kind(name) in ("I64", "I32"):
+        return opened.raw(name)
+    shape = opened.shape(name)
+    found = opened.rows(name, 0, shape[0])
+    if not np.isfinite(found).all():
+        raise ModelInvalidError(f"the drafter's {name} holds numbers that are not finite", _HINT)
+    return np.array(found, np.float32)

@@ -1,0 +1,252 @@
+"""One training of a drafter's own weights, from its command: target, texts, samples, lesson, loop, folder, measure.
+
+The composition root for drafters with weights; `session` is the one for models. Owns the order of things; prints
+nothing: it tells.
+"""
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+import torch
+from safetensors.torch import save_file
+
+from fastcoder_lsp import engine as engines
+from fastcoder_lsp import model as models
+from fastcoder_lsp.config import kernels_folder
+from fastcoder_lsp.core import KeepingEngine
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.model import ModelFiles
+from fastcoder_lsp.model.drafter_files import WEIGHTS, DrafterRecord
+from fastcoder_lsp.model.store import publish
+from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.train.curve import read_points, series
+from fastcoder_lsp.train.drafter_lessons import LessonKind, kind_of
+from fastcoder_lsp.train.drafter_settings import Collected, DrafterMethod, settle_drafter
+from fastcoder_lsp.train.loop import Lesson, Outcome, Trainer, time_step
+from fastcoder_lsp.train.measure import tokens_a_pass
+from fastcoder_lsp.train.options import Asked, TrainSettings
+from fastcoder_lsp.train.run_folder import RunFolder
+from fastcoder_lsp.train.samples import Collector, Sample
+from fastcoder_lsp.train.sequences import Sequences
+from fastcoder_lsp.train.session import Listener
+from fastcoder_lsp.train.teacher import make_teacher, shape_of
+from fastcoder_lsp.train.texts import Texts, read_texts
+
+HELD_OUT = 8
+"""Texts that losses are measured on, and by which the drafter is measured at the end."""
+CPU_SAMPLES = 400
+COLLECTING_SHARE, USED = 0.4, 0.9
+"""Of --max-minutes, for samples; of what is left then, for steps."""
+
+
+class DrafterLesson(Lesson, Protocol):
+    """A lesson whose outcome is a drafter."""
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """All that the drafter computes with."""
+        ...
+
+    def ranks(self) -> tuple[tuple[float, ...], ...]:
+        """How often candidates are right, by place and rank; none where the method does not ask."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterJob:
+    """What the user asked for; `own`: the method's settings (`drafter_lessons`)."""
+
+    method: DrafterMethod
+    model: str
+    data: tuple[str, ...]
+    out: Path
+    asked: Asked
+    own: object
+    collected: Collected = field(default_factory=Collected)
+    restart: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterResult:
+    """`record` of the drafter in `folder`; None where the run was stopped before a step was made."""
+
+    outcome: Outcome
+    record: DrafterRecord | None
+    folder: Path
+
+
+def train_drafter(job: DrafterJob, cache: Path, should_stop: Callable[[], bool], listener: Listener) -> DrafterResult:
+    """Run `job`, or go on with it where it was stopped; the drafter is written at the end, and when time is up.
+
+    Raises:
+        FastcoderError: the model or the data is not there, or the folder holds another run.
+    """
+    started = time.monotonic()
+    files = models.find(job.model, cache)
+    models.require_checkpoint(files.folder, lambda _share, _what: None)
+    tokenizer = Tokenizer.load(files.folder)
+    texts = read_texts(job.data, tokenizer, cache)
+    settings, notes = settle_drafter(job.method, job.asked, "cpu")
+    folder, place = RunFolder(job.out.expanduser().absolute()), job.out.expanduser().absolute() / "drafter"
+    folder.begin(_identity(job, files, texts, settings), restart=job.restart)
+    for note in notes:
+        listener.note(note)
+    torch.manual_seed(settings.seed)
+
+    def left() -> float | None:
+        return None if job.asked.max_minutes is None else job.asked.max_minutes - (time.monotonic() - started) / 60
+
+    sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
+    engine = _engine(files, settings.length + job.collected.said + 256, cache)
+    try:
+        run = _Run(job, files, folder, sequences, tokenizer, engine, settings, listener, should_stop)
+        made = run.lesson(left())
+        if made is None:
+            return DrafterResult(Outcome(0, finished=False, seconds=time.monotonic() - started), None, place)
+        lesson, kind, held = made
+        trainer = Trainer(lesson, run.fitted(lesson, left()), folder.path)
+        if trainer.step:
+            listener.note(f"going on after step {trainer.step}")
+        outcome = trainer.run(should_stop, listener.status, minutes=left())
+        if outcome.step == 0:
+            return DrafterResult(outcome, None, place)
+        record = run.record(lesson, kind, texts)
+        write_drafter(place, record, lesson.tensors())
+        found = tokens_a_pass(engine, tokenizer, f"{job.method}:weights={place}", [one.tokens for one in held])
+        record = replace(record, figures={**record.figures, **found})
+        record.write(place)
+        return DrafterResult(outcome, record, place)
+    finally:
+        engine.close()
+
+
+def write_drafter(place: Path, record: DrafterRecord, tensors: dict[str, torch.Tensor]) -> None:
+    """Write a drafter's folder, whole or not at all.
+
+    Raises:
+        UsageError: something else is there.
+    """
+    if place.is_dir() and any(place.iterdir()) and not (place / WEIGHTS).is_file():
+        raise UsageError(f"{place} holds something else", "Name an empty or a new folder.")
+    made = place.with_name(f"unfinished-{place.name}")
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    save_file({name: value.contiguous() for name, value in tensors.items()}, made / WEIGHTS)
+    record.write(made)
+    publish(made, place)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The parts of one run."""
+
+    job: DrafterJob
+    files: ModelFiles
+    folder: RunFolder
+    sequences: Sequences
+    tokenizer: Tokenizer
+    engine: KeepingEngine
+    settings: TrainSettings
+    listener: Listener
+    should_stop: Callable[[], bool]
+
+    def lesson(self, left: float | None) -> tuple[DrafterLesson, LessonKind, Sequence[Sample]] | None:
+        """What is to be learnt, and the samples that are held out; None where the user stopped before."""
+        job, settings = self.job, self.settings
+        shape = shape_of(self.files.folder)
+        kind = kind_of(job.method, job.own, shape.layers)
+        held_texts = self.sequences.held_out()[:HELD_OUT]
+        planned = self.folder.plan().get("samples")
+        wanted = planned or job.collected.samples or min(CPU_SAMPLES, 4 * len(self.sequences))
+        until = None if left is None else time.monotonic() + 60 * left * COLLECTING_SHARE
+        collector = Collector(self.engine, self.tokenizer, kind.kept, job.collected.said)
+        states = self.folder.path / "states"
+        held = collector.samples(
+            states / "held", lambda index: held_texts[index].tokens, len(held_texts), self.should_stop, _nobody
+        )
+        samples = collector.samples(
+            states / "learnt",
+            lambda index: self.sequences.at(index).tokens,
+            wanted,
+            lambda: self.should_stop() or (until is not None and time.monotonic() > until),
+            self.listener.collected,
+        )
+        if self.should_stop():
+            return None
+        if not samples:
+            raise UsageError(f"nothing was collected in time ({job.asked.max_minutes} minutes)", "Give it more.")
+        if planned is None:
+            self.folder.set_plan(samples=len(samples))
+        teacher = make_teacher(self.files.folder, self.engine, [*samples, *held], job.collected.vocabulary)
+        self.listener.note(
+            f"{len(samples)} texts, {sum(map(len, samples)):,} tokens; {len(teacher.ids_D):,} can be said"
+        )
+        lesson = kind.make(teacher, samples, held, batch=settings.batch, seed=settings.seed)
+        return lesson, kind, held
+
+    def fitted(self, lesson: DrafterLesson, left: float | None) -> TrainSettings:
+        """The settings with as many steps as the time allows, where the user gave a time and no number."""
+        settings = self.settings
+        if self.job.asked.steps is None and left is not None and "steps" not in self.folder.plan():
+            seconds = time_step(lesson)
+            steps = max(8, int(60 * left * USED / seconds))
+            self.folder.set_plan(steps=steps, warm_up=max(1, round(settings.warm_up / settings.steps * steps)))
+            self.listener.note(f"{seconds:.1f} s a step: {steps} steps fit into the time; --steps fixes their number")
+        plan = self.folder.plan()
+        return replace(settings, steps=plan.get("steps", settings.steps), warm_up=plan.get("warm_up", settings.warm_up))
+
+    def record(self, lesson: DrafterLesson, kind: LessonKind, texts: Texts) -> DrafterRecord:
+        """What the drafter is, but for how good it is."""
+        curve = read_points(self.folder.path / "losses.jsonl")
+        figures = {"steps": float(max((point.step for point in curve), default=0))}
+        for term, values in series(curve, held_out=True).items():
+            figures |= {f"held_out_{term}_first": values[0][1], f"held_out_{term}_last": values[-1][1]}
+        ranks = lesson.ranks()
+        return DrafterRecord(
+            method=self.job.method,
+            target=self.files.digest,
+            target_name=self.files.name,
+            width=shape_of(self.files.folder).width,
+            layers=kind.layers,
+            numbers=kind.numbers(shape_of(self.files.folder)),
+            lists={"ranks": ranks} if ranks else {},
+            data=texts.sources,
+            figures=figures,
+        )
+
+
+def _identity(job: DrafterJob, files: ModelFiles, texts: Texts, settings: TrainSettings) -> dict[str, object]:
+    """What makes the run what it is, as JSON can hold it."""
+    return {
+        "model": job.model,
+        "method": job.method,
+        "target": files.digest,
+        "data": texts.fingerprint,
+        "own": asdict(job.own),  # type: ignore[call-overload]
+        "collected": asdict(job.collected),
+        "steps_asked": job.asked.steps,
+        "settings": asdict(settings),
+    }
+
+
+def _engine(files: ModelFiles, context: int, cache: Path) -> KeepingEngine:
+    """The target, in eight bits."""
+    engine = engines.load(
+        files.folder,
+        name=files.name,
+        source=files.source,
+        digest=files.digest,
+        options=engines.EngineOptions(kind="cpu-int8", context=context),
+        cache=cache,
+        progress=lambda _share, _what: None,
+        kernels=kernels_folder(),
+    )
+    assert isinstance(engine, KeepingEngine)
+    return engine
+
+
+def _nobody(_done: int, _wanted: int) -> None:
+    pass

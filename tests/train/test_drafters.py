@@ -1,0 +1,147 @@
+"""Drafters with weights of their own: trained for the small model, they say more tokens a pass, and change none."""
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from fastcoder_lsp import model as models
+from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.core import GREEDY, Sampler
+from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned
+from fastcoder_lsp.draft.trained import Trained
+from fastcoder_lsp.engine.tree_engine import TreeEngine
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
+from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, open_drafter
+from fastcoder_lsp.train.drafter_session import DrafterJob, DrafterResult, train_drafter
+from fastcoder_lsp.train.drafter_settings import Collected
+from fastcoder_lsp.train.medusa import MedusaSettings
+from fastcoder_lsp.train.options import Asked
+from fastcoder_lsp.train.session import Listener
+from tests.train.conftest import Speaker, aside
+from tests.train.test_training import NUCLEUS, SAMPLED, engine_of, requests
+
+pytestmark = pytest.mark.ci
+
+OPTIONS = {"medusa": ("--steps", "200", "--rate", "3e-3")}
+LEAST = {"medusa": 2.0}
+METHODS = tuple(OPTIONS)
+OWN = {"medusa": MedusaSettings(heads=2)}
+
+
+@pytest.fixture(scope="module")
+def trained(speaker: Speaker, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A drafter of each method, by the commands."""
+    found = {}
+    for method, options in OPTIONS.items():
+        out = tmp_path_factory.mktemp(method)
+        common = ["--model", str(speaker.folder), "--data", str(speaker.texts), "--out", str(out)]
+        with aside(speaker.cache):
+            assert main(["train", method, *common, "--length", "128", "--batch", "8", *options]) == 0
+        found[method] = out / "drafter"
+    return found
+
+
+@pytest.fixture(scope="module")
+def engine(speaker: Speaker) -> Iterator[TreeEngine]:
+    made = engine_of(speaker.folder, speaker)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_pass_gives_more_tokens(speaker: Speaker, trained: dict[str, Path], engine: TreeEngine, method: str) -> None:
+    """On texts that were never learnt from, by a tree of 16 rows; the record says what was found when it was made."""
+    drafter, tokens, steps = make(f"{method}:weights={trained[method]}"), 0, 0
+    for request in requests(speaker):
+        plain = decode(engine, NoDrafter(), request, lambda: False)
+        drafted = decode(engine, drafter, request, lambda: False)
+        assert drafted.tokens == plain.tokens
+        tokens, steps = tokens + len(drafted.tokens), steps + drafted.counts.steps
+    assert tokens / steps >= LEAST[method]
+    figures = open_drafter(trained[method], method).record.figures
+    assert figures["identical"] == 1.0
+    assert figures["tokens_a_pass"] >= LEAST[method]
+
+
+@pytest.mark.parametrize("sampler", [GREEDY, SAMPLED, NUCLEUS])
+@pytest.mark.parametrize("method", METHODS)
+def test_decoding_is_exact(
+    speaker: Speaker, trained: dict[str, Path], engine: TreeEngine, method: str, sampler: Sampler
+) -> None:
+    """Greedily and sampled, narrow and wide, one drafter over several decodes."""
+    drafter = make(f"{method}:weights={trained[method]}")
+    for nodes in (2, 8, 40):
+        for request in requests(speaker, 2, sampler):
+            plain = decode(engine, NoDrafter(), request, lambda: False)
+            drafted = decode(engine, drafter, dataclasses.replace(request, nodes=nodes), lambda: False)
+            assert drafted.tokens == plain.tokens
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_another_target_is_refused(speaker: Speaker, trained: dict[str, Path], tmp_path: Path, method: str) -> None:
+    """Weights that were made for another model, of another method, damaged, or not named: said, with what to do."""
+    digest = models.find(str(speaker.folder)).digest
+    name = f"{method}:weights={trained[method]}"
+    make(name, DrafterParts(trained=Trained(digest=digest)))
+    with pytest.raises(ModelInvalidError, match="was made for"):
+        make(name, DrafterParts(trained=Trained(digest="0" * 64)))
+    with pytest.raises(UsageError, match="none are named"):
+        require_tuned(method, Trained())
+    with pytest.raises(UsageError, match="holds no drafter"):
+        make(f"{method}:weights={tmp_path}")
+    row = json.loads((trained[method] / RECORD).read_text())
+    for change in ({"version": 9}, {"layers": None}, {"lists": 3}):
+        (tmp_path / RECORD).write_text(json.dumps(row | change))
+        with pytest.raises(FastcoderError):
+            make(f"{method}:weights={tmp_path}")
+    (tmp_path / RECORD).write_text(json.dumps(row | {"method": "another"}))
+    with pytest.raises(UsageError, match="another"):
+        make(f"{method}:weights={tmp_path}")
+
+
+def go(speaker: Speaker, out: Path, method: str, steps: int | None = None, said: int = 0) -> DrafterResult:
+    """Train six steps, stopped after `steps` where that is given."""
+    made: list[int] = []
+    job = DrafterJob(
+        method=method,  # type: ignore[arg-type]
+        model=str(speaker.folder),
+        data=(str(speaker.texts),),
+        out=out,
+        asked=Asked(steps=6, length=64, batch=2, rate=1e-3),
+        own=OWN[method],
+        collected=Collected(samples=20, said=said),
+    )
+    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
+    return train_drafter(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path: Path, method: str) -> None:
+    """Stopped twice and taken up again: bit for bit the weights, the curve and the figures of a run in one go."""
+    whole = go(speaker, tmp_path / "whole", method, said=8)
+    for steps in (2, 1):
+        assert not go(speaker, tmp_path / "parts", method, steps, said=8).outcome.finished
+    parts = go(speaker, tmp_path / "parts", method, said=8)
+    left, right = (load_file(result.folder / WEIGHTS) for result in (whole, parts))
+    assert left.keys() == right.keys()
+    assert all(torch.equal(left[name], right[name]) for name in left)
+    assert (tmp_path / "whole/losses.jsonl").read_text() == (tmp_path / "parts/losses.jsonl").read_text()
+    assert whole.record == parts.record
+
+
+def test_another_run_and_a_foreign_folder_are_told(speaker: Speaker, tmp_path: Path) -> None:
+    """A run is what its settings say; what is there and not ours is left alone."""
+    go(speaker, tmp_path / "run", "medusa", 1)
+    with pytest.raises(UsageError, match="another run"):
+        go(speaker, tmp_path / "run", "medusa", 1, said=4)
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "a.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="something else"):
+        go(speaker, tmp_path / "thesis", "medusa", 1)
