@@ -39,7 +39,8 @@ from fastcoder_lsp.team.limits import Ledger, Refusal
 from fastcoder_lsp.team.places import place_of
 from fastcoder_lsp.team.values import Answered, Call, Refused, Tenant
 
-DOCUMENT, WORKSPACE, REPLICA = "x-fastcoder-document", "x-fastcoder-workspace", "x-fastcoder-replica"
+DOCUMENT, WORKSPACE = "x-fastcoder-document", "x-fastcoder-workspace"
+REPLICA, HOST_MS = "x-fastcoder-replica", "x-fastcoder-host-ms"
 _NAME = 1024
 """Characters of a document's or a workspace's name."""
 _HEAD = 400
@@ -207,7 +208,7 @@ class Door:
         outcome.empty = not answer.said.text
         outcome.again = self.counts.seen(place, answer.replica)
         response = _reply(form, answer, self._model)
-        response.headers[REPLICA] = answer.replica
+        response.headers[REPLICA], response.headers[HOST_MS] = answer.replica, f"{answer.waited_ms:.1f}"
         return response
 
     async def _unless_gone(
