@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import Sampler
-from fastcoder_lsp.engine.sampling import choose, gumbel, top_rows
+from fastcoder_lsp.core.noise import gumbel
+from fastcoder_lsp.engine.sampling import choose, top_rows
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=40), st.data())

@@ -9,7 +9,7 @@ from functools import lru_cache
 import numpy as np
 import torch
 
-from fastcoder_lsp.engine.sampling import seed_start
+from fastcoder_lsp.core.noise import seed_start
 
 GOLDEN = 0x9E3779B97F4A7C15 - (1 << 64)
 """2^64 over the golden ratio, as a wrapped int64."""
