@@ -1,5 +1,7 @@
 """Rows as four-bit weights in the order in which the kernels read them: `unfold` says what a line is."""
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,24 +12,36 @@ from fastcoder_lsp.engine.int8.simd import LANES
 Floats = npt.NDArray[np.float32]
 
 
-def round_matrix(
-    weight_NK: Floats, importance_K: Floats | None = None
-) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
-    """q [N, K], factors [N, K/32], Σ g·q and scales of rows; `importance_K`: what errors count, None: one."""
+class Rounded(NamedTuple):
+    """Rows in four bits: q, a factor g for each 32, Σ g·q of each row, and scales."""
+
+    steps_NK: npt.NDArray[np.int8]
+    factors_NG: npt.NDArray[np.int8]
+    sums_N: npt.NDArray[np.int32]
+    scales_N: Floats
+
+
+def round_matrix(weight_NK: Floats, importance_K: Floats | None = None) -> Rounded:
+    """Rows rounded each by itself; `importance_K`: what errors count, None: one."""
     count, size = weight_NK.shape
     steps_NK, factors_NG = np.empty((count, size), np.int8), np.empty((count, size // GROUP), np.int8)
     sums_N, scales_N = np.empty(count, np.int32), np.empty(count, np.float32)
     if importance_K is None:
         importance_K = np.ones(size, np.float32)
     round_rows(np.ascontiguousarray(weight_NK), importance_K, steps_NK, factors_NG, sums_N, scales_N)
-    return steps_NK, factors_NG, sums_N, scales_N
+    return Rounded(steps_NK, factors_NG, sums_N, scales_N)
 
 
 def pack_rows(
     weight_NK: Floats, kind: DotKind, importance_K: Floats | None = None
 ) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
     """Rounded weights as [block][K/32][line], Σ w · 128, scales; the last block is filled up with zeros."""
-    steps_NK, factors_NG, sums_N, scales_N = round_matrix(weight_NK, importance_K)
+    return lay_out(round_matrix(weight_NK, importance_K), kind)
+
+
+def lay_out(rounded: Rounded, kind: DotKind) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
+    """What `pack_rows` gives, of rows that are rounded already."""
+    steps_NK, factors_NG, sums_N, scales_N = rounded
     count, size = steps_NK.shape
     block = kind.vectors * LANES
     blocks, lines = -(-count // block), size // GROUP

@@ -6,7 +6,7 @@ each column, four bytes of two q each: of the numbers 8j…8j+3 in the low halve
 Few rows multiply 16·q, which a mask makes of either half, sum up a group, and multiply its sum by g: whole numbers, so
 their order changes nothing. For many rows g·q is written as bytes, once. With u = q + 8 where g > 0 and 7 − q where
 g < 0, it is |g|·u − (8|g| or 7|g|): a product of words of 16 bits, of which neither byte overflows (15 · 15 < 256), and
-a difference of bytes.
+a difference of bytes. The first of many rows are multiplied meanwhile.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from typing import Any
 import numba.core.types as nt
 from llvmlite import ir
 
-from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
+from fastcoder_lsp.engine.int8.dot import GROUP, UNFOLDING, DotKind
 from fastcoder_lsp.engine.int8.simd import I8, I32, I64, LANES, intrinsic, load_at, store_at
 from fastcoder_lsp.engine.int8.tiles import Loop, offset, prefetch, put_rows, register_of
 
@@ -65,27 +65,76 @@ def folded_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
     return intrinsic(lambda _typing, _x, _w, _k, _sums, _scales, _biases, _rows, _out, _stride: (signature, generate))
 
 
+def unfolding_tile(kind: DotKind, *, add: bool) -> Any:
+    """`kind.rows` rows times `kind.vectors`·16 columns; the weights' bytes are written for the rows that follow.
+
+    Unfolding partly takes other units of the processor than byte products do, so that beside them it takes two thirds
+    of its time. Arguments as of `tiles.product_tile`, and the address of the bytes [K/4][vectors][16][4], with room
+    for `dot.UNFOLDING` vectors a vector of columns behind them.
+    """
+    places, rows = _places(kind), kind.rows
+
+    def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
+        x, w, groups, *others, unfolded = arguments
+        zero = ir.Constant(register_of(kind), [0] * register_of(kind).count)
+        loop = Loop(builder, ir.Constant(I64, 0), _lines(builder, groups), [zero] * (rows * len(places)))
+        x_here = offset(builder, x, loop.index, GROUP * kind.panel)
+        sums = list(loop.carried)
+        for piece, weights in _unfolded_pieces(builder, kind, w, groups, loop, unfolded):
+            for row in range(rows):
+                x_row = load_at(builder, x_here, I32, 4 * (piece * kind.panel + row))
+                for number, weight in enumerate(weights):
+                    at = row * len(places) + number
+                    sums[at] = kind.emit(builder, sums[at], weight, x_row)
+        put_rows(builder, kind, iter(loop.close(sums)), others, rows, add=add)
+        return context.get_dummy_value()
+
+    signature = nt.void(*[nt.intp] * 10)
+    return intrinsic(lambda _typing, _x, _w, _k, _s, _scales, _b, _rows, _out, _stride, _bytes: (signature, generate))
+
+
 def unfold_block(kind: DotKind) -> Any:
     """Write a block's weights as the bytes [K/4][vectors][16][4] that the products of `int8` read.
 
-    The intrinsic's arguments: address of the block, K/4, address of the bytes.
+    The intrinsic's arguments: address of the block, K/4, address of the bytes, with room behind as above.
     """
-    size, places = 4 * kind.lanes, _places(kind)
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
         w, groups, unfolded = arguments
         loop = Loop(builder, ir.Constant(I64, 0), _lines(builder, groups), [])
-        w_here = offset(builder, w, loop.index, kind.line_bytes)
-        here = offset(builder, unfolded, loop.index, GROUP * LANES * kind.vectors)
-        factors = [list(_factors(builder, kind, w_here, place)) for place in places]
-        for piece in range(2 * PIECES):
-            for number, (place, factor) in enumerate(zip(places, factors, strict=True)):
-                value = _bytes(builder, _half(builder, kind, w_here, place, piece), *factor)
-                store_at(builder, value, here, (piece * len(places) + number) * size, align=size)
+        for _ in _unfolded_pieces(builder, kind, w, groups, loop, unfolded):
+            pass
         loop.close([])
         return context.get_dummy_value()
 
     return intrinsic(lambda _typing, _w, _groups, _unfolded: (nt.void(*[nt.intp] * 3), generate))
+
+
+def _unfolded_pieces(
+    builder: ir.IRBuilder, kind: DotKind, w: ir.Value, groups: ir.Value, loop: Loop, unfolded: ir.Value
+) -> Iterator[tuple[int, list[ir.Value]]]:
+    """Emit the unfolding of a line, a four of numbers after the other: its number, and the bytes, which are stored."""
+    size, places = 4 * kind.lanes, _places(kind)
+    w_here = offset(builder, w, loop.index, kind.line_bytes)
+    here = offset(builder, unfolded, loop.index, GROUP * LANES * kind.vectors)
+    # Sums fill the registers: what a line is unfolded by stands behind the bytes, where each vector is read again.
+    beside = offset(builder, unfolded, groups, 4 * LANES * kind.vectors)
+    for number, place in enumerate(places):
+        for which, factor in enumerate(_factors(builder, kind, w_here, place)):
+            store_at(builder, factor, beside, (number * UNFOLDING + which) * size, align=size)
+    words, bytes_ = ir.VectorType(ir.IntType(16), 2 * kind.lanes), ir.VectorType(I8, 4 * kind.lanes)
+    for piece in range(2 * PIECES):
+        weights = []
+        for number, place in enumerate(places):
+            half = _half(builder, kind, w_here, place, piece)
+            factor = [
+                load_at(builder, beside, what, (number * UNFOLDING + which) * size, align=size)
+                for which, what in enumerate((words, bytes_, bytes_))
+            ]
+            value = _bytes(builder, half, *factor)
+            store_at(builder, value, here, (piece * len(places) + number) * size, align=size)
+            weights.append(builder.bitcast(value, ir.VectorType(I32, kind.lanes)))
+        yield piece, weights
 
 
 def _places(kind: DotKind) -> list[Place]:

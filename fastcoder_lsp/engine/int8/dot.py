@@ -20,6 +20,8 @@ from fastcoder_lsp.kernels.processor import arm_features, is_arm
 
 GROUP = 32
 """Numbers of a row that share a factor, where weights are kept in four bits."""
+UNFOLDING = 3
+"""Vectors of bytes that a vector of columns is unfolded by."""
 Emit = Callable[[ir.IRBuilder, ir.Value, ir.Value, ir.Value], ir.Value]
 
 
@@ -119,8 +121,8 @@ def in_four_bits(kind: DotKind) -> DotKind:
 
 
 def unfolded_bytes(kind: DotKind, longest: int) -> int:
-    """Bytes that a thread needs for a block of weights as bytes, of rows of up to so many numbers."""
-    return 64 if kind.bits == 8 else kind.vectors * LANES * longest
+    """Bytes that a thread needs for a block of weights as bytes, of rows of up to so many numbers, and for factors."""
+    return 64 if kind.bits == 8 else kind.vectors * LANES * (longest + UNFOLDING * 4)
 
 
 def kinds_here() -> tuple[DotKind, ...]:

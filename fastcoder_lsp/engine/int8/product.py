@@ -149,9 +149,11 @@ def _unrolled_block(
 
 def _folded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
     """Few rows multiply what is unfolded in registers; for more, a block is unfolded once and read as bytes are."""
-    limit = 1 if kind.tiled else FOLDED_ROWS_OF_NEON if kind.neon else min(kind.rows, FOLDED_ROWS)
+    each, limit = min(kind.rows, FOLDED_EACH), FOLDED_ROWS
+    if kind.tiled or kind.neon:
+        each = limit = FOLDED_ROWS_OF_NEON if kind.neon else 1
     tile = neon_folded_tile if kind.neon else folded_tile
-    few = _unrolled_block(kind, f"{tag}_folded", add=add, tile=tile, most=limit)
+    few = _unrolled_block(kind, f"{tag}_folded", add=add, tile=tile, most=each)
     many = (_unfolded_tiles if kind.tiled or kind.neon else _unfolded_rows)(kind, tag, add=add)
 
     @tagged(f"{tag}_chosen")

@@ -1,0 +1,169 @@
+"""A model in four bits, its numbers chosen by what it computes on texts: each layer on what those before it give.
+
+Owns the pass over the texts, in 32-bit floats and without torch, and what each matrix is told of it. A layer is run by
+its weights as they were rounded: the ones behind make up for what it loses.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.int4.compensated import Inputs, round_compensated
+from fastcoder_lsp.engine.int4.packing import Rounded, lay_out
+from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
+from fastcoder_lsp.engine.int8.packing import Matrix, Piece, Products, biases, matrices, rows_of
+from fastcoder_lsp.engine.int8.simd import LANES
+from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
+
+Floats = npt.NDArray[np.float32]
+Multiply = Callable[[Floats], Floats]
+WHAT = "choosing four-bit weights by what the model computes"
+HEAD_ROWS = 8192
+"""Of the head, that are rounded together: it may be larger than all else."""
+
+
+def calibrate(
+    weights: Weights, shape: Shape, kind: DotKind, tokens_SC: npt.NDArray[np.int64], progress: Progress
+) -> Products:
+    """The matrices of a model, for `packing.pack`.
+
+    Args:
+        weights: of the model.
+        shape: its sizes, of which every product's is a multiple of a group.
+        kind: of the products.
+        tokens_SC: texts of equal length.
+        progress: told of every layer.
+
+    Raises:
+        ModelInvalidError: a tensor is missing, damaged, or of another shape.
+    """
+    rounding = _Rounding(weights, kind, {matrix.name: matrix for matrix in matrices(shape)})
+    turns_CH = np.arange(tokens_SC.shape[1])[:, None] * shape.angles_H
+    x_SCE = np.stack([_embedded(weights, shape, tokens) for tokens in tokens_SC])
+    steps = shape.layers + max(1, shape.layers // 4)  # the head takes about as long as some layers
+    for layer in range(shape.layers):
+        progress(layer / steps, WHAT)
+        _run_layer(rounding, weights, shape, layer, x_SCE, (np.cos(turns_CH), np.sin(turns_CH)))
+    progress(shape.layers / steps, WHAT)
+    norm_E = weights.array(NORM, shape.width)
+    rounding.round_head(_gram(_normed(x_CE, norm_E, shape.eps) for x_CE in x_SCE))
+    return rounding.pieces
+
+
+class _Rounding:
+    """What is rounded so far, packed."""
+
+    def __init__(self, weights: Weights, kind: DotKind, matrices: dict[str, Matrix]) -> None:
+        self._weights, self._kind, self._matrices = weights, kind, matrices
+        self._found = dict[tuple[str, int], list[Piece]]()
+
+    def pieces(self, matrix: Matrix, layer: int) -> Iterator[Piece]:
+        """What was rounded of a matrix; it is forgotten."""
+        yield from self._found.pop((matrix.name, layer))
+
+    def round(self, name: str, layer: int, gram_KK: Floats) -> Multiply:
+        """Round a layer's matrix for inputs that add up to `gram_KK`; the product with it as it is then."""
+        matrix = self._matrices[name]
+        weight_NK = rows_of(self._weights, matrix, layer, 0, matrix.rows)
+        rounded = round_compensated(weight_NK, Inputs.of(gram_KK))
+        self._found[name, layer] = [lay_out(rounded, self._kind)]
+        whole_NK = _values(rounded)
+        biases_N = biases(self._weights, matrix, layer, self._kind)[: matrix.rows]
+        return lambda x_MK: x_MK @ whole_NK.T + biases_N
+
+    def round_head(self, gram_KK: Floats) -> None:
+        """The head, which nothing is behind."""
+        matrix, inputs = self._matrices["head"], Inputs.of(gram_KK)
+        block = self._kind.vectors * LANES
+        each = HEAD_ROWS // block * block
+        self._found["head", 0] = [
+            lay_out(round_compensated(rows_of(self._weights, matrix, 0, start, start + each), inputs), self._kind)
+            for start in range(0, matrix.rows, each)
+        ]
+
+
+def _values(rounded: Rounded) -> Floats:
+    """The numbers that rounded rows stand for."""
+    found: Floats = rounded.steps_NK * rounded.factors_NG.repeat(GROUP, axis=1) * rounded.scales_N[:, None]
+    return found
+
+
+def _run_layer(
+    rounding: _Rounding,
+    weights: Weights,
+    shape: Shape,
+    layer: int,
+    x_SCE: Floats,
+    turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]],
+) -> None:
+    """One layer over all texts, adding to their states; each matrix is rounded when its inputs are known."""
+    stem = f"model.layers.{layer}"
+    first_E = weights.array(f"{stem}.input_layernorm.weight", shape.width)
+    second_E = weights.array(f"{stem}.post_attention_layernorm.weight", shape.width)
+
+    def normed(weight_E: Floats) -> Iterator[Floats]:
+        return (_normed(x_CE, weight_E, shape.eps) for x_CE in x_SCE)
+
+    multiply = rounding.round("qkv", layer, _gram(normed(first_E)))
+    mixed = [_attended(multiply(row_CE), shape, turns) for row_CE in normed(first_E)]
+    multiply = rounding.round("out", layer, _gram(iter(mixed)))
+    for text, mixed_CQ in enumerate(mixed):
+        x_SCE[text] += multiply(mixed_CQ)
+    del mixed
+    multiply = rounding.round("gate_up", layer, _gram(normed(second_E)))
+    gated = [_gated(multiply(row_CE), shape.inner) for row_CE in normed(second_E)]
+    multiply = rounding.round("down", layer, _gram(iter(gated)))
+    for text, gated_CI in enumerate(gated):
+        x_SCE[text] += multiply(gated_CI)
+
+
+def _gram(inputs: Iterator[Floats]) -> Floats:
+    """The mean over all tokens of what an input weighs together with each other one."""
+    total, count = np.zeros((1, 1), np.float32), 0
+    for x_CK in inputs:
+        total, count = total + x_CK.T @ x_CK, count + len(x_CK)
+    mean: Floats = (total / np.float32(count)).astype(np.float32)
+    return mean
+
+
+def _embedded(weights: Weights, shape: Shape, tokens_C: npt.NDArray[np.int64]) -> Floats:
+    rows = [weights.rows(EMBEDDING, token, token + 1, shape.vocabulary, shape.width) for token in tokens_C.tolist()]
+    return np.concatenate(rows)
+
+
+def _normed(x_CE: Floats, weight_E: Floats, eps: float) -> Floats:
+    squares_C = (x_CE * x_CE).mean(axis=1, keepdims=True)
+    found: Floats = x_CE / np.sqrt(squares_C + np.float32(eps)) * weight_E
+    return found
+
+
+def _attended(qkv_CN: Floats, shape: Shape, turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]) -> Floats:
+    """What each head of each token mixes of the values up to it."""
+    count, dim = len(qkv_CN), shape.head_dim
+    heads_HCD = qkv_CN.reshape(count, -1, dim).transpose(1, 0, 2)
+    parts = (shape.heads, shape.heads + shape.kv_heads)
+    queries_HCD, keys_KCD, values_KCD = heads_HCD[: parts[0]], heads_HCD[parts[0] : parts[1]], heads_HCD[parts[1] :]
+    queries_HCD, keys_KCD = _turned(queries_HCD, turns), _turned(keys_KCD, turns)
+    later_CC = np.triu(np.full((count, count), -np.inf, np.float32), 1)
+    mixed = []
+    for head in range(shape.heads):
+        scores_CC = queries_HCD[head] @ keys_KCD[head // shape.group].T * np.float32(dim**-0.5) + later_CC
+        scores_CC = np.exp(scores_CC - scores_CC.max(axis=1, keepdims=True))
+        mixed.append(scores_CC @ values_KCD[head // shape.group] / scores_CC.sum(axis=1, keepdims=True))
+    return np.concatenate(mixed, axis=1)
+
+
+def _turned(heads_HCD: Floats, turns: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]) -> Floats:
+    """Heads turned by their positions: halves against each other."""
+    cos_CH, sin_CH = (side.astype(np.float32) for side in turns)
+    low, high = np.split(heads_HCD, 2, axis=2)
+    return np.concatenate([low * cos_CH - high * sin_CH, high * cos_CH + low * sin_CH], axis=2)
+
+
+def _gated(wide_CN: Floats, inner: int) -> Floats:
+    gate, up = wide_CN[:, :inner], wide_CN[:, inner:]
+    found: Floats = gate / (1 + np.exp(-gate)) * up
+    return found
