@@ -24,7 +24,7 @@ from fastcoder_lsp.remote.target import Target
 _MOST_BYTES: Final = 4_000_000
 """Of one answer."""
 _MOST_EVENT: Final = 1_000_000
-_HEAD: Final = 4_000
+_HEAD: Final = 16_000
 """Of the body of a refusal."""
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"

@@ -80,11 +80,11 @@ class ScriptedServer:
 
 
 def _read(file: Any) -> Request | None:
-    first = file.readline().decode().split()
+    first = file.readline().decode(errors="replace").split()
     if len(first) < 2:
         return None
     headers = dict[str, str]()
-    while line := file.readline().decode().strip():
+    while line := file.readline().decode(errors="replace").strip():
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
     data = file.read(int(headers.get("content-length", 0)))
@@ -139,7 +139,7 @@ class LlamaServer:
             yield as_json({"error": {"code": 404, "message": "File Not Found"}}, 404)
 
     def _infill(self, request: Request) -> Reply:
-        text = self.says(request.body["input_prefix"] + request.body["prompt"])
+        text = self.says(request.body["input_prefix"] + request.body.get("prompt", ""))
         if request.body.get("seed"):
             text = f"variant_{request.body['seed']}\n"
         text = text[: request.body["n_predict"]]

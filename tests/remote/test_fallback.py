@@ -1,0 +1,129 @@
+"""The model on this machine goes on while the server does not, and gives way once the server is there again."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.question import Answer, Question
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.config import Settings
+from tests.host.scripted import ScriptedHost
+from tests.remote.front import Front, until
+from tests.remote.scripted_server import LlamaServer, ScriptedServer, as_json
+
+
+class Local:
+    """Opens local models: each says the last word in capitals."""
+
+    def __init__(self, kind: type[ScriptedHost] = ScriptedHost) -> None:
+        self.kind, self.opened = kind, list[ScriptedHost]()
+
+    def __call__(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ScriptedHost:
+        self.opened.append(self.kind(listener, settings, folders))
+        return self.opened[-1]
+
+    def calls(self, name: str) -> list[tuple[object, ...]]:
+        return [call for call in self.opened[0].calls if call[0] == name]
+
+
+class Missing(ScriptedHost):
+    """There is no model on this machine."""
+
+    def ask(self, question: Question) -> None:
+        status = Status("error", message="There is no model.", hint="Run: fastcoder-lsp model pull")
+        self.listener.told(status)
+        self.listener.answered(question.number, Answer.failed(status))
+
+
+def broken(_: object) -> object:
+    return iter([as_json({}, 500)])
+
+
+def test_it_answers_meanwhile(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """The question that failed, and those while the server is left alone; the user is told once."""
+    server, local = serve(broken), Local()
+    asking = front(server.url, local, pauses_s=(600.0,))
+    assert asking.ask("x = word").text == "WORD"
+    assert asking.ask("y = other").text == "OTHER"
+    assert len(asking.notices) == 1
+    assert "127.0.0.1 has failed (500)" in asking.notices[0]
+    assert len({request.path for request in server.requests}) == 1
+    assert asking.service.host.facts().model == "scripted"
+
+
+def test_it_gives_way(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """The server's next answer is its own again; after some, the model is given back, and wanted again when needed."""
+    server, local = serve(broken), Local()
+    asking = front(server.url, local)
+    assert asking.ask("x = word").text == "WORD"
+    server.handler = LlamaServer(lambda _: "1\n")
+    for number in range(20):
+        assert asking.ask(f"y{number} = word").text == "1"
+        assert local.calls("enable") == ([("enable", False)] if number == 19 else [])
+    server.handler = broken  # type: ignore[assignment]
+    assert asking.ask("z = word").text == "WORD"
+    assert local.calls("enable") == [("enable", False), ("enable", True)]
+    assert len(asking.notices) == 2, "once for each time that it was lost"
+
+
+def test_without_a_local_model_the_servers_reason_is_told(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """That is what the user can do something about."""
+    asking = front(serve(broken).url, Local(Missing))
+    assert asking.code("x = word") == "remote-broken"
+    assert asking.statuses[-1].message.startswith("127.0.0.1 has failed")
+
+
+def test_it_is_not_opened_for_nothing(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """While the server answers, the local model is told what costs nothing and is asked nothing."""
+    server, local = serve(LlamaServer(lambda _: "1\n")), Local()
+    asking = front(server.url, local)
+    asking.service.host.document_changed(Path("/w/a.py"), "x = 1\n")
+    for number in range(5):
+        assert asking.ask(f"x{number} = word").text == "1"
+    asking.service.document_closed("file:///w/a.py")
+    assert not local.calls("ask")
+    assert not local.calls("load")
+
+
+def test_who_waits_is_answered_by_it(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """The server breaks off in the middle: the question goes on to the local model, once."""
+
+    class Cut(LlamaServer):
+        def _infill(self, request: object) -> object:  # type: ignore[override]
+            yield from list(super()._infill(request))[:2]  # type: ignore[arg-type]
+            raise OSError
+
+    local = Local()
+    asking = front(serve(Cut(lambda _: "first\n")).url, local)
+    assert asking.ask("x = word").text == "WORD"
+    assert len(local.calls("ask")) == 1
+    statistics = asking.service.statistics()
+    assert (statistics.requests, statistics.shown) == (1, 1)
+
+
+def test_loading_says_whether_there_is_anything(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """The server, or the model in its place."""
+    server = serve(broken)
+    assert not front(server.url).service.preload().result(20)
+    local = Local()
+    assert front(server.url, local).service.preload().result(20)
+    assert local.calls("load")
+
+
+def test_other_settings_reach_it(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """And what concerns no server at all."""
+    local = Local()
+    asking = front(serve(broken).url, local)
+    settings = replace(asking.settings, power="saver")
+    asking.service.host.use(settings, {})
+    asking.service.document_renamed("file:///a", "file:///b")
+    asking.service.set_enabled(False)
+    until(lambda: local.calls("enable"))
+    assert ("use", settings, {}) in local.calls("use")
+    assert ("rename", "file:///a", "file:///b") in local.calls("rename")
+    assert asking.ask("x = word").finish == "off"

@@ -1,0 +1,198 @@
+"""What a person who types gets from a server: answers in time, taken over while they fit, hung up else."""
+
+import threading
+from collections.abc import Callable
+
+from fastcoder_lsp.completion.question import Policy
+from tests.remote.front import WHOLE, Front, until
+from tests.remote.scripted_server import LlamaServer, ScriptedServer
+
+BODY = "first = items[0]\n    second = items[1]\n    return first\n"
+BEFORE = "def total(items):\n    "
+QUICK = Policy(automatic_ms=150, ahead=False)
+
+
+class Stepwise(LlamaServer):
+    """Says a text; each letter has to be allowed."""
+
+    def __init__(self, says: Callable[[str], str]) -> None:
+        super().__init__(says, self._wait)
+        self._allowed = threading.Semaphore(0)
+        self.said = 0
+
+    def allow(self, letters: int) -> None:
+        self._allowed.release(letters)
+
+    def _wait(self, number: int) -> None:
+        assert self._allowed.acquire(timeout=20)
+        self.said = number + 1
+
+
+def test_who_types_along_is_served_by_what_is_being_said(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """One request for three keys, the first two of which wait no more."""
+    says = Stepwise(lambda _: BODY)
+    server = serve(says)
+    asking = front(server.url)
+    futures = [asking.submit(BEFORE)]
+    until(lambda: server.asked("/infill"))
+    says.allow(4)
+    until(lambda: says.said == 4)
+    futures += [asking.submit(BEFORE + typed) for typed in ("f", "fi")]
+    says.allow(len(BODY))
+    assert futures[-1].result(20).text == BODY.rstrip()[2:]
+    assert [future.result(20).finish for future in futures[:2]] == ["superseded"] * 2
+    assert len(server.asked("/infill")) == 1
+    assert asking.service.statistics().adopted == 2
+
+
+def test_who_goes_another_way_has_the_server_hung_up_on(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """At once, and the newer question is asked."""
+    says = Stepwise(lambda before: "other = 1\n" if before.endswith("z") else BODY)
+    server = serve(says)
+    asking = front(server.url)
+    first = asking.submit(BEFORE)
+    until(lambda: server.asked("/infill"))
+    says.allow(4)
+    until(lambda: says.said == 4)
+    second = asking.submit(BEFORE + "z")
+    until(lambda: len(server.asked("/infill")) == 2)
+    says.allow(1000)
+    assert second.result(20).text == "other = 1"
+    assert first.result(20).finish == "superseded"
+    until(server.asked("/infill")[0].gone.is_set)
+
+
+def test_a_key_typed_before_the_first_letter_is_looked_at_with_it(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """What was begun may fit; where it does not, the newer question is asked then."""
+    says = Stepwise(lambda before: "other = 1\n" if before.endswith("z") else BODY)
+    server = serve(says)
+    asking = front(server.url)
+    assert asking.service.preload().result(20)
+    asking.submit(BEFORE)
+    until(lambda: server.asked("/infill"))
+    future = asking.submit(BEFORE + "z")
+    says.allow(1000)
+    assert future.result(20).text == "other = 1"
+    assert len(server.asked("/infill")) == 2
+
+
+def test_the_front_ends_the_text_and_hangs_up(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """A server that would go on for long is not waited for."""
+    says = Stepwise(lambda _: "sum(items)\n" + "x = 1\n" * 10_000)
+    server = serve(says)
+    says.allow(11 + 3)
+    assert front(server.url, completion_max_tokens=1024).ask("total = ", "\n").text == "sum(items)"
+    says.allow(100_000)
+    until(server.asked("/infill")[0].gone.is_set)
+    assert says.said < 5_000
+
+
+def test_a_beginning_is_shown_at_the_deadline_and_the_rest_when_it_is_made(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """Whole lines, and no other text afterwards."""
+    says = Stepwise(lambda _: BODY)
+    server = serve(says)
+    asking = front(server.url)
+    assert asking.service.preload().result(20)
+    says.allow(len(BODY) - 8)
+    beginning = asking.ask(BEFORE, policy=QUICK)
+    assert beginning.finish == "budget"
+    assert BODY.startswith(beginning.text)
+    assert beginning.text.count("\n") == 1
+    says.allow(1000)
+    until(lambda: asking.lates)
+    assert asking.ask(BEFORE, policy=QUICK).text == BODY.rstrip()
+    assert len(server.asked("/infill")) == 1
+
+
+def test_a_slow_server_is_told_and_its_text_comes_late(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """Nothing whole at the deadline: empty, with the reason; then whoever waits is told."""
+    says = Stepwise(lambda _: BODY)
+    server = serve(says)
+    asking = front(server.url)
+    assert asking.service.preload().result(20)
+    says.allow(3)
+    completion = asking.ask(BEFORE, policy=QUICK)
+    assert completion.reason is not None
+    assert (completion.text, completion.reason.code) == ("", "slow")
+    says.allow(1000)
+    until(lambda: asking.lates)
+    assert asking.ask(BEFORE).finish == "typed-through"
+
+
+def test_who_waits_no_more_is_worked_for_until_the_background_ends(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """Then the server is hung up on."""
+    says = Stepwise(lambda _: BODY)
+    server = serve(says)
+    asking = front(server.url)
+    assert asking.service.preload().result(20)
+    future = asking.submit(BEFORE, policy=Policy(background_ms=100, ahead=False))
+    until(lambda: server.asked("/infill"))
+    future.cancel()
+    says.allow(2)
+
+    def hung_up() -> bool:
+        says.allow(1)
+        return server.asked("/infill")[0].gone.is_set()
+
+    until(hung_up)
+
+
+def test_who_asks_by_a_key_gets_alternatives(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """The greedy one first, then others, each once."""
+    server = serve(LlamaServer(lambda _: "greedy\n"))
+    completion = front(server.url).ask("x = ", "\n", Policy(alternatives=3, ahead=False), invoked=True)
+    assert completion.text == "greedy"
+    assert [other.text for other in completion.others] == ["variant_1", "variant_2"]
+    assert "seed" not in server.asked("/infill")[0].body
+
+
+def test_what_follows_an_accepted_suggestion_is_asked_ahead(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """And known when it is asked; a saver asks for nothing that nobody wanted."""
+    from fastcoder_lsp.core import CompletionRequest, Snapshot
+
+    server = serve(LlamaServer(lambda _: "sum(items)\n"))
+    asking = front(server.url)
+    assert asking.service.preload().result(20)
+    request = CompletionRequest(Snapshot("file:///w/a.py", "/w/a.py", "python", 1, "total = "), 8)
+    asking.service.accepted(request, WHOLE)
+    asking.service.accepted(request, Policy(ahead=True))
+    until(lambda: asking.service.statistics().ahead == 1)
+    assert len(server.asked("/infill")) == 1
+    assert asking.ask("total = ").finish == "typed-through"
+
+
+def test_a_document_that_is_closed_is_worked_on_no_more(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """And one that is renamed goes on under its new name."""
+    says = Stepwise(lambda _: BODY)
+    server = serve(says)
+    asking = front(server.url)
+    future = asking.submit(BEFORE)
+    until(lambda: server.asked("/infill"))
+    asking.service.document_renamed("file:///w/a.py", "file:///w/b.py")
+    until(lambda: len(server.asked("/infill")) == 2)
+    says.allow(1000)
+    assert future.result(20).text == BODY.rstrip()
+    assert asking.ask(BEFORE, uri="file:///w/b.py").finish == "typed-through"
+    closed = asking.submit(BEFORE + "\n    ", uri="file:///w/b.py")
+    asking.service.document_closed("file:///w/b.py")
+    reason = closed.result(20).reason
+    assert reason is not None
+    assert reason.code == "changed"

@@ -1,0 +1,192 @@
+"""What is sent to a server: nothing before its host is allowed, and then the prompt alone."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.config import Layer, Settings, resolve
+from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.remote.excerpt import AFTER, BEFORE
+from fastcoder_lsp.remote.failures import RemoteError
+from fastcoder_lsp.remote.target import target_of, what_leaves
+from tests.remote.front import URI, Front
+from tests.remote.scripted_server import LlamaServer, ScriptedServer, as_json
+
+KEY = "sk-" + "a" * 30
+
+
+def target(url: str, **settings: str) -> str:
+    """The base of the server, or the code of why it is not asked."""
+    values = {f"remote_{name}": value for name, value in settings.items()}
+    try:
+        return target_of(replace(Settings(), remote_url=url, **values)).base  # type: ignore[arg-type]
+    except RemoteError as error:
+        return error.reason.code
+
+
+def test_a_host_is_named_twice() -> None:
+    """Another host is not allowed with it, however like it is; this machine needs no consent."""
+    for url in ("http://localhost:8012", "http://127.0.0.1:8012/", "http://[::1]:8012/v1", "http://127.9.9.9"):
+        assert target(url).startswith("http://")
+    assert target("https://models.example/v1", allow="Models.Example ") == "https://models.example"
+    for allow in ("", "example", "*", "models.example:443", "https://models.example"):
+        assert target("https://models.example", allow=allow) == "remote-unallowed"
+    for host in ("localhost.attacker.example", "127.0.0.1.attacker.example", "0.0.0.0", "models.example.attacker.test"):
+        assert target(f"https://{host}", allow="models.example") == "remote-unallowed"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "models.example",
+        "ftp://127.0.0.1",
+        "http://",
+        "http://user:key@127.0.0.1",
+        "http://127.0.0.1/?key=1",
+        "http://127.0.0.1:99999",
+        "http://[::1",
+        "file:///etc/passwd",
+        "http://мodels.example",
+    ],
+)
+def test_what_is_no_address_is_said(url: str) -> None:
+    """And nothing is tried."""
+    assert target(url) == "remote-setting"
+
+
+def test_a_path_before_the_api_stays() -> None:
+    """Behind a proxy that serves several."""
+    for ending in ("", "/", "/v1", "/v1/", "/v1/completions", "/infill"):
+        assert target(f"http://127.0.0.1:80/llama{ending}") == "http://127.0.0.1:80/llama"
+
+
+def test_a_key_goes_to_no_other_machine_in_the_open() -> None:
+    """By https, or to this machine."""
+    named = {"allow": "models.example", "key_env": "KEY"}
+    assert target("http://models.example", **named) == "remote-setting"
+    assert target("http://models.example", allow="models.example") == "http://models.example"
+    assert target("https://models.example", **named) == "https://models.example"
+    assert target("http://127.0.0.1:1", key_env="KEY") == "http://127.0.0.1:1"
+
+
+def test_a_repository_names_no_server() -> None:
+    """None of its settings is taken from `fastcoder.toml`."""
+    values: dict[str, object] = {"url": "http://attacker.example", "allow": "attacker.example", "kind": "openai"}
+    values |= {"model": "x", "template": "qwen", "key_file": "/etc/passwd", "fallback": False, "key_env": "HOME"}
+    settings, problems = resolve([Layer("fastcoder.toml", {"remote": values}, trusted=False)])
+    assert settings == Settings()
+    assert len(problems) == len(values)
+
+
+def test_nothing_is_sent_unallowed(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """Not even a look; the reason says what would be sent, and how to allow it."""
+    server = serve(LlamaServer(lambda _: "1\n"))
+    # A name for this machine that does not say so.
+    asking = front(f"http://0.0.0.0:{server.port}")
+    reason = asking.ask("x = ").reason
+    assert reason is not None
+    assert reason.code == "remote-unallowed"
+    assert 'remote.allow` to "0.0.0.0"' in reason.hint
+    assert what_leaves() in reason.hint
+    assert server.requests == []
+    allowed = front(f"http://0.0.0.0:{server.port}", remote_allow="0.0.0.0")
+    assert allowed.ask("x = ").text == "1"
+
+
+def test_the_prompt_alone_is_sent(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """No folder's name, no other line than those around the cursor, no cookie, no name of the user's."""
+
+    def cookies(request: object) -> object:
+        answer = b"".join(LlamaServer(lambda _: "1\n")(request))  # type: ignore[arg-type]
+        return iter([answer.replace(b"content-type", b"set-cookie: id=7\r\ncontent-type", 1)])
+
+    server = serve(cookies)
+    lines = [f"line_{number} = {number}\n" for number in range(2000)]
+    before, after = "".join(lines[:1000]) + "here = ", "\n" + "".join(lines[1000:])
+    asking = front(server.url)
+    for typed in ("", "z"):
+        asking.ask(before + typed, after, uri="file:///home/jane/secret-project/a.py")
+    for request in server.requests:
+        assert set(request.headers) <= {
+            *("host", "accept", "accept-encoding", "connection", "user-agent", "content-length", "content-type")
+        }
+        assert re.fullmatch(r"fastcoder-lsp/[\w.]+", request.headers["user-agent"])
+        assert not {"jane", "secret-project"} & set(re.findall(r"[\w-]+", json.dumps(request.body)))
+    body = server.asked("/infill")[0].body
+    sent = body["input_prefix"] + body["prompt"]
+    assert before.endswith(sent)
+    assert BEFORE / 2 < len(sent) <= BEFORE
+    assert sent.startswith("line_")
+    assert after.startswith(body["input_suffix"])
+    assert AFTER / 2 < len(body["input_suffix"]) <= AFTER
+    assert body["input_suffix"].endswith("\n")
+    again = server.asked("/infill")[1].body
+    assert again["input_prefix"] == body["input_prefix"], "a key moves no beginning"
+
+
+def test_lines_that_look_like_secrets_stay_here(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """Above the cursor, below it, and in the cursor's own line right of it."""
+    server = serve(LlamaServer(lambda _: "1\n"))
+    asking = front(server.url)
+    secret = f'API_KEY = "{KEY}"\n'
+    asking.ask(f"a = 1\n{secret}b = 2\nc = ", f"\n{secret}d = 3\n")
+    asking.ask("a = 1\n", f"{secret}e = 4\n")
+    assert KEY not in json.dumps([request.body for request in server.requests])
+    first, second = (request.body for request in server.asked("/infill"))
+    assert (first["input_prefix"], first["prompt"]) == ("a = 1\nb = 2\n", "c = ")
+    assert first["input_suffix"] == "\nd = 3\n"
+    assert second["input_suffix"] == "\ne = 4\n"
+
+
+def test_the_name_of_a_host_is_told(front: Callable[..., Front], serve: Callable[..., ScriptedServer]) -> None:
+    """To whoever asks for the facts, before the first question too."""
+    server = serve(lambda _: iter([as_json({})]))
+    assert front(server.url).service.host.facts().asks == "127.0.0.1"
+
+
+def test_keys_are_read_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the user's alone; what is none is said."""
+    file = tmp_path / "key"
+    by_file = replace(Settings(), remote_key_file=str(file))
+    by_name = replace(Settings(), remote_key_env="MY_KEY")
+    assert read_remote_key(Settings()) == ""
+    for settings in (by_file, by_name, replace(Settings(), remote_key_file="key")):
+        with pytest.raises(UsageError):
+            read_remote_key(settings)
+    for text, mode in ((KEY, 0o644), ("", 0o600), ("two words", 0o600), ("é" * 9, 0o600), ("k" * 5000, 0o600)):
+        file.write_text(text, encoding="utf-8")
+        file.chmod(mode)
+        with pytest.raises(UsageError):
+            read_remote_key(by_file)
+    file.write_text(f"{KEY}\n")
+    monkeypatch.setenv("MY_KEY", KEY)
+    assert read_remote_key(by_file) == read_remote_key(by_name) == KEY
+    monkeypatch.setenv("MY_KEY", "a\r\nX-Header: 1")
+    with pytest.raises(UsageError):
+        read_remote_key(by_name)
+
+
+def test_the_systems_proxy_leads_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But never to this machine."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("NO_PROXY", "inside.example")
+    assert proxy_for("https://models.example") == "http://proxy.example:3128"
+    for url in ("https://inside.example", "http://models.example", "https://127.0.0.1", "https://localhost:1"):
+        assert proxy_for(url) is None
+
+
+def test_an_editors_uri_is_not_sent(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """This program's own server gets the file's name, for where a block ends, and nothing before it."""
+    server = serve(LlamaServer(lambda _: "1\n"))
+    asking = front(server.url, remote_kind="fastcoder")
+    asking.ask("x = ")
+    body = server.asked("/infill")[0].body
+    assert (body["filename"], body["language"]) == ("a.py", "python")
+    assert URI not in json.dumps(body)
