@@ -49,6 +49,12 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--engine", help="what computes (default: the setting, else auto)")
     parser.add_argument("--drafter", help="who guesses ahead of the model (default: the setting)")
     parser.add_argument(
+        "--draft-model",
+        action="append",
+        metavar="NAME",
+        help="a smaller model that guesses ahead, for drafters that draft by one; may be given several times",
+    )
+    parser.add_argument(
         "--workspace",
         type=Path,
         metavar="FOLDER",
@@ -76,6 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
         "model": arguments.model,
         "engine": arguments.engine,
         "drafter": arguments.drafter,
+        "draft.models": arguments.draft_model,
         "completion.max_tokens": arguments.max_tokens,
         "context.enabled": arguments.context or None,
     }

@@ -111,6 +111,20 @@ class Settings:
         Scope.MACHINE,
         "Who guesses ahead of the model; changes the speed only. Names and parameters: docs/drafters.md.",
     )
+    draft_models: tuple[str, ...] = _row(
+        "draft.models",
+        (),
+        Scope.MACHINE,
+        "Smaller models with the same tokenizer that guess ahead, named as in `model`; loaded when a drafter asks.",
+    )
+    draft_memory_mb: int = _row(
+        "draft.memory_mb",
+        1024,
+        Scope.MACHINE,
+        "Megabytes that these models may take, weights and what they have read together.",
+        low=64,
+        high=1048576,
+    )
     completion_max_tokens: int = _row(
         "completion.max_tokens",
         128,
@@ -197,7 +211,8 @@ class Settings:
         "context.enabled",
         False,
         Scope.NARROW,
-        "Show the model related code from other files of the workspace: what is imported, alike, or edited lately.",
+        "Show the model pieces of the workspace's other files that use the same names as the lines at the cursor, or were "
+        "edited lately: up to 600 tokens, which are computed where a prompt begins, not at each key.",
     )
     read_max_file_bytes: int = _row(
         "read.max_file_bytes",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.draft.smaller import Smaller, no_models
 from fastcoder_lsp.draft.store import Pin, nothing
 from fastcoder_lsp.draft.trained import UNTRAINED, Trained
 
@@ -26,6 +27,7 @@ class DrafterParts:
         costs: of the engine's steps, for drafters that choose a width by them.
         kept: the file in which a drafter may keep what it learns; None: nothing is kept.
         trained: what the model was tuned for.
+        smaller: gives smaller models that draft.
     """
 
     pin: Pin = nothing
@@ -33,3 +35,4 @@ class DrafterParts:
     costs: StepCosts | None = None
     kept: Path | None = None
     trained: Trained = UNTRAINED
+    smaller: Smaller = no_models

@@ -13,10 +13,13 @@ from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
 from fastcoder_lsp.draft import (
     auto,
     cacheback,
+    draft_model,
+    eagle,
     fastcoder,
     jacobi,
     lookahead,
     lookup,
+    medusa,
     none,
     recycling,
     rest,
@@ -36,6 +39,7 @@ __all__ = [
     "group_of",
     "make",
     "reads_datastore",
+    "require_smaller",
     "require_tuned",
     "warm_up",
 ]
@@ -60,8 +64,12 @@ SPECIFICATIONS: Mapping[str, Specification[Any]] = {
         jacobi.JACOBI,
         auto.AUTO,
         sdsat.SDSAT,
+        draft_model.DRAFT_MODEL,
+        draft_model.DRAFT_MODEL_TREE,
         lookahead.LOOKAHEAD,
         lookahead.LOOKAHEAD_PAPER,
+        medusa.MEDUSA,
+        eagle.EAGLE,
     )
 }
 """name → what is known of the drafter, plainest first."""
@@ -109,14 +117,39 @@ def require_tuned(name: str, trained: Trained) -> None:
     """See that the model was tuned for the drafter `name`, where that one drafts on no other.
 
     Raises:
-        UsageError: it was not.
+        UsageError: it was not, or the drafter needs weights of its own and `name` names none.
     """
-    known = SPECIFICATIONS.get(name.partition(":")[0])
+    plain, _, settings = name.partition(":")
+    known = SPECIFICATIONS.get(plain)
+    if (
+        known is not None
+        and known.own_weights
+        and not any(part.strip().startswith("weights=") for part in settings.split(","))
+    ):
+        raise UsageError(
+            f"the drafter {plain} drafts by weights of its own, and none are named",
+            f"Train them: fastcoder-lsp train {plain} --data FOLDER --out FOLDER; "
+            f"then name them: {plain}:weights=FOLDER/drafter.",
+        )
     if known is not None and not trained.suits(known.tuned_by):
         raise UsageError(
             f"the drafter {known.name} needs a model that was tuned for it",
             f"Tune one: fastcoder-lsp train {known.tuned_by} --data FOLDER --out FOLDER; "
             "then name it with --model FOLDER/model.",
+        )
+
+
+def require_smaller(name: str, models: int) -> None:
+    """See that there are smaller models, where the drafter `name` drafts by them.
+
+    Raises:
+        UsageError: there are none.
+    """
+    known = SPECIFICATIONS.get(name.partition(":")[0])
+    if known is not None and known.smaller and not models:
+        raise UsageError(
+            f"the drafter {known.name} needs a smaller model with the same tokenizer",
+            "Name one: the setting draft.models, or --draft-model NAME.",
         )
 
 

@@ -56,7 +56,10 @@ class Specification(Generic[Parameters]):
         reads: what it reads of the datastore; for a drafter that reads nothing none is kept.
         tuned_by: the method by which a model must have been tuned, for it drafts on no other; empty where any model
             will do.
+        smaller: whether it drafts by smaller models; without any it drafts nothing.
         remembers: whether what is decoded in a document teaches it something for the next decode there.
+        own_weights: whether it drafts by weights that were trained for the model, whose folder its parameter `weights`
+            names; without them it drafts nothing.
     """
 
     name: str
@@ -69,6 +72,8 @@ class Specification(Generic[Parameters]):
     reads: frozenset[Store] = frozenset()
     tuned_by: Literal["", "sdsat"] = ""
     remembers: bool = False
+    smaller: bool = False
+    own_weights: bool = False
 
     @property
     def replayable(self) -> bool:

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from fastcoder_lsp import engine as engines
@@ -19,16 +20,21 @@ from fastcoder_lsp.runtime.compile_ahead import CompileAhead, heads_of, needed
 from fastcoder_lsp.runtime.costs import step_costs
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, Limits, Model, Runtime, Surroundings, cpu_nodes
 from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.runtime.smaller_models import Lending, SmallerModels
 from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 
 PROMPT_TOKENS = 1400
 """Longest prompt: what a CPU reads in a few seconds once, and keeps from then on."""
-CONTEXT_TOKENS = 400
-"""For code of other files, where it is wanted; on top of the longest prompt."""
+CONTEXT_TOKENS = 600
+"""For code of other files, where it is wanted; on top of the longest prompt. What `bench quality` measured."""
 _TIMED = "timed"
 _DRAFTER_FUNCTIONS = 110
 """That what drafts, and searches, is compiled of."""
+
+
+def _nothing_more() -> None:
+    pass
 
 
 def _unheard(_share: float, _what: str) -> None:
@@ -80,10 +86,11 @@ def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE,
     Raises:
         FastcoderError: there is no such drafter, or the model was not tuned for it.
     """
-    from fastcoder_lsp.draft.registry import require_tuned, warm_up  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.draft.registry import require_smaller, require_tuned, warm_up  # noqa: PLC0415 as above
 
     require_tuned(settings.drafter, model.trained)
-    drafter = _drafter(model, settings.drafter, around)
+    require_smaller(settings.drafter, len(settings.draft_models))
+    drafter = _drafter(model, settings.drafter, around, seat)
     warm_up(drafter)
     slots = Slots(model.engines, seat)
     room = slots.info.context - settings.completion_max_tokens
@@ -99,6 +106,7 @@ def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE,
         allow=lambda remaining: allowed(model.tokenizer, remaining),
         limits=Limits(settings.completion_max_tokens, cpu_nodes(model.costs) if fills_rows else GPU_NODES),
         costs=model.costs,
+        closing=partial(model.smaller.leave, seat) if model.smaller is not None else _nothing_more,
     )
 
 
@@ -106,7 +114,7 @@ def load_runtime(settings: Settings, progress: Progress, around: Surroundings = 
     """A model for one user alone, which ends with its runtime; arguments and errors as of the two above."""
     model = load_model(settings, progress, datastore=around.pin is not None)
     with _closed_on_failure(model):
-        return replace(make_runtime(model, settings, around), closing=model.close)
+        return replace(make_runtime(model, settings, around), closing=model.close)  # and its smaller ones with it
 
 
 def _load(
@@ -132,7 +140,9 @@ def _load(
     record.enter("timing")
     costs = step_costs(engine.slot(_TIMED), files.digest, cache, progress)
     engine.forget(_TIMED)
-    model = Model(engine, tokenizer, costs, trained, files.digest)
+    lending = Lending.by(settings, cache)
+    smaller = SmallerModels(lending, tokenizer, progress) if lending.names else None
+    model = Model(engine, tokenizer, costs, trained, files.digest, smaller)
     with _closed_on_failure(model):
         _compile(model, settings.drafter, record, progress, datastore=datastore)
     progress(1.0, "ready")
@@ -180,12 +190,15 @@ def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress
             warm_up_index()
 
 
-def _drafter(model: Model, name: str, around: Surroundings) -> Drafter:
+def _drafter(model: Model, name: str, around: Surroundings, seat: str = "") -> Drafter:
     from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.draft.smaller import no_models  # noqa: PLC0415
     from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
 
     kept = cache_folder() / "learnt" / f"{_name(around.workspace, model.digest)}.npz" if around.workspace else None
-    return make(name, DrafterParts(around.pin or nothing, model.tokenizer.piece, model.costs, kept, model.trained))
+    smaller = no_models if model.smaller is None else partial(model.smaller.of, seat)
+    pin = around.pin or nothing
+    return make(name, DrafterParts(pin, model.tokenizer.piece, model.costs, kept, model.trained, smaller))
 
 
 @contextmanager

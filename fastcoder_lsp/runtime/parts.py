@@ -14,6 +14,7 @@ from fastcoder_lsp.core import Drafter, Engine, EngineInfo, Engines, StepCosts
 from fastcoder_lsp.draft.trained import UNTRAINED, Trained
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, PromptBuilder
 from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.runtime.smaller_models import SmallerModels
 from fastcoder_lsp.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class Model:
         costs: of its steps on this machine.
         trained: what it was tuned for.
         digest: names its weights.
+        smaller: models that draft for it; None: there are none.
     """
 
     engines: Engines
@@ -77,6 +79,7 @@ class Model:
     costs: StepCosts
     trained: Trained = UNTRAINED
     digest: str = ""
+    smaller: SmallerModels | None = None
 
     @property
     def info(self) -> EngineInfo:
@@ -86,6 +89,8 @@ class Model:
     def close(self) -> None:
         """Give the model's memory back; no runtime of it is to be used after."""
         self.engines.close()
+        if self.smaller is not None:
+            self.smaller.close()
 
 
 def _nothing_more() -> None:

@@ -70,7 +70,7 @@ def test_a_misspelt_name_is_told_the_right_one() -> None:
 @pytest.mark.parametrize("spec", [spec for spec in specs().values() if spec.scope is Scope.MACHINE])
 def test_a_repository_sets_nothing_of_the_machine(spec: Any) -> None:
     """No setting of machine scope is taken from a repository, whatever its value; the user is told."""
-    by_kind = {int: spec.low + 1 if spec.low is not None else 1, bool: not spec.default}
+    by_kind = {int: spec.low + 1 if spec.low is not None else 1, bool: not spec.default, tuple: ("/evil",)}
     value = spec.choices[-1] if spec.choices else by_kind.get(spec.kind, "/evil")
     settings, problems = resolve([repository({spec.name: value})])
     assert settings == Settings()

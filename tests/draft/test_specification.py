@@ -29,7 +29,9 @@ def row(known: Specification[Any]) -> str:
     reads = ", ".join(name for store, name in STORES.items() if store in known.reads)
     needs = [f"the model's {known.traits.top_k} best ids" if known.traits.top_k > 1 else "the model's best id"]
     needs = needs if known.traits.top_k else []
+    needs += ["a smaller model"] if known.smaller else []
     needs += [f"a model tuned by `train {known.tuned_by}`"] if known.tuned_by else []
+    needs += [f"weights by `train {known.name}`"] if known.own_weights else []
     cells = (
         f"`{known.name}`",
         known.guesses_from,
@@ -68,7 +70,8 @@ def test_guesses_come_from_where_is_specified(name: str, trained: Trained) -> No
         decode(RepetitiveEngine(), drafter, asked, lambda: False, on_step=lambda tree, _: seen.update(tree.sources))
     assert seen <= {"", *(source.name for source in known.sources)}
     guesses = len(seen) > 1
-    assert guesses == (name != "none" and (not known.tuned_by or trained.suits(known.tuned_by)))
+    able = not known.own_weights and (not known.tuned_by or trained.suits(known.tuned_by))
+    assert guesses == (name != "none" and able)
 
 
 def test_a_source_is_in_one_group() -> None:
@@ -107,6 +110,12 @@ def test_what_is_read_of_the_datastore_is_known_beforehand(name: str) -> None:
 @pytest.mark.parametrize("name", SPECIFICATIONS)
 def test_a_drafter_is_refused_where_it_cannot_draft(name: str) -> None:
     """On a model that was not tuned for it, with what to do; any other drafter is welcome on any model."""
+    if SPECIFICATIONS[name].own_weights:
+        require_tuned(f"{name}:branch=3,weights=/somewhere", Trained())
+        with pytest.raises(UsageError) as missing:
+            require_tuned(f"{name}:branch=3", Trained())
+        assert f"fastcoder-lsp train {name} " in missing.value.hint
+        return
     require_tuned(f"{name}:k=3", Trained(adaptive=(1,)))
     if not SPECIFICATIONS[name].tuned_by:
         require_tuned(name, Trained())

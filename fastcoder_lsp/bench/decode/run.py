@@ -18,7 +18,6 @@ from fastcoder_lsp.bench.drafting.drafters import (
     drafter_names,
     label,
     make,
-    require_tuned,
 )
 from fastcoder_lsp.bench.drafting.pairs import Pair, figures, run_once
 from fastcoder_lsp.bench.drafting.task_parts import LEAKAGE, TaskParts, TaskPin, document_of, parts_of
@@ -37,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     engine = parts.engine()
     names = drafter_names(arguments.drafters)
     for name in names:
-        require_tuned(name, parts.trained)
+        parts.require(name)
     costs = None if arguments.nodes else measure_costs(engine)
     pairs: dict[str, list[Pair]] = defaultdict(list)
     try:
@@ -46,6 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
                 pairs[name].append(pair)
     finally:
         engine.close()
+        parts.smaller.close()
     results = {name: figures(of_name) for name, of_name in pairs.items()}
     _print(parts, engine, arguments, results)
     if arguments.json:
@@ -65,7 +65,7 @@ def run_round(
     With the engine's `costs`, `auto` chooses its width as in the server.
     """
     pin = TaskPin(parts.stores, parts.chosen[0])
-    given = DrafterParts(pin, parts.tokenizer.piece, costs, trained=parts.trained)
+    given = DrafterParts(pin, parts.tokenizer.piece, costs, trained=parts.trained, smaller=parts.lend)
     drafters = {name: make(name, given) for name in names}
     done = []
     for task in parts.in_file_order():

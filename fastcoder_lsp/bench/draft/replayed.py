@@ -52,7 +52,7 @@ class Replayed:
 def replay_all(name: str, parts: TaskParts, traces: Sequence[Trace], nodes: int, *, warm: bool) -> Replayed:
     """Replay one drafter over all traces; cold: each task is a document of its own."""
     pin = TaskPin(parts.stores, traces[0].task)
-    given = DrafterParts(pin, parts.tokenizer.piece)
+    given = DrafterParts(pin, parts.tokenizer.piece, smaller=parts.lend)
     drafter = make(name, given)
     vocabulary = parts.tokenizer.vocabulary
     # The first replay compiles; it is not counted, and its document is kept by nobody.

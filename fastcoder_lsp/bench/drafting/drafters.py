@@ -5,10 +5,10 @@ The one door to the drafters' registry. Owns the groups: names that stand for se
 
 from collections.abc import Mapping
 
-from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make, require_tuned
+from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make, require_smaller, require_tuned
 from fastcoder_lsp.draft.trained import Trained
 
-__all__ = ["DrafterParts", "make", "require_tuned"]
+__all__ = ["DrafterParts", "make", "require_smaller", "require_tuned"]
 
 ABLATION: Mapping[str, str] = {
     "fastcoder-paper:repository=false,skip=false,missing=false,cache=false": "REST with D_c",
@@ -57,9 +57,10 @@ def drafter_names(text: str) -> list[str]:
     return names
 
 
-def all_names(trained: Trained) -> list[str]:
-    """Every drafter that can draft on a model tuned for `trained`."""
-    return [name for name, known in SPECIFICATIONS.items() if trained.suits(known.tuned_by)]
+def all_names(trained: Trained, smaller: int = 0) -> list[str]:
+    """Every drafter that can draft on a model tuned for `trained`, with so many smaller ones."""
+    able = {name: known for name, known in SPECIFICATIONS.items() if smaller or not known.smaller}
+    return [name for name, known in able.items() if trained.suits(known.tuned_by)]
 
 
 def label(name: str) -> str:

@@ -18,6 +18,13 @@ def add_tasks(parser: argparse.ArgumentParser) -> None:
         "--engine", default="cpu-int8", choices=ENGINES, help="as the setting `engine`; default: cpu-int8"
     )
     parser.add_argument("--strict", action="store_true", help="as the setting `gpu.strict`")
+    parser.add_argument(
+        "--draft-model",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a smaller model, for drafters that draft by one; may be given several times",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the full results to FILE")
 
 

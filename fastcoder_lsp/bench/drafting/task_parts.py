@@ -4,19 +4,21 @@ Owns their composition from a benchmark's options.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.bench.common.requests import NODES, decode_request
+from fastcoder_lsp.bench.common.smaller import SmallerModels, smaller_models
 from fastcoder_lsp.bench.datasets import repoeval
 from fastcoder_lsp.bench.datasets.folder import require
 from fastcoder_lsp.bench.datasets.spread import spread
-from fastcoder_lsp.bench.drafting.drafters import DrafterParts
+from fastcoder_lsp.bench.drafting.drafters import DrafterParts, require_smaller, require_tuned
 from fastcoder_lsp.bench.drafting.task_stores import TaskStores
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.draft.smaller import DocumentEngines
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.draft.trained import Trained, load_trained
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -28,7 +30,10 @@ LEAKAGE = "the target's body is in no index and no prompt"
 
 @dataclass(frozen=True, slots=True)
 class TaskParts:
-    """Tasks and a model. `engine` makes one; `identity` names model and engine; `trained`: what it was tuned for."""
+    """Tasks and a model.
+
+    `engine` makes one; `identity` names model and engine; `trained`: what it was tuned for; `smaller` draft for it.
+    """
 
     tasks: repoeval.TaskSet
     chosen: tuple[repoeval.Task, ...]
@@ -37,6 +42,7 @@ class TaskParts:
     engine: Callable[[], Engine]
     identity: str
     trained: Trained
+    smaller: SmallerModels
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -49,7 +55,22 @@ class TaskParts:
 
     def drafter_parts(self, task: repoeval.Task) -> DrafterParts:
         """What drafters of one task are made of."""
-        return DrafterParts(lambda _: self.stores.pin(task), self.tokenizer.piece, trained=self.trained)
+        return DrafterParts(
+            lambda _: self.stores.pin(task), self.tokenizer.piece, trained=self.trained, smaller=self.lend
+        )
+
+    def lend(self) -> Sequence[DocumentEngines]:
+        """The smaller models, loaded when they are first asked for."""
+        return self.smaller.of("")
+
+    def require(self, name: str) -> None:
+        """See that the drafter `name` can draft on this model, with these smaller ones.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        require_tuned(name, self.trained)
+        require_smaller(name, len(self.smaller))
 
     def request(
         self,
@@ -89,7 +110,13 @@ def document_of(task: repoeval.Task, *, warm: bool) -> str:
 
 
 def load_parts(
-    *, tasks: Path | None = None, limit: int | None = None, model: str = "auto", engine: str, strict: bool = False
+    *,
+    tasks: Path | None = None,
+    limit: int | None = None,
+    model: str = "auto",
+    engine: str,
+    strict: bool = False,
+    smaller: Sequence[str] = (),
 ) -> TaskParts:
     """Put the parts together; no engine is loaded yet.
 
@@ -99,6 +126,7 @@ def load_parts(
         model: as the setting `model`.
         engine: as the setting `engine`.
         strict: as the setting `gpu.strict`.
+        smaller: as the setting `draft.models`.
 
     Raises:
         FastcoderError: the model or the tasks are not on this machine.
@@ -113,6 +141,7 @@ def load_parts(
         engine=lambda: found.engine(engine, CONTEXT, strict=strict),
         identity=f"{found.files.digest} {engine}",
         trained=load_trained(found.files.folder, found.files.digest),
+        smaller=smaller_models(smaller, found, engine, CONTEXT),
     )
 
 
@@ -128,4 +157,5 @@ def parts_of(arguments: argparse.Namespace) -> TaskParts:
         model=arguments.model,
         engine=arguments.engine,
         strict=arguments.strict,
+        smaller=arguments.draft_model,
     )

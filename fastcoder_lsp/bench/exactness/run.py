@@ -11,7 +11,7 @@ from typing import Any
 
 from fastcoder_lsp.bench.common.gap import top_two_gap
 from fastcoder_lsp.bench.common.requests import decode_request
-from fastcoder_lsp.bench.drafting.drafters import all_names, drafter_names, make, require_tuned
+from fastcoder_lsp.bench.drafting.drafters import all_names, drafter_names, make
 from fastcoder_lsp.bench.drafting.task_parts import TaskParts, parts_of
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.core import GREEDY, Drafter, Engine, Sampler
@@ -68,14 +68,15 @@ class Account:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     parts = parts_of(arguments)
-    names = drafter_names(arguments.drafters) if arguments.drafters else all_names(parts.trained)
+    names = drafter_names(arguments.drafters) if arguments.drafters else all_names(parts.trained, len(parts.smaller))
     for name in names:
-        require_tuned(name, parts.trained)
+        parts.require(name)
     engine = parts.engine()
     try:
         accounts = compare(parts, engine, names, arguments)
     finally:
         engine.close()
+        parts.smaller.close()
     results = {name: account.figures() for name, account in accounts.items()}
     print_table(
         f"{arguments.limit} prompts × {arguments.tokens} tokens, {engine.info.name}",

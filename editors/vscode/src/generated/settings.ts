@@ -17,6 +17,8 @@ export const SERVER_SETTINGS: readonly ServerSetting[] = [
     { name: 'context_tokens', scope: 'machine', default: 4096 },
     { name: 'memory.kv_mb', scope: 'machine', default: 256 },
     { name: 'drafter', scope: 'machine', default: "auto" },
+    { name: 'draft.models', scope: 'machine', default: [] },
+    { name: 'draft.memory_mb', scope: 'machine', default: 1024 },
     { name: 'completion.max_tokens', scope: 'workspace', default: 128 },
     { name: 'languages.include', scope: 'workspace', default: [] },
     { name: 'languages.exclude', scope: 'narrow', default: [] },

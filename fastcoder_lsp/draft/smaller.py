@@ -1,0 +1,157 @@
+"""Smaller models that draft: who lends them, and one of them kept in step with a text.
+
+A smaller model is an engine like any other, with a KV cache for each document. What it drafted and the model accepted
+is in its cache already; where the model went another way, the cache is cut back to what both have in common, and the
+next pass takes the missing tokens along.
+
+Owns the order of these passes; how many are worth making is each drafter's.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import GREEDY, DraftTree, Engine, EngineInfo, Sampler, Tokens, Verified
+from fastcoder_lsp.core.noise import gumbel
+
+RIDERS = 12
+"""Tokens that the next pass takes along: a forward of their own would read all weights once more."""
+CATCH_UP = 512
+"""Tokens of a text that are read at once, so that no step waits long; until all of it is read nothing is drafted."""
+
+
+class DocumentEngines(Protocol):
+    """A model with a KV cache for each of one front's documents."""
+
+    @property
+    def info(self) -> EngineInfo:
+        """What engine runs it."""
+        ...
+
+    def of(self, document: str) -> Engine:
+        """The engine with the cache of this document, the same one every time."""
+        ...
+
+    def forget(self, document: str) -> None:
+        """The document was closed."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """The document goes on under another name."""
+        ...
+
+
+Smaller = Callable[[], Sequence[DocumentEngines]]
+"""Gives the smaller models, those most like the model first; they are loaded when it is asked for the first time."""
+
+
+def no_models() -> Sequence[DocumentEngines]:
+    """There are none."""
+    return ()
+
+
+class SmallModel:
+    """A smaller model over one document's text.
+
+    `follow` before everything else; then either `say`, token by token, or `look`, tree by tree.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.passes = 0
+        self._base: list[int] = []
+        self._pending: list[int] = []
+
+    def follow(self, tokens: Tokens) -> bool:
+        """Stand at the end of `tokens`; False where more of them is still to be read than one step may take."""
+        if len(tokens) >= self.engine.info.context:
+            return False
+        text = list(tokens[:-1])
+        shared = _shared(self.engine.cached(), text)
+        end = shared if len(text) - shared <= RIDERS else min(len(text), shared + CATCH_UP)
+        self.engine.prefill(text[:end], _never)
+        self._base, self._pending = text[:end], list(tokens[end:])
+        return len(self._pending) <= RIDERS + 1
+
+    def room(self, most: int) -> int:
+        """How many tokens, `most` at most, may come before the context is full."""
+        return max(min(most, self.engine.info.context - len(self._base) - len(self._pending)), 0)
+
+    def rows(self) -> int:
+        """How many guesses one pass can hold beside what is pending."""
+        return self.engine.info.max_nodes - len(self._pending)
+
+    def say(self, sampler: Sampler, top_k: int) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """One pass: what the sampler chooses to come next, and the best ids [K] and their logits."""
+        verified = self._step(DraftTree.chain(self._pending), sampler, top_k)
+        assert verified.top_ids_NK is not None
+        assert verified.top_logits_NK is not None
+        return verified.emitted[-1], verified.top_ids_NK[-1], verified.top_logits_NK[-1]
+
+    def take(self, token: int) -> None:
+        """`token` comes next: what the following pass goes on from."""
+        self._base += self._pending
+        self._pending = [token]
+
+    def speculate(self, tree: DraftTree, sampler: Sampler, top_k: int) -> Verified:
+        """One pass over the pending tokens with guesses below them; the accepted ones are in the cache after it."""
+        verified = self._step(tree, sampler, top_k)
+        self._base += [*self._pending, *verified.emitted[:-1]]
+        self._pending = [verified.emitted[-1]]
+        return verified
+
+    def below(self, tokens: Tokens, parents: Sequence[int]) -> DraftTree:
+        """The pending tokens with guesses below them; a parent of -1 is the last pending one."""
+        first = len(self._pending)
+        chain = range(-1, first - 1)
+        return DraftTree((*self._pending, *tokens), (*chain, *(parent + first for parent in parents)), first)
+
+    def look(
+        self, tokens: Tokens, parents: Sequence[int], top_k: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """One pass over guesses that the cache forgets again: best ids [1+N, K] and logits, the text's end first."""
+        verified = self._step(self.below(tokens, parents), GREEDY, top_k)
+        assert verified.top_ids_NK is not None
+        assert verified.top_logits_NK is not None
+        self.engine.prefill(self._base, _never)
+        first = len(self._pending) - 1
+        return verified.top_ids_NK[first:], verified.top_logits_NK[first:]
+
+    def position(self) -> int:
+        """Of the token that comes next, counted from the start of the text."""
+        return len(self._base) + len(self._pending)
+
+    def _step(self, tree: DraftTree, sampler: Sampler, top_k: int) -> Verified:
+        self.passes += 1
+        return self.engine.step(tree, sampler, None, top_k)
+
+
+def shares(
+    ids_K: npt.NDArray[np.int64], logits_K: npt.NDArray[np.float32], sampler: Sampler, position: int
+) -> npt.NDArray[np.float64]:
+    """How likely each of a row's best ids is the one that is chosen, as far as the smaller model knows.
+
+    Greedy: their softmax. By the keyed sampler the noise of the place is known, and the same for both models: it is
+    added to the logits first, so that what this noise favours is the likelier guess.
+    """
+    scores = logits_K.astype(np.float64)
+    if sampler.temperature > 0:
+        scores = scores / sampler.temperature
+        if sampler.rule == "keyed":
+            scores = scores + gumbel(sampler.seed, position, ids_K)
+    weights = np.exp(scores - scores.max())
+    return np.asarray(weights / weights.sum(), np.float64)
+
+
+def _shared(cached: Sequence[int], text: Sequence[int]) -> int:
+    """How many tokens both begin with."""
+    shortest = min(len(cached), len(text))
+    if list(cached[:shortest]) == list(text[:shortest]):
+        return shortest
+    return next(place for place in range(shortest) if cached[place] != text[place])
+
+
+def _never() -> bool:
+    return False

@@ -1,0 +1,156 @@
+"""Smaller models that draft for the model: found, checked, and loaded when a drafter first asks for one.
+
+Owns that they fit: the same tokenizer, for a token must mean the same to both, and the memory that they may take.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from fastcoder_lsp import engine as engines
+from fastcoder_lsp import model as models
+from fastcoder_lsp.config import Settings, kernels_folder
+from fastcoder_lsp.core import Engines, Progress
+from fastcoder_lsp.draft.smaller import DocumentEngines
+from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.errors import ResourceError, UsageError
+from fastcoder_lsp.model.files import ModelFiles
+from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.tokenizer import Tokenizer
+
+LEAST_KV_MB = 32
+"""For the keys and values of smaller models, however much of what they may take their weights need."""
+_PRECISE = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.5, "cuda-int4": 0.5, "cpu-fp32": 4.0, "auto": 1.0}
+"""Bytes of a weight by kind of engine; two for all others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lending:
+    """By what smaller models are loaded.
+
+    Attributes:
+        names: as the setting `model` names one.
+        kind: of their engines.
+        context: tokens that each holds.
+        threads: of the CPU; None for one for each core.
+        memory_mb: that weights and KV caches of all may take.
+        cache: the cache folder.
+    """
+
+    names: tuple[str, ...]
+    kind: str
+    context: int
+    threads: int | None
+    memory_mb: int
+    cache: Path
+
+    @classmethod
+    def by(cls, settings: Settings, cache: Path) -> "Lending":
+        """As the settings say."""
+        return cls(
+            settings.draft_models,
+            settings.engine,
+            settings.context_tokens,
+            settings.threads or None,
+            settings.draft_memory_mb,
+            cache,
+        )
+
+
+class SmallerModels:
+    """The models, once they are asked for; all fronts share their weights.
+
+    Args:
+        lending: which, and how.
+        tokenizer: the model's own.
+        progress: told while one is loaded.
+    """
+
+    def __init__(self, lending: Lending, tokenizer: Tokenizer, progress: Progress) -> None:
+        self._lending, self._tokenizer, self._progress = lending, tokenizer, progress
+        self._engines: list[Engines] | None = None
+        self._slots: dict[str, list[Slots]] = {}
+
+    def __len__(self) -> int:
+        return len(self._lending.names)
+
+    def of(self, seat: str) -> Sequence[DocumentEngines]:
+        """Each model with the KV caches of one front's documents.
+
+        Raises:
+            FastcoderError: a model is missing or damaged, has another tokenizer, or takes too much memory.
+        """
+        if self._engines is None:
+            self._engines = []
+            try:
+                self._load(self._engines)
+            except BaseException:
+                self.close()
+                raise
+        return self._slots.setdefault(seat, [Slots(one, seat) for one in self._engines])
+
+    def leave(self, seat: str) -> None:
+        """The front is gone: its caches are given up."""
+        for slots in self._slots.pop(seat, []):
+            slots.close()
+
+    def close(self) -> None:
+        """Give all memory back."""
+        self._slots.clear()
+        for one in self._engines or []:
+            one.close()
+        self._engines = None
+
+    def _load(self, loaded: list[Engines]) -> None:
+        asked = self._lending
+        found = [models.find(name, asked.cache) for name in asked.names]
+        for files in found:
+            self._require_tokenizer(files)
+        weights_mb = sum(_weight_bytes(files, asked.kind) for files in found) / 1e6
+        if weights_mb + LEAST_KV_MB * len(found) > asked.memory_mb:
+            raise ResourceError(
+                f"the models that draft need {weights_mb + LEAST_KV_MB * len(found):.0f} MB, and may take "
+                f"{asked.memory_mb} MB",
+                "Raise draft.memory_mb, or name smaller ones in draft.models.",
+            )
+        for files in found:
+            self._progress(0.0, f"loading {files.name}, which drafts")
+            loaded.append(
+                engines.load_engines(
+                    files.folder,
+                    name=files.name,
+                    source=files.source,
+                    digest=files.digest,
+                    options=engines.EngineOptions(
+                        kind=cast("engines.Kind", asked.kind),  # the table of settings allows no other
+                        context=asked.context,
+                        threads=asked.threads,
+                        kv_mb=max(int((asked.memory_mb - weights_mb) / len(found)), LEAST_KV_MB),
+                    ),
+                    cache=asked.cache,
+                    progress=self._progress,
+                    kernels=kernels_folder(),
+                )
+            )
+
+    def _require_tokenizer(self, files: ModelFiles) -> None:
+        """The same ids mean the same texts."""
+        own, other = self._tokenizer, Tokenizer.load(files.folder, self._lending.cache / "tokenizers")
+        same = own.identity == other.identity or (
+            own.control == other.control
+            and own.vocabulary == other.vocabulary
+            and all(own.piece(token) == other.piece(token) for token in range(own.vocabulary))
+        )
+        if not same:
+            raise UsageError(
+                f"{files.name} has another tokenizer than the model that it is to draft for",
+                "Name a smaller model of the same family in draft.models.",
+            )
+
+
+def _weight_bytes(files: ModelFiles, kind: str) -> float:
+    shape = fast_shape(read_config(files.folder))
+    if shape is None:
+        return float(sum(path.stat().st_size for path in files.folder.glob("*.safetensors")))
+    return shape.weight_count * _PRECISE.get(kind, 2.0)
