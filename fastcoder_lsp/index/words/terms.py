@@ -20,7 +20,11 @@ LONGEST = 80
 """Letters of an identifier that are looked at: longer ones are data."""
 _KNOWN = 10_000
 """Identifiers whose numbers are remembered: three megabytes."""
-_IDENTIFIER = re.compile(r"[^\W\d]\w+")
+_IDENTIFIER = re.compile(r"\n|[^\W\d]\w+")
+_IDENTIFIER_ASCII = re.compile(r"\n|[A-Za-z_]\w+", re.ASCII)
+"""The same for texts without other letters, in less time."""
+_LINE_END = -1
+"""Stands among the numbers of words for the end of a line."""
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\dA-Z_]+|\d+")
 
 
@@ -50,11 +54,14 @@ class Terms:
 
     def of_lines(self, text: str) -> LineTerms:
         """All words of a text by its lines, which end with line feeds."""
-        found, starts, numbers_of = array("i"), array("i", [0]), self._numbers_of
-        for line in text.split("\n"):
-            found.extend(chain.from_iterable(map(numbers_of, _IDENTIFIER.findall(line))))
-            starts.append(len(found))
-        return LineTerms(np.frombuffer(found, np.int32) if found else _NONE, np.frombuffer(starts, np.int32))
+        identifier = _IDENTIFIER_ASCII if text.isascii() else _IDENTIFIER
+        found = array("i", chain.from_iterable(map(self._numbers_of, identifier.findall(text))))
+        numbers = np.frombuffer(found, np.int32) if found else _NONE
+        ends = np.flatnonzero(numbers == _LINE_END)
+        starts = np.zeros(len(ends) + 2, np.int32)
+        starts[1:-1] = ends - np.arange(len(ends))
+        starts[-1] = len(numbers) - len(ends)
+        return LineTerms(numbers[numbers != _LINE_END], starts)
 
     def of(self, text: str) -> npt.NDArray[np.int32]:
         """All words of a text in their order."""
@@ -62,12 +69,15 @@ class Terms:
 
 
 class _Known(dict[str, tuple[int, ...]]):
-    """Identifier → numbers of its words; a dictionary, whose own looking up is quicker than a method of ours."""
+    """Identifier, or a line's end → numbers of its words; a dictionary, whose own looking up is quicker than a method of ours."""
 
     def __missing__(self, name: str) -> tuple[int, ...]:
         if len(self) >= _KNOWN:
             self.clear()
-        numbers = tuple(crc32(word.encode("utf-8", "surrogatepass")) % TERMS for word in words_of(name))
+        if name == "\n":
+            numbers: tuple[int, ...] = (_LINE_END,)
+        else:
+            numbers = tuple(crc32(word.encode("utf-8", "surrogatepass")) % TERMS for word in words_of(name))
         self[name] = numbers
         return numbers
 
