@@ -44,7 +44,9 @@ class FrontWorkspace:
         self._open_texts: dict[Path, str] = {}
         self._datastore: Datastore | None = None
         self._closed = False
-        self._folders, self._readable_folders = dict(folders), _readable_of(folders)
+        self._folders = dict(folders)
+        self._readable_folders: dict[Path, ReadableFolder | None] = {}
+        """Of those that a question came from: a workspace may have hundreds."""
         self._context = RepositoryContext(self._readable, self._texts)
 
     def surroundings(self, *, drafted_from: bool) -> Surroundings:
@@ -74,7 +76,7 @@ class FrontWorkspace:
     def change(self, folders: Mapping[Path, Settings]) -> None:
         """Other folders, or other settings for them."""
         with self._lock:
-            self._folders, self._readable_folders = dict(folders), _readable_of(folders)
+            self._folders, self._readable_folders = dict(folders), {}
             if self._datastore is not None:
                 self._datastore.change(folders)
 
@@ -113,19 +115,20 @@ class FrontWorkspace:
 
     def _readable(self, path: Path) -> ReadableFolder | None:
         """From the scheduler's thread: where code for the prompt may come from, and by which rules."""
-        known = self._readable_folders
-        root = max(
-            (root for root in known if path.is_relative_to(root)), key=lambda root: len(root.parts), default=None
-        )
-        return None if root is None else known[root]
+        with self._lock:
+            folders, known = self._folders, self._readable_folders
+        holding = (root for root in folders if path.is_relative_to(root))
+        root = max(holding, key=lambda root: len(root.parts), default=None)
+        if root is None:
+            return None
+        if root not in known:
+            known[root] = _readable_of(root, folders)
+        return known[root]
 
 
-def _readable_of(folders: Mapping[Path, Settings]) -> Mapping[Path, ReadableFolder | None]:
-    """Each folder and its rules; None where its code is shown to no model."""
-    roots = tuple(folders)
-    return {
-        root: ReadableFolder(root, ReadingRules(roots, settings), words_file(cache_folder(), root, settings))
-        if settings.context_enabled
-        else None
-        for root, settings in folders.items()
-    }
+def _readable_of(root: Path, folders: Mapping[Path, Settings]) -> ReadableFolder | None:
+    """A folder and its rules; None where its code is shown to no model."""
+    settings = folders[root]
+    if not settings.context_enabled:
+        return None
+    return ReadableFolder(root, ReadingRules(tuple(folders), settings), words_file(cache_folder(), root, settings))

@@ -104,8 +104,11 @@ class Session:
         return self.folders.holding(path_of(uri))
 
     def rules(self, folder: Folder | None) -> ReadingRules:
-        """What may be read in a folder."""
-        return self._rules.get(folder.uri if folder else None, self._rules[None])
+        """What may be read in a folder; worked out when somebody asks, for there may be hundreds."""
+        uri = folder.uri if folder else None
+        if uri not in self._rules:
+            self._rules[uri] = ReadingRules(self.folders.paths(), self.settings(folder))
+        return self._rules[uri]
 
     # What changes everything --------------------------------------------------------------------------------------
 
@@ -195,10 +198,7 @@ class Session:
             self.reporter.notice("settings that were not taken:\n" + "\n".join(map(str, new)))
         settings = self.settings()
         configure_logging(settings.log_file, settings.log_level)
-        roots = self.folders.paths()
-        rules: dict[str | None, ReadingRules] = {None: ReadingRules(roots, settings)}
-        rules |= {folder.uri: ReadingRules(roots, self.settings(folder)) for folder in self.folders}
-        self._rules = rules
+        self._rules = {}
 
     def _folder_settings(self) -> dict[Path, Settings]:
         return {folder.path: self.settings(folder) for folder in self.folders}

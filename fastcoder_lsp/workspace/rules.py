@@ -53,7 +53,8 @@ class ReadingRules:
 
     def __init__(self, roots: Sequence[Path], settings: Settings) -> None:
         self._settings = settings
-        self._ignore = {resolved(root): IgnoreFiles(resolved(root), settings.read_exclude) for root in roots}
+        self._roots = tuple(dict.fromkeys(map(resolved, roots)))
+        self._ignore_files: dict[Path, IgnoreFiles] = {}  # of those that were asked about: there may be hundreds
 
     def may_read(self, path: Path) -> Reason | None:
         """Why the file at `path` must not be read; None if it may. Looks at names and sizes, not into the file."""
@@ -118,27 +119,32 @@ class ReadingRules:
 
         A link is left out: what it leads to is given under its own name, where it may be read at all.
         """
-        for root in self._ignore:
+        for root in self._roots:
             allowed = (path for path in self._walk(root) if self.may_read(path) is None)
             yield from islice(allowed, self._settings.read_max_files)
 
     def _walk(self, root: Path) -> Iterator[Path]:
         """The regular files below `root` whose folders are not ignored."""
-        ignore = self._ignore[root]
+        ignore = self._ignore(root)
         return walk(root, lambda path: path.name not in _TOOL_FOLDERS and not ignore.ignores(path, is_folder=True))
 
     def _root_of(self, real: Path) -> Path | None:
         """The innermost root that holds a resolved path."""
-        holding = [root for root in self._ignore if real.is_relative_to(root)]
+        holding = [root for root in self._roots if real.is_relative_to(root)]
         return max(holding, key=lambda root: len(root.parts), default=None)
 
     def _ignored(self, root: Path, real: Path, path: Path, *, own_only: bool = False) -> bool:
         """Whether the file is ignored under its real name, or under the name that a link gives it."""
-        if self._ignore[root].ignores(real, is_folder=False, own_only=own_only):
+        if self._ignore(root).ignores(real, is_folder=False, own_only=own_only):
             return True
         named = resolved(path.parent) / path.name
         by_name = None if named == real else self._root_of(named)
-        return by_name is not None and self._ignore[by_name].ignores(named, is_folder=False, own_only=own_only)
+        return by_name is not None and self._ignore(by_name).ignores(named, is_folder=False, own_only=own_only)
+
+    def _ignore(self, root: Path) -> IgnoreFiles:
+        if root not in self._ignore_files:
+            self._ignore_files[root] = IgnoreFiles(root, self._settings.read_exclude)
+        return self._ignore_files[root]
 
     def _file_reason(self, real: Path) -> Reason | None:
         language = language_of(real)

@@ -1,6 +1,6 @@
 """A host in this process: one model and one set of stores, however many fronts open it, and of each its own."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,9 +13,11 @@ from fastcoder_lsp.core import CompletionRequest, EngineInfo, Prefilled, Progres
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.host import workspace
 from fastcoder_lsp.host.local import Core, LocalHost
 from fastcoder_lsp.runtime.parts import Limits, Model, Runtime, Surroundings
 from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.completion.toys import Letters, ToyPrompts
 from tests.host.scripted import Heard
 from tests.index.test_live_index import write
@@ -234,3 +236,30 @@ def test_the_worker_is_heard_of(fronts: Fronts, root: Path) -> None:
     _, hears = fronts.open(root)
     fronts.core.probe(lambda: heard.append("worker"))
     hears.wait(lambda: heard == ["nobody", "worker"])
+
+
+def test_of_hundreds_of_folders_only_those_have_rules_that_questions_come_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And other settings hold at once."""
+    made: list[Path] = []
+    rules = workspace.ReadingRules
+
+    def counted(roots: Sequence[Path], settings: Settings) -> workspace.ReadingRules:
+        made.append(roots[0])
+        return rules(roots, settings)
+
+    monkeypatch.setattr(workspace, "ReadingRules", counted)
+    shown = replace(CAREFUL, context_enabled=True)
+    folders = {tmp_path / f"{number}": shown for number in range(400)}
+    of = workspace.FrontWorkspace(folders, SharedStores(tmp_path / "cache"), lambda _: None, lambda _: None)
+    assert of._readable(tmp_path / "elsewhere" / "a.py") is None
+    assert made == []
+    first = of._readable(tmp_path / "7" / "a.py")
+    assert first is not None
+    assert first is of._readable(tmp_path / "7" / "b.py")
+    assert len(made) == 1
+    of.change({tmp_path / "7": replace(shown, context_enabled=False), tmp_path / "8": shown})
+    assert of._readable(tmp_path / "7" / "a.py") is None
+    assert of._readable(tmp_path / "8" / "a.py") is not None
+    assert len(made) == 2

@@ -1,12 +1,13 @@
 """What may be read, in real folders with real links."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.workspace.ignore import IgnoreFiles
 from fastcoder_lsp.workspace.rules import ReadingRules, Reason
 
 
@@ -257,3 +258,25 @@ def test_an_ignore_file_that_is_none_is_passed_over(root: Path, tmp_path: Path) 
     write(root, "sub/patterns", "*.py\n")
     own.symlink_to("sub/patterns")
     assert of.may_complete(path, "python") is Reason.IGNORED
+
+
+def test_of_hundreds_of_folders_only_those_are_looked_at_that_are_asked_about(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each folder's rules know all folders: a look at each would be work, and memory, by their square."""
+    looked_at: list[Path] = []
+    begin = IgnoreFiles.__init__
+
+    def counted(self: IgnoreFiles, folder: Path, patterns: Sequence[str] = ()) -> None:
+        looked_at.append(folder)
+        begin(self, folder, patterns)
+
+    monkeypatch.setattr(IgnoreFiles, "__init__", counted)
+    folders = [root / f"{number}" for number in range(400)]
+    file = write(folders[7], "a.py")
+    write(folders[7], ".gitignore", "b.py\n")
+    every = rules(*folders)
+    assert looked_at == []
+    assert every.may_read(file) is None
+    assert every.may_read(write(folders[7], "b.py")) is Reason.IGNORED
+    assert looked_at == [folders[7].resolve()]
