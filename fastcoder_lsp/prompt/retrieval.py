@@ -27,7 +27,7 @@ CLOSE = 1.5
 """How much more the words of the closest lines count."""
 MOST_FILES = 8
 """Files that are looked into: those that the index of words ranks first. With 16 as much was found."""
-MOST_RANKED = 3 * MOST_FILES
+MOST_RANKED = 6 * MOST_FILES
 """Files of the index's ranking that are asked for, for not all of them may be given."""
 MOST_PIECES = 10
 MOST_OF_A_FILE = 2

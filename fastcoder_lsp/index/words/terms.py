@@ -69,7 +69,7 @@ class Terms:
 
 
 class _Known(dict[str, tuple[int, ...]]):
-    """Identifier, or a line's end → numbers of its words; a dictionary, whose own looking up is quicker than a method of ours."""
+    """Identifier, or a line's end → its words' numbers; a dictionary, which looks up quicker than a method of ours."""
 
     def __missing__(self, name: str) -> tuple[int, ...]:
         if len(self) >= _KNOWN:
