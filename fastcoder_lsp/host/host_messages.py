@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta
 
 from fastcoder_lsp.completion.host import Turn
-from fastcoder_lsp.core import Counts, StepTrace
+from fastcoder_lsp.core import Counts, TracedToken
 from fastcoder_lsp.host.messages import Message, Name, Natural, Part, PlaceAt, Short, Whole
 
 
@@ -32,6 +32,19 @@ class CandidateAt(Part, frozen=True):
     replaces: Natural
 
 
+class StepAt(Part, frozen=True):
+    """`core.StepTrace`: what was `said`, and then its tree, but for what was drawn by chance."""
+
+    said: tuple[TracedToken, ...]
+    tokens: tuple[int, ...]
+    parents: tuple[int, ...]
+    pending: Natural
+    sources: tuple[str, ...]
+    matches: tuple[int, ...]
+    pieces: tuple[bytes, ...]
+    path: tuple[int, ...]
+
+
 class Answered(Message, frozen=True):
     """`HostListener.answered`."""
 
@@ -44,14 +57,14 @@ class Answered(Message, frozen=True):
     ms: dict[str, float]
     model: Short
     engine: Short
-    trace: tuple[StepTrace, ...]
+    trace: tuple[StepAt, ...]
 
 
 class WorkAt(Part, frozen=True):
     """`completion.suggestions.Work`."""
 
     counts: Counts
-    trace: tuple[StepTrace, ...]
+    trace: tuple[StepAt, ...]
 
 
 class SuggestionAt(Part, frozen=True):

@@ -19,6 +19,7 @@ from fastcoder_lsp.core import CompletionRequest, Reason, SelectedCompletion, Sn
 from fastcoder_lsp.host.front_messages import PolicyAt, QuestionAt, SelectedAt
 from fastcoder_lsp.host.host_messages import Answered, CandidateAt, Facts, Made, ReasonAt, SuggestionAt, Told, WorkAt
 from fastcoder_lsp.host.messages import PlaceAt, ProtocolError, Table, TextAt, Value, decoded, encoded, told
+from fastcoder_lsp.host.traces import trace_message, trace_value
 
 _STATES = frozenset(get_args(State))
 
@@ -170,7 +171,7 @@ def answer_message(number: int, answer: Answer) -> Answered:
         ms=dict(answer.ms),
         model=told(answer.model),
         engine=told(answer.engine),
-        trace=answer.trace,
+        trace=trace_message(answer.trace),
     )
 
 
@@ -190,7 +191,7 @@ def answer_value(message: Answered) -> Answer:
         message.ms,
         message.model,
         message.engine,
-        message.trace,
+        trace_value(message.trace),
     )
 
 
@@ -202,7 +203,7 @@ def made_message(uri: str, suggestion: Suggestion, at: Callable[[Place], PlaceAt
         suggestion: the suggestion.
         at: a place as messages tell it.
     """
-    work = None if suggestion.work is None else WorkAt(suggestion.work.counts, suggestion.work.trace)
+    work = None if suggestion.work is None else WorkAt(suggestion.work.counts, trace_message(suggestion.work.trace))
     first = _suggestion_message(suggestion, at(suggestion.place), work)
     if first.place is None:
         return None
@@ -232,7 +233,7 @@ def made_value(message: Made, place: Callable[[PlaceAt], Place | None]) -> tuple
             if there is not None
         )
     first = message.suggestion
-    work = None if first.work is None else Work(first.work.counts, first.work.trace)
+    work = None if first.work is None else Work(first.work.counts, trace_value(first.work.trace))
     return decoded(message.uri), Suggestion(here, decoded(first.text), first.replaces, others, work)
 
 

@@ -4,6 +4,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
 from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Recalled, Suggestion, Work
@@ -12,6 +14,8 @@ from fastcoder_lsp.core import (
     CompletionRequest,
     Counts,
     DraftTree,
+    Draw,
+    Proposal,
     Reason,
     SelectedCompletion,
     Snapshot,
@@ -86,7 +90,8 @@ def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
     listener.indexing(3, 5, building=True)
     listener.notice("no\udcff disk")
     listener.told(Status("error", None, "message", "hint"))
-    listener.answered(5, answer)
+    drawn = replace(trace.tree, draws=(Draw(1, Proposal(np.array([2]), np.array([1.0]))),))  # no matter of a front's
+    listener.answered(5, replace(answer, trace=(replace(trace, tree=drawn),)))
 
     heard.wait(lambda: 5 in heard.answers)
     assert heard.answers[5] == [answer]
