@@ -21,7 +21,7 @@ def add_drafter_parsers(
     medusa = actions.add_parser(
         "medusa",
         help="train Medusa's heads, the model stays as it is; decode with --drafter medusa:weights=FOLDER",
-        description="Medusa: heads on the model's last hidden state, each saying a token further ahead. The int8 engine "
+        description="Medusa: heads on the model's last hidden state, each for a token further ahead. The int8 engine "
         "reads your code once; the heads learn from what it computed. Interrupted, the same command goes on.",
         epilog="Example: fastcoder-lsp train medusa --data ~/src/mine --out heads --max-minutes 60",
     )
@@ -32,6 +32,19 @@ def add_drafter_parsers(
         "--own-heads", action="store_true", help="a vocabulary head for each, as published, in place of the model's own"
     )
     medusa.set_defaults(run=lambda arguments: _medusa(arguments, source, run))
+
+    eagle = actions.add_parser(
+        "eagle",
+        help="train EAGLE-3's layer, the model stays as it is; decode with --drafter eagle:weights=FOLDER",
+        description="EAGLE-3: one layer that goes on with features of three of the model's layers. The int8 engine "
+        "reads your code once; the layer learns from what it computed. Interrupted, the same command goes on.",
+        epilog="Example: fastcoder-lsp train eagle --data ~/src/mine --out layer --max-minutes 60",
+    )
+    _add_common(eagle)
+    eagle.add_argument(
+        "--test-steps", type=int, default=4, metavar="N", help="of training-time test (published: 7); default: 4"
+    )
+    eagle.set_defaults(run=lambda arguments: _eagle(arguments, source, run))
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +82,12 @@ def _medusa(arguments: argparse.Namespace, source: Callable[[str, Path | None], 
 
     settings = MedusaSettings(arguments.heads, arguments.blocks, own=arguments.own_heads)
     return _train(_job("medusa", arguments, source, settings), run)
+
+
+def _eagle(arguments: argparse.Namespace, source: Callable[[str, Path | None], str], run: Run) -> int:
+    from fastcoder_lsp.train.eagle import EagleSettings
+
+    return _train(_job("eagle", arguments, source, EagleSettings(arguments.test_steps)), run)
 
 
 def _job(

@@ -4,8 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from fastcoder_lsp.core import NORMED
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.train import medusa
+from fastcoder_lsp.train import eagle, medusa
 from fastcoder_lsp.train.drafter_settings import DrafterMethod
 
 
@@ -28,13 +29,21 @@ class LessonKind:
 
 def kind_of(method: DrafterMethod, own: Any, layers: int) -> LessonKind:
     """How `method` is trained with its settings `own` on a target of so many layers."""
-    assert method == "medusa", method
-    assert layers > 0
+    if method == "medusa":
+        return LessonKind(
+            medusa.LAYERS,
+            medusa.LAYERS,
+            lambda teacher, samples, held, *, batch, seed: medusa.MedusaLesson(
+                teacher, samples, held, own, batch=batch, seed=seed
+            ),
+            lambda _shape: {"heads": own.heads, "blocks": own.blocks},
+        )
+    read = eagle.layers_of(layers)
     return LessonKind(
-        medusa.LAYERS,
-        medusa.LAYERS,
-        lambda teacher, samples, held, *, batch, seed: medusa.MedusaLesson(
+        read,
+        (*read, NORMED),
+        lambda teacher, samples, held, *, batch, seed: eagle.EagleLesson(
             teacher, samples, held, own, batch=batch, seed=seed
         ),
-        lambda _shape: {"heads": own.heads, "blocks": own.blocks},
+        eagle.numbers_of,
     )

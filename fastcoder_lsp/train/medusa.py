@@ -1,9 +1,9 @@
 """Medusa's heads: each learns to say the token one place further ahead from the target's last hidden state.
 
 Cai et al. 2024, *Medusa*, section 2.2 (Medusa-1: the target is frozen): the loss is the sum of the heads'
-cross-entropies, each weighing λ = 0.8 of the one before; heads begin as the target's own. Owns the module, the loss, and the accuracies of the candidates by rank, which the
-tree is built from. A choice: all heads share the target's frozen head and differ in their residual blocks; the paper
-gives each a head of its own, which `own` does.
+cross-entropies, each weighing λ = 0.8 of the one before; heads begin as the target's own. Owns the module, the loss,
+and the accuracies of the candidates by rank, which the tree is built from. A choice: all heads share the target's
+frozen head and differ in their residual blocks; the paper gives each a head of its own, which `own` does.
 """
 
 from collections.abc import Iterator, Sequence

@@ -5,14 +5,16 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
-from fastcoder_lsp.core import GREEDY, Sampler
+from fastcoder_lsp.core import GREEDY, DraftContext, Sampler
 from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.eagle_layer import EagleLayer
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned
 from fastcoder_lsp.draft.trained import Trained
@@ -21,18 +23,23 @@ from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
 from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, open_drafter
 from fastcoder_lsp.train.drafter_session import DrafterJob, DrafterResult, train_drafter
 from fastcoder_lsp.train.drafter_settings import Collected
+from fastcoder_lsp.train.eagle import EagleSettings, _Steps
 from fastcoder_lsp.train.medusa import MedusaSettings
 from fastcoder_lsp.train.options import Asked
 from fastcoder_lsp.train.session import Listener
+from fastcoder_lsp.train.teacher import shape_of
 from tests.train.conftest import Speaker, aside
 from tests.train.test_training import NUCLEUS, SAMPLED, engine_of, requests
 
 pytestmark = pytest.mark.ci
 
-OPTIONS = {"medusa": ("--steps", "200", "--rate", "3e-3")}
-LEAST = {"medusa": 2.0}
+OPTIONS = {
+    "medusa": ("--steps", "200", "--rate", "3e-3"),
+    "eagle": ("--steps", "90", "--rate", "3e-3", "--test-steps", "3"),
+}
+LEAST = {"medusa": 2.0, "eagle": 2.6}
 METHODS = tuple(OPTIONS)
-OWN = {"medusa": MedusaSettings(heads=2)}
+OWN = {"medusa": MedusaSettings(heads=2), "eagle": EagleSettings(steps=2)}
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +152,52 @@ def test_another_run_and_a_foreign_folder_are_told(speaker: Speaker, tmp_path: P
     (tmp_path / "thesis" / "a.txt").write_text("years of work")
     with pytest.raises(UsageError, match="something else"):
         go(speaker, tmp_path / "thesis", "medusa", 1)
+
+
+def test_eagle_computes_in_decoding_what_it_learnt(speaker: Speaker, trained: dict[str, Path]) -> None:
+    """The layer in numpy, over rows that are decided and then over a chain of its own, gives training's logits."""
+    files = open_drafter(trained["eagle"], "eagle")
+    layer = EagleLayer(files.record, files.tensors())
+    shape = shape_of(speaker.folder)
+    draw = np.random.default_rng(4)
+    rows, steps = 12, 3
+    features = draw.normal(size=(rows, 3 * shape.width)).astype(np.float32)
+    embedded = draw.normal(size=(rows + steps, shape.width)).astype(np.float32)
+    parts = {
+        name: torch.nn.Parameter(torch.from_numpy(value)) for name, value in files.tensors().items() if name != "ids"
+    }
+    learnt, hidden = _Steps(parts, shape, rows), torch.from_numpy(layer.fused(features))
+    seen = np.tri(rows, dtype=np.bool_)
+    out, keys = layer.forward(embedded[:rows], layer.fused(features), np.arange(rows), layer.none(), seen)
+    for step in range(steps):
+        with torch.no_grad():
+            hidden = learnt.step(torch.from_numpy(embedded[step : step + rows]), hidden)
+        assert np.allclose(hidden[-1].numpy(), out[-1], atol=1e-3)
+        places = np.array([rows + step])
+        chain = np.ones((1, rows + step + 1), np.bool_)
+        out, own = layer.forward(embedded[rows + step][None], out[-1:], places, keys, chain)
+        keys = keys.joined(own)
+
+
+def test_eagle_reads_what_is_new_alone(speaker: Speaker, trained: dict[str, Path], engine: TreeEngine) -> None:
+    """Over a text that is gone on with, cut and gone on with otherwise, it drafts what a fresh one drafts."""
+    name = f"eagle:weights={trained['eagle']},window=30"
+    used, text = make(name), list(requests(speaker, 1)[0].prompt)
+    engine.keep_states(used.traits.layers)
+    for tokens in (text[:20], text[:24], text[:21], [*text[:12], 7, 9, 11], text, [*text, *text[:60]]):
+        engine.prefill(tokens[:-1], lambda: False)
+        context = DraftContext(tokens, 3, "d", (), len(tokens) - 1, engine)
+        fresh = make(name)
+        if len(tokens) <= 30:
+            assert used.propose(context, 12) == fresh.propose(context, 12)
+        else:
+            assert len(used.propose(context, 12).tokens) == 12
+
+
+def test_a_chain_is_a_tree_of_one_child(speaker: Speaker, trained: dict[str, Path], engine: TreeEngine) -> None:
+    """`top_k=1` drafts a chain of `depth`."""
+    drafter, text = make(f"eagle:weights={trained['eagle']},top_k=1,depth=5"), requests(speaker, 1)[0].prompt
+    engine.keep_states(drafter.traits.layers)
+    engine.prefill(text[:-1], lambda: False)
+    draft = drafter.propose(DraftContext(text, 3, "d", (), len(text) - 1, engine), 16)
+    assert draft.parents == (-1, 0, 1, 2, 3)
