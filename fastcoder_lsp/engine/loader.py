@@ -11,6 +11,7 @@ from pathlib import Path
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, graph_shape
 from fastcoder_lsp.engine.backend import Backend
+from fastcoder_lsp.engine.calibrated import taken_by_auto
 from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.engine.trial import choose_engine
@@ -101,6 +102,9 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
         return asked, notes
     if shape is None:
         return "cpu-fp32", notes
+    if asked == "auto" and (loss := taken_by_auto(job.digest, job.cache)) is not None:
+        asked = "cpu-int4"
+        notes.append(f"four-bit weights: {loss.nats:.3f} nats a token worse than eight-bit ones, measured here")
     for kind in dict.fromkeys((asked if asked in BITS else "cpu-int8", "cpu-int8")):
         reason = _against_ours(shape, job.kernels, BITS[kind])
         if reason is None:

@@ -23,6 +23,8 @@ from fastcoder_lsp.kernels.folder import trusted_folder
 
 DEFAULT_HEADS = (7, 64)
 """Of Qwen2.5-Coder-0.5B: query heads to a key/value head, and their size."""
+BITS = {"auto": 8, "cpu-int8": 8, "cpu-int4": 4}
+"""Of a weight, by the kinds of engine that a pass is compiled for."""
 WHAT = "compiling for this processor (first start only)"
 LONGEST_S = 180.0
 """It is never waited for longer."""
@@ -44,17 +46,18 @@ class CompileAhead:
     def __exit__(self, *_: object) -> None:
         self.end()
 
-    def begin(self, heads: tuple[int, int] | None = None) -> None:
+    def begin(self, heads: tuple[int, int] | None = None, bits: int = 8) -> None:
         """Start it, where a process can be started.
 
         Args:
             heads: what to compile a pass for, as in `DEFAULT_HEADS`; None: only what is the same for all models.
+            bits: of a weight.
         """
         self.begun = True
         self._before, self._expected = _kept(), _KERNELS + (_ENGINE_KERNELS if heads else 0)
         with suppress(OSError):
             self._process = subprocess.Popen(
-                python_command(__name__, *map(str, heads or ())),
+                python_command(__name__, *map(str, (*heads, bits) if heads else ())),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -110,8 +113,8 @@ def main(arguments: Sequence[str]) -> int:
     if arguments:
         from fastcoder_lsp.engine.int8.ahead import compile_ahead  # noqa: PLC0415
 
-        group, dim = map(int, arguments)
-        compile_ahead(group, dim, kernels_folder())
+        group, dim, bits = map(int, arguments)
+        compile_ahead(group, dim, bits, kernels_folder())
     warm_up(make("auto"))
     warm_up_index()
     return 0

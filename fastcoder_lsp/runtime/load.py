@@ -15,8 +15,9 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
 from fastcoder_lsp.core import Drafter, Engines, Progress
+from fastcoder_lsp.engine.calibrated import taken_by_auto
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
-from fastcoder_lsp.runtime.compile_ahead import CompileAhead, heads_of, needed
+from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, heads_of, needed
 from fastcoder_lsp.runtime.costs import step_costs
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, Limits, Model, Runtime, Surroundings, cpu_nodes
 from fastcoder_lsp.runtime.slots import Slots
@@ -130,7 +131,8 @@ def _load(
     trained = load_trained(files.folder, files.digest)
     require_tuned(settings.drafter, trained)
     if needed():
-        ahead.begin(heads_of(files.folder) if settings.engine in ("auto", "cpu-int8") else None)
+        bits = 4 if settings.engine == "auto" and taken_by_auto(files.digest, cache) else BITS.get(settings.engine, 8)
+        ahead.begin(heads_of(files.folder) if settings.engine in BITS else None, bits)
     record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")

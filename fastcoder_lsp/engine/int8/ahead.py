@@ -13,8 +13,8 @@ from fastcoder_lsp.engine.int8.selftest import exact_kind
 _TYPES: dict[str, type[np.generic]] = {"I8": np.int8, "I32": np.int32, "F32": np.float32, "F16": np.float16}
 
 
-def compile_ahead(group: int, dim: int, kernels: Path) -> None:
-    """Have a pass in `kernels` for models with so many query heads to a key/value head, of this size."""
+def compile_ahead(group: int, dim: int, bits: int, kernels: Path) -> None:
+    """Have a pass in `kernels` for models with so many query heads of this size to a key/value one."""
     shape = Shape(
         kind="qwen2",
         layers=1,
@@ -28,7 +28,7 @@ def compile_ahead(group: int, dim: int, kernels: Path) -> None:
         positions=64,
         angles_H=np.ones(dim // 2),
     )
-    kind = exact_kind(shape, kernels)
+    kind = exact_kind(shape, kernels, bits)
     if kind is None:
         return
     arrays = {name: aligned(sizes, _TYPES[what]) for name, (what, sizes) in layout(shape, kind, "F16").items()}

@@ -18,7 +18,7 @@ from fastcoder_lsp.engine.int8.packed_file import (
     write_packed,
     writing_alone,
 )
-from fastcoder_lsp.engine.int8.packing import Array, embedding_kind, layout, pack
+from fastcoder_lsp.engine.int8.packing import Array, Products, embedding_kind, layout, pack
 from fastcoder_lsp.engine.weights import Weights, open_weights
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.model.open_tensors import rounded_already
@@ -43,12 +43,21 @@ class Wanted:
         """What weights become, in words."""
         return "int8, a scale a row" if self.kind.bits == 8 else f"int4, a factor for each {GROUP} numbers"
 
-    def path(self, embedding: str) -> Path:
-        """The file of the packed form."""
-        name = hashlib.sha256(self.digest.encode()).hexdigest()[:32]
+    def path(self, embedding: str, *, calibrated: bool = False) -> Path:
+        """The file of the packed form; `calibrated`: of weights that were chosen by what the model computes."""
+        name = calibrated_name(self.digest) if calibrated else _name(self.digest)
         bits, form = self.kind.bits, f"v{FORMATS[self.kind.bits]}-x{self.kind.vectors}"
         form += "-by8" if self.kind.line == 8 else ""
         return self.cache / f"int{bits}" / f"{name}-{form}-{embedding.lower()}.safetensors"
+
+
+def calibrated_name(digest: str) -> str:
+    """What the names of files begin with that hold a model's calibrated weights, and what they lose."""
+    return f"{_name(digest)}-calibrated"
+
+
+def _name(digest: str) -> str:
+    return hashlib.sha256(digest.encode()).hexdigest()[:32]
 
 
 def _nobody(_: str) -> None:
@@ -73,10 +82,11 @@ def load_arrays(
     if by := rounded_already(wanted.folder):
         note(f"the model's weights, rounded by {by}, are rounded once more: to {wanted.rounding}")
     delete_unfinished(wanted.path("F16").parent)
-    for embedding in ("F16", "BF16"):
-        arrays = _read(wanted, embedding, progress)
-        if arrays is not None:
-            return arrays
+    for calibrated in (True, False) if wanted.kind.bits == 4 else (False,):
+        for embedding in ("F16", "BF16"):
+            arrays = _read(wanted, embedding, progress, calibrated=calibrated)
+            if arrays is not None:
+                return arrays
     enter("convert")
     with open_weights(wanted.folder) as weights:
         embedding = embedding_kind(weights, wanted.shape)
@@ -108,5 +118,28 @@ def _make(
     return arrays
 
 
-def _read(wanted: Wanted, embedding: str, progress: Progress) -> dict[str, Array] | None:
-    return read_packed(wanted.path(embedding), layout(wanted.shape, wanted.kind, embedding), progress)
+def keep_calibrated(wanted: Wanted, choose: Callable[[Weights], Products], progress: Progress) -> Path:
+    """Have weights chosen, and keep them where `load_arrays` finds them first; their file.
+
+    Args:
+        wanted: which, in four bits.
+        choose: gives the model's matrices, rounded.
+        progress: told what is being done.
+
+    Raises:
+        ModelInvalidError: the model's files are damaged.
+        ResourceError: memory or disk does not suffice.
+    """
+    with open_weights(wanted.folder) as weights:
+        embedding = embedding_kind(weights, wanted.shape)
+        path = wanted.path(embedding, calibrated=True)
+        with writing_alone(path, progress):
+            pieces = pack(weights, wanted.shape, wanted.kind, choose(weights))
+            write_packed(path, layout(wanted.shape, wanted.kind, embedding), pieces, progress, into="int4")
+    return path
+
+
+def _read(wanted: Wanted, embedding: str, progress: Progress, *, calibrated: bool = False) -> dict[str, Array] | None:
+    return read_packed(
+        wanted.path(embedding, calibrated=calibrated), layout(wanted.shape, wanted.kind, embedding), progress
+    )

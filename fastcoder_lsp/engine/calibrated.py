@@ -1,0 +1,121 @@
+"""Four-bit weights chosen by what a model computes on texts: made when asked for, kept, and judged by what they lose.
+
+Owns the judgement and when `auto` relies on it. The numbers are `int4.calibrate`'s, the files `int8.stored`'s.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.engine.backend import Backend, Rows
+from fastcoder_lsp.engine.job import Job
+from fastcoder_lsp.errors import ModelInvalidError, UsageError
+from fastcoder_lsp.model.memory import require_memory
+from fastcoder_lsp.model.store import write_small
+
+MOST_LOSS = 0.03
+"""Nats a token, twice its standard error included, that `auto` gives up for half the bytes of a step."""
+_ROWS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """What four-bit weights lose against eight-bit ones, in nats a token, on texts that did not guide the rounding."""
+
+    nats: float
+    standard_error: float
+    tokens: int
+
+    @property
+    def small(self) -> bool:
+        """Whether `auto` takes such weights."""
+        return self.nats + 2 * self.standard_error <= MOST_LOSS
+
+
+def known_loss(digest: str, cache: Path) -> Loss | None:
+    """What was measured for the model with this hash; None: its weights were never chosen so, or are gone."""
+    from fastcoder_lsp.engine.int8.stored import calibrated_name  # noqa: PLC0415 numba takes a while to import
+
+    for path in (cache / "int4").glob(f"{calibrated_name(digest)}*.json"):
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+            loss = Loss(float(found["nats"]), float(found["standard_error"]), int(found["tokens"]))
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            continue
+        if any(path.parent.glob(f"{path.stem}*.safetensors")):
+            return loss
+    return None
+
+
+def taken_by_auto(digest: str, cache: Path) -> Loss | None:
+    """What is given up by the four-bit weights that `auto` takes for a model on a CPU; None: it takes eight bits."""
+    loss = known_loss(digest, cache)
+    return loss if loss is not None and loss.small else None
+
+
+def choose_weights(job: Job, texts_SC: npt.NDArray[np.int64]) -> Path:
+    """Choose a model's four-bit weights by what it computes on `texts_SC`, tokens of equally long texts; their file.
+
+    Raises:
+        ModelInvalidError: the model's files are damaged.
+        ResourceError: memory or disk does not suffice.
+        UsageError: this machine or this model has no four-bit engine.
+    """
+    from fastcoder_lsp.engine.int4.calibrate import calibrate  # noqa: PLC0415 as above
+    from fastcoder_lsp.engine.int8.packing import fits  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.stored import Wanted, keep_calibrated  # noqa: PLC0415
+
+    shape = fast_shape(read_config(job.folder))
+    kind = exact_kind(shape, job.kernels, 4) if shape is not None and fits(shape, 4) else None
+    if shape is None or kind is None:
+        raise UsageError("this model cannot run in four bits on this machine", "take it as it is: cpu-int8 runs it")
+    numbers = shape.weight_count // 2 + 4 * texts_SC.size * (2 * shape.width + shape.heads * shape.head_dim)
+    require_memory(numbers + 4 * (texts_SC.size * shape.inner + 3 * shape.inner * shape.inner))
+    wanted = Wanted(job.folder, shape, kind, job.digest, job.cache)
+    return keep_calibrated(
+        wanted, lambda weights: calibrate(weights, shape, kind, texts_SC, job.progress), job.progress
+    )
+
+
+def judge(backends: Callable[[str], Backend], texts_SC: npt.NDArray[np.int64], path: Path) -> Loss:
+    """Compare both engines on `texts_SC`, and keep what comes of it beside the weights at `path`.
+
+    Args:
+        backends: kind of engine → one that is ready; it is closed before the next one is asked for.
+        texts_SC: tokens of equally long texts, which did not guide the rounding.
+        path: what `choose_weights` gave.
+    """
+    nats = {}
+    for kind in ("cpu-int8", "cpu-int4"):
+        backend = backends(kind)
+        if backend.name != kind:
+            raise ModelInvalidError(f"{kind} was asked for, {backend.name} runs", "see `fastcoder-lsp doctor`")
+        nats[kind] = np.concatenate([_nats(backend, tokens_C) for tokens_C in texts_SC])
+        backend.close()
+    more_T = nats["cpu-int4"] - nats["cpu-int8"]
+    loss = Loss(float(more_T.mean()), float(more_T.std() / np.sqrt(len(more_T))), len(more_T))
+    write_small(path.with_suffix(".json"), json.dumps(asdict(loss)))
+    return loss
+
+
+def _nats(backend: Backend, tokens_C: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+    """−log p of each token of a text after its first one."""
+    found = list[npt.NDArray[np.float64]]()
+    for start in range(0, len(tokens_C) - 1, _ROWS):
+        stop = min(start + _ROWS, len(tokens_C) - 1)
+        logits_RV = backend.forward(Rows(tokens_C[start:stop], *_chain(stop - start), start, 0))
+        assert logits_RV is not None, "all rows were asked for"
+        peaks_R1 = logits_RV.max(axis=1, keepdims=True)
+        whole_R = np.log(np.exp(logits_RV - peaks_R1).sum(axis=1, dtype=np.float64)) + peaks_R1[:, 0]
+        found.append(whole_R - logits_RV[np.arange(stop - start), tokens_C[start + 1 : stop + 1]])
+    return np.concatenate(found)
+
+
+def _chain(count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    return np.arange(count) - 1, np.arange(count)

@@ -1,0 +1,103 @@
+"""Choosing a model's four-bit weights by what it computes on public code: the standard library, as prompts are made.
+
+Owns the texts: windows of files that are spread over the library, the middle of each at its end, as the model is asked
+in an editor. What they guide is `engine.calibrated`'s.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp import engine as engines
+from fastcoder_lsp import model as models
+from fastcoder_lsp.config import cache_folder, kernels_folder
+from fastcoder_lsp.core import Progress
+from fastcoder_lsp.engine import calibrated
+from fastcoder_lsp.engine.backend import Backend
+from fastcoder_lsp.engine.calibrated import Loss
+from fastcoder_lsp.engine.job import Job, prepare
+from fastcoder_lsp.engine.loader import load_engine
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.prompt import template_of
+from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.workspace.corpus_files import standard_library
+
+LENGTH = 512
+"""Tokens of a text."""
+GUIDING, JUDGING = 8, 8
+"""Texts that guide the rounding, and that say what it lost."""
+_SEED = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A model whose four-bit weights were chosen, and what they lose."""
+
+    model: str
+    loss: Loss
+
+
+def calibrate(name: str, progress: Progress, threads: int | None = None) -> Calibrated:
+    """Choose the four-bit weights of a model, keep them, and compare them with eight-bit ones: minutes.
+
+    Args:
+        name: as the setting `model`.
+        progress: told what is being done.
+        threads: of the CPU, for the comparison; None for one for each core.
+
+    Raises:
+        FastcoderError: the model is missing or damaged, does not fit this machine, or cannot run in four bits.
+    """
+    cache = cache_folder()
+    files = models.find(name, cache)
+    tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
+    texts_SC = fill_in_texts([text for _, text in standard_library()], tokenizer, GUIDING + JUDGING)
+
+    def job(kind: engines.Kind) -> Job:
+        return prepare(
+            files.folder,
+            files.name,
+            files.source,
+            files.digest,
+            options=engines.EngineOptions(kind=kind, context=LENGTH, threads=threads),
+            cache=cache,
+            kernels=kernels_folder(),
+            progress=progress,
+            enter=lambda _stage: None,
+        )
+
+    def backend(kind: str) -> Backend:
+        return load_engine(job("cpu-int8" if kind == "cpu-int8" else "cpu-int4")).backend
+
+    # Every other one, so that both kinds come from all over the library.
+    path = calibrated.choose_weights(job("cpu-int4"), texts_SC[::2])
+    return Calibrated(files.name, calibrated.judge(backend, texts_SC[1::2], path))
+
+
+def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int) -> npt.NDArray[np.int64]:
+    """`count` prompts of `LENGTH` tokens with what fills them in, from texts that are spread over all.
+
+    Raises:
+        UsageError: there are not so many texts that are long enough.
+    """
+    template, control = template_of(tokenizer.control), tokenizer.control
+    marks = [control[mark] for mark in (template.prefix, template.suffix, template.middle) if mark]
+    long = [text for text in texts if len(text) >= 12 * LENGTH]
+    if len(long) < count:
+        raise UsageError("this Python's standard library holds too little code", "Install it whole.")
+    chance = np.random.default_rng(_SEED)
+    found = []
+    for number in np.linspace(0, len(long) - 1, count).astype(int).tolist():
+        tokens = tokenizer.encode(long[number][: 40 * LENGTH])
+        size = LENGTH - len(marks)
+        start = int(chance.integers(0, max(1, len(tokens) - size)))
+        window = tokens[start : start + size]
+        if marks:
+            first = int(chance.integers(size // 3, 3 * size // 4))
+            last = min(size, first + int(chance.integers(16, 96)))
+            window = [marks[0], *window[:first], marks[1], *window[last:], marks[2], *window[first:last]]
+        found.append(window)
+    shortest = min(map(len, found))
+    return np.array([window[:shortest] for window in found], dtype=np.int64)
