@@ -102,6 +102,11 @@ class LookaheadDrafter(BaseDrafter):
         self._width = 0
         """Columns of the window that were drafted in this step."""
 
+    @property
+    def pool(self) -> Pool:
+        """The n-grams of this decode's document."""
+        return self._pool
+
     def begin(self, context: DraftContext) -> None:
         """Algorithm 2, line 2: level 0 starts as random tokens, taken from the prompt; the others come step by step."""
         self._pool = self._documents.fetch(context.document)

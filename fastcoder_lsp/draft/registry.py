@@ -21,10 +21,12 @@ from fastcoder_lsp.draft import (
     lookup,
     medusa,
     none,
+    ouroboros,
     recycling,
     rest,
     sam,
     sdsat,
+    specinfer,
     suffix,
 )
 from fastcoder_lsp.draft.parts import DrafterParts
@@ -66,6 +68,8 @@ SPECIFICATIONS: Mapping[str, Specification[Any]] = {
         sdsat.SDSAT,
         draft_model.DRAFT_MODEL,
         draft_model.DRAFT_MODEL_TREE,
+        specinfer.SPECINFER,
+        ouroboros.OUROBOROS,
         lookahead.LOOKAHEAD,
         lookahead.LOOKAHEAD_PAPER,
         medusa.MEDUSA,

@@ -1,0 +1,141 @@
+"""Ouroboros: a smaller model drafts phrase by phrase, and phrases lengthen what it drafted.
+
+Zhao et al. 2024, *Ouroboros: Generating Longer Drafts Phrase by Phrase for Faster Speculative Decoding*, section 3.
+3.1: the smaller model makes phrases while it drafts, by lookahead decoding of its own, and drafts several tokens a pass
+by them; 3.2: phrases that begin with the draft's last token are hung below it, and all are verified at once; 3.3: where
+the model rejected a token, what it said behind the rest of the draft, and behind the phrases, becomes phrases; 3.4: the
+phrases of earlier decodes are kept. One pool of phrases serves all of this.
+
+Owns the order; the pool and the window that fills it are lookahead decoding's.
+"""
+
+from dataclasses import dataclass
+
+from fastcoder_lsp.core import GREEDY, NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.draft.draft_model import SmallerDrafter
+from fastcoder_lsp.draft.lookahead import LookaheadDrafter, LookaheadParameters
+from fastcoder_lsp.draft.smaller import Smaller, SmallModel
+from fastcoder_lsp.draft.specification import Source, Specification
+
+FROM_OUROBOROS = Source("ouroboros", "other")
+FROM_PHRASE = Source("phrase", "cache")
+
+
+@dataclass(frozen=True, slots=True)
+class OuroborosParameters:
+    """The published setting.
+
+    Attributes:
+        length: γ, tokens that the smaller model drafts at least (published code: 6; by model 4 to 14).
+        phrases: K, phrases below the last of them (published code: 15 or 20; here what fits).
+        phrase: tokens of a phrase behind its first one (lookahead level 5: 4).
+        window: columns of the smaller model's window (published code: 15 or 20; 4 where rows cost).
+        rows: of one pass of the smaller model.
+    """
+
+    length: int = 6
+    phrases: int = 15
+    phrase: int = 4
+    window: int = 4
+    rows: int = 32
+
+
+OUROBOROS = Specification(
+    "ouroboros",
+    "a smaller model with the same tokenizer, and phrases of it, of the prompt and of the model's corrections",
+    OuroborosParameters(),
+    lambda parameters, parts: OuroborosDrafter(parts.smaller, parameters),
+    paper="Zhao et al. 2024, Ouroboros, section 3",
+    sources=(FROM_OUROBOROS, FROM_PHRASE),
+    traits=DrafterTraits(top_k=1),
+    remembers=True,
+    smaller=True,
+)
+
+
+class OuroborosDrafter(SmallerDrafter):
+    """Drafts a chain of the first smaller model, lengthened by phrases."""
+
+    def __init__(self, smaller: Smaller, parameters: OuroborosParameters | None = None) -> None:
+        super().__init__(OUROBOROS, smaller)
+        self._parameters = asked = parameters or OuroborosParameters()
+        self._lookahead = LookaheadDrafter(
+            LookaheadParameters(window=asked.window, gram=asked.phrase + 1, guesses=asked.phrases, prompt=True)
+        )
+
+    def begin(self, context: DraftContext) -> None:
+        """The document's phrases, and those of the prompt."""
+        super().begin(context)
+        self._lookahead.begin(context)
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """The smaller model's chain first; phrases take the room that it leaves."""
+        if nodes < 1 or not self.models or not self.models[0].follow(context.tokens):
+            return NO_DRAFT
+        length = min(self._parameters.length, nodes)
+        tokens = self._chain(self.models[0], context, length)[:nodes]
+        parents = list(range(-1, len(tokens) - 1))
+        names = [FROM_OUROBOROS.name] * len(tokens)
+        below: dict[tuple[int, int], int] = {}
+        end = len(tokens) - 1
+        for phrase in self._lookahead.pool.after(tokens[-1] if tokens else context.tokens[-1]):
+            node = end
+            for token in phrase:
+                place = below.get((node, token))
+                if place is None:
+                    if len(tokens) >= nodes:
+                        break
+                    place = below[node, token] = len(tokens)
+                    tokens.append(token)
+                    parents.append(node)
+                    names.append(FROM_PHRASE.name)
+                node = place
+        return Draft(tuple(tokens), tuple(parents), tuple(names), (0,) * len(tokens))
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """Section 3.3: what the model says behind each row of a branch that it left is a phrase of its own words.
+
+        From the first rejected node on the model's best ids along the branch follow each other as the draft's tokens
+        do, one place later, so each run of them is what the model might have said there.
+        """
+        assert verified.top_ids_NK is not None
+        best = verified.top_ids_NK[:, 0].tolist()
+        size, kept = self._parameters.phrase + 1, set(verified.path)
+        inner = set(tree.parents)
+        for leaf in range(tree.pending, len(tree)):
+            if leaf in inner:
+                continue
+            branch: list[int] = []
+            node = leaf
+            while node >= tree.pending - 1 and node not in kept:
+                branch.append(node)
+                node = tree.parents[node]
+            said = [best[node] for node in reversed(branch)]
+            for start in range(len(said) - size + 1):
+                self._lookahead.pool.add(tuple(said[start : start + size]))
+
+    def forget(self, document: str) -> None:
+        """The document is closed: its caches and phrases may go."""
+        super().forget(document)
+        self._lookahead.forget(document)
+
+    def rename(self, old: str, new: str) -> None:
+        """Caches and phrases follow."""
+        super().rename(old, new)
+        self._lookahead.rename(old, new)
+
+    def _chain(self, model: SmallModel, context: DraftContext, length: int) -> list[int]:
+        """At least `length` tokens of the smaller model, as many a pass as its own lookahead decoding accepts."""
+        by_chance = context.sampler.rule == "rejection"
+        # What is accepted by chance must not hang on the noise that judges it.
+        sampler = GREEDY if by_chance else context.sampler
+        said: list[int] = []
+        while len(said) < length and model.room(1):
+            text = [*context.tokens, *said]
+            room = min(self._parameters.rows, model.rows(), model.room(self._parameters.rows))
+            guess = self._lookahead.propose(DraftContext(text, context.prompt_length, context.document), room)
+            tree = model.below(guess.tokens, guess.parents)
+            verified = model.speculate(tree, sampler, 1)
+            self._lookahead.observe(tree, verified)
+            said += verified.emitted
+        return said
