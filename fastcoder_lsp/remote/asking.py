@@ -16,6 +16,7 @@ from fastcoder_lsp.core import Counts, Reason
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.budgets import allowed_ms, rest_ms
+from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt
 from fastcoder_lsp.remote.failures import RemoteError
 from fastcoder_lsp.remote.pauses import Pauses
@@ -51,7 +52,7 @@ class Asking:
     def __init__(
         self,
         server: Server,
-        excerpt: Callable[[Question], Awaitable[Excerpt]],
+        excerpt: Callable[[Question, Dialect], Awaitable[Excerpt]],
         listener: Listener,
         failed: Callable[[Question | None, RemoteError], None],
         well: Callable[[], None],
@@ -161,7 +162,7 @@ class Asking:
     async def _hear(self, saying: Saying) -> None:
         identity = await self._server.meet()
         saying.grows = identity.dialect.streams
-        excerpt = await self._excerpt(saying.question)
+        excerpt = await self._excerpt(saying.question, identity.dialect)
         wanted = saying.question.candidates
         pieces = self._server.say(excerpt, wanted=wanted)
         try:

@@ -43,6 +43,7 @@ class Dialect(Protocol):
         path: appended to the server's address.
         streams: whether the text comes as it is said. Where not, the server takes over what was begun by itself.
         variants: whether a question has other answers than the greedy one, one a request.
+        finishes: whether it cleans its text by the document around, and has to see as much of that as a front does.
     """
 
     @property
@@ -53,6 +54,8 @@ class Dialect(Protocol):
     def streams(self) -> bool: ...  # noqa: D102
     @property
     def variants(self) -> bool: ...  # noqa: D102
+    @property
+    def finishes(self) -> bool: ...  # noqa: D102
 
     def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:
         """The question; `variant` 0 is the greedy answer, `wanted` so many answers in one."""
@@ -66,7 +69,8 @@ class Dialect(Protocol):
 class Fastcoder:
     """This program's own: it knows where a block ends, and cleans what it says."""
 
-    name, path, streams, variants = "fastcoder-lsp", "/infill", False, False
+    name, path = "fastcoder-lsp", "/infill"
+    streams, variants, finishes = False, False, True
 
     def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
         """See `Dialect`."""
@@ -92,7 +96,8 @@ class Fastcoder:
 class LlamaCpp:
     """llama.cpp's `/infill`: the server makes the prompt."""
 
-    name, path, streams, variants = "llama.cpp", "/infill", True, True
+    name, path = "llama.cpp", "/infill"
+    streams, variants, finishes = True, True, False
 
     def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
         """See `Dialect`."""
@@ -117,7 +122,8 @@ class LlamaCpp:
 class Suffix:
     """OpenAI's completions with `suffix`: the server makes the prompt."""
 
-    name, path, streams, variants = "OpenAI completions, suffix", "/v1/completions", True, True
+    name, path = "OpenAI completions, suffix", "/v1/completions"
+    streams, variants, finishes = True, True, False
 
     def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
         """See `Dialect`."""
@@ -136,8 +142,8 @@ class Marked:
 
     template: Template
     path = "/v1/completions"
-    streams = True
-    variants = True
+    streams = variants = True
+    finishes = False
 
     @property
     def name(self) -> str:

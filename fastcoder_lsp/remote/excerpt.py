@@ -1,23 +1,27 @@
-"""What of a document is sent: whole lines around the cursor, none that looks like a secret.
+"""What of a document is sent: the lines around the cursor, none that looks like a secret.
 
-Owns how much that is, and where it begins: not at another character with each key, so that a server which keeps what it
-has computed of a prompt need not begin anew.
+Owns how much that is. A server that is given a prompt gets whole lines, from a beginning that does not move with each
+key, so that what it has computed of one serves the next. This program's own server cleans what the model says, and sees
+for that as far as a front does: by less it would take brackets for open that close further down.
 """
 
-from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.postprocess.text_around import FAR
 from fastcoder_lsp.workspace.secret_lines import without_secrets
 
 BEFORE = 8_000
 """Characters before the cursor, at most."""
 AFTER = 3_000
 """Characters after it, at most."""
+REACH = FAR + 1
+"""The same on both sides for this program's own server: one more than is read tells that there is more."""
 _MOVES = 2_000
 """By so much at a time the beginning moves."""
-_REMEMBERED = 8
+_REMEMBERED = 20_000
+_KEY = "PRIVATE KEY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +54,17 @@ class Excerpt:
 
 
 class Excerpts:
-    """Takes them, and remembers of the last ones which lines are left out."""
+    """Takes them, and remembers of the last lines whether they look like secrets."""
 
     def __init__(self) -> None:
-        self._clean: OrderedDict[tuple[str, str], str] = OrderedDict()
+        self._judged: dict[tuple[str, str], bool] = {}
 
-    def take(self, question: Question, pieces: tuple[Piece, ...], max_tokens: int) -> Excerpt:
-        """What `question` sends, with these `pieces` of other files."""
+    def take(self, question: Question, pieces: tuple[Piece, ...], max_tokens: int, *, far: bool = False) -> Excerpt:
+        """What `question` sends, with these `pieces` of other files; `far`: to this program's own server."""
         snapshot, place = question.request.snapshot, question.place
         above = "".join(text.rstrip("\n") + "\n\n" for text in snapshot.neighbours)
-        before, after = _last(above + place.before), place.after[:AFTER]
-        if len(after) < len(place.after) and "\n" in after:
-            after = after[: after.rindex("\n") + 1]
+        before = above + place.before
+        before, after = (before[-REACH:], place.after[:REACH]) if far else (_last(before), _first(place.after))
         lines, newline, left = before.rpartition("\n")
         right, newline_right, below = after.partition("\n")
         if right and not self._without_secrets(left + right, snapshot.language):
@@ -76,20 +79,30 @@ class Excerpts:
         )
 
     def _without_secrets(self, text: str, language: str) -> str:
-        key = text, language
-        clean = self._clean.get(key)
-        if clean is None:
-            clean = self._clean[key] = without_secrets(text, language)
-            if len(self._clean) > _REMEMBERED:
-                self._clean.popitem(last=False)
-        else:
-            self._clean.move_to_end(key)
-        return clean
+        """`workspace.secret_lines.without_secrets`, which judges each line by itself where no private key is near."""
+        if _KEY in text:
+            return without_secrets(text, language)
+        if len(self._judged) > _REMEMBERED:
+            self._judged.clear()
+        return "\n".join(line for line in text.split("\n") if self._may_go(line, language))
+
+    def _may_go(self, line: str, language: str) -> bool:
+        key = line, language
+        judged = self._judged.get(key)
+        if judged is None:
+            judged = self._judged[key] = not line or bool(without_secrets(line, language))
+        return judged
 
 
 def window(text: str, offset: int) -> tuple[int, int]:
     """What of `text` is sent for a cursor at `offset`, characters from…to."""
     return offset - len(_last(text[:offset])), min(len(text), offset + AFTER)
+
+
+def _first(after: str) -> str:
+    """The beginning of `after`, up to the end of a line where possible."""
+    near = after[:AFTER]
+    return near[: near.rindex("\n") + 1] if len(near) < len(after) and "\n" in near else near
 
 
 def _last(before: str) -> str:

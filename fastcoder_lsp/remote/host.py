@@ -20,6 +20,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.remote.asking import Asking
 from fastcoder_lsp.remote.budgets import by_kind
 from fastcoder_lsp.remote.client import TimeOuts, Way
+from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, Piece
 from fastcoder_lsp.remote.failures import RemoteError
 from fastcoder_lsp.remote.fallback import Fallback
@@ -156,14 +157,14 @@ class ServerHost:
 
     # On the loop's thread -------------------------------------------------------------------------------------------
 
-    async def _excerpt(self, question: Question) -> Excerpt:
+    async def _excerpt(self, question: Question, dialect: Dialect) -> Excerpt:
         """What is sent; other files are read in a thread of their own."""
         pieces: tuple[Piece, ...] = ()
         if self._pieces.wanted():
             loop = asyncio.get_running_loop()
             pieces = await loop.run_in_executor(self._reader, self._pieces.find, question)
         most = question.request.max_tokens or self._settings.completion_max_tokens
-        return self._excerpts.take(question, pieces, most)
+        return self._excerpts.take(question, pieces, most, far=dialect.finishes)
 
     def _withdraw(self, number: int) -> None:
         self._asking.withdraw(number)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Reason
-from fastcoder_lsp.remote.excerpt import AFTER, BEFORE
+from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH
 from fastcoder_lsp.remote.failures import RemoteError
 
 _ENDINGS = ("/v1/completions", "/v1", "/infill", "/completion", "")
@@ -94,8 +94,9 @@ def unallowed(host: str) -> Reason:
 def what_leaves() -> str:
     """What a question sends, in words."""
     return (
-        f"up to {BEFORE:,} characters before the cursor and {AFTER:,} after it, the file's name and language, and code "
-        "of other files where `context.enabled` is on, without lines that look like secrets,"
+        f"up to {BEFORE:,} characters before the cursor and {AFTER:,} after it (to a fastcoder-lsp server {REACH:,} on "
+        "both sides), the file's name and language, and code of other files where `context.enabled` is on, without "
+        "lines that look like secrets,"
     )
 
 

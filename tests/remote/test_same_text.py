@@ -1,0 +1,217 @@
+"""One place has one text: by an editor, in each form over HTTP, and by a front that asks a server in the model's place.
+
+The engine says what truly follows in real code, with what a model adds: it goes on behind the end that is shown.
+"""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import CompletionRequest, Progress, Snapshot
+from fastcoder_lsp.decode.stop import stop_rule
+from fastcoder_lsp.http.ask import Ask, said
+from fastcoder_lsp.postprocess import finish
+from fastcoder_lsp.runtime.load import load_model, make_runtime
+from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
+from fastcoder_lsp.scheduling.direct import DirectHost
+from tests.http.toy_server import ToyServer
+from tests.remote.front import Front, until
+from tests.remote.scripted_server import LlamaServer, ScriptedServer
+
+PLACES = 200
+TEXTS = tuple(
+    text
+    for path in sorted(Path(__file__).parents[2].glob("fastcoder_lsp/[cdlpw]*/*.py"))
+    if (text := path.read_text()).isascii() and len(text) > 2000
+)
+Place = tuple[str, str]
+"""The text before the cursor, and after it."""
+
+
+def places(number: int, seed: int = 11) -> Iterator[Place]:
+    """Places in real files, half of them at the end of a line, each with what follows taken out for a while."""
+    dice = random.Random(seed)
+    while number:
+        text = dice.choice(TEXTS)[:7000]
+        at = dice.randrange(len(text) // 4, len(text) - 200)
+        at = at if number % 2 else text.index("\n", at)
+        end = text.find("\n", at + dice.randrange(1, 120))
+        if end > at and text[at - 40 : at].strip():
+            number -= 1
+            yield text[:at], text[end:]
+
+
+def follows(before: str) -> str:
+    """What stands behind this text in the file that it is of."""
+    tail = before[-200:]
+    whole = next(text for text in TEXTS if tail in text)
+    return whole[whole.index(tail) + len(tail) :][:180]
+
+
+def by_editor(asking: CompletionService, before: str, after: str, uri: str) -> str:
+    """The text that an editor gets, as clients that only insert would have it."""
+    snapshot = Snapshot(uri, uri.removeprefix("file://"), "python", 1, before + after)
+    completion = asking.submit(CompletionRequest(snapshot, len(before)), Policy(ahead=False)).result(120)
+    return said(Ask(before, after), completion).text
+
+
+def by_infill(server: ToyServer, before: str, after: str) -> str:
+    line = before.rfind("\n") + 1
+    body = {"input_prefix": before[:line], "prompt": before[line:], "input_suffix": after, "language": "python"}
+    code, reply = server.call("/infill", body)
+    assert code == 200
+    return str(reply["content"])
+
+
+def by_openai(server: ToyServer, before: str, after: str) -> str:
+    body = {"prompt": before, "suffix": after, "language": "python", "temperature": 0}
+    code, reply = server.call("/v1/completions", body)
+    assert code == 200
+    return str(reply["choices"][0]["text"])
+
+
+def agree(server: ToyServer, asking: CompletionService, local: CompletionService, number: int) -> set[str]:
+    """The texts of so many places, all ways giving the same ones."""
+    texts = set[str]()
+    for count, (before, after) in enumerate(places(number)):
+        uri = f"file:///w/{count}.py"
+        text = by_editor(local, before, after, uri)
+        assert by_infill(server, before, after) == text, (before[-80:], after[:40])
+        assert by_openai(server, before, after) == text, (before[-80:], after[:40])
+        assert by_editor(asking, before, after, uri) == text, (before[-80:], after[:40])
+        texts.add(text)
+    return texts
+
+
+@pytest.mark.parametrize("number", [20, pytest.param(PLACES, marks=pytest.mark.ci)])
+def test_a_scripted_model(front: Callable[..., Front], number: int) -> None:
+    """200 of 200, by four ways."""
+    server = ToyServer(follows)
+    other = ToyServer(follows)
+    local = CompletionService(lambda listener: DirectHost(listener, other._load), lambda _: None)
+    try:
+        texts = agree(server, front(f"http://127.0.0.1:{server.port}").service, local, number)
+        assert len(texts) > number // 2, "it says something, and hardly ever the same"
+    finally:
+        local.shutdown()
+        server.close()
+        other.close()
+
+
+@pytest.mark.parametrize("number", [20, pytest.param(PLACES, marks=pytest.mark.ci)])
+def test_llama_cpps_scripted(serve: Callable[..., ScriptedServer], front: Callable[..., Front], number: int) -> None:
+    """200 of 200: streamed to the front, and the server asked directly, which knows no end."""
+    server = serve(LlamaServer(follows))
+    asking = front(server.url)
+    assert compared(server.url, asking, number) > number // 2
+
+
+def compared(url: str, asking: Front, number: int) -> int:
+    """How many texts there were, all of them what the server says when it is asked at once for all of it."""
+    texts = set[str]()
+    for count, (before, after) in enumerate(places(number)):
+        uri = f"file:///w/{count}.py"
+        text = by_editor(asking.service, before, after, uri)
+        line = before.rfind("\n") + 1
+        cut_after = after[:3000]
+        if len(cut_after) < len(after):
+            cut_after = cut_after[: cut_after.rindex("\n") + 1]
+        body: dict[str, Any] = {"input_prefix": before[:line], "prompt": before[line:], "input_suffix": cut_after}
+        body |= {"n_predict": 128, "temperature": 0.0, "stream": False, "cache_prompt": True}
+        raw, ended = directly(url, body)
+        end = stop_rule(before, after, "python").cut(raw)
+        if end is None and not ended:
+            continue  # cut by its length: what is shown of that is the front's own choice
+        shown = finish(raw if end is None else raw[:end], before, after, "python")
+        completion = Ask(before, after)
+        expected = said(completion, asking_for(before, after, shown)).text
+        assert text == expected, (before[-80:], after[:40])
+        texts.add(text)
+    return len(texts)
+
+
+def asking_for(before: str, after: str, text: str) -> Any:
+    """`text` as a completion that replaces what it writes over."""
+    from fastcoder_lsp.core import Completion
+    from fastcoder_lsp.postprocess import replaces
+
+    return Completion(text, len(before), len(before) + (replaces(text, before, after, "python") if text else 0))
+
+
+def directly(url: str, body: dict[str, Any]) -> tuple[str, bool]:
+    """What the server says without a front, and whether it came to an end of its own."""
+    asked = urllib.request.Request(f"{url}/infill", json.dumps(body).encode(), {"content-type": "application/json"})
+    with urllib.request.urlopen(asked, timeout=120) as reply:
+        value = json.load(reply)
+    return value["content"], value["stop_type"] != "limit"
+
+
+SETTINGS = replace(Settings(), drafter="lookup")
+
+
+class RealServer(ToyServer):
+    """The real model behind the real server."""
+
+    model: Model
+
+    def _load(self, _: Progress) -> Runtime:
+        return make_runtime(
+            self.model, SETTINGS, Surroundings(context=self.extras), f"{id(self)}-{time.monotonic_ns()}"
+        )
+
+
+@pytest.mark.model
+@pytest.mark.ci
+def test_the_real_model(front: Callable[..., Front]) -> None:
+    """Some places by four ways, one model."""
+    model = load_model(SETTINGS, lambda _share, _what: None, datastore=False)
+    RealServer.model = model
+    server, other = RealServer(""), RealServer("")
+    local = CompletionService(lambda listener: DirectHost(listener, other._load), lambda _: None)
+    try:
+        texts = agree(server, front(f"http://127.0.0.1:{server.port}").service, local, 4)
+        assert len(texts) > 2
+    finally:
+        local.shutdown(10.0)
+        server.close()
+        other.close()
+        model.close()
+
+
+@pytest.mark.long
+def test_llama_server(front: Callable[..., Front]) -> None:
+    """200 of 200, where FASTCODER_LLAMA_SERVER and FASTCODER_LLAMA_GGUF name llama.cpp's own server and a model."""
+    program = os.environ.get("FASTCODER_LLAMA_SERVER") or shutil.which("llama-server")
+    gguf = os.environ.get("FASTCODER_LLAMA_GGUF")
+    if not program or not gguf:
+        pytest.skip("llama-server is absent: FASTCODER_LLAMA_SERVER and FASTCODER_LLAMA_GGUF name none")
+    port = "18012"
+    process = subprocess.Popen([program, "-m", gguf, "--port", port, "-c", "8192", "--parallel", "1"])
+    url = f"http://127.0.0.1:{port}"
+    try:
+        until(lambda: process.poll() is not None or _healthy(url))
+        assert compared(url, front(url), PLACES) > PLACES // 2
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def _healthy(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{url}/health", timeout=5) as reply:
+            return bool(reply.status == 200)
+    except OSError:
+        return False
