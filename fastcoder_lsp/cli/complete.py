@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fastcoder_lsp.cli.loading import Loading
 from fastcoder_lsp.cli.log import keep_log_quiet
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
@@ -72,29 +73,30 @@ def run(arguments: argparse.Namespace) -> int:
     text = read_text(path)
     offset = offset_of(text, line, column)
 
-    from fastcoder_lsp.cli.once import complete_once
-    from fastcoder_lsp.config import Layer, resolve
-    from fastcoder_lsp.decode.trace import as_plain
-    from fastcoder_lsp.prompt.account import account
-    from fastcoder_lsp.workspace.languages import language_of
+    with Loading("loading the model") as loading:  # what is imported takes its time, too
+        from fastcoder_lsp.cli.once import complete_once
+        from fastcoder_lsp.config import Layer, resolve
+        from fastcoder_lsp.decode.trace import as_plain
+        from fastcoder_lsp.prompt.account import account
+        from fastcoder_lsp.workspace.languages import language_of
 
-    chosen = {
-        "model": arguments.model,
-        "engine": arguments.engine,
-        "drafter": arguments.drafter,
-        "draft.models": arguments.draft_model,
-        "completion.max_tokens": arguments.max_tokens,
-        "context.enabled": arguments.context or None,
-    }
-    own = Layer("command line", {k: v for k, v in chosen.items() if v is not None}, trusted=True)
-    settings, problems = resolve([own])
-    if problems:
-        raise UsageError(str(problems[0]), "See: fastcoder-lsp complete --help")
-    snapshot = Snapshot(path.as_uri(), str(path), language_of(path), 0, text)
-    request = CompletionRequest(snapshot, offset, invoked=True)
-    prompts: list[Shown] = []
-    folders = workspace(arguments.workspace, path, own)
-    completion, source = complete_once(settings, request, _progress, folders, shown=prompts.append)
+        chosen = {
+            "model": arguments.model,
+            "engine": arguments.engine,
+            "drafter": arguments.drafter,
+            "draft.models": arguments.draft_model,
+            "completion.max_tokens": arguments.max_tokens,
+            "context.enabled": arguments.context or None,
+        }
+        own = Layer("command line", {k: v for k, v in chosen.items() if v is not None}, trusted=True)
+        settings, problems = resolve([own])
+        if problems:
+            raise UsageError(str(problems[0]), "See: fastcoder-lsp complete --help")
+        snapshot = Snapshot(path.as_uri(), str(path), language_of(path), 0, text)
+        request = CompletionRequest(snapshot, offset, invoked=True)
+        prompts: list[Shown] = []
+        folders = workspace(arguments.workspace, path, own)
+        completion, source = complete_once(settings, request, loading, folders, shown=prompts.append)
     if arguments.json:
         trace = {"trace": as_plain(completion.trace)} if arguments.trace else {}
         print(json.dumps(as_json(completion, source, text) | trace, ensure_ascii=False))
@@ -225,9 +227,3 @@ def write_page(
 
 def _place_of(text: str, offset: int) -> dict[str, int]:
     return {"line": text.count("\n", 0, offset) + 1, "column": offset - (text.rfind("\n", 0, offset) + 1) + 1}
-
-
-def _progress(percent: int | None, message: str) -> None:
-    """Loading, on stderr where a person looks."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{message} {percent or 0} %" if message else "\r\033[K", end="", file=sys.stderr, flush=True)

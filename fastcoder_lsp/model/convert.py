@@ -17,7 +17,7 @@ from fastcoder_lsp import errors
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import FastcoderError, InstallationError, ModelInvalidError, ResourceError
 from fastcoder_lsp.model.digest import remembered_sha256
-from fastcoder_lsp.model.origin import FORMAT, ORIGIN, Origin
+from fastcoder_lsp.model.origin import FORMAT, Origin, is_noted
 from fastcoder_lsp.model.store import Store, disk_full, publish, writing
 
 DISK_SIGNALS = (signal.SIGBUS, signal.SIGXFSZ) if hasattr(signal, "SIGBUS") else ()
@@ -50,7 +50,7 @@ def convert(gguf: Path, sha256: str, source: str, store: Store, progress: Progre
     name = f"convert-{sha256[:16]}"
     waiting = f"another process converts {gguf.name}; waiting for it"
     with store.lock(name, lambda: progress(0.0, waiting)):
-        if (place / ORIGIN).is_file():
+        if is_noted(place):
             return
         with writing(store.root, f"converting {gguf.name}"), store.workspace(name) as work:
             made = work / "model"

@@ -22,7 +22,7 @@ from fastcoder_lsp.model.digest import known_sha256, remembered_sha256
 from fastcoder_lsp.model.files import PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, ModelFiles, is_complete, open_folder
 from fastcoder_lsp.model.gguf_folder import drop_copies, follow, holds_weights, make_ready
 from fastcoder_lsp.model.gpu import gpu_memory_bytes
-from fastcoder_lsp.model.origin import ORIGIN, gguf_of, read_origin
+from fastcoder_lsp.model.origin import gguf_of, is_noted, read_origin
 from fastcoder_lsp.model.store import Store, reading, size_text
 
 AUTO = "auto"
@@ -221,7 +221,7 @@ def convert_gguf(path: Path, store: Store, progress: Progress) -> Path:
 
 def is_converted(store: Store, sha256: str) -> bool:
     """Whether the GGUF of this sum was made ready."""
-    return (store.converted(sha256) / ORIGIN).is_file()
+    return is_noted(store.converted(sha256))
 
 
 def wheels_converted(known: WheelModel, store: Store) -> ModelFiles | None:

@@ -21,7 +21,7 @@ from fastcoder_lsp.model.gguf_config import config_of
 from fastcoder_lsp.model.gguf_header import Header
 from fastcoder_lsp.model.gguf_names import ARCHITECTURES
 from fastcoder_lsp.model.gguf_tokenizer import LISTS, TOKENS, tokenizer_json
-from fastcoder_lsp.model.origin import FORMAT, ORIGIN, Origin, gguf_of, read_origin
+from fastcoder_lsp.model.origin import FORMAT, Origin, gguf_of, is_noted, read_origin
 from fastcoder_lsp.model.store import Store, publish, size_text, write_small, writing
 
 log = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def make_ready(gguf: Path, sha256: str, source: str, store: Store, progress: Pro
         return
     place, name = store.converted(sha256), f"convert-{sha256[:16]}"
     with store.lock(name, lambda: progress(0.0, f"another process converts {gguf.name}; waiting for it")):
-        if (place / ORIGIN).is_file():
+        if is_noted(place):
             return
         with writing(store.root, f"reading {gguf.name}"), store.workspace(name) as work:
             made = work / "model"

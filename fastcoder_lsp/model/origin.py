@@ -67,6 +67,15 @@ def read_origin(folder: Path) -> Origin:
     return found
 
 
+def is_noted(folder: Path) -> bool:
+    """Whether the model in `folder` was finished: its note is there, and whole. A torn one is none, and made again."""
+    try:
+        read_origin(folder)
+    except ModelInvalidError:
+        return False
+    return True
+
+
 def gguf_of(folder: Path) -> Path | None:
     """The GGUF that holds the weights of the model in `folder`; None where they lie in the folder itself.
 

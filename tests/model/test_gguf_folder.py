@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from fastcoder_lsp import model
-from fastcoder_lsp.errors import InstallationError, ModelInvalidError, ResourceError
+from fastcoder_lsp.errors import InstallationError, ModelInvalidError, ModelMissingError, ResourceError
 from fastcoder_lsp.model.convert import convert
 from fastcoder_lsp.model.damage import damage
 from fastcoder_lsp.model.digest import remembered_sha256
@@ -188,12 +188,19 @@ def test_what_is_needed_still_is_not_deleted(path: Path, cache: Path, tmp_path: 
     assert (files.folder / "model.safetensors").is_file()
 
 
-def test_a_damaged_note_is_said_to_be(path: Path, cache: Path) -> None:
+def test_a_torn_note_is_none_and_made_again_from_what_lies_there(path: Path, cache: Path) -> None:
+    """Nobody is asked to fetch anything; whoever asks for the folder by its name is told."""
     files = model.prepare(str(path), cache, silent)
-    for row in ("{", "[]", json.dumps({"gguf": 3, "digest": "d"}), "null"):
-        (files.folder / "origin.json").write_text(row)
-        with pytest.raises(ModelInvalidError, match="damaged"):
+    note = files.folder / "origin.json"
+    whole = note.read_text()
+    for row in ("", whole[: len(whole) // 2], "[]", json.dumps({"gguf": 3, "digest": "d"}), "null"):
+        note.write_text(row)
+        with pytest.raises(ModelMissingError, match="has not been made ready yet"):
             model.find(str(path), cache)
+        with pytest.raises(ModelInvalidError, match="damaged"):
+            read_origin(files.folder)
+        assert model.prepare(str(path), cache, silent) == files
+        assert note.read_text() == whole
 
 
 def test_a_missing_package_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
