@@ -99,8 +99,12 @@ class Inbox:
     def take(self) -> Told:
         """All that was told since the last time and is due; waits until there is something."""
         with self._news:
-            while not (self._woken or self._documents or (self._rested() and self._has_more())):
-                self._news.wait(None if self._rested() else self._rests_until - time.monotonic())
+            while not (self._woken or self._documents):
+                # Looked at once: a rest that ends between two looks would be waited for without end.
+                rest_s = self._rests_until - time.monotonic()
+                if rest_s <= 0 and self._has_more():
+                    break
+                self._news.wait(rest_s if rest_s > 0 else None)
             self._woken = False
             documents = {path: self._open.get(path) for path in self._documents}
             self._documents.clear()
