@@ -5,6 +5,8 @@ themselves, and have no dashboard.
 """
 
 import contextlib
+import io
+import logging
 import signal
 import threading
 from collections.abc import Callable
@@ -20,6 +22,7 @@ from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.deployments import application
 
 NAME = "fastcoder"
+_LOOK_S = 0.2
 
 
 def run_here(
@@ -33,26 +36,37 @@ def run_here(
         say: tells a person.
         temporary: a folder for Ray's own files; None for its choice.
     """
-    ended, again = threading.Event(), threading.Event()
-    _begin(config, temporary)
+    again = threading.Event()
     try:
+        _begin(config, temporary)
+        # Ray has put handlers of its own there, which abort.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, lambda *_: again.set())
         _apply(config)
         say(f"http://{config.listen.host}:{config.listen.port}, {config.replicas.least} replicas, ready")
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: ended.set())
-        signal.signal(signal.SIGHUP, lambda *_: again.set())
-        while not ended.wait(0.2):
-            if again.is_set():
+        while True:
+            if again.wait(_LOOK_S):
                 again.clear()
                 _again(read, say)
+    except KeyboardInterrupt:
+        return
     finally:
-        with contextlib.suppress(Exception):  # whatever Ray says of its own end, it is to end
-            serve.shutdown()
+        _end()
+
+
+def _end() -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    # Ray prints of its own processes that they are gone; whatever it says, it is to end.
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
+        serve.shutdown()
         ray.shutdown()
 
 
 def _begin(config: TeamConfig, temporary: Path | None) -> None:
     options: dict[str, Any] = {} if temporary is None else {"_temp_dir": str(temporary)}
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
     ray.init(
         address="local",
         include_dashboard=False,

@@ -1,0 +1,157 @@
+"""The server on Ray Serve itself, as people start it: what dies, what is added, what is upgraded, what is too much.
+
+Needs the extra `team`: scripts/test-team installs it and runs this. Figures are counts, never times of a clock.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fastcoder_lsp.bench.datasets.histories import Typed
+from fastcoder_lsp.bench.team.asking import Asked, ask
+from fastcoder_lsp.bench.team.figures import figures
+from fastcoder_lsp.bench.team.load import arriving, place
+from fastcoder_lsp.bench.team.own_server import OwnServer
+from fastcoder_lsp.bench.team.typists import Server, type_all
+from fastcoder_lsp.team.keys import KeyFile
+
+MODEL = "scripted:step=10,prefill=0.02,letters=6"
+TYPISTS = 12
+SECONDS = 30.0
+RUN = Typed("a.py", "python", "import os\n\n\n" * 50, 600, "def total(items):\n    return sum(items)\n" * 4)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> tuple[KeyFile, list[str]]:
+    """Somebody's each, and one that may read the metrics."""
+    file = KeyFile(tmp_path_factory.mktemp("keys") / "keys.json")
+    return file, [*(file.add(f"typist-{number}") for number in range(TYPISTS)), file.add("watch", metrics=True)]
+
+
+@pytest.fixture(scope="module")
+def own(keys: tuple[KeyFile, list[str]]) -> Iterator[OwnServer]:
+    """Two replicas of a model that says checksums."""
+    with OwnServer(MODEL, 2, f'keys = "{keys[0]._path}"\n') as server:
+        yield server
+
+
+@pytest.fixture
+def server(own: OwnServer, keys: tuple[KeyFile, list[str]]) -> Server:
+    return Server(own.url, tuple(keys[1][:TYPISTS]), scripted=True)
+
+
+def until(holds: Callable[[], object], most_s: float = 90.0) -> None:
+    """Wait for it."""
+    end = time.monotonic() + most_s
+    while not holds():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.2)
+
+
+def one(server: Server, typist: int = 0) -> Asked:
+    """One request."""
+
+    async def asked() -> Asked:
+        client = server.client(typist)
+        try:
+            return await ask(client, "infill", place(typist, 1), typist, 0.0, scripted=True)
+        finally:
+            client.close()
+
+    return asyncio.run(asked())
+
+
+def test_it_answers_and_is_nobodys_who_has_no_key(own: OwnServer, server: Server) -> None:
+    """Through Serve's proxy, door and replica; a wrong key, or none, is 401."""
+    assert one(server).right
+    assert one(Server(own.url, ("fck_00000000_wrong",))).code == 401
+    assert one(Server(own.url)).code == 401
+
+
+def test_the_door_is_on_loopback_alone(own: OwnServer) -> None:
+    """And so is nothing of Ray's that answers without a token: what else listens asks for one."""
+    listening = [
+        connection.laddr.ip
+        for connection in psutil.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == own.port
+    ]
+    assert listening
+    assert set(listening) <= {"127.0.0.1", "::ffff:127.0.0.1"}
+
+
+def test_nothing_is_lost_when_replicas_die_come_and_are_replaced(own: OwnServer, server: Server) -> None:
+    """One is killed, one is added, all are replaced, while people type: each request is answered once, by its own."""
+    before = set(own.replica_processes())
+
+    async def disturb() -> None:
+        await asyncio.sleep(SECONDS / 5)
+        await asyncio.to_thread(own.kill_replica)
+        await asyncio.sleep(SECONDS / 5)
+        await asyncio.to_thread(own.add_replica)
+
+    async def typing() -> list[Asked]:
+        asked, _ = await asyncio.gather(type_all(server, [RUN], TYPISTS, SECONDS, 2.0, patient=True), disturb())
+        return asked
+
+    asked = asyncio.run(typing())
+    found = figures(asked, SECONDS, TYPISTS)
+    assert found["failed"] == found["by_another's_text"] == 0, found
+    assert found["answered"] + found["refused"] == found["requests"] > 5 * TYPISTS
+    until(lambda: "upgraded" in own.said())
+    until(lambda: len(own.replica_processes()) == 3)
+    assert not before & set(own.replica_processes()), "all were replaced"
+    assert one(server).right
+
+
+def test_documents_find_their_prefix(server: Server) -> None:
+    """Of requests for documents that were asked for before, all but three of a hundred go to the same replica."""
+    asked = asyncio.run(type_all(server, [RUN], TYPISTS, 10.0, 2.0, patient=True))
+    found = figures(asked, 10.0, TYPISTS)
+    assert found["same_replica"] >= 0.97, found
+    assert found["prompt_reused"] > 0.8, found
+
+
+def test_too_much_is_refused_with_a_time(own: OwnServer, server: Server) -> None:
+    """What is taken is answered rightly, and the server is well after it."""
+    asked = asyncio.run(arriving(server, 250.0, TYPISTS, 4.0, seed=1))
+    codes = {one.code for one in asked}
+    assert codes == {200, 429}, codes
+    assert all(one.right for one in asked if one.code == 200)
+    until(own.healthy)
+    assert one(server).right
+
+
+def test_who_hangs_up_holds_nothing(own: OwnServer, server: Server, keys: tuple[KeyFile, list[str]]) -> None:
+    """More than all places are taken by clients that go; the next one is answered."""
+    body = b'{"input_prefix": "x = "}'
+    for number in range(80):
+        with socket.create_connection(("127.0.0.1", own.port)) as gone:
+            head = f"POST /infill HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {keys[1][number % TYPISTS]}\r\n"
+            gone.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    until(lambda: one(server).right)
+
+
+def test_a_key_is_revoked_while_it_runs(server: Server, keys: tuple[KeyFile, list[str]]) -> None:
+    """Within seconds, without a restart."""
+    keys[0].revoke("typist-3")
+    until(lambda: one(server, 3).code == 401)
+    assert one(server, 4).right
+
+
+def test_it_ends_with_its_process(tmp_path: Path) -> None:
+    """SIGTERM leaves no process of Ray's behind."""
+    with OwnServer(MODEL, 1) as brief:
+        process = psutil.Process(brief._process.pid)
+        children = process.children(recursive=True)
+        assert len(children) > 3
+        os.kill(process.pid, signal.SIGTERM)
+        assert brief._process.wait(60) == 0
+        _, alive = psutil.wait_procs(children, timeout=30)
+        assert not [child for child in alive if child.status() != psutil.STATUS_ZOMBIE]
