@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
+from lsprotocol.types import MessageType
+
 from fastcoder_lsp.completion.host import HostListener, ModelHost, OpenHost
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
@@ -29,6 +31,7 @@ from fastcoder_lsp.lsp.outcomes import Outcomes
 from fastcoder_lsp.lsp.registration import Registrar
 from fastcoder_lsp.lsp.status import Reporter
 from fastcoder_lsp.lsp.traces import Traces
+from fastcoder_lsp.lsp.updates import InstalledVersion
 from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
@@ -69,7 +72,7 @@ class Session:
         self.traces = Traces()
         self.reporter = Reporter(endpoint)
         self.outcomes = Outcomes(self.reporter)
-        self._open = open_host
+        self._open, self._installed = open_host, InstalledVersion()
         self._loop = asyncio.get_running_loop()
         self._rules: dict[str | None, ReadingRules] = {}
         self._closed_documents = ClosedDocuments(self._loop, self._drop)
@@ -149,7 +152,12 @@ class Session:
     # Documents that come and go -----------------------------------------------------------------------------------
 
     def document_opened(self, uri: str, text: str) -> None:
-        """If a document with this text has just been closed, it was renamed: what is kept for it goes along."""
+        """If a document with this text has just been closed, it was renamed: what is kept for it goes along.
+
+        Whoever opens a file is told, too, that the program was updated.
+        """
+        if (news := self._installed.news()) is not None:
+            self.reporter.notice(news, MessageType.Info)
         self.document_changed(uri)
         old = self._closed_documents.opened(uri, text)
         if old is not None and old != uri:

@@ -1,0 +1,55 @@
+"""Whether another version was installed in the place of the one that runs: package managers exchange files under us.
+
+Owns that look. It asks nobody: the version stands in a file of the package, which every installation writes anew.
+"""
+
+import re
+from pathlib import Path
+
+import fastcoder_lsp
+
+_VERSION = re.compile(r'^__version__ = "([0-9a-zA-Z.+!-]{1,40})"$', re.MULTILINE)
+_MOST = 10_000
+"""Bytes of the file that are read."""
+
+
+class InstalledVersion:
+    """The version of the package on the disk beside the one that runs.
+
+    Args:
+        file: where it stands.
+        running: the one that runs.
+    """
+
+    def __init__(self, file: Path = Path(fastcoder_lsp.__file__), running: str = fastcoder_lsp.__version__) -> None:
+        self._file, self._running = file, running
+        self._seen = self._stamp()
+
+    def news(self) -> str | None:
+        """What to tell a person, once, where another version is there than before; a look at the file's times else."""
+        stamp = self._stamp()
+        if stamp is None or stamp == self._seen:  # gone: in the middle of an installation
+            return None
+        self._seen = stamp
+        installed = self._read()
+        if installed in {None, self._running}:
+            return None
+        return (
+            f"version {installed} is installed now, and version {self._running} runs here: "
+            "restart the editor, or its language server."
+        )
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            facts = self._file.stat()
+        except OSError:
+            return None
+        return facts.st_mtime_ns, facts.st_size, facts.st_ino
+
+    def _read(self) -> str | None:
+        try:
+            with self._file.open(encoding="utf-8", errors="replace") as file:
+                found = _VERSION.search(file.read(_MOST))
+        except OSError:
+            return None
+        return None if found is None else found[1]
