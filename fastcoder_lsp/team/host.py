@@ -10,10 +10,12 @@ from pathlib import Path
 
 from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.local import Core, LoadModel, LocalHost, MakeRuntime
 from fastcoder_lsp.http.extras import ExtraChunks
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime
+from fastcoder_lsp.team.apart import TENANT_ENDS, apart
 
 
 class TenantHost(LocalHost):
@@ -65,14 +67,19 @@ class TeamCore(Core):
 
     def __init__(self, load: LoadModel, make: MakeRuntime, settings: Settings, cache: Path) -> None:
         self.settings = settings
-        super().__init__(load, make, settings, cache)
+
+        def load_apart(own: Settings, progress: Progress) -> Model:
+            model = load(own, progress)
+            return replace(model, engines=apart(model.engines))
+
+        super().__init__(load_apart, make, settings, cache)
 
     def open_for(
         self, tenant: str, listener: HostListener, folders: Mapping[Path, Settings], extras: ExtraChunks
     ) -> TenantHost:
         """A place for one more front of a tenant."""
         with self._lock:
-            name = f"{tenant}\0{next(self._names)}"
+            name = f"{tenant}{TENANT_ENDS}{next(self._names)}"
             front = TenantHost(self, name, listener, self.settings, folders, extras)
             self._fronts[front] = None
         return front

@@ -78,9 +78,9 @@ def test_it_answers_and_is_nobodys_who_has_no_key(own: OwnServer, server: Server
 def test_the_door_is_on_loopback_alone(own: OwnServer) -> None:
     """And so is nothing of Ray's that answers without a token: what else listens asks for one."""
     listening = [
-        connection.laddr.ip
+        connection.laddr[0]
         for connection in psutil.net_connections("tcp")
-        if connection.status == psutil.CONN_LISTEN and connection.laddr.port == own.port
+        if connection.status == psutil.CONN_LISTEN and connection.laddr and connection.laddr[1] == own.port
     ]
     assert listening
     assert set(listening) <= {"127.0.0.1", "::ffff:127.0.0.1"}
