@@ -16,12 +16,17 @@ from numba import config
 
 HWCAP, HWCAP2 = 16, 26
 """Keys of the auxiliary vector (Linux, include/uapi/linux/auxvec.h)."""
-ON_LINUX = {"dotprod": (HWCAP, 20), "i8mm": (HWCAP2, 13)}
-"""LLVM's name → key and bit: HWCAP_ASIMDDP, HWCAP2_I8MM (arch/arm64/include/uapi/asm/hwcap.h)."""
-ON_MACOS = {"dotprod": b"hw.optional.arm.FEAT_DotProd", "i8mm": b"hw.optional.arm.FEAT_I8MM"}
+ON_LINUX = {"lse": (HWCAP, 8), "dotprod": (HWCAP, 20), "i8mm": (HWCAP2, 13)}
+"""LLVM's name → key and bit: HWCAP_ATOMICS, HWCAP_ASIMDDP, HWCAP2_I8MM (arch/arm64/include/uapi/asm/hwcap.h)."""
+ON_MACOS = {
+    "lse": b"hw.optional.arm.FEAT_LSE",
+    "dotprod": b"hw.optional.arm.FEAT_DotProd",
+    "i8mm": b"hw.optional.arm.FEAT_I8MM",
+}
 """LLVM's name → sysctl's (Apple: Determining Instruction Set Characteristics)."""
-ON_WINDOWS = {"dotprod": 43, "i8mm": 66}
-"""LLVM's name → number: PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE, PF_ARM_V82_I8MM_INSTRUCTIONS_AVAILABLE (winnt.h)."""
+ON_WINDOWS = {"lse": 34, "dotprod": 43, "i8mm": 66}
+"""LLVM's name → number: PF_ARM_V81_ATOMIC_INSTRUCTIONS_AVAILABLE, PF_ARM_V82_DP_INSTRUCTIONS_AVAILABLE,
+PF_ARM_V82_I8MM_INSTRUCTIONS_AVAILABLE (winnt.h)."""
 
 
 def is_arm(machine: str = "") -> bool:
@@ -31,11 +36,11 @@ def is_arm(machine: str = "") -> bool:
 
 @cache
 def arm_features() -> frozenset[str]:
-    """Of `dotprod` and `i8mm`, what this ARM CPU has; nothing where the system does not say."""
+    """Of `lse` (atomics in one instruction), `dotprod` and `i8mm`, what this ARM CPU has; nothing where none says."""
     if not is_arm():
         return frozenset()
     if sys.platform == "darwin":
-        return features_on_macos(_sysctl)
+        return features_on_macos(sysctl)
     if sys.platform == "win32":
         return features_on_windows(_processor_feature)
     return features_on_linux(_auxiliary)
@@ -46,9 +51,9 @@ def features_on_linux(auxiliary: Callable[[int], int]) -> frozenset[str]:
     return frozenset(name for name, (key, bit) in ON_LINUX.items() if auxiliary(key) >> bit & 1)
 
 
-def features_on_macos(sysctl: Callable[[bytes], int]) -> frozenset[str]:
-    """Features by sysctl: `sysctl` gives the number of a name, 0 where there is no such name."""
-    return frozenset(name for name, asked in ON_MACOS.items() if sysctl(asked))
+def features_on_macos(ask: Callable[[bytes], int]) -> frozenset[str]:
+    """Features by sysctl: `ask` gives the number of a name, 0 where there is no such name."""
+    return frozenset(name for name, asked in ON_MACOS.items() if ask(asked))
 
 
 def features_on_windows(present: Callable[[int], bool]) -> frozenset[str]:
@@ -68,16 +73,17 @@ def tell_llvm() -> None:
         config.CPU_FEATURES = told_features(binding.get_host_cpu_features().flatten(), arm_features())
 
 
+def sysctl(name: bytes) -> int:
+    """What macOS calls `name`, a number; 0 where there is no such name."""
+    value, size = ctypes.c_int64(0), ctypes.c_size_t(8)
+    failed = ctypes.CDLL(None).sysctlbyname(name, ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
+    return 0 if failed else value.value
+
+
 def _auxiliary(key: int) -> int:
     ask = ctypes.CDLL(None).getauxval
     ask.restype, ask.argtypes = ctypes.c_ulong, [ctypes.c_ulong]
     return int(ask(key))
-
-
-def _sysctl(name: bytes) -> int:
-    value, size = ctypes.c_int64(0), ctypes.c_size_t(8)
-    failed = ctypes.CDLL(None).sysctlbyname(name, ctypes.byref(value), ctypes.byref(size), None, ctypes.c_size_t(0))
-    return 0 if failed else value.value
 
 
 def _processor_feature(number: int) -> bool:

@@ -1,14 +1,17 @@
-"""Small random models in the ordinary transformers format, and engines over them."""
+"""Small random models in the ordinary transformers format, and engines over them.
+
+torch and transformers are imported where a model is made: what needs none of them runs where they are not, too.
+"""
 
 from pathlib import Path
-from typing import Any
-
-import torch
-from transformers import AutoConfig, AutoModelForCausalLM
+from typing import TYPE_CHECKING, Any
 
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.engine.tree_engine import TreeEngine
+
+if TYPE_CHECKING:
+    import torch
 
 VOCABULARY = 211
 
@@ -44,15 +47,18 @@ _KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def make_model(folder: Path, kind: str, dtype: torch.dtype = torch.float32, **sizes: int) -> Path:
+def make_model(folder: Path, kind: str, dtype: "torch.dtype | None" = None, **sizes: int) -> Path:
     """Write a model with random weights, large enough that its choices differ from place to place.
 
     `sizes`: of its configuration, where they are to be others.
     """
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
     torch.manual_seed(len(kind))
     config = AutoConfig.for_model(kind.split("-", maxsplit=1)[0], **_SIZES | _KINDS[kind] | sizes)
     auto: Any = AutoModelForCausalLM
-    model = auto.from_config(config).to(dtype)
+    model = auto.from_config(config).to(dtype or torch.float32)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "norm" not in name:
@@ -63,6 +69,9 @@ def make_model(folder: Path, kind: str, dtype: torch.dtype = torch.float32, **si
 
 def transformers_model(folder: Path) -> Any:
     """The same model by transformers, fp32."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
     return model.eval()
 

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 
-from fastcoder_lsp.engine.int8.simd import I64, intrinsic, pointer
+from fastcoder_lsp.engine.int8.simd import I32, I64, intrinsic, pointer
 from fastcoder_lsp.kernels import inlined
+from fastcoder_lsp.kernels.processor import is_arm
 
 Counters = npt.NDArray[np.int64]
 STRIDE = 16
@@ -44,6 +45,30 @@ def load_shared(_typing: Any, _address: Any) -> Any:
     return nt.int64(nt.intp), generate
 
 
+@intrinsic
+def rest(_typing: Any) -> Any:
+    """A moment in which an ARM core looks at nothing: some tens of cycles, in which it also needs less power.
+
+    Its `yield` does nothing on most of them; a barrier for instructions is what spinning programs take.
+    """
+
+    def generate(context: Any, builder: ir.IRBuilder, _signature: Any, _arguments: Any) -> ir.Value:
+        if is_arm(builder.module.triple.partition("-")[0]):
+            emit_rest(builder)
+        return context.get_dummy_value()
+
+    return nt.void(), generate
+
+
+def emit_rest(builder: ir.IRBuilder) -> None:
+    """ARM's `isb`."""
+    name = "llvm.aarch64.isb"
+    function = builder.module.globals.get(name)
+    if function is None:
+        function = ir.Function(builder.module, ir.FunctionType(ir.VoidType(), [I32]), name)
+    builder.call(function, [ir.Constant(I32, 15)])
+
+
 @inlined
 def take_job(counters: Counters, phase: int) -> int:
     """The next job of a phase; counts on beyond the last one."""
@@ -63,6 +88,7 @@ def await_jobs(counters: Counters, phase: int, count: int) -> None:
     address = counters.ctypes.data + (phase * 2 + 1) * STRIDE * 8
     spins = 0
     while load_shared(address) < count:
+        rest()
         spins += 1
         if spins > SPINS:
             _give_way()

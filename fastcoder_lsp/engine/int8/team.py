@@ -1,14 +1,21 @@
 """Threads that run one compiled function together. Owns their lives; the sharing of work is `sync`'s."""
 
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psutil
 
+from fastcoder_lsp.kernels.processor import is_arm, sysctl
+
 MOST = 8
 """Memory, not arithmetic, is what more threads would wait for."""
+CAPACITIES = Path("/sys/devices/system/cpu")
+"""Where Linux says how much each core of an ARM CPU can do (Documentation/ABI/testing/sysfs-devices-system-cpu)."""
 
 
 class Team:
@@ -35,7 +42,34 @@ class Team:
 
 
 def default_threads() -> int:
-    """One for each physical core that this process may use, at most `MOST`."""
+    """One for each physical core that this process may use, at most `MOST`; where there are two kinds, of the fast one.
+
+    A slow core that holds a job is waited for by all. None is pinned: where threads run is the system's to say.
+    """
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cores = psutil.cpu_count(logical=False) or usable
+    cores = fast_cores() or psutil.cpu_count(logical=False) or usable
     return max(1, min(usable, cores, MOST))
+
+
+def fast_cores(capacities: Path = CAPACITIES) -> int | None:
+    """Performance cores of an ARM CPU that has two kinds of cores; None where it has one, or nobody says."""
+    if not is_arm():
+        return None
+    if sys.platform == "darwin":
+        levels, first = sysctl(b"hw.nperflevels"), sysctl(b"hw.perflevel0.physicalcpu")
+        return first if levels > 1 and first > 0 else None
+    return fast_by_capacity(_capacities(capacities))
+
+
+def fast_by_capacity(capacities: list[int]) -> int | None:
+    """Of cores with these capacities, as the kernel compares them, those of more than half the largest one."""
+    fast = sum(2 * capacity > max(capacities) for capacity in capacities)
+    return fast if fast < len(capacities) else None
+
+
+def _capacities(folder: Path) -> list[int]:
+    found = []
+    for path in folder.glob("cpu[0-9]*/cpu_capacity"):
+        with suppress(OSError, ValueError):
+            found.append(int(path.read_text(encoding="ascii")))
+    return found

@@ -28,13 +28,16 @@ from fastcoder_lsp.engine.int8.simd import (
     pointer,
     store_at,
 )
+from fastcoder_lsp.kernels.processor import is_arm
 
 BLOCK = 32
 """Columns whose keys lie together: [D][32], so that one score of 32 columns reads memory straight on."""
 AHEAD = 4096
 """Bytes between a weight that is used and the one that is fetched from memory."""
-REGISTERS = 24
-"""Vector registers that sums may take of the 32 (or of 16 pairs)."""
+REGISTERS_OF_NEON = 5
+"""Vectors of 16 sums where a register holds four floats and there are 32: the others are for what is multiplied."""
+REGISTERS = REGISTERS_OF_NEON if is_arm() else 24
+"""Vectors that sums may take: registers, of the 32 (or of 16 pairs)."""
 
 
 class Loop:

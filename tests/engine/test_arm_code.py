@@ -1,0 +1,122 @@
+"""ARM's machine code, read: made here by LLVM for such CPUs, whatever this one is."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from llvmlite import binding, ir
+
+from fastcoder_lsp.engine.int8 import neon, sync, tiles
+from fastcoder_lsp.engine.int8.dot import NEON_DOT, NEON_I8MM, DotKind, in_four_bits
+
+TRIPLE = "aarch64-unknown-linux-gnu"
+I64 = ir.IntType(64)
+COLUMNS = 16
+"""Columns of a tile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Instructions of a function, and of the loop that most of a kind are in; `spills`: words of it on the stack."""
+
+    whole: list[str]
+    loop: list[str]
+
+    @property
+    def spills(self) -> int:
+        return sum("[sp" in line for line in self.loop)
+
+
+def code_of(maker: Any, features: str, inner: str) -> Code:
+    """What an intrinsic becomes on a CPU with `features`; the loop is the block with most instructions `inner`."""
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    signature, generate = maker._defn(*[None] * (maker._defn.__code__.co_argcount))
+    module = ir.Module("code")
+    module.triple = TRIPLE
+    returned = I64 if str(signature.return_type) == "int64" else ir.VoidType()
+    function = ir.Function(module, ir.FunctionType(returned, [I64] * len(signature.args)), "code")
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+
+    class Context:
+        def get_dummy_value(self) -> None:
+            return None
+
+    value = generate(Context(), builder, signature, list(function.args))
+    builder.ret(value) if returned is I64 else builder.ret_void()
+    parsed = binding.parse_assembly(str(module))
+    machine = binding.Target.from_triple(TRIPLE).create_target_machine(
+        cpu="generic", features=features, opt=3, codemodel="jitdefault"
+    )
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    binding.create_pass_builder(machine, options).getModulePassManager().run(
+        parsed, binding.create_pass_builder(machine, options)
+    )
+    assembly = re.split(r"^(?=\.LBB\w+:)", machine.emit_assembly(parsed), flags=re.MULTILINE)
+    blocks = [instructions(block) for block in assembly]
+    busiest = max(blocks, key=lambda block: sum(line.startswith(inner) for line in block))
+    return Code([line for block in blocks for line in block], busiest)
+
+
+def instructions(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.startswith("\t") and not line.startswith("\t.")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "inner", "most"),
+    [
+        (NEON_DOT, 1, "sdot", 0.15),
+        (NEON_DOT, 2, "sdot", 0.15),
+        (NEON_DOT, 4, "sdot", 0.15),
+        (NEON_I8MM, 2, "usmmla", 0.08),
+        (NEON_I8MM, 4, "usmmla", 0.08),
+        (NEON_I8MM, 1, "usdot", 0.15),  # half of a product of pairs would be for nothing
+        (in_four_bits(NEON_DOT), 4, "sdot", 0.15),
+        (in_four_bits(NEON_I8MM), 4, "usmmla", 0.08),
+    ],
+    ids=lambda value: value.name if isinstance(value, DotKind) else str(value),
+)
+def test_instructions_a_byte_product(kind: DotKind, rows: int, inner: str, most: float) -> None:
+    """The inner loop is all products and what they need, and nothing of it is put aside in memory."""
+    code = code_of(neon.neon_tile(kind, rows, add=False), features_of(kind), inner)
+    assert len(code.loop) / (neon.SIZE * COLUMNS * rows) <= most
+    assert code.spills == 0
+
+
+@pytest.mark.parametrize("rows", [1, neon.FOLDED_ROWS_OF_NEON])
+@pytest.mark.parametrize("kind", [in_four_bits(NEON_DOT), in_four_bits(NEON_I8MM)], ids=lambda kind: kind.name)
+def test_four_bits_are_unfolded_in_registers(kind: DotKind, rows: int) -> None:
+    """A group of 32 numbers of 16 columns: at most one instruction for five byte products, and nothing put aside."""
+    code = code_of(neon.neon_folded_tile(kind, rows, add=False), features_of(kind), "su" if kind.eights else "sdot")
+    assert len(code.loop) / (32 * COLUMNS * rows) <= 0.2
+    assert code.spills == 0
+
+
+def features_of(kind: DotKind) -> str:
+    return "+dotprod,+i8mm" if kind.eights else "+dotprod"
+
+
+@pytest.mark.parametrize("make", [tiles.score_tile, tiles.mix_tile])
+def test_attention_stays_in_registers(make: Callable[[int, int], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven heads over a block of columns: sums are few enough for 32 registers of 128 bits."""
+    monkeypatch.setattr(tiles, "REGISTERS", tiles.REGISTERS_OF_NEON)
+    code = code_of(make(7, 64), "+dotprod", "fmla")
+    assert sum(line.startswith("fmla") for line in code.loop) >= 16
+    assert code.spills == 0
+
+
+def test_threads_see_what_was_written_before() -> None:
+    """Counting releases and acquires, looking acquires, in one instruction each; in a loop on CPUs without them."""
+    adding = [line.split()[0] for line in code_of(sync.fetch_add, "+lse", "ldadd").whole]
+    assert "ldaddal" in adding
+    looking = [line.split()[0] for line in code_of(sync.load_shared, "+lse", "lda").whole]
+    assert "ldar" in looking
+    without = [line.split()[0] for line in code_of(sync.fetch_add, "", "ldaxr").whole]
+    assert {"ldaxr", "stlxr"} <= set(without)
+
+
+def test_waiting_rests_the_core() -> None:
+    """An ARM core that waits does nothing for a moment between two looks."""
+    assert "isb" in code_of(sync.rest, "", "isb").whole
