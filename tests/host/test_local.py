@@ -17,6 +17,7 @@ from fastcoder_lsp.host import workspace
 from fastcoder_lsp.host.local import Core, LocalHost
 from fastcoder_lsp.runtime.parts import Limits, Model, Runtime, Surroundings
 from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.completion.toys import Letters, ToyPrompts
 from tests.host.scripted import Heard
@@ -243,11 +244,10 @@ def test_of_hundreds_of_folders_only_those_have_rules_that_questions_come_from(
 ) -> None:
     """And other settings hold at once."""
     made: list[Path] = []
-    rules = workspace.ReadingRules
 
-    def counted(roots: Sequence[Path], settings: Settings) -> workspace.ReadingRules:
+    def counted(roots: Sequence[Path], settings: Settings) -> ReadingRules:
         made.append(roots[0])
-        return rules(roots, settings)
+        return ReadingRules(roots, settings)
 
     monkeypatch.setattr(workspace, "ReadingRules", counted)
     shown = replace(CAREFUL, context_enabled=True)
