@@ -32,6 +32,7 @@ class Ask:
         language: an LSP language id, or "" where nobody said.
         max_tokens: the longest answer; None for the model's own limit, 0 for no answer: the place is only expected.
         stop: the answer ends before the first of these.
+        alternatives: so many answers at most, the first one included; more than one takes longer.
         patience_ms: from then on the first beginning worth showing is the answer; None: it is always whole.
     """
 
@@ -41,6 +42,7 @@ class Ask:
     language: str = ""
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
+    alternatives: int = 1
     patience_ms: float | None = None
 
 
@@ -53,22 +55,30 @@ class Said:
         finish: why it ended, in OpenAI's words: "stop" or "length".
         word: the stop word that ended it, or "".
         completion: what it was made from.
+        others: other texts for the same place, the likeliest first.
     """
 
     text: str
     finish: str
     word: str
     completion: Completion
+    others: tuple[str, ...] = ()
 
 
 def said(ask: Ask, completion: Completion) -> Said:
     """The answer to `ask`: these clients insert, and replace nothing, so closers that it would replace stay away."""
+    text, word = _inserted(ask, completion)
+    finish = "length" if not word and completion.finish in ("length", "context", "budget") else "stop"
+    others = dict.fromkeys(other for one in completion.others if (other := _inserted(ask, one)[0]) and other != text)
+    return Said(text, finish, word, completion, tuple(others))
+
+
+def _inserted(ask: Ask, completion: Completion) -> tuple[str, str]:
+    """The text up to the first stop word, and which one that is."""
     text = completion.text
     replaced = ask.after[: completion.end - completion.start]
     if replaced and text.endswith(replaced):
         text = text[: -len(replaced)]
     cuts = [(at, word) for word in ask.stop if word and (at := text.find(word)) >= 0]
-    if cuts:
-        at, word = min(cuts)
-        return Said(text[:at], "stop", word, completion)
-    return Said(text, "length" if completion.finish in ("length", "context", "budget") else "stop", "", completion)
+    at, word = min(cuts, default=(len(text), ""))
+    return text[:at], word

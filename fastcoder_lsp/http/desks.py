@@ -59,7 +59,7 @@ class Desk:
         self._version += 1
         snapshot = Snapshot(self.uri, None, ask.language, self._version, ask.before + ask.after)
         tokens = None if ask.max_tokens is None else max(1, min(ask.max_tokens, at_most))
-        return CompletionRequest(snapshot, len(ask.before), max_tokens=tokens)
+        return CompletionRequest(snapshot, len(ask.before), invoked=ask.alternatives > 1, max_tokens=tokens)
 
 
 class Desks:
@@ -140,8 +140,10 @@ class Desks:
 
     async def _ask(self, desk: Desk, ask: Ask, gone: "asyncio.Future[None]") -> Completion:
         request, patience_ms = desk.request(ask, self._max_tokens), ask.patience_ms or math.inf
+        policy = replace(self._policy, alternatives=ask.alternatives)
         while True:
-            future = desk.service.submit(request, replace(self._policy, automatic_ms=patience_ms))
+            policy = replace(policy, automatic_ms=patience_ms, invoked_ms=patience_ms)
+            future = desk.service.submit(request, policy)
             completion = await _unless(gone, future)
             if completion.finish == "error":
                 raise RequestError(500, completion.reason.text if completion.reason else "the model cannot be run")

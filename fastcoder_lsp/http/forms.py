@@ -10,6 +10,7 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
+from fastcoder_lsp.completion.question import MOST_ALTERNATIVES
 from fastcoder_lsp.http.ask import Ask, Extra
 from fastcoder_lsp.http.errors import RequestError
 from fastcoder_lsp.http.marks import Parts, taken_apart
@@ -33,7 +34,8 @@ class ExtraChunk(Struct):
 class LlamaFields(Struct, kw_only=True):
     """What `/infill` and `/completion` share.
 
-    `filename` and `language` are this program's own: of the text around the cursor, for where a block ends.
+    `filename`, `language` and `alternatives` are this program's own: the first two tell of the text around the cursor,
+    for where a block ends, the third asks for other texts beside the first.
     """
 
     n_predict: _Count = -1
@@ -47,6 +49,7 @@ class LlamaFields(Struct, kw_only=True):
     json_schema: msgspec.Raw | None = None
     filename: str = ""
     language: str = ""
+    alternatives: Annotated[int, Meta(ge=1, le=MOST_ALTERNATIVES)] = 1
 
 
 class InfillForm(LlamaFields, kw_only=True):
@@ -151,6 +154,7 @@ def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]
         language=_language(form.language, form.filename, extras),
         max_tokens=None if form.n_predict < 0 else form.n_predict,
         stop=tuple(form.stop or ()),
+        alternatives=form.alternatives,
         patience_ms=patience,
     )
 

@@ -27,7 +27,7 @@ def llama_reply(said: Said) -> dict[str, Any]:
         "stop_type": "word" if word else "limit" if said.finish == "length" else "eos",
         "stopping_word": word,
         "timings": timings(said),
-    }
+    } | ({"alternatives": list(said.others)} if said.others else {})
 
 
 def timings(said: Said) -> dict[str, float]:

@@ -87,7 +87,7 @@ class Fastcoder:
     def read(self, event: Mapping[str, Any]) -> Heard:
         """See `Dialect`."""
         others = event.get("alternatives")
-        texts = tuple(map(_text, others)) if isinstance(others, list) else ()
+        texts = tuple(text for text in map(_text, others) if text) if isinstance(others, list) else ()
         # It has brought the text to an end that can be shown, whatever ended it.
         finish = "stop" if event.get("stop") is True else ""
         return Heard(_text(event.get("content")), finish, event.get("error"), texts)

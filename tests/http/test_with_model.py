@@ -12,7 +12,7 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot
-from fastcoder_lsp.http.ask import Ask, said
+from fastcoder_lsp.http.ask import Ask, Said, said
 from fastcoder_lsp.http.desks import Desks
 from fastcoder_lsp.http.extras import ExtraChunks
 from fastcoder_lsp.http.forms import (
@@ -124,6 +124,26 @@ def test_one_place_has_one_text(model: Model) -> None:
         assert [machine.by_http(ask) for ask in asks] == [expected] * 3
         texts.add(expected)
     assert len(texts) > 2, "it says something, and not always the same"
+
+
+def test_other_texts_are_those_of_an_editor(model: Model) -> None:
+    """Who asks for alternatives gets what a key would show, the greedy text first."""
+    machine, at = Machine(model), TEXT.index("self.items.append(") + len("self.items.")
+    form = InfillForm(input_prefix=TEXT[:at], input_suffix="\n", filename="a.py", alternatives=3)
+
+    async def answer() -> Said:
+        desks = Desks(machine.open_host, machine.extras, WORDED, SETTINGS.completion_max_tokens)
+        gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            return said(ask_of_infill(form), await desks.answer(ask_of_infill(form), gone))
+        finally:
+            await asyncio.to_thread(desks.close, 10.0)
+
+    several = asyncio.run(answer())
+    assert several.text == machine.by_editor(TEXT[:at], "\n")
+    assert several.others
+    assert several.text not in several.others
+    assert len({several.text, *several.others}) == 1 + len(several.others)
 
 
 def test_chunks_of_other_files_are_shown(model: Model) -> None:

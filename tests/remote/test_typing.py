@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from fastcoder_lsp.completion.question import Policy
 from tests.remote.front import WHOLE, Front, until
-from tests.remote.scripted_server import LlamaServer, ScriptedServer
+from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer, as_json
 
 BODY = "first = items[0]\n    second = items[1]\n    return first\n"
 BEFORE = "def total(items):\n    "
@@ -158,6 +158,25 @@ def test_who_asks_by_a_key_gets_alternatives(serve: Callable[..., ScriptedServer
     assert completion.text == "greedy"
     assert [other.text for other in completion.others] == ["variant_1", "variant_2"]
     assert "seed" not in server.asked("/infill")[0].body
+
+
+def test_alternatives_of_this_programs_own_server_come_in_one_answer(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """It is asked for them, once, and each is shown as the first one is."""
+
+    def handler(request: Request) -> Reply:
+        if request.path == "/infill":
+            reply = {"content": "first", "stop": True, "stop_type": "eos"}
+            yield as_json(reply | {"alternatives": ["second", "third", 7]})
+        else:
+            yield as_json({"build_info": "fastcoder-lsp 9", "data": [{"id": "toy"}]})
+
+    server = serve(handler)
+    completion = front(server.url).ask("x = ", "\n", Policy(alternatives=3, ahead=False), invoked=True)
+    assert [completion.text, *(other.text for other in completion.others)] == ["first", "second", "third"]
+    (asked,) = server.asked("/infill")
+    assert asked.body["alternatives"] == 3
 
 
 def test_what_follows_an_accepted_suggestion_is_asked_ahead(
