@@ -60,7 +60,7 @@ def test_products_are_those_of_whole_numbers(rows: int, bits: int, monkeypatch: 
 
 @pytest.mark.ci
 def test_a_model_says_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A whole pass by tiles, of four-bit weights, on two threads, is that of the plain kind: prefill, a row alone, a tree of 40."""
+    """A pass by tiles, of four-bit weights, on two threads, is that of the plain kind: a chain, a row alone, a tree."""
     folder = make_model(tmp_path, "qwen2")
     shape = fast_shape(read_config(folder))
     assert shape is not None
