@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.cli.train_drafter import add_drafter_parsers
+from fastcoder_lsp.cli.train_self import add_self_parser
 
 if TYPE_CHECKING:
     from fastcoder_lsp.train.loop import Status
@@ -68,6 +69,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     cllm.set_defaults(run=_cllm)
     add_drafter_parsers(actions, _source, _watched)
+    add_self_parser(actions, _source)
     export = actions.add_parser(
         "export",
         help="write a run's newest checkpoint as a model's folder",

@@ -2,16 +2,17 @@
 
 import argparse
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fastcoder_lsp.train.drafter_session import DrafterJob, DrafterResult
+    from fastcoder_lsp.train.options import Asked
     from fastcoder_lsp.train.session import Listener
 
-Run = Callable[[Callable[["Listener", Callable[[], bool]], "DrafterResult"]], tuple["DrafterResult", bool]]
-"""Runs a training under the eyes of the user: shows what it tells, and whether it was interrupted."""
+Run = Callable[[Callable[["Listener", Callable[[], bool]], Any]], tuple[Any, bool]]
+"""Runs a training under the eyes of the user: its outcome, and whether it was interrupted."""
 
 
 def add_drafter_parsers(
@@ -46,23 +47,51 @@ def add_drafter_parsers(
     )
     eagle.set_defaults(run=lambda arguments: _eagle(arguments, source, run))
 
+    dflash = actions.add_parser(
+        "dflash",
+        help="train DFlash's small model, the model stays as it is; decode with --drafter dflash:weights=FOLDER",
+        description="DFlash: a small model that says a block at once from features of several of the model's layers. "
+        "The int8 engine reads your code once; the small model learns from what it computed. Interrupted, the same "
+        "command goes on.",
+        epilog="Example: fastcoder-lsp train dflash --data ~/src/mine --out block --max-minutes 60",
+    )
+    _add_common(dflash)
+    dflash.add_argument("--layers", type=int, default=2, metavar="N", help="published: 5; default: 2")
+    dflash.add_argument("--block", type=int, default=8, metavar="N", help="places, published: 16; default: 8")
+    dflash.add_argument("--anchors", type=int, default=12, metavar="N", help="of a text in one step; default: 12")
+    dflash.set_defaults(run=lambda arguments: _dflash(arguments, source, run))
+
+    distill = actions.add_parser(
+        "distill",
+        help="tune a smaller model on what the model says; for --drafter draft-distilled --draft-model FOLDER",
+        description="DistillSpec: the int8 engine goes on with your code as the model does; a smaller model with the "
+        "same tokenizer learns to say the same. Interrupted, the same command goes on.",
+        epilog="Example: fastcoder-lsp train distill --student ~/small --data ~/src/mine --out student --max-minutes 60",
+    )
+    _add_model_and_data(distill)
+    _add_amounts(distill)
+    distill.add_argument("--student", required=True, help="the smaller model: as for `complete --model`")
+    distill.add_argument("--said", type=int, default=64, metavar="TOKENS", help="behind each text's half; default: 64")
+    way = distill.add_mutually_exclusive_group()
+    way.add_argument("--lora", dest="tuning", action="store_const", const="lora", help="tune by LoRA (peft)")
+    way.add_argument("--full", dest="tuning", action="store_const", const="full", help="tune all weights")
+    distill.set_defaults(run=lambda arguments: _distill(arguments, source, run))
+    brought = actions.add_parser(
+        "import",
+        help="take a published checkpoint of EAGLE, EAGLE-3, Medusa or DFlash as a drafter",
+        description="Bring a drafter as it is published (its config.json and weights in one folder) into this "
+        "program's form, checked against the model that it drafts for.",
+        epilog="Example: fastcoder-lsp train import ~/EAGLE3-Model --model ~/Model --to ~/eagle3",
+    )
+    brought.add_argument("folder", type=Path, metavar="FOLDER", help="the checkpoint's folder")
+    brought.add_argument("--model", default="auto", help="the model that it drafts for: as for `complete`")
+    brought.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to write")
+    brought.set_defaults(run=_import)
+
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default="auto", help="the model that is drafted for: as for `complete`")
-    parser.add_argument(
-        "--data",
-        nargs="+",
-        required=True,
-        metavar="SOURCE",
-        help="folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the run's folder; the same goes on")
-    parser.add_argument("--max-minutes", type=float, metavar="M", help="stop then; without --steps, plan for it")
-    parser.add_argument("--steps", type=int, metavar="N", help="default: published, or what the machine allows")
-    parser.add_argument("--batch", type=int, metavar="N", help="texts a step")
-    parser.add_argument("--length", type=int, metavar="TOKENS", help="of a text")
-    parser.add_argument("--rate", type=float, metavar="LR", help="highest learning rate")
-    parser.add_argument("--samples", type=int, metavar="N", help="texts that are learnt from; default: by the machine")
+    _add_model_and_data(parser)
+    _add_amounts(parser)
     parser.add_argument(
         "--said",
         type=int,
@@ -73,6 +102,27 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vocabulary", type=int, default=16_384, metavar="N", help="most tokens that can be drafted; default: 16384"
     )
+
+
+def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", default="auto", help="the model that is drafted for: as for `complete`")
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        required=True,
+        metavar="SOURCE",
+        help="folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
+    )
+    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the run's folder; the same goes on")
+
+
+def _add_amounts(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--max-minutes", type=float, metavar="M", help="stop then; without --steps, plan for it")
+    parser.add_argument("--steps", type=int, metavar="N", help="default: published, or what the machine allows")
+    parser.add_argument("--batch", type=int, metavar="N", help="texts a step")
+    parser.add_argument("--length", type=int, metavar="TOKENS", help="of a text")
+    parser.add_argument("--rate", type=float, metavar="LR", help="highest learning rate")
+    parser.add_argument("--samples", type=int, metavar="N", help="texts that are learnt from; default: by the machine")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed, the same weights")
     parser.add_argument("--restart", action="store_true", help="begin anew where a run is in --out already")
 
@@ -90,29 +140,78 @@ def _eagle(arguments: argparse.Namespace, source: Callable[[str, Path | None], s
     return _train(_job("eagle", arguments, source, EagleSettings(arguments.test_steps)), run)
 
 
+def _dflash(arguments: argparse.Namespace, source: Callable[[str, Path | None], str], run: Run) -> int:
+    from fastcoder_lsp.train.dflash import DflashSettings
+
+    settings = DflashSettings(arguments.layers, arguments.block, arguments.anchors)
+    return _train(_job("dflash", arguments, source, settings), run)
+
+
+def _distill(arguments: argparse.Namespace, source: Callable[[str, Path | None], str], run: Run) -> int:
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.train.distill import DistillSettings
+    from fastcoder_lsp.train.distill_session import DistillJob, distil
+
+    job = DistillJob(
+        model=arguments.model,
+        data=tuple(source(name, arguments.here) for name in arguments.data),
+        out=arguments.out,
+        asked=_asked(arguments),
+        distill=DistillSettings(arguments.student, arguments.said),
+        samples=arguments.samples,
+        restart=arguments.restart,
+    )
+    result, interrupted = run(lambda listener, should_stop: distil(job, cache_folder(), should_stop, listener))
+    record = result.record
+    if record is None:
+        print("Stopped before the first step; the same command goes on.")
+        return 130 if interrupted else 0
+    print(f"{result.outcome.step} steps in {result.outcome.seconds / 60:.1f} minutes.")
+    _tell_losses(record.figures)
+    place = shlex.quote(str(result.folder))
+    print(f"Use it: --model {shlex.quote(job.model)} --draft-model {place} --drafter draft-distilled")
+    return 130 if interrupted else 0
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.train.published import bring_in
+
+    record = bring_in(arguments.folder, arguments.model, arguments.to, cache_folder())
+    print(f"{arguments.to}: {record.method} for {record.target_name}")
+    print(f"Use it: --drafter {record.method}:weights={shlex.quote(str(arguments.to))}")
+    return 0
+
+
 def _job(
     method: Any, arguments: argparse.Namespace, source: Callable[[str, Path | None], str], own: object
 ) -> "DrafterJob":
     from fastcoder_lsp.train.drafter_session import DrafterJob
     from fastcoder_lsp.train.drafter_settings import Collected
-    from fastcoder_lsp.train.options import Asked
 
     return DrafterJob(
         method=method,
         model=arguments.model,
         data=tuple(source(name, arguments.here) for name in arguments.data),
         out=arguments.out,
-        asked=Asked(
-            steps=arguments.steps,
-            length=arguments.length,
-            batch=arguments.batch,
-            rate=arguments.rate,
-            seed=arguments.seed,
-            max_minutes=arguments.max_minutes,
-        ),
+        asked=_asked(arguments),
         own=own,
         collected=Collected(arguments.samples, arguments.said, arguments.vocabulary),
         restart=arguments.restart,
+    )
+
+
+def _asked(arguments: argparse.Namespace) -> "Asked":
+    from fastcoder_lsp.train.options import Asked
+
+    return Asked(
+        tuning=getattr(arguments, "tuning", None),
+        steps=arguments.steps,
+        length=arguments.length,
+        batch=arguments.batch,
+        rate=arguments.rate,
+        seed=arguments.seed,
+        max_minutes=arguments.max_minutes,
     )
 
 
@@ -120,6 +219,7 @@ def _train(job: "DrafterJob", run: Run) -> int:
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.train.drafter_session import train_drafter
 
+    result: DrafterResult
     result, interrupted = run(lambda listener, should_stop: train_drafter(job, cache_folder(), should_stop, listener))
     record = result.record
     if record is None:
@@ -128,9 +228,7 @@ def _train(job: "DrafterJob", run: Run) -> int:
     done = "done" if result.outcome.finished else "stopped; the same command goes on"
     print(f"{result.outcome.step} steps in {result.outcome.seconds / 60:.1f} minutes, {done}.")
     figures = record.figures
-    for name in sorted(name for name in figures if name.startswith("held_out_") and name.endswith("_last")):
-        term = name.removeprefix("held_out_").removesuffix("_last")
-        print(f"{term} loss on text not trained on: {figures[f'held_out_{term}_first']:.3f} → {figures[name]:.3f}")
+    _tell_losses(figures)
     if "tokens_a_pass" in figures:
         print(f"tokens a pass on text not trained on, 16 rows: {figures['tokens_a_pass']:.2f}")
     place = shlex.quote(str(result.folder))
@@ -139,3 +237,9 @@ def _train(job: "DrafterJob", run: Run) -> int:
         f"Use it: fastcoder-lsp complete FILE --model {shlex.quote(job.model)} --drafter {job.method}:weights={place}"
     )
     return 130 if interrupted else 0
+
+
+def _tell_losses(figures: Mapping[str, float]) -> None:
+    for name in sorted(name for name in figures if name.startswith("held_out_") and name.endswith("_last")):
+        term = name.removeprefix("held_out_").removesuffix("_last")
+        print(f"{term} loss on text not trained on: {figures[f'held_out_{term}_first']:.3f} → {figures[name]:.3f}")

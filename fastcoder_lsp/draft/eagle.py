@@ -15,7 +15,7 @@ import numpy as np
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.eagle_layer import EagleLayer, Keys
-from fastcoder_lsp.draft.numbers import Floats, best_of
+from fastcoder_lsp.draft.numbers import Floats, agreed, best_of
 from fastcoder_lsp.draft.specification import Source, Specification
 from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
 
@@ -90,13 +90,13 @@ class EagleDrafter(BaseDrafter):
         tokens, count = context.tokens, context.cached
         window = self._parameters.window
         read = self._read
-        agreed = 0 if read is None else _agreed(read.tokens, tokens)
-        if read is None or agreed - 1 <= read.start or count - read.start > 2 * window:
+        alike = 0 if read is None else agreed(read.tokens, tokens)
+        if read is None or alike - 1 <= read.start or count - read.start > 2 * window:
             start = max(0, count - window)
             read = _Read(start, tokens[:start], layer.none(), np.zeros(0, np.float32))
-            agreed = start + 1
+            alike = start + 1
         # Of a row that is the last one again, the keys are there, but not what it said: it is run anew.
-        done = min(agreed - 1, count - 1)
+        done = min(alike - 1, count - 1)
         keys, said_E = read.keys.first(done - read.start), read.said_E
         for first in range(done, count, STRETCH):
             last = min(first + STRETCH, count)
@@ -126,14 +126,6 @@ def embed(layer: EagleLayer, engine: KeepingEngine, tokens: Sequence[int]) -> Fl
         return engine.embed(tokens)
     found: Floats = layer.embedding_VE[np.asarray(tokens, np.int64)]
     return found
-
-
-def _agreed(left: Sequence[int], right: Sequence[int]) -> int:
-    """How many tokens two texts begin with alike."""
-    one, other = np.asarray(left, np.int64), np.asarray(right, np.int64)
-    shorter = min(len(one), len(other))
-    differs = np.flatnonzero(one[:shorter] != other[:shorter])
-    return int(differs[0]) if len(differs) else shorter
 
 
 class _Tree:

@@ -5,6 +5,8 @@ Owns no weights. A drafter's numbers change the speed only, so nothing here has 
 Legend: T rows, E width, D tokens of a drafter's own vocabulary.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -59,3 +61,11 @@ def attention(q_THd: Floats, k_NKd: Floats, v_NKd: Floats, seen_TN: npt.NDArray[
     mixed_KRd = np.matmul(scores_KRN, v_NKd.transpose(1, 0, 2))
     mixed = mixed_KRd.reshape(kv_heads, rows, group, dim).transpose(1, 0, 2, 3).reshape(rows, heads * dim)
     return np.ascontiguousarray(mixed, np.float32)
+
+
+def agreed(left: Sequence[int], right: Sequence[int]) -> int:
+    """How many tokens two texts begin with alike."""
+    one, other = np.asarray(left, np.int64), np.asarray(right, np.int64)
+    shorter = min(len(one), len(other))
+    differs = np.flatnonzero(one[:shorter] != other[:shorter])
+    return int(differs[0]) if len(differs) else shorter

@@ -120,6 +120,11 @@ class EagerBackend:
         return self._norm_E.float().cpu().numpy(), self._shape.eps
 
     @property
+    def sublayers(self) -> int:
+        """Parts of the model that can be left out (`backend.SkimmingBackend`)."""
+        return 2 * self._shape.layers
+
+    @property
     def layers(self) -> int:
         """Blocks of the model."""
         return self._shape.layers
@@ -143,13 +148,15 @@ class EagerBackend:
         cos_TD, sin_TD = self._cos_CD[places], self._sin_CD[places]
         mask_TC = self._mask(rows)
         for index, layer in enumerate(self._layers):
-            h_TE = F.rms_norm(x_TE, (shape.width,), layer.norm1_E, shape.eps)
-            qkv = F.linear(h_TE, layer.qkv, layer.qkv_bias)
-            mixed_TE = self._attend(index, qkv, cos_TD, sin_TD, mask_TC, rows.cached)
-            x_TE = x_TE + F.linear(mixed_TE, layer.out, layer.out_bias)
-            h_TE = F.rms_norm(x_TE, (shape.width,), layer.norm2_E, shape.eps)
-            gate, up = F.linear(h_TE, layer.gate_up, layer.gate_up_bias).chunk(2, dim=1)
-            x_TE = x_TE + F.linear(F.silu(gate) * up, layer.down, layer.down_bias)
+            if 2 * index not in rows.skipped:
+                h_TE = F.rms_norm(x_TE, (shape.width,), layer.norm1_E, shape.eps)
+                qkv = F.linear(h_TE, layer.qkv, layer.qkv_bias)
+                mixed_TE = self._attend(index, qkv, cos_TD, sin_TD, mask_TC, rows.cached)
+                x_TE = x_TE + F.linear(mixed_TE, layer.out, layer.out_bias)
+            if 2 * index + 1 not in rows.skipped:
+                h_TE = F.rms_norm(x_TE, (shape.width,), layer.norm2_E, shape.eps)
+                gate, up = F.linear(h_TE, layer.gate_up, layer.gate_up_bias).chunk(2, dim=1)
+                x_TE = x_TE + F.linear(F.silu(gate) * up, layer.down, layer.down_bias)
             if index + 1 in self._wanted:
                 which = self._wanted.index(index + 1)
                 self.states_CSE[rows.cached : rows.cached + len(rows), which] = x_TE.float().cpu().numpy()

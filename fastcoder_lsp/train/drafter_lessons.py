@@ -6,7 +6,7 @@ from typing import Any
 
 from fastcoder_lsp.core import NORMED
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.train import eagle, medusa
+from fastcoder_lsp.train import dflash, eagle, medusa
 from fastcoder_lsp.train.drafter_settings import DrafterMethod
 
 
@@ -37,6 +37,16 @@ def kind_of(method: DrafterMethod, own: Any, layers: int) -> LessonKind:
                 teacher, samples, held, own, batch=batch, seed=seed
             ),
             lambda _shape: {"heads": own.heads, "blocks": own.blocks},
+        )
+    if method == "dflash":
+        seen = dflash.layers_of(layers, own.layers)
+        return LessonKind(
+            seen,
+            seen,
+            lambda teacher, samples, held, *, batch, seed: dflash.DflashLesson(
+                teacher, samples, held, own, batch=batch, seed=seed
+            ),
+            lambda shape: dflash.numbers_of(shape, own),
         )
     read = eagle.layers_of(layers)
     return LessonKind(

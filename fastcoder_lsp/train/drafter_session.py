@@ -100,7 +100,7 @@ def train_drafter(job: DrafterJob, cache: Path, should_stop: Callable[[], bool],
         return None if job.asked.max_minutes is None else job.asked.max_minutes - (time.monotonic() - started) / 60
 
     sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
-    engine = _engine(files, settings.length + job.collected.said + 256, cache)
+    engine = target_engine(files, settings.length + job.collected.said + 256, cache)
     try:
         run = _Run(job, files, folder, sequences, tokenizer, engine, settings, listener, should_stop)
         made = run.lesson(left())
@@ -232,7 +232,7 @@ def _identity(job: DrafterJob, files: ModelFiles, texts: Texts, settings: TrainS
     }
 
 
-def _engine(files: ModelFiles, context: int, cache: Path) -> KeepingEngine:
+def target_engine(files: ModelFiles, context: int, cache: Path) -> KeepingEngine:
     """The target, in eight bits."""
     engine = engines.load(
         files.folder,

@@ -16,12 +16,12 @@ import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
 
 from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.train.rotation import THETA, normed, turned
 from fastcoder_lsp.train.samples import Sample, order
 from fastcoder_lsp.train.teacher import Teacher, states_of
 
 FADE = 0.8
 """What a step's loss weighs against that of the step before."""
-THETA = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ class EagleLesson:
                 break
             hidden_TE = pass_.step(self._teacher.embed(tokens_T[1 + step : 1 + step + rows]), hidden_TE[:rows])
             logits_TD = F.linear(
-                _norm(hidden_TE, self._parts["norm_last"], self._teacher.shape.eps), self._parts["head"]
+                normed(hidden_TE, self._parts["norm_last"], self._teacher.shape.eps), self._parts["head"]
             )
             loss_T = -(target_TD[1 + step : 1 + step + rows] * torch.log_softmax(logits_TD, dim=1)).sum(1)
             weights_T = known_T[2 + step : 2 + step + rows].float()
@@ -153,16 +153,16 @@ class _Steps:
         """What each row says, [T, E]; the rows may be fewer than in the step before."""
         parts, shape, step = self._parts, self._shape, len(self._keys)
         rows, heads, kv, dim = len(hidden_TE), shape.heads, shape.kv_heads, shape.head_dim
-        normed = [_norm(embedded_TE, parts["norm_input"], shape.eps), _norm(hidden_TE, parts["norm_hidden"], shape.eps)]
-        x = torch.cat(normed, dim=1)
+        both = [normed(embedded_TE, parts["norm_input"], shape.eps), normed(hidden_TE, parts["norm_hidden"], shape.eps)]
+        x = torch.cat(both, dim=1)
         places_T = torch.arange(rows) + step
-        q_HTd = _turned(F.linear(x, parts["q"]).view(rows, heads, dim), places_T).transpose(0, 1)
-        k_KTd = _turned(F.linear(x, parts["k"]).view(rows, kv, dim), places_T).transpose(0, 1)
+        q_HTd = turned(F.linear(x, parts["q"]).view(rows, heads, dim), places_T).transpose(0, 1)
+        k_KTd = turned(F.linear(x, parts["k"]).view(rows, kv, dim), places_T).transpose(0, 1)
         v_KTd = F.linear(x, parts["v"]).view(rows, kv, dim).transpose(0, 1)
         self._keys.append((k_KTd, v_KTd))
         mixed_HTd = self._attend(q_HTd, rows, heads // kv)
         x_TE = hidden_TE + F.linear(mixed_HTd.transpose(0, 1).reshape(rows, heads * dim), parts["o"])
-        h_TE = _norm(x_TE, parts["norm_post"], shape.eps)
+        h_TE = normed(x_TE, parts["norm_post"], shape.eps)
         inner = F.silu(F.linear(h_TE, parts["gate"])) * F.linear(h_TE, parts["up"])
         return x_TE + F.linear(inner, parts["down"])
 
@@ -181,16 +181,3 @@ class _Steps:
         for place, (_, value) in enumerate(keys[1:]):
             mixed = mixed + shares[..., rows + place, None] * value
         return mixed
-
-
-def _norm(x_TE: torch.Tensor, weight_E: torch.Tensor, eps: float) -> torch.Tensor:
-    return F.rms_norm(x_TE, (x_TE.shape[-1],), weight_E, eps)
-
-
-def _turned(x_THd: torch.Tensor, places_T: torch.Tensor) -> torch.Tensor:
-    """As `draft.numbers.turned`."""
-    half = x_THd.shape[-1] // 2
-    angles = places_T[:, None].double() * THETA ** (-torch.arange(half, dtype=torch.float64) / half)
-    cos, sin = angles.cos().float()[:, None], angles.sin().float()[:, None]
-    low, high = x_THd[..., :half], x_THd[..., half:]
-    return torch.cat([low * cos - high * sin, high * cos + low * sin], dim=-1)

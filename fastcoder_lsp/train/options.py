@@ -6,7 +6,7 @@ Owns the defaults: each is the papers', unless the machine is too small for it, 
 from dataclasses import dataclass, fields
 from typing import Literal
 
-Method = Literal["cllm", "sdsat"]
+Method = Literal["cllm", "sdsat", "distill"]
 Tuning = Literal["full", "lora"]
 
 SMALL_PARAMETERS = 50_000_000
@@ -108,6 +108,8 @@ PUBLISHED: dict[Method, Published] = {
     "sdsat": Published(16384, 256, 2000, 0.2, 5e-5, 0.2, (0.9, 0.95)),
     # CLLM, appendix A: 2e-5, cosine, 3 % warm-up; a batch of 128 over one epoch of some 100,000 trajectories.
     "cllm": Published(2048, 128, 800, 0.03, 2e-5, 0.1, (0.9, 0.999)),
+    # DistillSpec, section 5 and its appendix: 3e-4 for students of some 100 M parameters, batches of 32.
+    "distill": Published(2048, 32, 20_000, 0.03, 3e-4, 0.1, (0.9, 0.999)),
 }
 
 

@@ -14,6 +14,7 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import GREEDY, DraftContext, Sampler
 from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.dflash_model import BlockModel
 from fastcoder_lsp.draft.eagle_layer import EagleLayer
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned
@@ -21,13 +22,15 @@ from fastcoder_lsp.draft.trained import Trained
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
 from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, open_drafter
+from fastcoder_lsp.train.dflash import DflashLesson, DflashSettings
 from fastcoder_lsp.train.drafter_session import DrafterJob, DrafterResult, train_drafter
 from fastcoder_lsp.train.drafter_settings import Collected
 from fastcoder_lsp.train.eagle import EagleSettings, _Steps
 from fastcoder_lsp.train.medusa import MedusaSettings
 from fastcoder_lsp.train.options import Asked
+from fastcoder_lsp.train.samples import Sample
 from fastcoder_lsp.train.session import Listener
-from fastcoder_lsp.train.teacher import shape_of
+from fastcoder_lsp.train.teacher import make_teacher, shape_of
 from tests.train.conftest import Speaker, aside
 from tests.train.test_training import NUCLEUS, SAMPLED, engine_of, requests
 
@@ -36,10 +39,11 @@ pytestmark = pytest.mark.ci
 OPTIONS = {
     "medusa": ("--steps", "200", "--rate", "3e-3"),
     "eagle": ("--steps", "90", "--rate", "3e-3", "--test-steps", "3"),
+    "dflash": ("--steps", "150", "--rate", "3e-3"),
 }
-LEAST = {"medusa": 2.0, "eagle": 2.6}
+LEAST = {"medusa": 2.0, "eagle": 2.6, "dflash": 2.6}
 METHODS = tuple(OPTIONS)
-OWN = {"medusa": MedusaSettings(heads=2), "eagle": EagleSettings(steps=2)}
+OWN = {"medusa": MedusaSettings(heads=2), "eagle": EagleSettings(steps=2), "dflash": DflashSettings(block=4, anchors=3)}
 
 
 @pytest.fixture(scope="module")
@@ -179,9 +183,10 @@ def test_eagle_computes_in_decoding_what_it_learnt(speaker: Speaker, trained: di
         keys = keys.joined(own)
 
 
-def test_eagle_reads_what_is_new_alone(speaker: Speaker, trained: dict[str, Path], engine: TreeEngine) -> None:
+@pytest.mark.parametrize("method", ["eagle", "dflash"])
+def test_what_is_new_alone_is_read(speaker: Speaker, trained: dict[str, Path], engine: TreeEngine, method: str) -> None:
     """Over a text that is gone on with, cut and gone on with otherwise, it drafts what a fresh one drafts."""
-    name = f"eagle:weights={trained['eagle']},window=30"
+    name = f"{method}:weights={trained[method]},window=30"
     used, text = make(name), list(requests(speaker, 1)[0].prompt)
     engine.keep_states(used.traits.layers)
     for tokens in (text[:20], text[:24], text[:21], [*text[:12], 7, 9, 11], text, [*text, *text[:60]]):
@@ -201,3 +206,30 @@ def test_a_chain_is_a_tree_of_one_child(speaker: Speaker, trained: dict[str, Pat
     engine.prefill(text[:-1], lambda: False)
     draft = drafter.propose(DraftContext(text, 3, "d", (), len(text) - 1, engine), 16)
     assert draft.parents == (-1, 0, 1, 2, 3)
+
+
+def test_dflash_computes_in_decoding_what_it_learnt(
+    speaker: Speaker, trained: dict[str, Path], engine: TreeEngine
+) -> None:
+    """What numpy says behind a token, having read the text before it in two parts, are training's logits."""
+    files = open_drafter(trained["dflash"], "dflash")
+    model, tensors = BlockModel(files.record, files.tensors()), files.tensors()
+    text = requests(speaker, 1)[0].prompt
+    engine.keep_states(files.record.layers)
+    engine.prefill(text, lambda: False)
+    states = engine.states(files.record.layers, 0, len(text))
+    teacher = make_teacher(speaker.folder, engine, [Sample(np.array(text), 1, states.astype(np.float16))], 10_000)
+    lesson = DflashLesson(teacher, [], [], DflashSettings(), batch=1, seed=0)
+    with torch.no_grad():
+        for name, value in lesson.parameters().items():
+            value.copy_(torch.from_numpy(tensors[name]))
+        anchors = torch.tensor([9, 20])
+        embedded = torch.from_numpy(engine.embed([text[9], text[20]]))
+        learnt = lesson.logits(torch.from_numpy(states), embedded, anchors)
+    features = states.reshape(len(text), -1)
+    for place, anchor in enumerate((9, 20)):
+        parts = [model.read(features[:5], np.arange(5)), model.read(features[5:anchor], np.arange(5, anchor))]
+        read = [(np.concatenate([a, c]), np.concatenate([b, d])) for (a, b), (c, d) in zip(*parts, strict=True)]
+        said = model.say(embedded[place].numpy(), anchor, read)
+        columns = np.isin(teacher.ids_D.numpy(), tensors["ids"])
+        assert np.allclose(said, learnt[place].numpy()[:, columns], atol=1e-3)

@@ -101,6 +101,11 @@ class Int8Backend:
         return self._packed.norm_E, float(self._packed.eps)
 
     @property
+    def sublayers(self) -> int:
+        """Parts of the model that can be left out (`backend.SkimmingBackend`)."""
+        return 2 * self._shape.layers
+
+    @property
     def layers(self) -> int:
         """Blocks of the model."""
         return self._shape.layers
@@ -134,7 +139,7 @@ class Int8Backend:
         self._shared.work.x_ME[:count, : self._shape.width] = self._embed(rows.tokens)
         work = self._make_room(wanted)
         self.cache.touched = max(self.cache.touched, rows.cached + count)
-        self._team.run(self._forward, self._packed, self.cache.arrays, work, _places(rows))
+        self._team.run(self._forward, self._packed, self.cache.arrays, work, _places(rows, self._shape.layers))
         return work.logits_RV[:wanted, : self.vocabulary] if wanted else None
 
     def compact(self, cached: int, path: Sequence[int]) -> None:
@@ -210,8 +215,10 @@ def _work(shape: Shape, packed: Packed, columns: int, threads: int, kind: DotKin
     )
 
 
-def _places(rows: Rows) -> VisibleSlots:
+def _places(rows: Rows, layers: int) -> VisibleSlots:
     """Which slots each row sees: those that follow each other from the first on, then the others."""
+    skipped_L2 = np.zeros((layers, 2), np.int64)
+    skipped_L2.ravel()[list(rows.skipped)] = 1
     cached = rows.cached
     depth = rows.depths
     if np.array_equal(rows.parents, np.arange(len(rows)) - 1):
@@ -223,7 +230,7 @@ def _places(rows: Rows) -> VisibleSlots:
         plain = cached + np.array(run, dtype=np.int64)
         rest_from = np.cumsum([0, *map(len, others)], dtype=np.int64)
         rest = np.array([slot for some in others for slot in some] or [0], dtype=np.int64)
-    return VisibleSlots(cached, len(rows), rows.logits_from, cached + depth, plain, rest_from, rest)
+    return VisibleSlots(cached, len(rows), rows.logits_from, cached + depth, plain, rest_from, rest, skipped_L2)
 
 
 def _floats(*shape: int) -> npt.NDArray[np.float32]:

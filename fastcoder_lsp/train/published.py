@@ -1,0 +1,240 @@
+"""Checkpoints of drafters as they are published, brought into this program's form: EAGLE, EAGLE-3, Medusa, DFlash.
+
+Owns the names and shapes of the published files, as their public code reads them (SafeAILab/EAGLE,
+FasterDecoding/Medusa, z-lab/dflash), and says which part it does not know. What a checkpoint takes from its target
+(embedding, head) is the target's here too.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from fastcoder_lsp import model as models
+from fastcoder_lsp.core import NORMED
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.weights import EMBEDDING, open_weights
+from fastcoder_lsp.errors import ModelInvalidError, UsageError
+from fastcoder_lsp.model import ModelFiles
+from fastcoder_lsp.model.drafter_files import DrafterRecord
+from fastcoder_lsp.train import eagle
+from fastcoder_lsp.train.drafter_session import write_drafter
+from fastcoder_lsp.train.teacher import shape_of
+
+Tensors = dict[str, torch.Tensor]
+FILES = ("model.safetensors", "medusa_lm_head.safetensors", "medusa_lm_head.pt", "pytorch_model.bin")
+_HINT = "Known are EAGLE, EAGLE-3, Medusa and DFlash, as their public code writes them."
+_LAYER = {
+    "self_attn.q_proj": "q",
+    "self_attn.k_proj": "k",
+    "self_attn.v_proj": "v",
+    "self_attn.o_proj": "o",
+    "mlp.gate_proj": "gate",
+    "mlp.up_proj": "up",
+    "mlp.down_proj": "down",
+    "post_attention_layernorm": "norm_post",
+}
+_EAGLE3 = {"midlayer.input_layernorm": "norm_input", "midlayer.hidden_norm": "norm_hidden", "norm": "norm_last"}
+_DFLASH = {"norm": "norm_last", "hidden_norm": "norm_features"}
+_IN_LAYER = {"input_layernorm": "norm_in", "self_attn.q_norm": "q_norm", "self_attn.k_norm": "k_norm"}
+
+
+def bring_in(folder: Path, model: str, target: Path, cache: Path) -> DrafterRecord:
+    """Write the published drafter in `folder` to `target`, as a drafter for `model`; its record.
+
+    Raises:
+        UsageError: there is no such checkpoint, or it has a part that nothing is known of here.
+        ModelInvalidError: its file is damaged, or its sizes are not the model's.
+    """
+    files = models.find(model, cache)
+    models.require_checkpoint(files.folder, lambda _share, _what: None)
+    config, tensors = _read(folder)
+    method, numbers, layers, ours = _converted(config, tensors, shape_of(files.folder), files)
+    record = DrafterRecord(
+        method=method,
+        target=files.digest,
+        target_name=files.name,
+        width=shape_of(files.folder).width,
+        layers=layers,
+        numbers=numbers,
+        data=(f"published: {folder.name}",),
+    )
+    write_drafter(target, record, {name: value.float() if name != "ids" else value for name, value in ours.items()})
+    return record
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], Tensors]:
+    path = next((folder / name for name in FILES if (folder / name).is_file()), None)
+    if path is None:
+        raise UsageError(f"{folder} holds none of {', '.join(FILES)}", _HINT)
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+        if path.suffix == ".safetensors":
+            return dict(config), load_file(path)
+        return dict(config), dict(torch.load(path, map_location="cpu", weights_only=True))
+    except FileNotFoundError:
+        raise UsageError(f"{folder} holds no config.json", _HINT) from None
+    except (OSError, ValueError, TypeError, RuntimeError, SafetensorError, EOFError) as error:
+        raise ModelInvalidError(f"{path} cannot be read: {error}", "Fetch it again.") from error
+    except Exception as error:  # pickle's own errors have no common root
+        raise ModelInvalidError(
+            f"{path} holds more than weights: {error}", "Take a checkpoint of weights alone."
+        ) from error
+
+
+def _converted(
+    config: Mapping[str, Any], tensors: Tensors, shape: Shape, files: ModelFiles
+) -> tuple[str, dict[str, float], tuple[int, ...], Tensors]:
+    """Method, numbers, layers and tensors."""
+    if any("medusa_head." in name or re.fullmatch(r"\d+\.\d+\.(linear\.)?weight", name) for name in tensors):
+        return "medusa", *_medusa(config, tensors, shape)
+    _check_rotation(config)
+    if any(name.startswith("midlayer.") for name in tensors):
+        return "eagle", *_eagle3(config, tensors, shape)
+    if "block_size" in config or "dflash_config" in config:
+        return "dflash", *_dflash(config, tensors, shape, files)
+    if "fc.weight" in tensors and any(name.startswith("layers.0.") for name in tensors):
+        return "eagle", *_eagle(config, tensors, shape, files)
+    raise UsageError(f"a checkpoint with {', '.join(sorted(tensors)[:4])}… is of no kind that is known", _HINT)
+
+
+def _medusa(
+    config: Mapping[str, Any], tensors: Tensors, shape: Shape
+) -> tuple[dict[str, float], tuple[int, ...], Tensors]:
+    parts = {name.removeprefix("medusa_head."): value for name, value in tensors.items() if _is_head(name)}
+    heads = 1 + max(int(name.split(".")[0]) for name in parts)
+    blocks = int(config.get("medusa_num_layers", 1))
+    wanted = {
+        f"{head}.{block}.linear.{part}"
+        for head in range(heads)
+        for block in range(blocks)
+        for part in ("weight", "bias")
+    }
+    wanted |= {f"{head}.{blocks}.weight" for head in range(heads)}
+    _same(wanted, set(parts))
+    weight = torch.stack(
+        [torch.stack([parts[f"{head}.{block}.linear.weight"] for block in range(blocks)]) for head in range(heads)]
+    )
+    bias = torch.stack(
+        [torch.stack([parts[f"{head}.{block}.linear.bias"] for block in range(blocks)]) for head in range(heads)]
+    )
+    head_KDE = torch.stack([parts[f"{head}.{blocks}.weight"] for head in range(heads)])
+    _sized("the heads", tuple(head_KDE.shape[1:]), (head_KDE.shape[1], shape.width))
+    if head_KDE.shape[1] > shape.vocabulary:
+        raise ModelInvalidError(f"the heads say {head_KDE.shape[1]} tokens, the model knows {shape.vocabulary}", _HINT)
+    numbers = {"heads": float(heads), "blocks": float(blocks)}
+    return numbers, (NORMED,), {"blocks.weight": weight, "blocks.bias": bias, "head": head_KDE}
+
+
+def _is_head(name: str) -> bool:
+    """Whether a tensor is a head's; newer checkpoints hold the whole target beside them."""
+    return name.startswith("medusa_head.") or bool(re.match(r"\d+\.\d+\.", name))
+
+
+def _eagle3(
+    config: Mapping[str, Any], tensors: Tensors, shape: Shape
+) -> tuple[dict[str, float], tuple[int, ...], Tensors]:
+    names = {f"midlayer.{name}": ours for name, ours in _LAYER.items()} | _EAGLE3 | {"fc": "fc", "lm_head": "head"}
+    ours = _renamed(tensors, names, aside=("d2t", "t2d", "embed_tokens.weight"))
+    if "d2t" in tensors:
+        ours["ids"] = tensors["d2t"].long() + torch.arange(len(tensors["d2t"]))
+        if int(ours["ids"].max()) >= shape.vocabulary or int(ours["ids"].min()) < 0:
+            raise ModelInvalidError("the drafter's tokens are not the model's", _HINT)
+    _sized("fc", tuple(ours["fc"].shape), (int(config["hidden_size"]), 3 * shape.width))
+    if int(config["hidden_size"]) != shape.width:
+        if "embed_tokens.weight" not in tensors:
+            raise UsageError("the drafter is of another width than the model, and has no embedding of its own", _HINT)
+        ours["embedding"] = tensors["embed_tokens.weight"]
+    return {"version": 3.0, **_numbers(config)}, eagle.layers_of(shape.layers), ours
+
+
+def _eagle(
+    config: Mapping[str, Any], tensors: Tensors, shape: Shape, files: ModelFiles
+) -> tuple[dict[str, float], tuple[int, ...], Tensors]:
+    names = {f"layers.0.{name}": ours for name, ours in _LAYER.items()} | {"fc": "fc"}
+    ours = _renamed(tensors, names, aside=("embed_tokens.weight", "lm_head.weight"))
+    _sized("fc", tuple(ours["fc"].shape), (shape.width, 2 * shape.width))
+    return {"version": 1.0, **_numbers(config)}, (NORMED,), ours | {"head": _head(files, shape)}
+
+
+def _dflash(
+    config: Mapping[str, Any], tensors: Tensors, shape: Shape, files: ModelFiles
+) -> tuple[dict[str, float], tuple[int, ...], Tensors]:
+    count, more = int(config["num_hidden_layers"]), config.get("dflash_config", {})
+    if set(config.get("layer_types", ())) - {"full_attention"}:
+        raise UsageError("the drafter's attention slides over a window, of which nothing is known here", _HINT)
+    names = _DFLASH | {"fc": "fc"}
+    for layer in range(count):
+        names |= {f"layers.{layer}.{name}": f"{layer}.{ours}" for name, ours in (_LAYER | _IN_LAYER).items()}
+    ours = _renamed(tensors, names)
+    read = more.get("target_layer_ids") or [layer - 1 for layer in _dflash_layers(shape.layers, count)]
+    _sized("fc", tuple(ours["fc"].shape), (shape.width, len(read) * shape.width))
+    with open_weights(files.folder) as weights:
+        mask = int(more["mask_token_id"])
+        row = weights.rows(EMBEDDING, mask, mask + 1, shape.vocabulary, shape.width)[0]
+    ours |= {"mask": torch.from_numpy(np.array(row, np.float32)), "head": _head(files, shape)}
+    numbers = {"layers": float(count), "block": float(config["block_size"]), **_numbers(config)}
+    return numbers, tuple(int(layer) + 1 for layer in read), ours
+
+
+def _dflash_layers(layers: int, count: int) -> tuple[int, ...]:
+    from fastcoder_lsp.train.dflash import layers_of  # noqa: PLC0415 one name is enough of it
+
+    return layers_of(layers, count)
+
+
+def _renamed(tensors: Tensors, names: Mapping[str, str], aside: tuple[str, ...] = ()) -> Tensors:
+    """The tensors by our names; biases follow their weights.
+
+    Raises:
+        UsageError: one is missing, or one is there that nothing is known of.
+    """
+    known = {f"{name}.weight": ours for name, ours in names.items()}
+    known |= {f"{name}.bias": f"{ours}_bias" for name, ours in names.items()}
+    here = {name: value for name, value in tensors.items() if name not in aside and not name.endswith("inv_freq")}
+    optional = {name for name in known if name.endswith((".bias", "q_norm.weight", "k_norm.weight"))}
+    _same({name for name in known if name not in optional or name in here}, set(here))
+    return {known[name]: value for name, value in here.items()}
+
+
+def _same(wanted: set[str], here: set[str]) -> None:
+    if missing := sorted(wanted - here):
+        raise UsageError(f"the checkpoint lacks {', '.join(missing[:5])}", _HINT)
+    if unknown := sorted(here - wanted):
+        raise UsageError(f"of the checkpoint's {', '.join(unknown[:5])} nothing is known here", _HINT)
+
+
+def _sized(what: str, found: tuple[int, ...], right: tuple[int, ...]) -> None:
+    if found != right:
+        raise ModelInvalidError(f"{what} is {found}, for this model it would be {right}", "Name the model it is for.")
+
+
+def _numbers(config: Mapping[str, Any]) -> dict[str, float]:
+    heads = int(config["num_attention_heads"])
+    rotation = config.get("rope_parameters") or {}
+    return {
+        "heads": float(heads),
+        "kv_heads": float(config.get("num_key_value_heads") or heads),
+        "head_dim": float(config.get("head_dim") or int(config["hidden_size"]) // heads),
+        "theta": float(config.get("rope_theta") or rotation.get("rope_theta") or 10_000.0),
+        "eps": float(config.get("rms_norm_eps", 1e-6)),
+    }
+
+
+def _check_rotation(config: Mapping[str, Any]) -> None:
+    """Raises UsageError where places are told in a way that is not known here."""
+    scaling = config.get("rope_scaling") or config.get("rope_parameters") or {}
+    kind = scaling.get("rope_type") or scaling.get("type") or "default"
+    if kind != "default":
+        raise UsageError(f"the drafter tells places by '{kind}', of which nothing is known here", _HINT)
+
+
+def _head(files: ModelFiles, shape: Shape) -> torch.Tensor:
+    with open_weights(files.folder) as weights:
+        return weights.head(shape)
