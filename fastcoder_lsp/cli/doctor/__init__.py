@@ -32,6 +32,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
     parser.add_argument("--engine", help="what computes (default: auto)")
+    parser.add_argument("--remote", metavar="URL", help="look at this server, too, as `remote.url` would name it")
+    parser.add_argument("--allow", metavar="HOST", help="its host once more (`remote.allow`); not for this machine")
+    parser.add_argument("--key-file", type=Path, metavar="FILE", help="the file with its key (`remote.key_file`)")
     shapes = parser.add_mutually_exclusive_group()
     shapes.add_argument("--json", action="store_true", help="print everything as JSON")
     shapes.add_argument(
@@ -50,7 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.config import Layer, resolve
 
     keep_log_quiet()
-    chosen = {"model": arguments.model, "engine": arguments.engine}
+    key_file = str(arguments.key_file) if arguments.key_file else None
+    remote = {"remote.url": arguments.remote, "remote.allow": arguments.allow, "remote.key_file": key_file}
+    chosen = {"model": arguments.model, "engine": arguments.engine, **remote}
     settings, problems = resolve([Layer("command line", {k: v for k, v in chosen.items() if v is not None}, True)])
     if problems:
         raise UsageError(str(problems[0]), "See: fastcoder-lsp doctor --help")
@@ -67,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.report:
             from fastcoder_lsp.cli.doctor.report import Redaction, write_report
 
-            write_report(arguments.report, checks, Redaction.here())
+            write_report(arguments.report, checks, Redaction.here(*_server(settings)))
             print(f"\nWritten to {arguments.report}: read it, then attach it to your issue.")
         print(f"\n{len(wrong)} of {len(checks)} things are wrong: see →" if wrong else "\nAll is right.")
     return 1 if wrong else 0
@@ -88,6 +93,8 @@ def examine(settings: Settings) -> Iterator[Check]:
     yield from attempt("kernels", places.check_kernels)
     yield from attempt("indexes", places.check_indexes)
     yield from attempt("host", _host)
+    if settings.remote_url:
+        yield from attempt("remote", lambda: _remote(settings))
     yield from attempt("last start", _last_start)  # before a completion of ours is the last one
     found = list(attempt("model", lambda: model.check_model(settings)))
     yield from found
@@ -102,6 +109,21 @@ def _host() -> Iterator[Check]:
     from fastcoder_lsp.cli.doctor.shared import check_host
 
     return check_host()
+
+
+def _remote(settings: Settings) -> Iterator[Check]:
+    from fastcoder_lsp.cli.doctor.remote import check_remote
+
+    return check_remote(settings)
+
+
+def _server(settings: Settings) -> tuple[str, ...]:
+    """The name of the server that is asked, which may be a company's own."""
+    if not settings.remote_url:
+        return ()
+    from fastcoder_lsp.remote.target import host_of
+
+    return (host_of(settings.remote_url),)
 
 
 def _last_start() -> Iterator[Check]:

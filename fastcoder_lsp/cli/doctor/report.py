@@ -54,9 +54,9 @@ class Redaction:
         self._secrets = sorted((one for one in secrets if len(one) >= _LEAST_SECRET), key=len, reverse=True)
 
     @classmethod
-    def here(cls) -> "Redaction":
-        """Of this user on this machine."""
-        home, names = None, [platform.node()]
+    def here(cls, *more: str) -> "Redaction":
+        """Of this user on this machine, and these names more."""
+        home, names = None, [platform.node(), *more]
         with suppress(RuntimeError):
             home = Path.home()
             names.append(home.name)

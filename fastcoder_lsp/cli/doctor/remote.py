@@ -1,0 +1,49 @@
+"""What `doctor` looks at of a server in the model's place: may it be asked, what goes there, does it answer."""
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+
+from fastcoder_lsp.cli.doctor.check import Check
+from fastcoder_lsp.cli.doctor.model import SAMPLE, SAMPLE_AFTER
+from fastcoder_lsp.config import Settings
+
+
+def check_remote(settings: Settings) -> Iterator[Check]:
+    """The server that `--remote` names; nothing of the user's is sent to it, but a sample."""
+    from fastcoder_lsp.remote.failures import RemoteError
+    from fastcoder_lsp.remote.target import target_of, what_leaves
+
+    try:
+        target = target_of(settings)
+        where = "this machine" if target.here else target.host
+        text = f"editors with this setting ask {where}: {what_leaves()} go there at every question"
+        yield Check("remote", "ok" if target.here else "note", text, details={"host": target.host, "here": target.here})
+        yield asyncio.run(_answers(settings))
+    except RemoteError as error:
+        yield Check("remote", "wrong", error.reason.text, error.reason.hint, {"code": error.reason.code})
+
+
+async def _answers(settings: Settings) -> Check:
+    from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
+    from fastcoder_lsp.remote.client import TimeOuts, Way
+    from fastcoder_lsp.remote.excerpt import Excerpt
+    from fastcoder_lsp.remote.server import Server
+
+    way = Way(partial(read_remote_key, settings), proxy_for(settings.remote_url))
+    server = Server(settings, way, TimeOuts())
+    try:
+        identity, said = await server.meet(), ""
+        pieces = server.say(Excerpt(SAMPLE, SAMPLE_AFTER, (), "fibonacci.py", "python", 24))
+        try:
+            async for heard in pieces:
+                said += heard.text
+        finally:
+            await pieces.aclose()
+    finally:
+        await server.close()
+    details: dict[str, object] = {"form": identity.dialect.name, "model": identity.model, "completion": said}
+    if not said.strip():
+        return Check("server", "wrong", "it says nothing", "Set `remote.kind` and `remote.template`.", details)
+    text = f"{identity.dialect.name}, with {identity.model or 'a model without a name'}, completes a sample"
+    return Check("server", "ok", text, details=details)
