@@ -111,6 +111,7 @@ class LlamaCpp:
             "stream": True,
             "cache_prompt": True,
             **_sampling(variant),
+            **_stop(excerpt),
             **({"model": model} if model else {}),
         }
 
@@ -194,9 +195,14 @@ def _sampling(variant: int) -> dict[str, Any]:
     return {"temperature": _WARM, "seed": variant} if variant else {"temperature": 0.0}
 
 
+def _stop(excerpt: Excerpt) -> dict[str, Any]:
+    return {"stop": ["\n"]} if excerpt.one_line else {}
+
+
 def _openai(prompt: str, excerpt: Excerpt, model: str, variant: int) -> dict[str, Any]:
     named = {"model": model} if model else {}
-    return {**named, "prompt": prompt, "max_tokens": excerpt.max_tokens, "stream": True, **_sampling(variant)}
+    how = {**_sampling(variant), **_stop(excerpt)}
+    return {**named, "prompt": prompt, "max_tokens": excerpt.max_tokens, "stream": True, **how}
 
 
 def _llama_finish(event: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.decode.stop import LineRule, stop_rule
 from fastcoder_lsp.postprocess.text_around import FAR
 from fastcoder_lsp.workspace.secret_lines import without_secrets
 
@@ -43,6 +44,8 @@ class Excerpt:
         name: the file's, without folders; "" where it has none.
         language: its LSP language id.
         max_tokens: the longest answer.
+        one_line: whether the answer ends with the cursor's line, which a server may as well know: a connection that was
+            hung up on at the end of a line has to be made anew.
     """
 
     before: str
@@ -51,6 +54,7 @@ class Excerpt:
     name: str
     language: str
     max_tokens: int
+    one_line: bool = False
 
 
 class Excerpts:
@@ -76,6 +80,7 @@ class Excerpts:
             PurePath(snapshot.path).name if snapshot.path is not None else "",
             snapshot.language,
             max_tokens,
+            isinstance(stop_rule(place.before, place.after, snapshot.language), LineRule),
         )
 
     def _without_secrets(self, text: str, language: str) -> str:

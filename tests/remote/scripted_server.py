@@ -142,7 +142,7 @@ class LlamaServer:
         text = self.says(request.body["input_prefix"] + request.body.get("prompt", ""))
         if request.body.get("seed"):
             text = f"variant_{request.body['seed']}\n"
-        text = text[: request.body["n_predict"]]
+        text = _until(text[: request.body["n_predict"]], request.body)
         last = {"content": "", "stop": True, "stop_type": "eos"}
         if not request.body.get("stream"):
             yield as_json(last | {"content": text})
@@ -181,7 +181,7 @@ class OpenAIServer:
 
     def _complete(self, body: dict[str, Any]) -> Reply:
         suffix = body.get("suffix", "") if self.suffix == "read" else ""
-        text = self.says(body["prompt"], suffix)[: body["max_tokens"]]
+        text = _until(self.says(body["prompt"], suffix)[: body["max_tokens"]], body)
         usage = {"prompt_tokens": len((body["prompt"] + suffix).split()), "completion_tokens": len(text)}
         if not body.get("stream"):
             yield as_json({"choices": [{"text": text, "finish_reason": "stop"}], "usage": usage})
@@ -190,3 +190,8 @@ class OpenAIServer:
         for letter in text:
             yield event({"choices": [{"text": letter, "finish_reason": None}]})
         yield event({"choices": [{"text": "", "finish_reason": "stop"}]}) + event(b"[DONE]") + chunk(b"")
+
+
+def _until(text: str, body: dict[str, Any]) -> str:
+    """The text before the first of the request's stop words."""
+    return min((text.partition(word)[0] for word in body.get("stop", ())), key=len, default=text)

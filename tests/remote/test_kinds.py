@@ -35,6 +35,17 @@ def test_llama_cpps(serve: Callable[..., ScriptedServer], front: Callable[..., F
     assert (asked.body["temperature"], asked.body["cache_prompt"]) == (0.0, True)
 
 
+def test_a_server_is_told_where_a_line_is_the_end(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """Text right of the cursor asks for the rest of the line alone; the end of a line may ask for more."""
+    server = serve(LlamaServer(lambda _: "1\n"))
+    asking = front(server.url)
+    asking.ask("x = call(", "y)\n")
+    asking.ask(BEFORE, AFTER)
+    assert [request.body.get("stop") for request in server.asked("/infill")] == [["\n"], None]
+
+
 def test_openais_with_a_suffix(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
     """Who reads the field gets it."""
     server = serve(OpenAIServer(lambda _prompt, suffix: SAYS if suffix == AFTER else "wrong\n", "codestral"))
