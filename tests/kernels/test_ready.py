@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.runtime.compile_ahead import CompileAhead
 from fastcoder_lsp.runtime.start_record import read_start
+from tests.engine.tiny_models import make_model
 from tests.faults.small_model import write_model
 from tests.lsp.raw_client import RawClient, running
 
@@ -112,3 +114,43 @@ def test_a_compiling_process_that_is_killed_costs_nothing(tmp_path: Path, monkey
     with CompileAhead() as ahead:
         ahead.begin()
         assert not ahead.wait(lambda _share, _what: None)
+
+
+AHEAD = """
+import sys
+from pathlib import Path
+from numba.core import event
+from fastcoder_lsp import engine
+from fastcoder_lsp.engine.int8.ahead import compile_ahead
+
+class Heard(event.Listener):
+    names = []
+    def on_start(self, event): Heard.names.append(event.data["dispatcher"].py_func.__qualname__)
+    def on_end(self, event): pass
+
+event.register("numba:compile", Heard())
+what, folder, kernels, cache = sys.argv[1:]
+if what == "ahead":
+    compile_ahead(2, 16, 4, Path(kernels))
+else:
+    options = engine.EngineOptions(kind="cpu-int4", context=64, threads=1)
+    engine.load(
+        Path(folder), name="", source="", digest="x", options=options, cache=Path(cache),
+        progress=lambda share, what: None, kernels=Path(kernels),
+    ).close()
+print(len(Heard.names), *Heard.names)
+"""
+
+
+@pytest.mark.ci
+def test_a_pass_in_four_bits_is_compiled_ahead(tmp_path: Path) -> None:
+    """What is compiled before a model is there is all that converting and loading it in four bits would compile."""
+    folder, kernels = make_model(tmp_path / "model", "qwen2"), tmp_path / "kernels"
+
+    def compiled(what: str) -> list[str]:
+        command = [sys.executable, "-P", "-c", AHEAD, what, str(folder), str(kernels), str(tmp_path)]
+        environment = os.environ | {"FASTCODER_KERNELS": str(kernels)}
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout.split()
+
+    assert any("forward" in name for name in compiled("ahead"))
+    assert compiled("engine") == ["0"]

@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 
 from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.int4.packing import round_matrix
 from fastcoder_lsp.engine.int8.backend import Int8Backend
+from fastcoder_lsp.engine.int8.dot import GROUP
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import layout
 from fastcoder_lsp.engine.int8.selftest import exact_kind
@@ -31,6 +33,8 @@ def compile_ahead(group: int, dim: int, bits: int, kernels: Path) -> None:
     kind = exact_kind(shape, kernels, bits)
     if kind is None:
         return
+    if bits == 4:
+        round_matrix(np.zeros((1, GROUP), np.float32))  # the conversion's, which is beside us
     arrays = {name: aligned(sizes, _TYPES[what]) for name, (what, sizes) in layout(shape, kind, "F16").items()}
     backend = Int8Backend(shape, arrays, kind, capacity=64, threads=1, kernels=kernels)
     backend.warm_up(lambda _share, _what: None)
