@@ -10,9 +10,10 @@ import platform
 import sys
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
+import numba
 from llvmlite import binding
-from numba import config
 
 HWCAP, HWCAP2 = 16, 26
 """Keys of the auxiliary vector (Linux, include/uapi/linux/auxvec.h)."""
@@ -69,8 +70,9 @@ def told_features(known: str, found: frozenset[str]) -> str:
 
 def tell_llvm() -> None:
     """Have numba's compiler use what this ARM CPU has. Before the first function is made; what a user set stays."""
-    if config.CPU_FEATURES is None and arm_features():
-        config.CPU_FEATURES = told_features(binding.get_host_cpu_features().flatten(), arm_features())
+    settings: Any = numba.config
+    if settings.CPU_FEATURES is None and arm_features():
+        settings.CPU_FEATURES = told_features(binding.get_host_cpu_features().flatten(), arm_features())
 
 
 def sysctl(name: bytes) -> int:
