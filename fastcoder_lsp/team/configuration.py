@@ -13,6 +13,7 @@ from msgspec import Meta, Struct
 
 from fastcoder_lsp.config import Layer, Settings, resolve
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.team.git import check_url
 
 PORT = 8020
 _HINT = "docs/team.md has an example, and a line about each field."
@@ -54,7 +55,7 @@ class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
     least: _Count = 2
     most: Annotated[int, Meta(ge=0, le=10_000)] = 0
     open: _Count = 8
-    waiting: Annotated[int, Meta(ge=0, le=10_000)] = 8
+    waiting: Annotated[int, Meta(ge=0, le=10_000)] = 4
     target_open: _Positive = 3.0
     first_text_ms: _Positive = 600.0
     cpus: _Share = 0.0
@@ -173,6 +174,8 @@ def parse_config(text: str, folder: Path, name: str = "team.toml") -> TeamConfig
     if len(set(names)) < len(names):
         raise UsageError(f"{name}: two repositories have one name", _HINT)
     records = msgspec.structs.replace(config.records, requests=_whole(config.records.requests, folder))
+    for repository in config.repositories:
+        check_url(repository.url)
     return msgspec.structs.replace(config, keys=_whole(config.keys, folder), records=records)
 
 

@@ -15,13 +15,15 @@ from ray.serve.config import AutoscalingConfig, AutoscalingPolicy, RequestRouter
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from ray.serve.handle import DeploymentHandle
 
+from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.team.autoscaling import FIRST_TEXT
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.counts import Outcome, RequestFile
 from fastcoder_lsp.team.door import Door
 from fastcoder_lsp.team.keys import KeyFile
 from fastcoder_lsp.team.limits import Refusal
-from fastcoder_lsp.team.replica import TeamReplica, no_folders
+from fastcoder_lsp.team.replica import TeamReplica
+from fastcoder_lsp.team.repositories import Repositories
 from fastcoder_lsp.team.scripted import MODULE, PREFIX
 from fastcoder_lsp.team.values import Answered, Call, Refused
 
@@ -47,7 +49,9 @@ class ModelReplica:
     def __init__(self, config: TeamConfig) -> None:
         name = str(serve.get_replica_context().replica_id.unique_id)
         module = MODULE if str(config.model.get("model", "")).startswith(PREFIX) else "fastcoder_lsp.runtime.load"
-        self._replica = TeamReplica(config, name, no_folders, module)
+        self._repositories = Repositories(config.repositories, cache_folder() / "team", config.settings())
+        self._repositories.follow()
+        self._replica = TeamReplica(config, name, self._repositories.folders, module)
         self._took_ms: deque[float] = deque(maxlen=_RECENT)
 
     async def answer(self, call: Call) -> Answered | Refused:
@@ -74,6 +78,7 @@ class ModelReplica:
     def __del__(self) -> None:
         """Serve's last word to a replica, after it was drained."""
         if (replica := getattr(self, "_replica", None)) is not None:
+            self._repositories.close()
             replica.close()
 
 

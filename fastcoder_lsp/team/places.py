@@ -6,7 +6,7 @@ others evenly, and one that comes takes only those that are its own.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 
 def place_of(*names: str) -> str:
@@ -21,6 +21,20 @@ def place_of(*names: str) -> str:
 def preferred(place: str, replicas: Iterable[str]) -> Sequence[str]:
     """All of `replicas`, the one that `place` belongs to first, and each behind it the next where those are full."""
     return sorted(replicas, key=lambda replica: _score(place, replica), reverse=True)
+
+
+def with_room(order: Sequence[str], open_: Mapping[str, int | None], most: int) -> Sequence[str]:
+    """Of an order of preference: the first, and those behind it that have room to spare for who has never been there.
+
+    A document that goes elsewhere is read anew there. Where all are busy that would slow all of them down, so it waits
+    for its own replica then, or is refused.
+
+    Args:
+        order: by preference.
+        open_: requests that each works on; None: nobody knows.
+        most: that one works on at a time.
+    """
+    return [*order[:1], *(name for name in order[1:] if (open_.get(name) or 0) <= most // 2)]
 
 
 def _score(place: str, replica: str) -> bytes:

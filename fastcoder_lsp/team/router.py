@@ -1,4 +1,4 @@
-"""Serve's own choice of a replica, by the document: the one that it belongs to, else the next with room.
+"""Serve's own choice of a replica, by the document: the one that it belongs to, else the next with room to spare.
 
 Owns the order; Serve owns everything else. Its router asks each in turn whether it has a place free
 (`max_ongoing_requests`), which bounds what a replica of many busy documents takes: consistent hashing with bounded
@@ -8,7 +8,7 @@ by session id is experimental and knows nothing of load. Imported in the process
 
 from ray.serve.request_router import PendingRequest, RequestRouter, RunningReplica
 
-from fastcoder_lsp.team.places import preferred
+from fastcoder_lsp.team.places import preferred, with_room
 from fastcoder_lsp.team.values import Call
 
 
@@ -23,4 +23,8 @@ class DocumentRouter(RequestRouter):  # type: ignore[misc]  # Ray may be absent 
         if not isinstance(call, Call):
             return [candidate_replicas]
         named = {str(replica.replica_id.unique_id): replica for replica in candidate_replicas}
-        return [[named[name]] for name in preferred(call.place, named)]
+        order = preferred(call.place, named)
+        known = self.replica_queue_len_cache
+        open_ = {name: known.get(replica.replica_id) for name, replica in named.items()}
+        most = min((replica.max_ongoing_requests for replica in candidate_replicas), default=1)
+        return [[named[name]] for name in with_room(order, open_, most)]

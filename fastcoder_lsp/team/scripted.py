@@ -47,8 +47,8 @@ _PREFILL_TOKENS = 256
 
 
 def said_after(before: str, letters: int = 8) -> str:
-    """What it says behind `before`, without the end of the line."""
-    return hashlib.blake2b(before.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()[:letters]
+    """What it says behind `before`, without the end of the line. Nobody types a tilde, which would be typing along."""
+    return f"~{hashlib.blake2b(before.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"[:letters]
 
 
 def load_model(settings: Settings, progress: Progress, *, datastore: bool | None = None) -> Model:  # noqa: ARG001 as `runtime.load`

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.team.places import place_of, preferred
+from fastcoder_lsp.team.places import place_of, preferred, with_room
 
 NAMES = st.lists(st.text("abcdef0123456789", min_size=1, max_size=8), min_size=1, max_size=12, unique=True)
 
@@ -34,3 +34,10 @@ def test_documents_are_shared_out_evenly() -> None:
 def test_names_do_not_run_together() -> None:
     assert place_of("a", "bc") != place_of("ab", "c")
     assert place_of("a\0", "b") != place_of("a", "\0b")
+
+
+def test_a_document_leaves_its_replica_only_for_one_with_room_to_spare() -> None:
+    """One that is half full has none: reading the document there would slow everybody there down."""
+    loads = {"a": 8, "b": 5, "c": 4, "d": None}
+    assert with_room(["a", "b", "c", "d"], loads, 8) == ["a", "c", "d"]
+    assert with_room([], loads, 8) == []

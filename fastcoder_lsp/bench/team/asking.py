@@ -42,6 +42,7 @@ class Asked:
         prefilled: prompt tokens that were computed.
         reused: prompt tokens that were in a KV cache.
         tokens: that were made.
+        why: what the server says where it did not answer, or what it said where that is not its own.
     """
 
     typist: int
@@ -56,6 +57,7 @@ class Asked:
     prefilled: int = 0
     reused: int = 0
     tokens: int = 0
+    why: str = ""
 
 
 async def ask(client: Client, interface: Interface, place: Place, typist: int, at_s: float, *, scripted: bool) -> Asked:
@@ -78,13 +80,14 @@ async def ask(client: Client, interface: Interface, place: Place, typist: int, a
         reply = await client.post("/v1/completions", body, headers)
         choices = reply.body.get("choices") or [{}]
         said = str(choices[0].get("text", ""))
+    said = said.rstrip("\n")
     right = said == checksum(place.before, len(said)) if scripted and reply.code == 200 and said else None
     return _asked(reply, said, typist, place.document, at_s, right=right)
 
 
 def checksum(before: str, letters: int) -> str:
     """What the scripted model of the team's server says."""
-    return hashlib.blake2b(before.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()[:letters]
+    return f"~{hashlib.blake2b(before.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"[:letters]
 
 
 def _asked(reply: Reply, said: str, typist: int, document: str, at_s: float, *, right: bool | None) -> Asked:
@@ -106,4 +109,10 @@ def _asked(reply: Reply, said: str, typist: int, document: str, at_s: float, *, 
         prefilled=max(0, computed),
         reused=reused,
         tokens=int(times.get("predicted_n", usage.get("completion_tokens", 0))),
+        why=repr(said) if right is False else "" if reply.code == 200 else _why(reply),
     )
+
+
+def _why(reply: Reply) -> str:
+    error = reply.body.get("error")
+    return str(error.get("message", "")) if isinstance(error, dict) else ""

@@ -1,5 +1,6 @@
 """What a run's requests say: times, refusals, fairness, where prefixes were found, how long a disturbance was felt."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ def figures(asked: Sequence[Asked], seconds: float, typists: int) -> dict[str, A
         "refused": sum(one.code == 429 for one in asked),
         "given_up": sum(one.code == GIVEN_UP for one in asked),
         "failed": sum(one.code not in (200, 429, GIVEN_UP) for one in asked),
+        "failures": dict(Counter(f"{one.code} {one.why}" for one in asked if one.why and one.code != 429)),
         "by_another's_text": sum(one.right is False for one in taken),
         "without_text": share(sum(not one.text for one in taken), len(taken)),
         "ms": percentiles([one.ms for one in taken]),

@@ -28,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--replicas", type=int, default=2, metavar="N", help="of the server of its own (default: 2)")
     parser.add_argument(
         "--model",
-        default="scripted:step=20,prefill=0.05,letters=6",
+        default="scripted:step=4,prefill=0.01,letters=6",
         help="of the server of its own (default: %(default)s: milliseconds a step and a prompt token, letters)",
     )
     parser.add_argument("--replay", type=Path, metavar="DIR/NAME", help="the history (default: of FASTCODER_DATA)")

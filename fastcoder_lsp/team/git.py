@@ -1,0 +1,147 @@
+"""git, as far as a repository is fetched that an administrator has named: nothing in it can make git run anything.
+
+Owns the ways in which git is started. A clone is bare, so nothing is checked out and no attribute, filter or hook of
+the repository is obeyed; no configuration but ours is read; protocols that run commands are closed, and so is asking a
+person. A submodule is a line that nobody follows.
+"""
+
+import subprocess
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from fastcoder_lsp.errors import NetworkError, ResourceError, UsageError
+
+SCHEMES = ("https://", "ssh://", "file://")
+_FETCH_S = 1800
+_READ_S = 600
+_OPTIONS = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.sshCommand=ssh -oBatchMode=yes -oStrictHostKeyChecking=yes",
+    "credential.helper=",
+    "fetch.fsckObjects=true",
+    "transfer.bundleURI=false",
+    "fetch.recurseSubmodules=false",
+    "protocol.allow=never",
+    "protocol.https.allow=always",
+    "protocol.ssh.allow=always",
+    "protocol.file.allow=always",
+    "gc.auto=0",
+    "http.followRedirects=false",
+)
+_LONGEST_PATH = 4096
+
+
+def check_url(url: str) -> None:
+    """See that git may be pointed there.
+
+    Raises:
+        UsageError: by this address git would run a command, take an option, or send what it fetches in the clear.
+    """
+    if not url.startswith(SCHEMES) or any(letter.isspace() or not letter.isprintable() for letter in url):
+        raise UsageError(f"{url!r} is no address of a repository", f"It begins with one of {', '.join(SCHEMES)}.")
+    if url.partition("://")[2].startswith("-"):
+        raise UsageError(f"{url!r} names no host", "It begins with a letter, or with / for file://.")
+
+
+def fetch(url: str, branch: str, clone: Path) -> str:
+    """Bring a bare clone up to date, made where there is none; the commit that its branch is at.
+
+    Raises:
+        UsageError: see `check_url`.
+        NetworkError: git cannot fetch it; says what it says.
+    """
+    check_url(url)
+    if not (clone / "HEAD").exists():
+        _run(["init", "--quiet", "--bare", str(clone)], None, _READ_S)
+    wanted = branch if branch == "HEAD" else f"refs/heads/{branch}"
+    _run(
+        [
+            "fetch",
+            "--quiet",
+            "--depth=1",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--force",
+            "--",
+            url,
+            f"{wanted}:refs/team",
+        ],
+        clone,
+        _FETCH_S,
+    )
+    return _run(["rev-parse", "--verify", "--quiet", "refs/team^{commit}"], clone, _READ_S).decode().strip()
+
+
+def files(clone: Path, commit: str) -> Iterator[tuple[str, str, int]]:
+    """Path, object and size of each regular file of a commit; links and submodules are passed over.
+
+    Raises:
+        NetworkError: the clone is damaged.
+    """
+    listed = _run(["ls-tree", "-r", "-z", "--long", "--full-tree", commit], clone, _READ_S)
+    for entry in listed.split(b"\0"):
+        about, _, path = entry.partition(b"\t")
+        parts = about.split()
+        if len(parts) == 4 and parts[0] in (b"100644", b"100755") and 0 < len(path) < _LONGEST_PATH:
+            yield path.decode("utf-8", "replace"), parts[2].decode(), int(parts[3])
+
+
+def contents(clone: Path, objects: Sequence[str]) -> Iterator[bytes]:
+    """The contents of objects, in their order.
+
+    Raises:
+        NetworkError: the clone is damaged.
+    """
+    for start in range(0, len(objects), 500):
+        some = objects[start : start + 500]
+        told = _run(["cat-file", "--batch"], clone, _READ_S, "".join(f"{one}\n" for one in some).encode())
+        at = 0
+        for one in some:
+            end = told.index(b"\n", at)
+            head = told[at:end].split()
+            if len(head) != 3 or head[0].decode() != one:
+                raise NetworkError(f"{clone} is damaged", "Delete it; it is fetched anew.")
+            size = int(head[2])
+            yield told[end + 1 : end + 1 + size]
+            at = end + 2 + size
+
+
+def environment() -> dict[str, str]:
+    """All that git sees of one: no configuration of a user or a system, nobody to ask, nothing fetched by itself."""
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "LC_ALL": "C",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_ASKPASS": "/bin/false",
+        "SSH_ASKPASS": "/bin/false",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_OPTIONAL_LOCKS": "0",
+        "GIT_ATTR_NOSYSTEM": "1",
+    }
+
+
+def _run(words: Sequence[str], clone: Path | None, most_s: float, told: bytes = b"") -> bytes:
+    where = [] if clone is None else [f"--git-dir={clone}"]
+    options = [word for option in _OPTIONS for word in ("-c", option)]
+    try:
+        done = subprocess.run(
+            ["git", *where, *options, *words],
+            input=told,
+            capture_output=True,
+            check=False,
+            timeout=most_s,
+            env=environment(),
+            cwd="/",
+        )
+    except FileNotFoundError:
+        raise ResourceError("repositories need git, which is not on this machine", "Install git.") from None
+    except subprocess.TimeoutExpired:
+        raise NetworkError(f"git {words[0]} took longer than {most_s:.0f} s") from None
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        raise NetworkError(f"git {words[0]} failed: {said[-1] if said else done.returncode}")
+    return done.stdout

@@ -1,0 +1,162 @@
+"""Repositories that a team follows: fetched as they are, and nothing in them runs or leads elsewhere."""
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.errors import NetworkError, UsageError
+from fastcoder_lsp.team import git
+from fastcoder_lsp.team.configuration import Repository, parse_config
+from fastcoder_lsp.team.repositories import Repositories, inside, laid_out
+from fastcoder_lsp.team.values import Tenant
+from tests.team.toy_team import ToyTeam
+
+
+def run(folder: Path, *words: str, told: bytes = b"") -> str:
+    """git, as the author of a repository uses it."""
+    named = [f"GIT_{who}_{what}=x@y.example" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")]
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": "/dev/null", **dict(pair.split("=") for pair in named)}
+    done = subprocess.run(["git", *words], cwd=folder, input=told, capture_output=True, check=True, env=env)
+    return done.stdout.decode().strip()
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Path:
+    """A repository with a file."""
+    folder = tmp_path / "origin"
+    folder.mkdir()
+    run(folder, "init", "--quiet", "--initial-branch=main")
+    return commit(folder, {"src/total.py": "def total(items):\n    return sum(items)\n"})
+
+
+def commit(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text, encoding="utf-8")
+    run(folder, "add", "--all")
+    run(folder, "commit", "--quiet", "--message=x")
+    return folder
+
+
+def named(origin: Path, branch: str = "main") -> Repository:
+    return Repository("core", f"file://{origin}", branch)
+
+
+def test_it_is_fetched_laid_out_and_followed(origin: Path, tmp_path: Path) -> None:
+    """A new commit is a new folder; the one before stays while it may be read."""
+    first = laid_out(named(origin), tmp_path / "cache")
+    assert (first / "src" / "total.py").read_text(encoding="utf-8").startswith("def total")
+    assert laid_out(named(origin, "HEAD"), tmp_path / "cache") == first
+    commit(origin, {"new.py": "x = 1\n"})
+    second = laid_out(named(origin), tmp_path / "cache")
+    assert (second / "new.py").exists()
+    assert first.exists()
+    commit(origin, {"newer.py": "x = 1\n"})
+    laid_out(named(origin), tmp_path / "cache")
+    assert not first.exists()
+
+
+def test_nothing_of_it_runs_or_leads_elsewhere(origin: Path, tmp_path: Path) -> None:
+    """Hooks, filters, links, names with `..` and `.git`, submodules, binaries."""
+    ran = tmp_path / "ran"
+    for hook in ("post-checkout", "reference-transaction", "post-merge"):
+        path = origin / ".git" / "hooks" / hook
+        path.write_text(f"#!/bin/sh\ntouch {ran}\n", encoding="utf-8")
+        path.chmod(0o755)
+    commit(
+        origin,
+        {".gitattributes": "* filter=bad diff=bad\n", ".gitmodules": '[submodule "m"]\n\tpath=m\n\turl=ext::x\n'},
+    )
+    (origin / "link").symlink_to("/etc/passwd")
+    (origin / "binary").write_bytes(b"\0\1\2")
+    commit(origin, {})
+    blob = run(origin, "hash-object", "-w", "--stdin", told=b"bad = 1\n")
+    inner = run(origin, "mktree", told=f"100644 blob {blob}\tbad.py\n".encode())
+    outer = run(origin, "mktree", "--missing", told=f"040000 tree {inner}\tsub:x\n100644 blob {blob}\tok.py\n".encode())
+    made = run(origin, "commit-tree", outer, "-m", "x")
+    run(origin, "update-ref", "refs/heads/odd", made)
+    before = ran.exists()
+    tree = laid_out(named(origin), tmp_path / "cache")
+    assert not (tree / "link").exists()
+    assert not (tree / "binary").exists()
+    assert (tree / "src" / "total.py").exists()
+    odd = laid_out(named(origin, "odd"), tmp_path / "odd")
+    assert [path.name for path in odd.rglob("*")] == ["ok.py"]
+    assert ran.exists() == before
+
+
+@pytest.mark.parametrize(
+    "path", ["", "/etc/x", "../x", "a/../../x", ".git/config", "a/.GIT/hooks/x", "a\\..\\x", "C:x", "a\nb", "."]
+)
+def test_names_that_lead_elsewhere_are_passed_over(path: str) -> None:
+    assert inside(Path("/cache/core"), path) is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ext::sh -c touch% /tmp/x",
+        "--upload-pack=touch /tmp/x",
+        "ssh://-oProxyCommand=touch/x",
+        "http://example.org/x",
+        "git://example.org/x",
+        "/srv/x",
+        "https://example.org/x y",
+        "https://example.org/x\n--upload-pack=y",
+    ],
+)
+def test_addresses_that_run_commands_are_refused(url: str, tmp_path: Path) -> None:
+    """When the configuration is read, and again before git is."""
+    with pytest.raises(UsageError):
+        git.fetch(url, "HEAD", tmp_path / "x.git")
+    with pytest.raises(UsageError):
+        parse_config(f"[[repositories]]\nname = 'x'\nurl = '''{url}'''", tmp_path)
+
+
+def test_a_user_s_configuration_is_not_obeyed(origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither from a home nor from the environment."""
+    home, ran = tmp_path / "home", tmp_path / "ran"
+    home.mkdir()
+    (home / ".gitconfig").write_text(f'[core]\n\tfsmonitor = "touch {ran}"\n[url "ext::x"]\n\tinsteadOf = file://\n')
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "url.ext::x.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "file://")
+    assert laid_out(named(origin), tmp_path / "cache").exists()
+    assert not ran.exists()
+
+
+def test_what_cannot_be_fetched_is_said_and_tried_again(origin: Path, tmp_path: Path) -> None:
+    """When it is due again; what was there stays."""
+    with pytest.raises(NetworkError, match="fetch failed"):
+        git.fetch(f"file://{tmp_path}/absent", "HEAD", tmp_path / "x.git")
+    wanted = named(tmp_path / "later")
+    followed = Repositories((wanted,), tmp_path / "cache", Settings())
+    followed.look(1.0, lambda: 1.0)
+    assert not followed.folders(("core",))
+    origin.rename(tmp_path / "later")
+    followed.look(2.0, lambda: 2.0)
+    assert not followed.folders(("core",)), "it is not due"
+    followed.look(1.0 + wanted.every_s, lambda: 2.0)
+    assert [tree.parent.name for tree in followed.folders(("core", "other"))] == ["core"]
+
+
+def test_a_repository_drafts_for_those_alone_who_may_read_it(tmp_path: Path) -> None:
+    """A tenant's hosts have the folders of its key's repositories, and no others."""
+    asked = list[tuple[str, ...]]()
+    team = ToyTeam()
+    try:
+        tenants = team.replicas[0]._tenants
+        tenants._folders = lambda names: asked.append(names) or {tmp_path: replace(Settings(), index_enabled=True)}
+        tenants._desks_of(Tenant("ada", "work", ("core",)))
+        tenants._desks_of(Tenant("eve", "work"))
+        assert asked == [("core",)]
+        given = {tenant.key: dict(folders) for tenant, (_, folders) in tenants._of.items()}
+        assert list(given["ada"]) == [tmp_path]
+        assert not given["eve"]
+    finally:
+        team.close()
