@@ -16,6 +16,7 @@ from fastcoder_lsp.core.engine import (
     LaunchingEngine,
     Prefilled,
     Sampler,
+    SkimmingEngine,
     StepCosts,
 )
 from fastcoder_lsp.core.progress import Progress, ShouldStop
@@ -49,6 +50,7 @@ __all__ = [
     "Sampler",
     "SelectedCompletion",
     "ShouldStop",
+    "SkimmingEngine",
     "Snapshot",
     "StepCosts",
     "StepTrace",

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fastcoder_lsp.core.engine import GREEDY, KeepingEngine, Sampler
+from fastcoder_lsp.core.engine import GREEDY, KeepingEngine, Sampler, SkimmingEngine
 from fastcoder_lsp.core.trees import DraftTree, Draw, Verified
 
 
@@ -21,6 +21,8 @@ class DraftContext:
         cached: how many of them the engine has run: those before the pending ones.
         engine: gives their hidden states, where the drafter asked for some and the engine can.
         sampler: how the model's tokens are chosen.
+        target: the engine itself where it can run a part of its model; what it has cached is the text before the
+            pending tokens, or nothing where its memory was given up.
     """
 
     tokens: Sequence[int]
@@ -30,6 +32,7 @@ class DraftContext:
     cached: int = 0
     engine: KeepingEngine | None = None
     sampler: Sampler = GREEDY
+    target: SkimmingEngine | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class DrafterTraits:
         late: whether it may be told of a step after it was asked for the next draft.
         weighs_costs: whether it ends its drafts where one more row costs more than it gains, so that it may be offered
             many rows; other drafters fill what they are offered.
+        skims: whether it drafts by a part of the model itself (`DraftContext.target`).
         layers: whose hidden states it reads, of all that is decided (`KeepingEngine.keep_states`).
     """
 
@@ -66,6 +70,7 @@ class DrafterTraits:
     late: bool = False
     weighs_costs: bool = False
     layers: tuple[int, ...] = ()
+    skims: bool = False
 
 
 class Drafter(Protocol):

@@ -148,6 +148,37 @@ class LaunchingEngine(Engine, Protocol):
         ...
 
 
+@runtime_checkable
+class SkimmingEngine(Engine, Protocol):
+    """An engine that can run a part of its model over a few tokens, to guess what the whole of it will say."""
+
+    @property
+    def sublayers(self) -> int:
+        """Parts that may be left out: of layer l its attention is 2l, its inner layer 2l + 1; 0: it cannot."""
+        ...
+
+    def skim(
+        self, tokens: Tokens, after: int, skipped: "frozenset[int]", top_k: int
+    ) -> "tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]":
+        """Run `tokens` behind what is cached and behind `after` tokens that were skimmed since the last step.
+
+        Nothing of it is kept: the next step writes over it. There must be room in the context.
+
+        Args:
+            tokens: a chain, at least one.
+            after: how many tokens were skimmed before them.
+            skipped: parts that are left out.
+            top_k: how many best ids to tell.
+
+        Returns:
+            The best ids [K] to follow the last token, and their logits.
+
+        Raises:
+            CacheLost: the cache was given up since the last `prefill`.
+        """
+        ...
+
+
 NORMED = -1
 """As a layer: the last one's hidden state behind the norm that stands before the head."""
 

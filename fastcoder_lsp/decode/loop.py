@@ -22,6 +22,7 @@ from fastcoder_lsp.core import (
     LaunchingEngine,
     Sampler,
     ShouldStop,
+    SkimmingEngine,
     Verified,
 )
 from fastcoder_lsp.decode.guard import GuardedDrafter
@@ -253,7 +254,14 @@ class Decoding:
         keeping = states_of(self.engine, self.drafter.traits.layers, cached)
         request = self.request
         return DraftContext(
-            tokens, len(prompt), request.document, request.outdated, cached, keeping, sampler=request.sampler
+            tokens,
+            len(prompt),
+            request.document,
+            request.outdated,
+            cached,
+            keeping,
+            request.sampler,
+            self.engine if self.drafter.traits.skims and isinstance(self.engine, SkimmingEngine) else None,
         )
 
     def _take(self, tree: DraftTree, verified: Verified) -> None:

@@ -8,7 +8,7 @@ Owns the order of these parts and what is kept of each document; none of the ari
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, Dra
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft import kept_counts
 from fastcoder_lsp.draft.auto_branches import TAIL, Said
+from fastcoder_lsp.draft.auto_drafters import DrafterSource
 from fastcoder_lsp.draft.auto_growth import Grown, grow, new_grown, new_scratch
 from fastcoder_lsp.draft.auto_sources import (
     ContinuationSource,
@@ -31,11 +32,14 @@ from fastcoder_lsp.draft.auto_width import draft_costs
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.calibration import Calibration, EvidenceCounts, Priors, shipped_priors
 from fastcoder_lsp.draft.chain import TokenChain
+from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
 from fastcoder_lsp.draft.evidence import CORPUS, FROZEN, GROUPED, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
 from fastcoder_lsp.draft.frozen_table import TableShape, build
 from fastcoder_lsp.draft.parts import DrafterParts
 from fastcoder_lsp.draft.row_table import RANKS, RowTable, learn
 from fastcoder_lsp.draft.sdsat import SdsatDrafter
+from fastcoder_lsp.draft.self_model import SelfDrafter
+from fastcoder_lsp.draft.smaller import no_models
 from fastcoder_lsp.draft.specification import FROM_ADAPTIVE, Specification
 from fastcoder_lsp.draft.store import Pin
 from fastcoder_lsp.draft.trained_sources import JacobiSource, SdsatSource
@@ -80,7 +84,11 @@ class AutoParameters:
 
 def _make(parameters: AutoParameters, parts: DrafterParts) -> "AutoDrafter":
     trained = parts.trained
-    guesses = [JacobiSource(trained.block)] if trained.block else []
+    guesses: list[ContinuationSource] = [JacobiSource(trained.block)] if trained.block else []
+    if parts.smaller is not no_models:
+        guesses.append(DrafterSource(DraftModelDrafter(parts.smaller, DRAFT_MODEL_TREE.parameters)))
+    if parts.skipped:
+        guesses.append(DrafterSource(SelfDrafter(found=parts.skipped)))
     adaptive = SdsatSource(SdsatDrafter(trained.adaptive)) if trained.adaptive else None
     return AutoDrafter(parts.pin, parameters, costs=parts.costs, kept=parts.kept, more=guesses, adaptive=adaptive)
 
@@ -167,6 +175,7 @@ class AutoDrafter(BaseDrafter):
             # A model's own last guesses are what a trained source drafts from, so it must know them.
             late=not more and adaptive is None,
             weighs_costs=True,
+            skims=any(isinstance(source, DrafterSource) and source.drafter.traits.skims for source in self.sources),
         )
         self._document = self._documents.fetch("")
         self._text, self._prompt_length = TokenChain(), 0
@@ -251,7 +260,25 @@ class AutoDrafter(BaseDrafter):
     def forget(self, document: str) -> None:
         """The document is closed: drop what is remembered of it, and keep what was learnt of all."""
         super().forget(document)
+        for source in self.sources:
+            source.forget(document)
         self.keep()
+
+    def rename(self, old: str, new: str) -> None:
+        """The document has another URI: what is remembered of it follows."""
+        super().rename(old, new)
+        for source in self.sources:
+            source.rename(old, new)
+
+    def figures(self) -> Mapping[str, float]:
+        """How often drafters that run a model were asked, and left out."""
+        priced = [source for source in self.sources if isinstance(source, DrafterSource)]
+        counted = {source.drafter.name: (source.asked, source.left_out) for source in priced}
+        return {
+            f"{name}, {what}": float(count)
+            for name, counts in counted.items()
+            for what, count in zip(("asked", "left out"), counts, strict=True)
+        }
 
     def keep(self) -> None:
         """Write what was learnt since the last time to the disk; milliseconds, for when nobody waits."""

@@ -79,6 +79,14 @@ class ContinuationSource(Protocol):
         """What became of the tree; `accepted`: the sources of the accepted nodes; `start`: the text's length then."""
         ...
 
+    def forget(self, document: str) -> None:
+        """The document is closed: drop what is kept for it."""
+        ...
+
+    def rename(self, old: str, new: str) -> None:
+        """The document has another URI: what is kept for it follows."""
+        ...
+
 
 class QuietSource:
     """What most sources do on most occasions: ask nothing of the engine, start every decode alike, learn nothing."""
@@ -90,6 +98,12 @@ class QuietSource:
 
     def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:
         """What became of the tree: nothing is learnt of it."""
+
+    def forget(self, document: str) -> None:
+        """The document is closed: nothing is kept for it."""
+
+    def rename(self, old: str, new: str) -> None:
+        """The document has another URI: nothing is kept for it."""
 
 
 class StoreSource(QuietSource):

@@ -28,6 +28,7 @@ class DrafterParts:
         kept: the file in which a drafter may keep what it learns; None: nothing is kept.
         trained: what the model was tuned for.
         smaller: gives smaller models that draft.
+        skipped: parts of the model that it may leave out where it drafts for itself; none: nobody has searched.
     """
 
     pin: Pin = nothing
@@ -36,3 +37,4 @@ class DrafterParts:
     kept: Path | None = None
     trained: Trained = UNTRAINED
     smaller: Smaller = no_models
+    skipped: frozenset[int] = frozenset()

@@ -26,6 +26,7 @@ from fastcoder_lsp.draft import (
     rest,
     sam,
     sdsat,
+    self_model,
     specinfer,
     suffix,
 )
@@ -70,6 +71,7 @@ SPECIFICATIONS: Mapping[str, Specification[Any]] = {
         draft_model.DRAFT_MODEL_TREE,
         specinfer.SPECINFER,
         ouroboros.OUROBOROS,
+        self_model.SELF,
         lookahead.LOOKAHEAD,
         lookahead.LOOKAHEAD_PAPER,
         medusa.MEDUSA,

@@ -5,7 +5,7 @@ Owns the protocol alone. A backend knows nothing of prompts, acceptance or sampl
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,9 @@ class Rows:
     """Rows of one forward pass after `cached` slots of the KV cache.
 
     Row i holds `tokens[i]`, writes slot `cached + i`, stands at position `cached + depths[i]`, and sees the cache, its
-    ancestors by `parents` (-1: the cache), and itself. Logits are wanted for the rows from `logits_from` on.
+    ancestors by `parents` (-1: the cache), and itself. Logits are wanted for the rows from `logits_from` on. `skipped`:
+    parts of the model that are left out, of layer l its attention as 2l and its inner layer as 2l + 1; a backend that
+    has `sublayers` alone is asked for that.
     """
 
     tokens: npt.NDArray[np.int64]
@@ -24,6 +26,7 @@ class Rows:
     depths: npt.NDArray[np.int64]
     cached: int
     logits_from: int
+    skipped: frozenset[int] = frozenset()
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -62,4 +65,14 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Give the memory back."""
+        ...
+
+
+@runtime_checkable
+class SkimmingBackend(Backend, Protocol):
+    """A backend that can leave parts of its model out (`Rows.skipped`)."""
+
+    @property
+    def sublayers(self) -> int:
+        """How many parts there are: two a layer."""
         ...

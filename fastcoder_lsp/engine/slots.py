@@ -25,7 +25,7 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
-from fastcoder_lsp.engine.backend import Backend
+from fastcoder_lsp.engine.backend import Backend, SkimmingBackend
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.engine.states import KeepingBackend, with_layers
@@ -139,6 +139,11 @@ class SlotEngines:
                 return
             other.close()
 
+    @property
+    def sublayers(self) -> int:
+        """Parts of the model that may be left out."""
+        return self._backend.sublayers if isinstance(self._backend, SkimmingBackend) else 0
+
     def keep_states(self, layers: Sequence[int]) -> bool:
         """Keep hidden states behind these layers in all caches; they are given up where they have not all of them."""
         if not isinstance(self._backend, KeepingBackend):
@@ -216,6 +221,19 @@ class Slot:
             raise CacheLost
         self._pool.make_room(self, self.engine.length)
         return self.engine.step(tree, sampler, allowed, top_k)
+
+    @property
+    def sublayers(self) -> int:
+        """Parts of the model that may be left out of `skim`."""
+        return self._pool.sublayers
+
+    def skim(
+        self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """`core.SkimmingEngine.skim`."""
+        if self.engine is None:
+            raise CacheLost
+        return self.engine.skim(tokens, after, skipped, top_k)
 
     def keep_states(self, layers: Sequence[int]) -> bool:
         """Keep hidden states behind these layers, here and in all other slots."""

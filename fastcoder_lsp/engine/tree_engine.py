@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler, ShouldStop, Tokens, Verified
-from fastcoder_lsp.engine.backend import Backend, Rows
+from fastcoder_lsp.engine.backend import Backend, Rows, SkimmingBackend
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.engine.sampling import top_rows
 from fastcoder_lsp.engine.states import KeepingBackend, read_states, with_layers
@@ -79,6 +79,24 @@ class TreeEngine:
         if not top_k:
             return Verified(path, emitted)
         return Verified(path, emitted, *top_rows(logits_RV, top_k))
+
+    @property
+    def sublayers(self) -> int:
+        """Parts of the model that may be left out of `skim`."""
+        return self.backend.sublayers if isinstance(self.backend, SkimmingBackend) else 0
+
+    def skim(
+        self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """`core.SkimmingEngine.skim`: keys and values go to slots behind the cached ones, where the next step's go."""
+        self._check_ids(tokens)
+        start, count = len(self._cached) + after, len(tokens)
+        assert start + count <= self._info.context, "skimmed beyond the context"
+        chain = np.arange(count, dtype=np.int64)
+        logits_RV = self.backend.forward(Rows(np.array(tokens, np.int64), chain - 1, chain, start, count - 1, skipped))
+        assert logits_RV is not None
+        ids_RK, best_RK = top_rows(logits_RV, top_k)
+        return ids_RK[0], best_RK[0]
 
     def keep_states(self, layers: Sequence[int]) -> bool:
         """Keep hidden states behind these layers; the cache is given up where it has not all of them."""

@@ -193,14 +193,15 @@ def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress
 
 
 def _drafter(model: Model, name: str, around: Surroundings, seat: str = "") -> Drafter:
-    from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.draft import skipped_parts  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 as above
     from fastcoder_lsp.draft.smaller import no_models  # noqa: PLC0415
     from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
 
     kept = cache_folder() / "learnt" / f"{_name(around.workspace, model.digest)}.npz" if around.workspace else None
     smaller = no_models if model.smaller is None else partial(model.smaller.of, seat)
-    pin = around.pin or nothing
-    return make(name, DrafterParts(pin, model.tokenizer.piece, model.costs, kept, model.trained, smaller))
+    pin, skipped = around.pin or nothing, skipped_parts.kept(cache_folder(), model.digest)
+    return make(name, DrafterParts(pin, model.tokenizer.piece, model.costs, kept, model.trained, smaller, skipped))
 
 
 @contextmanager

@@ -14,6 +14,7 @@ class RepetitiveEngine(ToyEngine):
 
     def __init__(self, vocabulary: int = 40, context: int = 2000) -> None:
         super().__init__(vocabulary=vocabulary, context=context, chunk=64)
+        self._skimmed: list[int] = []
 
     def step(
         self,
@@ -32,6 +33,23 @@ class RepetitiveEngine(ToyEngine):
         best = [self.choose(path, range(vocabulary)) for path in paths]
         ids = [[(token + rank) % vocabulary for rank in range(top_k)] for token in best]
         return Verified(verified.path, verified.emitted, np.array(ids), np.zeros((len(tree), top_k), np.float32))
+
+    @property
+    def sublayers(self) -> int:
+        return 4
+
+    def skim(
+        self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Right but for every fifth text; nothing is kept but for the next call."""
+        assert skipped <= set(range(self.sublayers))
+        self._skimmed = [*self._skimmed[:after], *tokens]
+        assert len(self._skimmed) == after + len(tokens)
+        text = [*self.cached(), *self._skimmed]
+        assert len(text) <= self.info.context
+        best = self.choose(text, range(self.info.vocabulary)) + (sum(text) % 5 == 2)
+        ranked = np.array([(best + rank) % self.info.vocabulary for rank in range(top_k)])
+        return ranked, -np.arange(top_k, dtype=np.float32) * 3
 
     @staticmethod
     def choose(tokens: Tokens, among: "range | list[int]") -> int:

@@ -65,7 +65,9 @@ def run_round(
     With the engine's `costs`, `auto` chooses its width as in the server.
     """
     pin = TaskPin(parts.stores, parts.chosen[0])
-    given = DrafterParts(pin, parts.tokenizer.piece, costs, trained=parts.trained, smaller=parts.lend)
+    given = DrafterParts(
+        pin, parts.tokenizer.piece, costs, trained=parts.trained, smaller=parts.lend, skipped=parts.skipped
+    )
     drafters = {name: make(name, given) for name in names}
     done = []
     for task in parts.in_file_order():

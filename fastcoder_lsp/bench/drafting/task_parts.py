@@ -18,6 +18,7 @@ from fastcoder_lsp.bench.drafting.task_stores import TaskStores
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.draft import skipped_parts
 from fastcoder_lsp.draft.smaller import DocumentEngines
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.draft.trained import Trained, load_trained
@@ -56,8 +57,17 @@ class TaskParts:
     def drafter_parts(self, task: repoeval.Task) -> DrafterParts:
         """What drafters of one task are made of."""
         return DrafterParts(
-            lambda _: self.stores.pin(task), self.tokenizer.piece, trained=self.trained, smaller=self.lend
+            lambda _: self.stores.pin(task),
+            self.tokenizer.piece,
+            trained=self.trained,
+            smaller=self.lend,
+            skipped=self.skipped,
         )
+
+    @property
+    def skipped(self) -> frozenset[int]:
+        """Parts that a search has found for the model."""
+        return skipped_parts.kept(self.model.cache, self.model.files.digest)
 
     def lend(self) -> Sequence[DocumentEngines]:
         """The smaller models, loaded when they are first asked for."""

@@ -30,18 +30,20 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
         rows, layers, phase = places.rows, cache.keys_LKBDx.shape[0], NONE
         inner = packed.down.weights_LBKx.shape[2] * line
         for layer in range(layers):
-            norm_rows(work, phase, NONE, rows, packed.norm1_LE[layer], packed.eps)
-            multiply(work, phase + 1, packed.qkv, layer, rows, work.wide_MN, thread, threads)
-            turn(packed, cache, work, places, layer, phase + 2)
-            if layer == layers - 1 and places.logits_from == rows and cache.wanted_L[layer] < 0:
-                return
-            attend(cache, work, places, layer, phase + 3, thread)
-            quantise_rows(work, phase + 4, rows)
-            multiply_add(work, phase + 5, packed.out, layer, rows, work.x_ME, thread, threads)
-            norm_rows(work, phase + 6, NONE, rows, packed.norm2_LE[layer], packed.eps)
-            multiply(work, phase + 7, packed.gate_up, layer, rows, work.wide_MN, thread, threads)
-            gate_rows(work, phase + 8, rows, inner)
-            multiply_add(work, phase + 9, packed.down, layer, rows, work.x_ME, thread, threads)
+            if places.skipped_L2[layer, 0] == 0:
+                norm_rows(work, phase, NONE, rows, packed.norm1_LE[layer], packed.eps)
+                multiply(work, phase + 1, packed.qkv, layer, rows, work.wide_MN, thread, threads)
+                turn(packed, cache, work, places, layer, phase + 2)
+                if layer == layers - 1 and places.logits_from == rows and cache.wanted_L[layer] < 0:
+                    return
+                attend(cache, work, places, layer, phase + 3, thread)
+                quantise_rows(work, phase + 4, rows)
+                multiply_add(work, phase + 5, packed.out, layer, rows, work.x_ME, thread, threads)
+            if places.skipped_L2[layer, 1] == 0:
+                norm_rows(work, phase + 6, NONE, rows, packed.norm2_LE[layer], packed.eps)
+                multiply(work, phase + 7, packed.gate_up, layer, rows, work.wide_MN, thread, threads)
+                gate_rows(work, phase + 8, rows, inner)
+                multiply_add(work, phase + 9, packed.down, layer, rows, work.x_ME, thread, threads)
             if cache.wanted_L[layer] >= 0:
                 keep_rows(cache, work, phase + 10, places.cached, rows, cache.wanted_L[layer])
             phase += PHASES

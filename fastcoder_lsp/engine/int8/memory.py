@@ -74,7 +74,10 @@ class Cache(NamedTuple):
 
 
 class VisibleSlots(NamedTuple):
-    """What rows see: the slots 0…`plain_M`, then those of `rest`[`rest_from_M`…]; `position_M` turns the keys."""
+    """What rows see: the slots 0…`plain_M`, then those of `rest`[`rest_from_M`…]; `position_M` turns the keys.
+
+    `skipped_L2`: whether a layer's attention, and its inner layer, are left out.
+    """
 
     cached: int
     rows: int
@@ -83,3 +86,4 @@ class VisibleSlots(NamedTuple):
     plain_M: npt.NDArray[np.int64]
     rest_from_M: npt.NDArray[np.int64]
     rest: npt.NDArray[np.int64]
+    skipped_L2: npt.NDArray[np.int64]

@@ -1,0 +1,140 @@
+"""Self-speculative decoding: the model drafts by itself with parts of it left out, and verifies with all of it.
+
+Zhang et al. 2024, *Draft & Verify: Lossless Large Language Model Acceleration via Self-Speculative Decoding*. Section
+3.2: attention and inner layers are left out one by one, each for itself; which ones, a search has found
+(`skipped_parts`); 3.3: drafting stops where the drafted token is less likely than a threshold, which is led so that a
+given share of the guesses is accepted. `exit` is Elhoushi et al. 2024, *LayerSkip*: all layers after the first E.
+
+Both passes use one KV cache: what a draft pass writes stands behind the text, where the verification writes over it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Draw, Proposal, Verified
+from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.parts import DrafterParts
+from fastcoder_lsp.draft.smaller import shares
+from fastcoder_lsp.draft.specification import Source, Specification
+
+FROM_SELF = Source("self", "other")
+BEST = 64
+"""Ids of a row that its distribution is made of."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfParameters:
+    """The published setting.
+
+    Attributes:
+        length: tokens of a draft at most (published code: 8; paper: 12).
+        threshold: where it starts (published code: 0.8).
+        accepted: the share of guesses that it is led to (published code: 0.9).
+        step: by how much it is changed (0.01).
+        inertia: of the share that is counted (0.5), and of the threshold (0.9).
+        exit: E, layers after which the rest is left out; 0: the parts in `skip` are left out instead.
+        skip: parts that are left out, attention of layer l as 2l and its inner layer as 2l + 1; none: those that a
+            search has found for this model, else `usual_parts`.
+    """
+
+    length: int = 8
+    threshold: float = 0.8
+    accepted: float = 0.9
+    step: float = 0.01
+    inertia: tuple[float, ...] = (0.5, 0.9)
+    exit: int = 0
+    skip: tuple[float, ...] = ()
+
+
+def _make(parameters: SelfParameters, parts: DrafterParts) -> "SelfDrafter":
+    return SelfDrafter(parameters, parts.skipped)
+
+
+SELF = Specification(
+    "self",
+    "the model itself with parts of it left out",
+    SelfParameters(),
+    _make,
+    paper="Zhang et al. 2024, Draft & Verify, section 3; `exit`: Elhoushi et al. 2024, LayerSkip",
+    sources=(FROM_SELF,),
+    traits=DrafterTraits(skims=True),
+)
+
+
+def usual_parts(sublayers: int) -> frozenset[int]:
+    """Every second attention and every second inner layer of the middle: what is left out where nobody has searched."""
+    layers = sublayers // 2
+    inner = range(layers // 6 + 1, layers - layers // 6 - 1)
+    return frozenset(part for layer in inner if layer % 2 for part in (2 * layer, 2 * layer + 1))
+
+
+class SelfDrafter(BaseDrafter):
+    """Drafts a chain by the engine that will verify it.
+
+    Args:
+        parameters: the published ones by default.
+        found: parts that a search has found; none: nobody has searched.
+    """
+
+    def __init__(self, parameters: SelfParameters | None = None, found: frozenset[int] = frozenset()) -> None:
+        super().__init__(SELF)
+        self._parameters = parameters or SelfParameters()
+        self._found = found
+        self._threshold = self._parameters.threshold
+        self._share = self._parameters.accepted
+        self._drafted = 0
+        self._noise = np.random.default_rng(0)
+
+    def begin(self, context: DraftContext) -> None:
+        """Drawing starts anew; the threshold is about the model, and stays."""
+        self._drafted = 0
+        self._noise = np.random.default_rng([context.sampler.seed & 0xFFFFFFFF, len(context.tokens), 1])
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """Token by token with parts left out; the pending tokens are skimmed first."""
+        engine, text = context.target, context.tokens
+        self._drafted = 0
+        if engine is None or not engine.sublayers or nodes < 1 or len(engine.cached()) >= len(text):
+            return NO_DRAFT
+        if list(engine.cached()) != list(text[: len(engine.cached())]):
+            return NO_DRAFT
+        skipped, sampler = self._skipped(engine.sublayers), context.sampler
+        by_chance = sampler.temperature > 0 and sampler.rule == "rejection"
+        pending, after = list(text[len(engine.cached()) :]), 0
+        tokens: list[int] = []
+        draws: list[Draw] = []
+        room = min(nodes, self._parameters.length, engine.info.context - len(text))
+        while len(tokens) < room:
+            ids_K, logits_K = engine.skim(pending, after, skipped, BEST)
+            after += len(pending)
+            chances_K = shares(ids_K, logits_K, sampler, len(text) + len(tokens))
+            rank = int(np.argmax(chances_K))
+            if by_chance:
+                rank = min(int(np.searchsorted(chances_K.cumsum(), self._noise.random(), side="right")), BEST - 1)
+                draws.append(Draw(len(tokens), Proposal(ids_K.copy(), chances_K)))
+            tokens.append(int(ids_K[rank]))
+            pending = tokens[-1:]
+            if chances_K[rank] < self._threshold:
+                break
+        self._drafted = count = len(tokens)
+        names = (FROM_SELF.name,) * count
+        return Draft(tuple(tokens), tuple(range(-1, count - 1)), names, (0,) * count, tuple(draws))
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:  # noqa: ARG002 the interface
+        """Section 3.3: where fewer guesses than wanted are accepted, the threshold rises, otherwise it falls."""
+        if not self._drafted:
+            return
+        asked, (of_share, of_threshold) = self._parameters, self._parameters.inertia
+        self._share = of_share * self._share + (1 - of_share) * min(len(verified.path) / self._drafted, 1.0)
+        wanted = self._threshold + (asked.step if self._share < asked.accepted else -asked.step)
+        self._threshold = of_threshold * self._threshold + (1 - of_threshold) * wanted
+        self._drafted = 0
+
+    def _skipped(self, sublayers: int) -> frozenset[int]:
+        asked = self._parameters
+        if asked.exit:
+            return frozenset(range(2 * asked.exit, sublayers))
+        if asked.skip:
+            return frozenset(int(part) for part in asked.skip if 0 <= part < sublayers)
+        return self._found or usual_parts(sublayers)

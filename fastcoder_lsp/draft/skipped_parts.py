@@ -1,0 +1,126 @@
+"""Which parts of a model are left out where it drafts for itself: searched on somebody's own code, and kept.
+
+Zhang et al. 2024 (*Draft & Verify*, section 3.2) search the set that makes a token cheapest, by Bayesian optimisation
+over all sets. Here sets are changed in one part or two at a time, and a change stays where it decodes quicker; what a
+set is worth is counted, not timed, so a busy machine finds the same. Owns the search and the file.
+"""
+
+import json
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastcoder_lsp.core import DraftTree, Engine, SkimmingEngine
+from fastcoder_lsp.draft.self_model import usual_parts
+from fastcoder_lsp.index.files import private_folder, replace_file
+
+CHAIN = 4
+"""Guesses of one trial."""
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A place of a text, and what the model says there: the tokens before it, and those that follow."""
+
+    text: tuple[int, ...]
+    said: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The best set, how many times as fast as plain decoding it promises to be, and how many sets were tried."""
+
+    skipped: frozenset[int]
+    speed: float
+    tried: int
+
+
+def trials(engine: Engine, texts: Sequence[Sequence[int]], places: int, seed: int = 0) -> list[Trial]:
+    """Places spread over `texts` by chance, with what plain decoding says there."""
+    chance = random.Random(seed)  # noqa: S311 a sample is no secret
+    long = [text for text in texts if len(text) > 2 * CHAIN]
+    made = []
+    for _ in range(places if long else 0):
+        text = tuple(chance.choice(long))
+        text = text[: chance.randrange(2 * CHAIN, min(len(text), engine.info.context - CHAIN - 1) + 1)]
+        engine.prefill(text[:-1], lambda: False)
+        said: list[int] = []
+        while len(said) <= CHAIN:
+            said += engine.step(DraftTree.chain((said or text)[-1:])).emitted
+        made.append(Trial(text, tuple(said)))
+    return made
+
+
+def search(
+    engine: SkimmingEngine,
+    asked: Sequence[Trial],
+    rounds: int,
+    *,
+    head: float = 0.0,
+    told: Callable[[int, float], None] = lambda _tried, _speed: None,
+    seed: int = 0,
+) -> Found:
+    """The set that promises the quickest decoding over `asked`.
+
+    Args:
+        engine: its KV cache is used.
+        asked: places to try a set at; none: the usual set.
+        rounds: how many sets are tried.
+        head: of a whole pass' time, what the head over the vocabulary takes, which is never left out.
+        told: of each set that was tried, how many that makes, and the best speed so far.
+        seed: of the changes.
+    """
+    chance = random.Random(seed)  # noqa: S311 a change is no secret
+    parts = range(engine.sublayers)
+    best = usual_parts(engine.sublayers)
+    speed = _speed(engine, asked, best, head)
+    for tried in range(1, rounds + 1 if asked else 1):
+        changed = best ^ frozenset(chance.sample(parts, chance.choice((1, 1, 2))))
+        if (promised := _speed(engine, asked, changed, head)) > speed:
+            best, speed = changed, promised
+        told(tried, speed)
+    return Found(best, speed, rounds if asked else 0)
+
+
+def _speed(engine: SkimmingEngine, asked: Sequence[Trial], skipped: frozenset[int], head: float) -> float:
+    """Tokens for the time of a plain token: a pass costs as much as the parts that it runs; of many rows as of one."""
+    share = head + (1 - head) * (1 - len(skipped) / engine.sublayers)
+    tokens = cost = 0.0
+    for trial in asked:
+        engine.prefill(trial.text[:-1], lambda: False)
+        pending, after, accepted = list(trial.text[-1:]), 0, 0
+        while accepted < CHAIN:
+            ids_K, _ = engine.skim(pending, after, skipped, 1)
+            after += 1
+            if int(ids_K[0]) != trial.said[accepted]:
+                break
+            pending, accepted = [int(ids_K[0])], accepted + 1
+        tokens += accepted + 1
+        cost += after * share + 1
+    return tokens / cost if asked else 0.0
+
+
+def keep(cache: Path, digest: str, found: Found) -> Path:
+    """Write the set for the model whose weights have this hash."""
+    path = _path(cache, digest)
+    private_folder(path.parent)
+    record = {"format": FORMAT, "digest": digest, "skipped": sorted(found.skipped), "speed": found.speed}
+    replace_file(path, json.dumps(record).encode())
+    return path
+
+
+def kept(cache: Path, digest: str) -> frozenset[int]:
+    """The set that was found for these weights; none where nobody has searched, or what is kept is damaged."""
+    try:
+        record = json.loads(_path(cache, digest).read_bytes())
+        if record["format"] != FORMAT or record["digest"] != digest:
+            return frozenset()
+        return frozenset(int(part) for part in record["skipped"] if int(part) >= 0)
+    except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
+        return frozenset()
+
+
+def _path(cache: Path, digest: str) -> Path:
+    return cache / "skipped" / f"{digest[:32]}.json"

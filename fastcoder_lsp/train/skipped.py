@@ -1,0 +1,72 @@
+"""The search for parts that a model may leave out where it drafts for itself, on the user's own code.
+
+Owns the composition: files, texts, engine, search, and where the result is kept. Nothing is trained, without torch.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from fastcoder_lsp import engine as engines
+from fastcoder_lsp import model as models
+from fastcoder_lsp.config import kernels_folder
+from fastcoder_lsp.core import SkimmingEngine
+from fastcoder_lsp.draft import skipped_parts
+from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.train.texts import read_texts
+
+LENGTH = 384
+"""Tokens of a text that are looked at, from its start."""
+
+
+def search_skipped(
+    model: str,
+    data: Sequence[str],
+    cache: Path,
+    *,
+    places: int,
+    rounds: int,
+    seed: int = 0,
+    told: Callable[[int, float], None] = lambda _tried, _speed: None,
+) -> tuple[skipped_parts.Found, Path]:
+    """Search, and keep what was found; the drafter `self` takes it from there.
+
+    Args:
+        model: as the setting `model`.
+        data: sources of code, as of `train.texts`.
+        cache: the cache folder.
+        places: of the code, at which each set is tried.
+        rounds: how many sets are tried.
+        seed: of places and changes.
+        told: of each set that was tried, how many that makes, and the best speed so far.
+
+    Raises:
+        FastcoderError: the model or the data is not there, or parts of this model cannot be left out.
+    """
+    files = models.find(model, cache)
+    shape = fast_shape(read_config(files.folder))
+    if shape is None:
+        raise UsageError(
+            f"parts of {files.name} cannot be left out", "Models of the kinds Qwen2 and Llama draft for themselves."
+        )
+    tokenizer = Tokenizer.load(files.folder)
+    texts = [tokenizer.encode(text)[:LENGTH] for text in read_texts(data, tokenizer, cache).texts]
+    engine = engines.load(
+        files.folder,
+        name=files.name,
+        source=files.source,
+        digest=files.digest,
+        options=engines.EngineOptions(kind="cpu-int8", context=LENGTH + 64),
+        cache=cache,
+        progress=lambda _share, _what: None,
+        kernels=kernels_folder(),
+    )
+    try:
+        assert isinstance(engine, SkimmingEngine)
+        asked = skipped_parts.trials(engine, texts, places, seed)
+        head = shape.vocabulary * shape.width / shape.weight_count
+        found = skipped_parts.search(engine, asked, rounds, head=head, told=told, seed=seed)
+    finally:
+        engine.close()
+    return found, skipped_parts.keep(cache, files.digest, found)

@@ -1,0 +1,124 @@
+"""Drafters that run a model as sources of `auto`: asked while they pay, left out where they don't, and tried again."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.auto_drafters import DrafterSource
+from fastcoder_lsp.draft.auto_sources import FoundContinuations
+from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.evidence import TEXT, TRAINED
+from fastcoder_lsp.draft.none import NONE, NoDrafter
+from fastcoder_lsp.draft.registry import DrafterParts, make
+from fastcoder_lsp.draft.store import Pinned
+from tests.draft.small_models import toys
+from tests.draft.test_exactness import VOCABULARY, request
+from tests.draft.toys import RepetitiveEngine
+
+CONTEXT = DraftContext((1, 2, 3), 3)
+
+
+class Clock:
+    """Time that moves where it is told to."""
+
+    def __init__(self) -> None:
+        self.seconds = 1.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+class Dear(BaseDrafter):
+    """Drafts a fork, for so many milliseconds."""
+
+    def __init__(self, clock: Clock, ms: float) -> None:
+        super().__init__(NONE)
+        self._clock, self.ms = clock, ms
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        self._clock.seconds += self.ms / 1e3
+        return Draft((7, 8, 9), (-1, 0, 0), ("x",) * 3, (0,) * 3)
+
+
+def steps(source: DrafterSource, clock: Clock, count: int, accepted: Sequence[int], ms: float = 20.0) -> int:
+    """So many steps; in those where it was asked, tokens by these sources are accepted; returns how often it was."""
+    before = source.asked
+    for _ in range(count):
+        asked = source.asked
+        source.find(CONTEXT, FoundContinuations())
+        clock.seconds += ms / 1e3
+        took = list(accepted) if source.asked > asked else []
+        emitted = (1,) * (len(took) + 1)
+        source.observe(DraftTree.chain((3,)), Verified((), emitted), took, 3)
+    return source.asked - before
+
+
+def made(ms: float) -> tuple[DrafterSource, Clock]:
+    clock = Clock()
+    source = DrafterSource(Dear(clock, ms), clock)
+    source.begin(CONTEXT, Pinned())
+    return source, clock
+
+
+def test_every_path_is_a_continuation() -> None:
+    """From the root to each leaf."""
+    source, _ = made(1)
+    found = FoundContinuations()
+    source.find(CONTEXT, found)
+    assert [[token for token in row if token >= 0] for row in found.continuations.rows_KD.tolist()] == [[7, 8], [7, 9]]
+    assert set(found.continuations.source_K.tolist()) == {TRAINED}
+
+
+@pytest.mark.parametrize(("ms", "accepted", "pays"), [(10, 2, True), (30, 2, True), (50, 2, False), (10, 0, False)])
+def test_it_is_asked_where_what_it_brings_is_worth_its_time(ms: float, accepted: int, pays: bool) -> None:
+    """Steps of 20 ms that give one token otherwise: two more are worth 40 ms, and none are worth nothing."""
+    source, clock = made(ms)
+    steps(source, clock, 300, [TRAINED] * accepted)
+    asked = steps(source, clock, 1000, [TRAINED] * accepted)
+    assert asked == 1000 if pays else asked <= 10
+
+
+def test_what_others_said_too_is_no_gain() -> None:
+    """Tokens that were accepted on another source's word are not counted for it."""
+    source, clock = made(10)
+    steps(source, clock, 300, [TEXT, TEXT])
+    assert steps(source, clock, 1000, [TEXT, TEXT]) <= 10
+
+
+def test_a_drafter_that_comes_to_pay_is_found_again() -> None:
+    """It is tried once in a while, and then more often."""
+    source, clock = made(10)
+    steps(source, clock, 2000, [])
+    assert steps(source, clock, 4000, [TRAINED] * 3) > 1000
+
+
+def test_a_busy_machine_changes_nothing() -> None:
+    """Where all takes ten times as long, the same is worth the same."""
+    source, clock = made(300)
+    assert steps(source, clock, 500, [TRAINED] * 2, ms=200) == 500
+
+
+def test_auto_drafts_by_a_smaller_model_where_it_is_given_one() -> None:
+    """The output is plain; the tokens are the smaller model's word; without models nothing of it is there."""
+    prompt = (1, 2)
+    drafter = make("auto:without=prompt/cache/recycling/recycling-pairs", DrafterParts(smaller=toys(VOCABULARY)))
+    plain = decode(RepetitiveEngine(), NoDrafter(), request(prompt), lambda: False)
+    drafted = decode(RepetitiveEngine(), drafter, request(prompt), lambda: False)
+    assert drafted.tokens == plain.tokens
+    assert drafted.counts.by_source.get("trained", 0) > 0
+    assert drafter.figures()["draft-model, asked"] > 0
+    assert not make("auto", DrafterParts()).figures()
+
+
+def test_auto_drafts_by_the_model_itself_once_its_parts_are_known() -> None:
+    """Skimmed by the engine that verifies."""
+    drafter = make("auto:without=prompt/cache/recycling/recycling-pairs", DrafterParts(skipped=frozenset({1})))
+    assert drafter.traits.skims
+    plain = decode(RepetitiveEngine(), NoDrafter(), request((1, 2)), lambda: False)
+    drafted = decode(RepetitiveEngine(), drafter, request((1, 2)), lambda: False)
+    assert drafted.tokens == plain.tokens
+    assert drafted.counts.by_source.get("trained", 0) > 0
+    assert np.isclose(drafter.figures()["self, asked"] + drafter.figures()["self, left out"], drafted.counts.steps)
