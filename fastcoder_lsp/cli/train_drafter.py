@@ -66,7 +66,7 @@ def add_drafter_parsers(
         help="tune a smaller model on what the model says; for --drafter draft-distilled --draft-model FOLDER",
         description="DistillSpec: the int8 engine goes on with your code as the model does; a smaller model with the "
         "same tokenizer learns to say the same. Interrupted, the same command goes on.",
-        epilog="Example: fastcoder-lsp train distill --student ~/small --data ~/src/mine --out student --max-minutes 60",
+        epilog="Example: fastcoder-lsp train distill --student ~/small --data ~/src/mine --out student --steps 200",
     )
     _add_model_and_data(distill)
     _add_amounts(distill)

@@ -13,6 +13,8 @@ from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
 from fastcoder_lsp.draft import (
     auto,
     cacheback,
+    dflash,
+    draft_distilled,
     draft_model,
     eagle,
     fastcoder,
@@ -76,6 +78,8 @@ SPECIFICATIONS: Mapping[str, Specification[Any]] = {
         lookahead.LOOKAHEAD_PAPER,
         medusa.MEDUSA,
         eagle.EAGLE,
+        dflash.DFLASH,
+        draft_distilled.DRAFT_DISTILLED,
     )
 }
 """name → what is known of the drafter, plainest first."""
