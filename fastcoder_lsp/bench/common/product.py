@@ -3,16 +3,24 @@
 Owns no measurement. Whatever else a benchmark uses of the product lies below it: engine, drafters, decoding, prompt.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp.bench.common.suggest import suggest
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Layer, resolve
 from fastcoder_lsp.core import CompletionRequest
+from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.prompt import Prompt
+from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.costs import measure as measure_costs
 from fastcoder_lsp.runtime.load import load_runtime
+from fastcoder_lsp.runtime.parts import ALONE, Surroundings
+from fastcoder_lsp.workspace.rules import ReadingRules
+
+INDEXING_S = 600.0
+"""A question waits so long for the folder to be looked through."""
 
 __all__ = ["FullAnswer", "Status", "measure_costs"]
 
@@ -22,20 +30,39 @@ class FullAnswer:
 
     Args:
         settings: of the server, as an editor would send them.
+        root: the workspace folder, where its other files belong to what the settings ask for.
+        open_texts: path → unsaved text of the documents that are open in it.
+
+    Attributes:
+        computed: tokens of prompts that were asked for and that the last prompt of their document did not begin with.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine.
     """
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        root: Path | None = None,
+        open_texts: Callable[[], Mapping[Path, str]] = dict,
+    ) -> None:
         resolved, _ = resolve([Layer("bench", dict(settings), trusted=True)])
-        self._runtime = load_runtime(resolved, lambda _share, _what: None)
+        around = ALONE
+        if root is not None and resolved.context_enabled:
+            folder = ReadableFolder(root, ReadingRules((root,), resolved))
+            around = Surroundings(context=RepositoryContext(lambda _path: folder, open_texts, INDEXING_S))
+        self._runtime = load_runtime(resolved, lambda _share, _what: None, around)
         self.engine_name = self._runtime.info.name
         self.max_tokens = self._runtime.limits.max_tokens
+        self.computed = 0
+        self._asked: dict[str, tuple[int, ...]] = {}
 
     def prompt(self, request: CompletionRequest) -> Prompt:
         """What the model is asked; depends on the requests for the same document before."""
-        return self._runtime.prompts.build(request.snapshot, request.offset)
+        prompt, uri = self._runtime.prompts.build(request.snapshot, request.offset), request.snapshot.uri
+        self.computed += len(prompt.tokens) - common_prefix(self._asked.get(uri, ()), prompt.tokens)
+        self._asked[uri] = prompt.tokens
+        return prompt
 
     def text(self, request: CompletionRequest) -> str:
         """What would be inserted at the cursor, with no deadline."""

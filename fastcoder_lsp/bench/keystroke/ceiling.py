@@ -16,7 +16,7 @@ from pathlib import Path
 from fastcoder_lsp import postprocess, syntax
 from fastcoder_lsp.bench.common.answers import Answers, key
 from fastcoder_lsp.bench.common.product import FullAnswer
-from fastcoder_lsp.bench.datasets.histories import Edit, apply, typed
+from fastcoder_lsp.bench.datasets.histories import Edit, Step, apply, typed
 from fastcoder_lsp.bench.keystroke import hands
 from fastcoder_lsp.bench.keystroke.records import KeyPosition
 from fastcoder_lsp.bench.keystroke.subset import Subset
@@ -27,6 +27,10 @@ Ask = Callable[[CompletionRequest], str]
 """The full answer to a request: what would be inserted at the cursor."""
 RULES = (postprocess, stop, syntax)
 """What decides where an answer ends and what is shown of it; answers made by other rules are not these."""
+
+
+def _unheard(_step: Step) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +46,28 @@ class Ceiling:
         """The share of the keys that need not be typed."""
         return self.saved / self.keys if self.keys else 0.0
 
+    def saved_in(self, place: int, step: Edit) -> int:
+        """The keys of one run that accepts save: that of the step at `place`."""
+        strokes = hands.keys(step.text.removesuffix("\n"))
+        return patient([self.answers[KeyPosition(place, at)] for at in range(len(strokes) + 1)], strokes)
 
-def ceiling(subset: Subset, files: Mapping[str, str], ask: Ask, on_key: Callable[[int], None]) -> Ceiling:
-    """Wait at every key of the subset's typed runs; `on_key` is told how many keys are behind."""
+
+def ceiling(
+    subset: Subset,
+    files: Mapping[str, str],
+    ask: Ask,
+    on_key: Callable[[int], None],
+    on_step: Callable[[Step], None] = _unheard,
+) -> Ceiling:
+    """Wait at every key of the subset's typed runs.
+
+    Args:
+        subset: of a history.
+        files: its tree before the first step.
+        ask: gives full answers.
+        on_key: told how many keys are behind.
+        on_step: told of every step when it is made.
+    """
     tree, keys, saved = dict(files), 0, 0
     answers: dict[KeyPosition, str] = {}
     for place, step in enumerate(subset.steps):
@@ -56,6 +79,7 @@ def ceiling(subset: Subset, files: Mapping[str, str], ask: Ask, on_key: Callable
             saved += patient(full, strokes)
             keys += len(strokes)
         apply(tree, step)
+        on_step(step)
     return Ceiling(answers, keys, saved)
 
 

@@ -36,6 +36,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="a setting of the server, such as budget.automatic_ms=200; may be given again",
     )
+    parser.add_argument(
+        "--against",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="type nothing and start no server: what full answers save with this setting and without, run by run, "
+        "such as context.enabled=true; may be given again",
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the full results to FILE")
     parser.add_argument("--html", type=Path, metavar="FILE", help="draw the report into FILE, one page without network")
     parser.add_argument("--from", type=Path, dest="source", metavar="FILE", help="type nothing: draw this JSON report")

@@ -5,6 +5,7 @@ Owns their order. Sessions run one after the other; each has the machine to itse
 
 import argparse
 import json
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from fastcoder_lsp.bench.common.progress import shown
 from fastcoder_lsp.bench.datasets import histories
 from fastcoder_lsp.bench.datasets.folder import require
 from fastcoder_lsp.bench.drafting.drafters import drafter_names
-from fastcoder_lsp.bench.keystroke import ablation, hands
+from fastcoder_lsp.bench.keystroke import ablation, against, hands
 from fastcoder_lsp.bench.keystroke.ceiling import Ceiling, FullAnswers, ceiling
 from fastcoder_lsp.bench.keystroke.figures import figures, timeline
 from fastcoder_lsp.bench.keystroke.page import page
@@ -43,6 +44,8 @@ def run(arguments: argparse.Namespace) -> int:
     subset = choose_runs(tuple(histories.steps(folder, name)), arguments.limit, arguments.seed)
     if not subset.typed:
         raise UsageError(f"no run of {name} can be typed", "Without --limit only short runs are.")
+    if arguments.against:
+        return _compare(arguments, name, subset, histories.base(folder, name))
     files, arms = histories.base(folder, name), _arms(arguments)
     _announce(name, subset, arms)
     top = _ceiling(arguments, subset, files)
@@ -67,6 +70,32 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _compare(arguments: argparse.Namespace, name: str, subset: Subset, files: Mapping[str, str]) -> int:
+    """The settings of --set against these and those of --against, with no server and no clock."""
+    model, ways = find_model(arguments.model), []
+    kept = Answers(model.cache / "bench" / "keystroke.jsonl")
+    for what, pairs in (("without", []), ("with", arguments.against)):
+        given = {**_settings(arguments, [*arguments.set, *pairs]), "drafter": CEILING_DRAFTER}
+        with tempfile.TemporaryDirectory(prefix="fastcoder-typing-") as folder, shown(what, subset.keys) as on_key:
+            root = Path(folder).resolve()
+            ways.append(against.answered(subset, files, root, given, kept, model.files.digest, on_key))
+    found = against.difference(subset, *(way.saved for way in ways))
+    rows = [
+        [what, share, way.tokens_a_key]
+        for what, share, way in zip(("without", "with"), (found.left, found.right), ways, strict=True)
+    ]
+    title = f"{name}, {found.runs} runs, {found.keys} keys: {', '.join(arguments.against)}"
+    report.print_table(title, ["", "keys saved, %", "prompt tokens a key"], rows)
+    report.print_table("Difference, points", ["saved", "s.e."], [[found.difference, found.standard_error]])
+    if arguments.json:
+        settings = {"model": arguments.model, "set": arguments.set, "against": arguments.against}
+        tokens = [way.tokens_a_key for way in ways]
+        report.write_json(
+            arguments.json, "keystroke", settings, {"history": name, "tokens_a_key": tokens} | found.to_json()
+        )
+    return 0
+
+
 def _draw_again(source: Path, target: Path | None) -> int:
     if target is None:
         raise UsageError("--from draws a page: say where", "Add --html FILE.")
@@ -82,7 +111,7 @@ def _history(replay: Path | None) -> tuple[Path, str]:
 
 def _arms(arguments: argparse.Namespace) -> list[Arm]:
     """Each drafter at each speed; the ablation at the first speed."""
-    given = _settings(arguments)
+    given = _settings(arguments, arguments.set)
     speeds, names = _speeds(arguments.speed), drafter_names(arguments.drafters)
     arms = [Arm(name, name, speed, given) for name in names for speed in speeds]
     if arguments.ablation:
@@ -90,13 +119,13 @@ def _arms(arguments: argparse.Namespace) -> list[Arm]:
     return arms
 
 
-def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def _settings(arguments: argparse.Namespace, pairs: Sequence[str]) -> dict[str, Any]:
     """The server's settings as the options say; one that it would not take is refused here."""
     settings: dict[str, Any] = {"model": arguments.model, "engine": arguments.engine}
-    for pair in arguments.set:
+    for pair in pairs:
         name, equals, value = pair.partition("=")
         if not equals:
-            raise UsageError(f"--set wants NAME=VALUE, not {pair}")
+            raise UsageError(f"a setting is NAME=VALUE, not {pair}")
         settings[name] = _value(value)
     _, problems = resolve([Layer("--set", settings, trusted=True)])
     if problems:
@@ -124,7 +153,7 @@ def _speeds(text: str) -> list[float]:
 def _ceiling(arguments: argparse.Namespace, subset: Subset, files: Mapping[str, str]) -> Ceiling:
     """The full answers for every place of the subset; the model is in this process as long as that takes."""
     model = find_model(arguments.model)
-    server = FullAnswer({**_settings(arguments), "drafter": CEILING_DRAFTER})
+    server = FullAnswer({**_settings(arguments, arguments.set), "drafter": CEILING_DRAFTER})
     try:
         answers = Answers(model.cache / "bench" / "keystroke.jsonl")
         ask = FullAnswers(answers, f"{model.files.digest} {server.engine_name}", server)
