@@ -22,12 +22,11 @@ from fastcoder_lsp.core import (
     LaunchingEngine,
     Sampler,
     ShouldStop,
-    SkimmingEngine,
     Verified,
 )
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.healing import Allow, Healing, Piece, allowed_ids
-from fastcoder_lsp.decode.states import ask_states, states_of
+from fastcoder_lsp.decode.states import ask_states, skimming, states_of
 from fastcoder_lsp.decode.tree import build_tree
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.observe import Spans
@@ -248,21 +247,11 @@ class Decoding:
         return len(decided) - common_prefix(self.engine.cached(), decided)
 
     def _context(self) -> DraftContext:
-        prompt = self.request.prompt
-        tokens = [*prompt, *self._tokens]
+        request, traits = self.request, self.drafter.traits
+        tokens = [*request.prompt, *self._tokens]
         cached = len(tokens) - len(self._pending)
-        keeping = states_of(self.engine, self.drafter.traits.layers, cached)
-        request = self.request
-        return DraftContext(
-            tokens,
-            len(prompt),
-            request.document,
-            request.outdated,
-            cached,
-            keeping,
-            request.sampler,
-            self.engine if self.drafter.traits.skims and isinstance(self.engine, SkimmingEngine) else None,
-        )
+        lent = states_of(self.engine, traits.layers, cached), request.sampler, skimming(self.engine, traits)
+        return DraftContext(tokens, len(request.prompt), request.document, request.outdated, cached, *lent)
 
     def _take(self, tree: DraftTree, verified: Verified) -> None:
         """Append tokens one by one, as plain decoding would, until one of them ends the text."""
