@@ -91,13 +91,13 @@ def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int) -> npt
     found = []
     for number in np.linspace(0, len(long) - 1, count).astype(int).tolist():
         tokens = tokenizer.encode(long[number][: 40 * LENGTH])
-        size = LENGTH - len(marks)
+        size = LENGTH - len(marks) - len(tokenizer.start_ids)
         start = int(chance.integers(0, max(1, len(tokens) - size)))
         window = tokens[start : start + size]
         if marks:
             first = int(chance.integers(size // 3, 3 * size // 4))
             last = min(size, first + int(chance.integers(16, 96)))
             window = [marks[0], *window[:first], marks[1], *window[last:], marks[2], *window[first:last]]
-        found.append(window)
+        found.append([*tokenizer.start_ids, *window])
     shortest = min(map(len, found))
     return np.array([window[:shortest] for window in found], dtype=np.int64)

@@ -1,0 +1,60 @@
+"""The texts that guide four-bit weights are prompts of real code; the command chooses, keeps and judges."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.runtime.calibration import LENGTH, fill_in_texts
+from fastcoder_lsp.tokenizer import Tokenizer
+from tests.engine.tiny_models import make_model
+from tests.faults.small_model import CONTROL, tokenizer
+
+PREFIX, SUFFIX, MIDDLE = (CONTROL.index(f"<|fim_{part}|>") for part in ("prefix", "suffix", "middle"))
+
+
+def test_texts_are_asked_as_in_an_editor() -> None:
+    """Prefix, suffix and middle of a window, in the order of the family, give the window back; each of another file."""
+    letters = [chr(ord("a") + number) for number in range(20)]
+    sources = ["".join(f"{letter}{place % 10}" for place in range(8 * LENGTH)) for letter in letters]
+    reader = Tokenizer(json.dumps(tokenizer()))
+    texts_SC = fill_in_texts([*sources, "too short"], reader, 4)
+    assert texts_SC.shape == (4, LENGTH)
+    for tokens in texts_SC.tolist():
+        suffix, middle = tokens.index(SUFFIX), tokens.index(MIDDLE)
+        assert tokens[0] == PREFIX
+        assert 0 < suffix < middle < LENGTH - 8
+        whole = reader.decode([*tokens[1:suffix], *tokens[middle + 1 :], *tokens[suffix + 1 : middle]])
+        assert any(whole in source for source in sources)
+    assert len({reader.decode(tokens)[0] for tokens in texts_SC.tolist()} - set("0123456789")) >= 2
+    assert np.array_equal(texts_SC, fill_in_texts([*sources, "too short"], reader, 4))
+
+
+def test_without_code_nothing_is_chosen() -> None:
+    """A Python without its library is told apart from a fault."""
+    with pytest.raises(UsageError, match="too little code"):
+        fill_in_texts(["short"] * 30, Tokenizer(json.dumps(tokenizer())), 4)
+
+
+@pytest.mark.ci
+def test_the_command_chooses_and_says_what_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Weights and what they lose lie in the cache folder; the loss is printed, and whether `auto` takes them."""
+    folder = make_model(tmp_path / "model", "qwen2", vocab_size=288)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer(), ensure_ascii=False), encoding="utf-8")
+    (tmp_path / "cache").mkdir(mode=0o700)
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
+    assert main(["model", "calibrate", str(folder)]) == 0
+    said = capsys.readouterr()
+    names = sorted(
+        path.suffix for path in (tmp_path / "cache" / "int4").glob("*-calibrated-*") if path.suffix != ".lock"
+    )
+    assert names == [".json", ".safetensors"]
+    loss = json.loads(next((tmp_path / "cache" / "int4").glob("*.json")).read_text(encoding="utf-8"))
+    assert f"lose {loss['nats']:.3f} ± {loss['standard_error']:.3f} nats a token" in said.out
+    assert "`auto`" in said.err
+    assert loss["tokens"] == 8 * (LENGTH - 1)
