@@ -211,8 +211,8 @@ class Settings:
         "context.enabled",
         False,
         Scope.NARROW,
-        "Show the model pieces of the workspace's other files that use the same names as the lines at the cursor, or were "
-        "edited lately: up to 600 tokens, which are computed where a prompt begins, not at each key.",
+        "Show the model pieces of the workspace's other files that use the same names as the lines at the cursor, or "
+        "were edited lately: up to 600 tokens, which are computed where a prompt begins, not at each key.",
     )
     read_max_file_bytes: int = _row(
         "read.max_file_bytes",
