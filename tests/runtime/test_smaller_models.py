@@ -1,0 +1,113 @@
+"""Smaller models that draft: loaded when they are asked for, with the same tokenizer, within their memory."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.core import GREEDY
+from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.registry import DrafterParts, make, require_smaller
+from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
+from fastcoder_lsp.runtime.smaller_models import Lending, SmallerModels
+from fastcoder_lsp.tokenizer import Tokenizer
+from tests.engine import tiny_models
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny model with a tokenizer."""
+    place = tiny_models.make_model(tmp_path_factory.mktemp("small"), "qwen2")
+    write_tokenizer(place, "abcdefgh")
+    return place
+
+
+def write_tokenizer(place: Path, letters: str) -> None:
+    """One token a letter."""
+    import tokenizers
+
+    made = tokenizers.Tokenizer(
+        tokenizers.models.BPE({letter: number + 1 for number, letter in enumerate(letters)} | {"<|end|>": 0}, [])
+    )
+    made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = tokenizers.decoders.ByteLevel()
+    made.add_special_tokens(["<|end|>"])
+    made.save(str(place / "tokenizer.json"))
+    (place / "tokenizer_config.json").write_text(json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"}))
+
+
+def models(folder: Path, cache: Path, *names: Path, memory_mb: int = 200) -> SmallerModels:
+    lending = Lending(tuple(map(str, names)), "cpu-fp32", 128, 1, memory_mb, cache)
+    return SmallerModels(lending, Tokenizer.load(folder), lambda _share, _what: None)
+
+
+def test_they_are_loaded_once_and_lent_to_every_front(folder: Path, tmp_path: Path) -> None:
+    """Each front has caches of its own over the same weights; who leaves gives them up."""
+    smaller = models(folder, tmp_path, folder)
+    assert len(smaller) == 1
+    mine, other = smaller.of("one")[0], smaller.of("two")[0]
+    assert smaller.of("one")[0] is mine
+    mine.of("d").prefill((1, 2, 3), lambda: False)
+    assert mine.of("d").cached() == (1, 2, 3)
+    assert other.of("d").cached() == ()
+    smaller.leave("one")
+    assert mine.of("d").cached() == ()
+    smaller.close()
+
+
+def test_another_tokenizer_is_refused(folder: Path, tmp_path: Path) -> None:
+    """A token must mean the same to both."""
+    stranger = tmp_path / "stranger"
+    shutil.copytree(folder, stranger)
+    write_tokenizer(stranger, "abcdefhg")
+    with pytest.raises(UsageError, match="another tokenizer"):
+        models(folder, tmp_path, stranger).of("")
+
+
+def test_what_takes_too_much_memory_is_refused(folder: Path, tmp_path: Path) -> None:
+    """Before anything is loaded; the hint names the setting."""
+    with pytest.raises(ResourceError) as failure:
+        models(folder, tmp_path, folder, folder, folder, memory_mb=70).of("")
+    assert "draft.memory_mb" in (failure.value.hint or "")
+
+
+def test_a_model_that_is_not_there_is_named(folder: Path, tmp_path: Path) -> None:
+    """And a drafter that needs one says so where there is none."""
+    with pytest.raises(FastcoderError, match="nowhere"):
+        models(folder, tmp_path, tmp_path / "nowhere").of("")
+    for name in ("draft-model", "specinfer", "ouroboros", "draft-model-tree:length=3"):
+        require_smaller(name, 1)
+        with pytest.raises(UsageError) as failure:
+            require_smaller(name, 0)
+        assert "--draft-model" in (failure.value.hint or "")
+    require_smaller("auto", 0)
+
+
+@pytest.mark.parametrize("name", ["draft-model", "draft-model-tree", "specinfer", "ouroboros"])
+def test_a_model_that_drafts_for_itself_is_always_right(folder: Path, tmp_path: Path, name: str) -> None:
+    """Its cache is kept in step: over many steps what it says is what the model says, and the output is plain."""
+    engine = tiny_models.load(folder, tmp_path, "cpu-fp32")
+    smaller = models(folder, tmp_path, folder)
+    drafter = make(name, DrafterParts(smaller=lambda: smaller.of("")))
+    asked = DecodeRequest(
+        tuple(range(1, 40)),
+        40,
+        frozenset(),
+        lambda _: b"x",
+        lambda _: [],
+        lambda _: None,
+        sampler=GREEDY,
+        nodes=12,  # type: ignore[arg-type, return-value]
+    )
+    plain = decode(engine, NoDrafter(), asked, lambda: False)
+    drafted = decode(engine, drafter, asked, lambda: False)
+    again = decode(engine, drafter, replace(asked, prompt=tuple(range(1, 30))), lambda: False)
+    assert drafted.tokens == plain.tokens
+    for decoded in (drafted, again):
+        assert decoded.counts.steps <= 1 + len(decoded.tokens) / 3
+    assert drafter.figures()["draft passes"] > 0
+    smaller.close()
+    engine.close()
