@@ -1,0 +1,116 @@
+"""Reckoned time: an engine whose work moves a clock by what it takes on an idle machine, whatever it takes here.
+
+Owns the clock and the counts of prompt tokens by who asked. What the engine says is its own.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import (
+    GREEDY,
+    DraftTree,
+    Engine,
+    EngineInfo,
+    Engines,
+    Prefilled,
+    Sampler,
+    ShouldStop,
+    StepCosts,
+    Tokens,
+    Verified,
+)
+
+AMX = StepCosts((1, 2, 4, 8, 16, 32, 64), (22.4, 23.1, 24.1, 26.0, 30.2, 44.6, 67.4), 289 / 512)
+VNNI = StepCosts((1, 2, 4, 8, 16, 32, 64), (23.9, 22.1, 24.7, 30.2, 41.4, 62.2, 105.4), 506 / 512)
+"""Of the default model on two cores: docs/benchmarks.md, *What a step costs*."""
+
+
+class Clock:
+    """Milliseconds that have passed."""
+
+    def __init__(self) -> None:
+        self.ms = 0.0
+
+    def now(self) -> float:
+        """The time."""
+        return self.ms
+
+
+class ReckonedEngines:
+    """A model's engines, whose work takes reckoned time (`core.Engines`).
+
+    Attributes:
+        computed: prompt tokens by the slot's name.
+
+    Args:
+        engines: do the work.
+        clock: moved by it.
+        costs: what it takes.
+    """
+
+    def __init__(self, engines: Engines, clock: Clock, costs: StepCosts) -> None:
+        self._engines, self.clock, self.costs = engines, clock, costs
+        self.computed: Counter[str] = Counter()
+        self._slots: dict[str, _Reckoned] = {}
+
+    @property
+    def info(self) -> EngineInfo:
+        """See `Engines`."""
+        return self._engines.info
+
+    def slot(self, name: str) -> Engine:
+        """See `Engines`."""
+        if name not in self._slots:
+            self._slots[name] = _Reckoned(self._engines.slot(name), name, self)
+        return self._slots[name]
+
+    def forget(self, name: str) -> None:
+        """See `Engines`."""
+        self._slots.pop(name, None)
+        self._engines.forget(name)
+
+    def rename(self, old: str, new: str) -> None:
+        """See `Engines`."""
+        self._slots.pop(old, None)
+        self._slots.pop(new, None)
+        self._engines.rename(old, new)
+
+    def close(self) -> None:
+        """The model is used on by others."""
+
+
+class _Reckoned:
+    """One slot (`core.Engine`)."""
+
+    def __init__(self, engine: Engine, name: str, of: ReckonedEngines) -> None:
+        self._engine, self._name, self._of = engine, name, of
+
+    @property
+    def info(self) -> EngineInfo:
+        return self._engine.info
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        done = self._engine.prefill(tokens, should_stop)
+        self._of.clock.ms += done.computed * self._of.costs.prefill_ms
+        self._of.computed[self._name] += done.computed
+        return done
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        verified = self._engine.step(tree, sampler, allowed, top_k)
+        self._of.clock.ms += self._of.costs.step_ms(len(tree))
+        return verified
+
+    def cached(self) -> tuple[int, ...]:
+        return self._engine.cached()
+
+    def close(self) -> None:
+        self._engine.close()

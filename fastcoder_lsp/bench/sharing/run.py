@@ -1,0 +1,70 @@
+"""Runs `bench sharing`: each person alone, then all of them at once, over the same model and the same keys."""
+
+import argparse
+import statistics
+from dataclasses import asdict, replace
+from typing import Any
+
+from fastcoder_lsp.bench import report
+from fastcoder_lsp.bench.datasets import histories
+from fastcoder_lsp.bench.datasets.folder import require
+from fastcoder_lsp.bench.keystroke.subset import choose_runs
+from fastcoder_lsp.bench.sharing.person import Account
+from fastcoder_lsp.bench.sharing.reckoned import AMX, VNNI
+from fastcoder_lsp.bench.sharing.room import Hand, Text, type_at_once
+from fastcoder_lsp.completion.question import policy_of
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.runtime.load import load_model, make_runtime
+from fastcoder_lsp.runtime.parts import ALONE
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command."""
+    folder = require("replay")
+    texts = []
+    for name in arguments.people.split(","):
+        subset = choose_runs(tuple(histories.steps(folder, name)), arguments.limit, arguments.seed)
+        if not subset.typed:
+            raise UsageError(f"no run of {name} can be typed", "Without --limit only short runs are.")
+        texts.append(Text(name, subset, histories.base(folder, name)))
+    settings = replace(Settings(), model=arguments.model)
+    hand = Hand(arguments.speed, arguments.seed, policy_of(settings))
+    costs = {"amx": AMX, "vnni": VNNI}[arguments.costs]
+    model = load_model(settings, lambda _share, _what: None)
+    try:
+        places = [
+            type_at_once(model, lambda shared, seat: make_runtime(shared, settings, ALONE, seat), among, costs, hand)
+            for among in (*([text] for text in texts), texts)
+        ]
+    finally:
+        model.close()
+    alone, together = [account for [account] in places[:-1]], places[-1]
+    rows = [
+        [text.name, how, *_figures(account)]
+        for text, single, shared in zip(texts, alone, together, strict=True)
+        for how, account in (("alone", single), ("together", shared))
+    ]
+    keys = sum(text.subset.keys for text in texts)
+    title = f"{len(texts)} people, {keys} keys at {arguments.speed:g} a second each, times of {arguments.costs}"
+    report.print_table(title, ("who", "", "accepted %", "requests", "shown %", "prompt tokens a key", "mean"), rows)
+    if arguments.json:
+        told: dict[str, Any] = {
+            text.name: {"alone": asdict(single), "together": asdict(shared)}
+            for text, single, shared in zip(texts, alone, together, strict=True)
+        }
+        given = ("people", "model", "costs", "speed", "limit", "seed")
+        report.write_json(arguments.json, "sharing", {name: getattr(arguments, name) for name in given}, told)
+    return 0
+
+
+def _figures(account: Account) -> list[str]:
+    """Of a row: shares in percent, prompt tokens from key to key (median, mean)."""
+    computed = account.computed or [0]
+    return [
+        f"{100 * account.accepted:.1f}",
+        str(account.asked),
+        f"{100 * account.shown / max(1, account.asked):.1f}",
+        f"{statistics.median(computed):g}",
+        f"{statistics.fmean(computed):.1f}",
+    ]

@@ -1,0 +1,82 @@
+"""People who type at one model in reckoned time: they type what the history has, and time is the model's work."""
+
+import numpy as np
+import pytest
+
+from fastcoder_lsp.bench.datasets.histories import Edit
+from fastcoder_lsp.bench.keystroke.subset import Subset
+from fastcoder_lsp.bench.sharing.person import Account
+from fastcoder_lsp.bench.sharing.reckoned import Clock, ReckonedEngines
+from fastcoder_lsp.bench.sharing.room import Hand, Text, type_at_once
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.core import DraftTree, StepCosts
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
+from fastcoder_lsp.runtime.slots import Slots
+from tests.completion.toys import ToyPrompts
+from tests.host.test_local import SAYS, Encoding, Engine
+
+COSTS = StepCosts((1, 2), (20.0, 30.0), 0.5)
+HAND = Hand(speed=3.0, seed=0, policy=Policy())
+
+
+@pytest.fixture
+def model() -> Model:
+    return Model(OneSlot(Engine()), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1))
+
+
+def make(model: Model, seat: str) -> Runtime:
+    return Runtime(
+        slots=Slots(model.engines, seat),
+        tokenizer=model.tokenizer,
+        prompts=ToyPrompts(lambda before: (*(ord(letter) % 200 + 2 for letter in before), 1)),
+        drafter=NoDrafter(),
+        allow=lambda _: np.arange(256),
+        limits=Limits(max_tokens=64),
+        costs=model.costs,
+    )
+
+
+def text(name: str, *runs: str) -> Text:
+    """A file that grows by runs of whole lines at its end."""
+    steps, length = [], 0
+    for run in runs:
+        steps.append(Edit("a.py", length, 0, run, typed=True))
+        length += len(run)
+    return Text(name, Subset(tuple(steps), frozenset(range(len(runs))), len(runs), length - len(runs)), {"a.py": ""})
+
+
+def test_what_is_suggested_and_true_is_not_typed(model: Model) -> None:
+    """The first suggestion comes before the first key; the word behind it has to be typed."""
+    [account] = type_at_once(model, make, [text("one", f"{SAYS}\n", f"{SAYS} or two\n")], COSTS, HAND)
+    assert account.typed + account.saved == 2 * len(SAYS) + len(" or two")
+    assert account.saved >= len(SAYS)
+    assert account.accepted == account.saved / (account.typed + account.saved)
+    assert account.shown <= account.asked
+
+
+def test_each_types_their_own_and_nothing_else(model: Model) -> None:
+    """Three people at one model with one cache: the same keys as alone, whatever the others do."""
+    texts = [text(name, f"{SAYS}\n", f"{name} = 2\n", f"{SAYS}\n") for name in ("one", "two", "three")]
+    together = type_at_once(model, make, texts, COSTS, HAND)
+    for place, account in enumerate(together):
+        assert account.typed + account.saved == texts[place].subset.keys
+        assert account.saved > 0
+        assert len(account.computed) <= texts[place].subset.keys
+
+
+def test_work_takes_reckoned_time_and_prompts_are_counted_by_name() -> None:
+    clock = Clock()
+    engines = ReckonedEngines(OneSlot(Engine()), clock, COSTS)
+    slot = engines.slot("a\nfile")
+    assert slot is engines.slot("a\nfile")
+    slot.prefill([5, 6, 1], lambda: False)
+    assert clock.ms == 1.5
+    slot.step(DraftTree((7, 8), (-1, 0), 1))
+    assert clock.now() == 31.5
+    assert engines.computed == {"a\nfile": 3}
+
+
+def test_nobody_accepts_nothing() -> None:
+    assert Account().accepted == 0.0
