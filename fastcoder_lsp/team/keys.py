@@ -105,7 +105,9 @@ class KeyFile:
             found = self._path.stat()
             stamp = (found.st_mtime_ns, found.st_size, found.st_ino)
             if stamp != self._stamp:
-                if stat.S_IMODE(found.st_mode) & 0o077 and sys.platform != "win32":
+                # A file that somebody else owns was put there for a group that we are in, as a secret of Kubernetes is.
+                closed = 0o077 if sys.platform == "win32" or found.st_uid == os.getuid() else 0o037
+                if stat.S_IMODE(found.st_mode) & closed and sys.platform != "win32":
                     raise UsageError(f"{self._path} can be read by others", f"Run: chmod 600 {self._path}")
                 read = msgspec.json.decode(self._path.read_bytes(), type=_File)
                 self._keys, self._stamp = {key.id: key for key in read.keys}, stamp

@@ -155,3 +155,20 @@ def test_it_ends_with_its_process(tmp_path: Path) -> None:
         assert brief._process.wait(60) == 0
         _, alive = psutil.wait_procs(children, timeout=30)
         assert not [child for child in alive if child.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_the_manifests_part_for_serve_is_serves() -> None:
+    """By Ray's own schema; and what it imports is an application of ours, which takes keys."""
+    import yaml  # type: ignore[import-untyped]
+    from ray.serve.schema import ServeDeploySchema
+
+    from fastcoder_lsp.errors import UsageError
+    from fastcoder_lsp.team.cluster import build
+
+    docs = Path(__file__).parents[2] / "docs" / "team"
+    manifest = yaml.safe_load((docs / "rayservice.yaml").read_text(encoding="utf-8"))
+    deployed = ServeDeploySchema.model_validate(yaml.safe_load(manifest["spec"]["serveConfigV2"]))
+    assert deployed.applications[0].import_path == f"{build.__module__}:{build.__name__}"
+    assert type(build({"config": str(docs / "team.toml")})).__name__ == "Application"
+    with pytest.raises(UsageError):
+        build({"config": ""})

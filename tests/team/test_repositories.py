@@ -145,18 +145,22 @@ def test_what_cannot_be_fetched_is_said_and_tried_again(origin: Path, tmp_path: 
     assert [tree.parent.name for tree in followed.folders(("core", "other"))] == ["core"]
 
 
-def test_a_repository_drafts_for_those_alone_who_may_read_it(tmp_path: Path) -> None:
+def test_a_repository_drafts_for_those_alone_who_may_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenant's hosts have the folders of its key's repositories, and no others."""
-    asked = list[tuple[str, ...]]()
-    team = ToyTeam()
+    asked, team = list[tuple[str, ...]](), ToyTeam()
+
+    def given(names: tuple[str, ...]) -> dict[Path, Settings]:
+        asked.append(names)
+        return {tmp_path: replace(Settings(), index_enabled=True)}
+
     try:
         tenants = team.replicas[0]._tenants
-        tenants._folders = lambda names: asked.append(names) or {tmp_path: replace(Settings(), index_enabled=True)}
+        monkeypatch.setattr(tenants, "_folders", given)
         tenants._desks_of(Tenant("ada", "work", ("core",)))
         tenants._desks_of(Tenant("eve", "work"))
         assert asked == [("core",)]
-        given = {tenant.key: dict(folders) for tenant, (_, folders) in tenants._of.items()}
-        assert list(given["ada"]) == [tmp_path]
-        assert not given["eve"]
+        folders = {tenant.key: dict(found) for tenant, (_, found) in tenants._of.items()}
+        assert list(folders["ada"]) == [tmp_path]
+        assert not folders["eve"]
     finally:
         team.close()

@@ -24,7 +24,6 @@ from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.errors import ResourceError
 
 _BEGIN_S = 180.0
-_REPLICA = "ModelReplica"
 
 
 class OwnServer:
@@ -93,6 +92,18 @@ class OwnServer:
         """The processes of the model's replicas."""
         children = psutil.Process(self._process.pid).children(recursive=True)
         return [child.pid for child in children if _names_replica(child)]
+
+    def cpu_s(self) -> dict[str, float]:
+        """Seconds of CPU that its processes have used so far: Serve's proxy, the door, replicas, all of them."""
+        used = {"proxy": 0.0, "door": 0.0, "replicas": 0.0, "all": 0.0}
+        for process in psutil.Process(self._process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                times, line = process.cpu_times(), (process.cmdline() or [""])[0]
+                spent = times.user + times.system
+                used["all"] += spent
+                for name, part in (("proxy", "ProxyActor"), ("door", "Door"), ("replicas", "Model")):
+                    used[name] += spent if part in line else 0.0
+        return used
 
     def add_replica(self) -> None:
         """One more from now on."""

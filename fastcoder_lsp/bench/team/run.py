@@ -77,10 +77,14 @@ async def _overload(arguments: argparse.Namespace, server: Server, _: OwnServer 
     }
 
 
-async def _overhead(arguments: argparse.Namespace, server: Server, _: OwnServer | None) -> dict[str, Any]:
-    """One client alone: what is between it and the replica."""
+async def _overhead(arguments: argparse.Namespace, server: Server, own: OwnServer | None) -> dict[str, Any]:
+    """One client alone: what is between it and the replica, in time and in work of processors."""
     await closed(server, 1, 3.0)
-    return figures(await closed(server, 1, arguments.seconds), arguments.seconds, 1)
+    before = own.cpu_s() if own else {}
+    asked = await closed(server, 1, arguments.seconds)
+    used = own.cpu_s() if own else {}
+    spent = {name: 1e3 * (used[name] - before[name]) / len(asked) for name in used}
+    return figures(asked, arguments.seconds, 1) | {"cpu_ms_a_request": spent}
 
 
 _PARTS = {"typing": _typing, "disturbed": _disturbed, "overload": _overload, "overhead": _overhead}

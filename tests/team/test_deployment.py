@@ -1,0 +1,118 @@
+"""What docs/team/ gives to deploy: an example that is whole and true, a manifest that is well-formed, its sources."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml  # type: ignore[import-untyped]
+
+from fastcoder_lsp.team.configuration import TeamConfig, parse_config
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "team.md").read_text(encoding="utf-8")
+EXAMPLE = (DOCS / "team" / "team.toml").read_text(encoding="utf-8")
+MANIFEST: dict[str, Any] = yaml.safe_load((DOCS / "team" / "rayservice.yaml").read_text(encoding="utf-8"))
+
+# Of KubeRay's definition of a RayService (ray.io/v1) and of Kubernetes' pods: what a level must have, and what it may.
+CLUSTER = ({"headGroupSpec"}, {"rayVersion", "enableInTreeAutoscaling", "workerGroupSpecs", "autoscalerOptions"})
+HEAD = ({"rayStartParams", "template"}, {"serviceType", "headService", "enableIngress", "resources", "labels"})
+GROUP = (
+    {"groupName", "rayStartParams", "template", "replicas", "minReplicas", "maxReplicas"},
+    {"numOfHosts", "idleTimeoutSeconds", "suspend", "scaleStrategy", "resources", "labels"},
+)
+POD = ({"containers"}, {"volumes", "securityContext", "tolerations", "nodeSelector", "serviceAccountName", "affinity"})
+CONTAINER = (
+    {"name", "image"},
+    {"env", "ports", "resources", "volumeMounts", "command", "args", "imagePullPolicy", "securityContext"},
+)
+
+
+def closed(found: dict[str, Any], level: tuple[set[str], set[str]]) -> dict[str, Any]:
+    """`found`, which has what it must and nothing that there is not."""
+    must, may = level
+    assert must <= set(found), must - set(found)
+    assert set(found) <= must | may, set(found) - must - may
+    return found
+
+
+def groups() -> list[dict[str, Any]]:
+    cluster = closed(MANIFEST["spec"]["rayClusterConfig"], CLUSTER)
+    return [closed(cluster["headGroupSpec"], HEAD), *(closed(group, GROUP) for group in cluster["workerGroupSpecs"])]
+
+
+def test_the_example_has_every_field_and_what_holds_without_it() -> None:
+    """But for where it listens and its keys, which are an example."""
+    told = tomllib.loads(EXAMPLE)
+    defaults = msgspec.to_builtins(TeamConfig())
+    assert set(told) | {"repositories"} == set(defaults)
+    for section in ("listen", "replicas", "limits", "records"):
+        assert set(told[section]) == set(defaults[section])
+    for section in ("limits", "records"):
+        assert told[section] == defaults[section]
+    told["replicas"]["most"] = 0
+    assert told["replicas"] == defaults["replicas"]
+    parse_config(EXAMPLE, DOCS)
+    uncommented = re.sub(r"^# (\[\[|\w+ = )", r"\1", EXAMPLE, flags=re.MULTILINE)
+    assert [one.name for one in parse_config(uncommented, DOCS).repositories] == ["core"]
+
+
+def test_the_manifest_is_a_rayservice() -> None:
+    """Its levels have what they must, and nothing misspelt; numbers are in order."""
+    assert (MANIFEST["apiVersion"], MANIFEST["kind"]) == ("ray.io/v1", "RayService")
+    assert set(MANIFEST["spec"]) == {"serveConfigV2", "rayClusterConfig"}
+    for group in groups():
+        assert all(isinstance(value, str) for value in group["rayStartParams"].values())
+        assert (
+            group.get("minReplicas", 0) <= group.get("replicas", 0) <= group.get("maxReplicas", 0)
+            or "groupName" not in group
+        )
+        pod = closed(group["template"]["spec"], POD)
+        volumes = {volume["name"] for volume in pod["volumes"]}
+        for container in pod["containers"]:
+            closed(container, CONTAINER)
+            assert {mount["name"] for mount in container["volumeMounts"]} <= volumes
+            assert all(isinstance(pair["value"], str) for pair in container["env"])
+            wanted, most = container["resources"]["requests"], container["resources"]["limits"]
+            assert wanted["memory"] == most["memory"]
+            assert wanted.get("nvidia.com/gpu") == most.get("nvidia.com/gpu")
+        assert pod["securityContext"]["runAsNonRoot"]
+
+
+def test_there_is_a_group_for_cpus_and_one_for_gpus() -> None:
+    names = {group.get("groupName", "head"): group for group in groups()}
+    assert set(names) == {"head", "cpu", "gpu"}
+    with_gpu = {
+        name
+        for name, group in names.items()
+        if "nvidia.com/gpu" in group["template"]["spec"]["containers"][0]["resources"]["requests"]
+    }
+    assert with_gpu == {"gpu"}
+
+
+def test_every_pod_answers_where_serve_listens() -> None:
+    """KubeRay's probes go to the port of the name `serve`."""
+    serve = yaml.safe_load(MANIFEST["spec"]["serveConfigV2"])
+    for group in groups():
+        (port,) = group["template"]["spec"]["containers"][0]["ports"]
+        assert (port["name"], port["containerPort"]) == ("serve", serve["http_options"]["port"])
+    assert serve["applications"][0]["import_path"] == "fastcoder_lsp.team.cluster:build"
+
+
+def test_the_container_is_built_of_what_there_is() -> None:
+    """Its sources lie in a checkout, and it does not run as root."""
+    text = (DOCS / "team" / "Containerfile").read_text(encoding="utf-8")
+    sources = [word for line in re.findall(r"^COPY (.*)$", text, re.MULTILINE) for word in line.split()[:-1]]
+    assert sources
+    assert all((DOCS.parent / source).exists() for source in sources)
+    assert text.index("USER ray") < text.index("ENTRYPOINT")
+
+
+def test_the_page_names_every_field_and_file() -> None:
+    """Whoever reads it alone finds them all."""
+    for section in (TeamConfig().replicas, TeamConfig().limits, TeamConfig().records, TeamConfig().listen):
+        for field in section.__struct_fields__:
+            assert f"`{field}`" in PAGE, field
+    for file in (DOCS / "team").iterdir():
+        assert f"team/{file.name}" in PAGE
