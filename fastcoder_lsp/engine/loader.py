@@ -8,6 +8,7 @@ import logging
 import platform
 from pathlib import Path
 
+from fastcoder_lsp.config.processor import processor
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, graph_shape
 from fastcoder_lsp.engine.backend import Backend
@@ -97,7 +98,10 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
     if asked == "auto" and (found := _accelerator()):
         if found == GPU_KIND:
             return _tried(job)
-        return found, ["MPS was never tested"]
+        kind, why = _tried_on_apple(job, shape)
+        if kind == found:
+            return kind, [why, "MPS was never tested"]
+        notes.append(why)
     if asked in ("cpu-fp32", "cpu-bf16", "cpu-graphs"):
         return asked, notes
     if shape is None:
@@ -127,6 +131,18 @@ def _tried(job: Job) -> tuple[str, list[str]]:
     )
     verdict = choose_engine(job, machine)
     return verdict.chosen, [verdict.reason]
+
+
+def _tried_on_apple(job: Job, shape: Shape | None) -> tuple[str, str]:
+    """MPS, where our CPU kernels cannot run the model, or a trial at the first start has shown that they are slower."""
+    lacking = "transformers has to run it" if shape is None else _against_ours(shape, job.kernels, 8)
+    if lacking is not None:
+        return "mps-bf16", f"the CPU's kernels cannot be used: {lacking}"
+    import torch  # noqa: PLC0415
+
+    machine = f"{processor()} {platform.mac_ver()[0]} {torch.__version__}"
+    verdict = choose_engine(job, machine, kinds=("cpu-int8", "mps-bf16"))
+    return verdict.chosen, verdict.reason
 
 
 def _against_ours(shape: Shape, kernels: Path, bits: int) -> str | None:

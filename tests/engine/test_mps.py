@@ -1,0 +1,60 @@
+"""`auto` on a Mac: torch's engine on its GPU only where it was found quicker than the CPU's kernels."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.engine import loader
+from fastcoder_lsp.engine.job import Job
+from fastcoder_lsp.engine.loader import load_engine
+from fastcoder_lsp.engine.trial import Verdict
+from fastcoder_lsp.engine.trial_process import Said, judge
+from tests.engine.test_trial import job
+
+__all__ = ["job"]
+KINDS = ("cpu-int8", "mps-bf16")
+
+
+def test_time_alone_decides_between_other_roundings() -> None:
+    """Weights in bytes and in bfloat16 may say different things; what is no quicker is not taken."""
+    ours = Said((1, 2, 3), (4.0, 4.0, 4.0), 15, (5.0, 8.0))
+    theirs = Said((9, 9, 9), (4.0, 4.0, 4.0), 1, (3.0, 4.0))
+    assert judge(KINDS, ours, theirs).chosen == "mps-bf16"
+    assert judge(KINDS, ours, replace(theirs, ms=(9.0, 4.0))).chosen == "cpu-int8"
+    assert judge(("cuda-bf16", "cuda-graphs"), ours, theirs).chosen == "cuda-bf16"
+
+
+@pytest.mark.parametrize("chosen", KINDS)
+def test_a_mac_takes_what_the_trial_found(chosen: str, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And its notes say why, and that nobody has tried MPS where that is taken."""
+    asked = list[tuple[str, str]]()
+
+    def choose(_job: Job, machine: str, *, kinds: tuple[str, str]) -> Verdict:
+        asked.append(kinds)
+        return Verdict(chosen, "compared once", {})
+
+    monkeypatch.setattr(loader, "_accelerator", lambda: "mps-bf16")
+    monkeypatch.setattr(loader, "choose_engine", choose)
+    kind, notes = loader._choose(job, loader.fast_shape(job.config))
+    assert (kind, asked) == (chosen, [KINDS])
+    assert notes[0] == "compared once"
+    assert ("MPS was never tested" in notes) is (chosen == "mps-bf16")
+
+
+def test_a_model_without_kernels_of_ours_is_not_compared(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What transformers runs, it runs on the GPU that is there."""
+    monkeypatch.setattr(loader, "_accelerator", lambda: "mps-bf16")
+    monkeypatch.setattr(loader, "choose_engine", lambda *_: pytest.fail("compared"))
+    assert loader._choose(job, None)[0] == "mps-bf16"
+
+
+def test_a_trial_that_ends_without_an_outcome_leaves_the_cpu(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process is run for real: here MPS is not to be had, and the CPU's engine is loaded, with a note."""
+    monkeypatch.setattr(loader, "_accelerator", lambda: "mps-bf16")
+    engine = load_engine(job)
+    assert engine.info.name == "cpu-int8"
+    assert "mps-bf16" in engine.info.notes[0]
+    engine.close()
