@@ -41,7 +41,7 @@ def account(shown: Shown, text: str, offset: int) -> Iterator[str]:
     cost = sum(piece.tokens for piece in pieces)
     yield f"prompt: {shown.tokens} tokens, {cost} of them of {len(pieces)} pieces of other code"
     for piece in pieces:
-        names = ", ".join(reasons(piece, text, offset)) or "edited lately"
+        names = ", ".join(reasons(piece, text, offset)) or ("edited lately" if piece.source else "what it imports")
         where = piece.path if piece.source else f"{piece.path} (this file, outside the window)"
         yield f"  {where}: {piece.tokens} tokens, score {piece.score:.1f}: {names}"
 

@@ -15,6 +15,7 @@ from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.index.words.terms import LineTerms, Terms
 from fastcoder_lsp.index.words.word_index import WordIndex
 from fastcoder_lsp.prompt.context import ContextSnippet
+from fastcoder_lsp.prompt.imports import imports_above
 
 STEP = 8
 """Lines between the beginnings of two pieces."""
@@ -80,7 +81,7 @@ def retrieve(
     load: Load,
     near: Sequence[str] = (),
 ) -> tuple[ContextSnippet, ...]:
-    """Pieces of other files, and of the document outside its window, that are like the code at a cursor; best first.
+    """The document's imports above its window, and pieces of it and of other files that are like the code at a cursor.
 
     Args:
         ask: what is asked for there (`question_at`).
@@ -93,7 +94,7 @@ def retrieve(
         near: files that are looked into whatever the index says.
 
     Returns:
-        Snippets with the index's keys as paths; those of the document have no source.
+        Snippets with the index's keys as paths, best first; those of the document have no source.
     """
     files: dict[str, FileWords] = {}
     for key in dict.fromkeys((*near, *index.best(ask.terms_Q, MOST_RANKED))):
@@ -104,7 +105,7 @@ def retrieve(
             break
     own = dict(_own(snapshot.text, offset, shown, terms))
     lines = {key: file.lines for key, file in (files | own).items()}
-    return tuple(
+    pieces = [
         ContextSnippet(
             (snapshot.path or "") if piece.key in own else piece.key,
             _lines_of((own.get(piece.key) or files[piece.key]).text, piece.begin, piece.end),
@@ -112,7 +113,13 @@ def retrieve(
             "" if piece.key in own else piece.key,
         )
         for piece in best_pieces(ask, lines)
-    )
+    ]
+    imported = imports_above(snapshot.text, shown[0], snapshot.language)
+    if imported:
+        # Nearest to the code, whatever else is shown: it says where the names of the window come from.
+        best = max((piece.score for piece in pieces), default=0.0)
+        pieces.insert(0, ContextSnippet(snapshot.path or "", imported, best + 1.0))
+    return tuple(pieces)
 
 
 def question_at(text: str, offset: int, index: WordIndex, terms: Terms) -> Question:

@@ -67,6 +67,19 @@ def test_the_document_itself_outside_its_window() -> None:
     assert all(snippet.source for snippet in everything)
 
 
+def test_what_is_imported_stands_nearest() -> None:
+    """Before all pieces, of the document itself; not where the window shows it."""
+    code = (
+        f"from lib import open_store\n{FILLER}\n{FILLER}def second(path):\n    store = open_store(path)\n    {CURSOR}\n"
+    )
+    files = {"lib.py": f"{FILLER}\ndef job():\n{USE}"}
+    first, *rest = ask(files, code)
+    assert (first.path, first.source, first.text) == ("main.py", "", "from lib import open_store")
+    assert rest
+    assert all(first.score > one.score for one in rest)
+    assert all(one.text != first.text for one in ask(files, code, window=100_000))
+
+
 def test_what_may_not_be_read_takes_nobodys_place() -> None:
     """Files that are not given are passed over, and the next ones of the ranking looked into."""
     terms, index = Terms(), WordIndex()

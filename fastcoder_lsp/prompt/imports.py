@@ -1,0 +1,82 @@
+"""What a document imports, where its window no longer shows that: a line each, to stand before the window.
+
+Owns which lines those are, by each language's way to begin one; where the imported things are is not looked for. It is
+the same text at every place of a document, so that an exchange of other pieces leaves it where it is.
+"""
+
+import re
+from collections.abc import Iterator
+
+MOST_CHARACTERS = 700
+"""Of all imports together: some 200 tokens. The first ones are kept."""
+MOST_LINES = 2_000
+"""Of a document's beginning that are looked at."""
+LONGEST = 40
+"""Lines of one import."""
+_BEGINNINGS = {
+    "python": ("import ", "from "),
+    "javascript": ("import ", "import{", "const ", "var "),
+    "go": ("import ",),
+    "rust": ("use ", "pub use ", "extern crate "),
+    "java": ("import ",),
+    "kotlin": ("import ",),
+    "scala": ("import ",),
+    "swift": ("import ",),
+    "csharp": ("using ",),
+    "cpp": ("#include", "using ", "import "),
+    "php": ("use ", "require", "include"),
+    "ruby": ("require", "load "),
+    "dart": ("import ",),
+    "elixir": ("import ", "alias ", "use ", "require "),
+    "haskell": ("import ",),
+}
+_LIKE = {
+    "javascriptreact": "javascript",
+    "typescript": "javascript",
+    "typescriptreact": "javascript",
+    "c": "cpp",
+    "objective-c": "cpp",
+    "cuda-cpp": "cpp",
+}
+_OPEN, _CLOSED = re.compile(r"[({]"), re.compile(r"[)}]")
+
+
+def imports_above(text: str, end: int, language: str) -> str:
+    """The import statements of `text[:end]`, each on one line; empty for a language that is not known.
+
+    Args:
+        text: a document.
+        end: where its window begins, in characters.
+        language: an LSP language id.
+    """
+    kept, left = [], MOST_CHARACTERS
+    for statement in _statements(text, end, _LIKE.get(language, language)):
+        left -= len(statement) + 1
+        if left < 0:
+            break
+        kept.append(statement)
+    return "\n".join(kept)
+
+
+def _statements(text: str, end: int, language: str) -> Iterator[str]:
+    beginnings = _BEGINNINGS.get(language)
+    if beginnings is None:
+        return
+    whole = text[: text.rfind("\n", 0, end) + 1]
+    statement: list[str] = []
+    depth = 0
+    for line in whole.split("\n", MOST_LINES)[:MOST_LINES]:
+        if not statement and not line.startswith(beginnings):
+            continue
+        statement.append(line.strip())
+        depth += len(_OPEN.findall(line)) - len(_CLOSED.findall(line))
+        if depth > 0 and len(statement) < LONGEST:
+            continue
+        if depth <= 0 and _imports(language, statement):
+            yield " ".join(filter(None, statement))
+        statement, depth = [], 0
+
+
+def _imports(language: str, statement: list[str]) -> bool:
+    """Whether what begins like an import is one: JavaScript's constants begin so as well."""
+    return language != "javascript" or statement[0].startswith("import") or "require(" in statement[-1]
