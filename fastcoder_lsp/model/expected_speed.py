@@ -1,0 +1,55 @@
+"""How long a model will take for a token on this machine's CPU, told before it is fetched.
+
+Owns the estimate: what a step reads of the weights, over what memory hands to all threads together. That is what a step
+of one row waits for (docs/benchmarks.md); a prompt, which is computed once, is not in it.
+"""
+
+import os
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+WEIGHTS: Mapping[str, int] = {
+    "Qwen2.5-Coder-0.5B": 494_000_000,
+    "Qwen2.5-Coder-1.5B": 1_544_000_000,
+    "Qwen2.5-Coder-7B": 7_070_000_000,
+}
+"""Numbers that a step reads: all but the embedding, where the head is another matrix."""
+BYTES: Mapping[str, float] = {"eight bits": 1.0, "four bits": 4.25 / 8}
+ABOVE_LIMIT = 1.2
+"""A step takes so much longer than its reading: 1.06 to 1.3 were measured."""
+_READ_BYTES, _TIMES, _MOST_THREADS = 1 << 26, 8, 8
+
+
+def expected_ms(weights: int, bytes_a_second: float) -> dict[str, float]:
+    """Milliseconds a token, by the precision of the weights."""
+    return {name: weights * size / bytes_a_second * ABOVE_LIMIT * 1e3 for name, size in BYTES.items()}
+
+
+def expectation(bytes_a_second: float) -> str:
+    """A line about every size of the default family."""
+    parts = []
+    for name, weights in WEIGHTS.items():
+        eight, four = expected_ms(weights, bytes_a_second).values()
+        parts.append(f"{name.rpartition('-')[2]} {eight:.0f} ms (in four bits {four:.0f})")
+    return f"On this CPU a token will take about, without drafting: {', '.join(parts)}."
+
+
+def read_speed() -> float:
+    """Bytes a second that all threads together read: measured, in a fraction of a second, the best of a few times."""
+    threads = max(1, min(os.cpu_count() or 1, _MOST_THREADS))
+    parts = [np.ones(_READ_BYTES // 8, np.int64) for _ in range(threads)]
+    best = 0.0
+    with ThreadPoolExecutor(threads) as team:
+        for _ in range(_TIMES):
+            start = time.perf_counter()
+            list(team.map(_read, parts))
+            best = max(best, threads * _READ_BYTES / max(time.perf_counter() - start, 1e-9))
+    return best
+
+
+def _read(numbers: npt.NDArray[np.int64]) -> int:
+    return int(numbers.sum())

@@ -1,0 +1,27 @@
+"""What a model will take is told before it is fetched: by what is read, larger models in proportion."""
+
+import pytest
+
+from fastcoder_lsp.model.expected_speed import ABOVE_LIMIT, WEIGHTS, expectation, expected_ms, read_speed
+
+
+def test_a_token_takes_what_is_read() -> None:
+    """A gigabyte at ten a second takes a tenth of one, and a little more; four bits a little over half of that."""
+    found = expected_ms(1_000_000_000, 10e9)
+    assert found["eight bits"] == pytest.approx(100 * ABOVE_LIMIT)
+    assert found["four bits"] == pytest.approx(53.125 * ABOVE_LIMIT)
+
+
+def test_every_size_is_told() -> None:
+    """One line, all of the family, from the smallest on."""
+    told = expectation(40e9)
+    assert told.count("\n") == 0
+    assert [told.index(name.rpartition("-")[2]) for name in WEIGHTS] == sorted(
+        told.index(name.rpartition("-")[2]) for name in WEIGHTS
+    )
+    assert "0.5B 15 ms (in four bits 8)" in told
+
+
+def test_memory_is_measured() -> None:
+    """A speed that memory can have: more than a disk's, less than a cache's."""
+    assert 1e7 < read_speed() < 1e13
