@@ -101,8 +101,9 @@ def test_a_busy_machine_changes_nothing() -> None:
     assert steps(source, clock, 500, [TRAINED] * 2, ms=200) == 500
 
 
-def test_auto_drafts_by_a_smaller_model_where_it_is_given_one() -> None:
+def test_auto_drafts_by_a_smaller_model_where_it_is_given_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """The output is plain; the tokens are the smaller model's word; without models nothing of it is there."""
+    monkeypatch.setattr(DrafterSource, "pays", lambda _: True)  # a toy costs more than what it drafts for
     prompt = (1, 2)
     drafter = make("auto:without=prompt/cache/recycling/recycling-pairs", DrafterParts(smaller=toys(VOCABULARY)))
     plain = decode(RepetitiveEngine(), NoDrafter(), request(prompt), lambda: False)
@@ -113,8 +114,9 @@ def test_auto_drafts_by_a_smaller_model_where_it_is_given_one() -> None:
     assert not make("auto", DrafterParts()).figures()
 
 
-def test_auto_drafts_by_the_model_itself_once_its_parts_are_known() -> None:
+def test_auto_drafts_by_the_model_itself_once_its_parts_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """Skimmed by the engine that verifies."""
+    monkeypatch.setattr(DrafterSource, "pays", lambda _: True)
     drafter = make("auto:without=prompt/cache/recycling/recycling-pairs", DrafterParts(skipped=frozenset({1})))
     assert drafter.traits.skims
     plain = decode(RepetitiveEngine(), NoDrafter(), request((1, 2)), lambda: False)

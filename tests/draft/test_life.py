@@ -1,6 +1,7 @@
 """What drafters keep of a document follows its rename, is dropped with it, and is bounded over documents."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -8,11 +9,14 @@ from fastcoder_lsp.core import Drafter
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.documents import DOCUMENTS_AT_MOST
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, make
+from fastcoder_lsp.draft.smaller import no_models
 from tests.draft.test_exactness import PARTS, request
 from tests.draft.toys import RepetitiveEngine
 
 NAMES = [f"{name}:cache_minimum=1" if name == "fastcoder-paper" else name for name in SPECIFICATIONS]
 """The paper's CACHE is asked from its 50th sequence on: too late for a text as short as here."""
+UNTIMED = replace(PARTS, smaller=no_models)
+"""For `auto`, which asks smaller models where they pay: that goes by the clock."""
 Trees = list[tuple[int, ...]]
 
 
@@ -26,7 +30,7 @@ def trees(drafter: Drafter, document: str, tokens: int = 60) -> Trees:
 
 def after(name: str, first: str, then: Callable[[Drafter], None] = lambda _: None, second: str = "d") -> Trees:
     """What is drafted in the document `second` after a decode in the document `first`, and `then`."""
-    drafter = make(name, PARTS)
+    drafter = make(name, UNTIMED if name == "auto" else PARTS)
     trees(drafter, first)
     then(drafter)
     return trees(drafter, second)
