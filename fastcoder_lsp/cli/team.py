@@ -33,8 +33,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "team",
         help="serve a team: replicas of the model on Ray Serve, with keys",
         description="Serve /infill, /completion and /v1/completions to a team from replicas of the model, on this "
-        "machine or on a Ray cluster. docs/team.md tells all of it. SIGHUP reads the configuration again and replaces "
-        "one replica after the other; nothing that was begun is cut.",
+        "machine or on a Ray cluster. docs/team.md tells all of it. SIGHUP has the configuration read again, and "
+        "replaces one replica after the other where it is as it was; nothing that was begun is cut.",
         epilog="Example: fastcoder-lsp team --replicas 2",
     )
     parser.add_argument("--config", type=Path, metavar="FILE", help="team.toml; options beside it go before it")

@@ -131,6 +131,12 @@ class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):
         """So many at most."""
         return max(self.replicas.least, self.replicas.most)
 
+    def of_a_replica(self) -> "TeamConfig":
+        """What of it concerns a replica: the same where a change needs none to be replaced."""
+        own = self.replicas
+        kept = Replicas(open=own.open, tenants=own.tenants, drain_s=own.drain_s, cpus=own.cpus, gpus=own.gpus)
+        return TeamConfig(model=self.model, replicas=kept, repositories=self.repositories)
+
     def settings(self) -> Settings:
         """The settings of every replica.
 

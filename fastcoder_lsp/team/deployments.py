@@ -4,6 +4,7 @@ Owns the translation of the configuration into Serve's words. Of Ray's parts bes
 """
 
 import asyncio
+import hashlib
 import time
 from collections import deque
 from pathlib import Path
@@ -15,6 +16,7 @@ from ray.serve.config import AutoscalingConfig, AutoscalingPolicy, RequestRouter
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError, ReplicaUnavailableError
 from ray.serve.handle import DeploymentHandle
 
+from fastcoder_lsp import __version__
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.team.autoscaling import FIRST_TEXT
 from fastcoder_lsp.team.configuration import TeamConfig
@@ -159,8 +161,37 @@ class TeamDoor:
         return self._door
 
 
-def application(config: TeamConfig) -> Any:
-    """Serve's application of a configuration."""
+def application(config: TeamConfig, generation: str = "") -> Any:
+    """Serve's application of a configuration.
+
+    Args:
+        config: of the server.
+        generation: replicas of another one are replaced; where it stays, they are if what concerns them has changed.
+    """
+    of_a_replica = config.of_a_replica()
+    model = _model(config)
+    door = serve.deployment(
+        TeamDoor,
+        name="Door",
+        num_replicas=1,
+        ray_actor_options={"num_cpus": 0},
+        max_ongoing_requests=_DOOR_OPEN,
+        graceful_shutdown_wait_loop_s=0.2,
+        graceful_shutdown_timeout_s=config.replicas.drain_s,
+        max_surge_percent=100,
+        health_check_period_s=2.0,
+    )
+    _set_version(model, repr((__version__, generation, of_a_replica)))
+    _set_version(door, repr((__version__, generation, config)))
+    return door.bind(config, model.bind(of_a_replica))
+
+
+def _set_version(deployment: Any, version: str) -> None:
+    """Serve replaces what has another version; by itself it gives a new one to everything at each time."""
+    deployment._version = hashlib.blake2b(version.encode(), digest_size=8).hexdigest()  # noqa: SLF001 no other way is left
+
+
+def _model(config: TeamConfig) -> Any:
     replicas = config.replicas
     options: dict[str, Any] = {"num_cpus": replicas.cpus, "num_gpus": replicas.gpus}
     count: dict[str, Any] = {"num_replicas": replicas.least}
@@ -177,7 +208,7 @@ def application(config: TeamConfig) -> Any:
                 policy=policy,
             )
         }
-    model = serve.deployment(
+    return serve.deployment(
         ModelReplica,
         name="Model",
         ray_actor_options=options,
@@ -195,15 +226,4 @@ def application(config: TeamConfig) -> Any:
             max_backoff_s=0.05,
         ),
         **count,
-    ).bind(config)
-    return serve.deployment(
-        TeamDoor,
-        name="Door",
-        num_replicas=1,
-        ray_actor_options={"num_cpus": 0},
-        max_ongoing_requests=_DOOR_OPEN,
-        graceful_shutdown_wait_loop_s=0.2,
-        graceful_shutdown_timeout_s=replicas.drain_s,
-        max_surge_percent=100,
-        health_check_period_s=2.0,
-    ).bind(config, model)
+    )

@@ -28,7 +28,7 @@ _LOOK_S = 0.2
 def run_here(
     config: TeamConfig, read: Callable[[], TeamConfig], say: Callable[[str], None], temporary: Path | None
 ) -> None:
-    """Serve until SIGINT or SIGTERM; SIGHUP reads the configuration again and rolls it through.
+    """Serve until SIGINT or SIGTERM; at SIGHUP the configuration is read again.
 
     Args:
         config: what to begin with.
@@ -36,19 +36,19 @@ def run_here(
         say: tells a person.
         temporary: a folder for Ray's own files; None for its choice.
     """
-    again = threading.Event()
+    again, generation = threading.Event(), 0
     try:
         _begin(config, temporary)
         # Ray has put handlers of its own there, which abort.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.default_int_handler)
         signal.signal(signal.SIGHUP, lambda *_: again.set())
-        _apply(config)
+        _apply(config, generation)
         say(f"http://{config.listen.host}:{config.listen.port}, {config.replicas.least} replicas, ready")
         while True:
             if again.wait(_LOOK_S):
                 again.clear()
-                _again(read, say)
+                config, generation = _again(config, generation, read, say)
     except KeyboardInterrupt:
         return
     finally:
@@ -82,14 +82,25 @@ def _begin(config: TeamConfig, temporary: Path | None) -> None:
     )
 
 
-def _apply(config: TeamConfig) -> None:
-    serve.run(application(config), name=NAME, route_prefix="/")
+def _apply(config: TeamConfig, generation: int) -> None:
+    serve.run(application(config, str(generation)), name=NAME, route_prefix="/")
 
 
-def _again(read: Callable[[], TeamConfig], say: Callable[[str], None]) -> None:
+def _again(
+    config: TeamConfig, generation: int, read: Callable[[], TeamConfig], say: Callable[[str], None]
+) -> tuple[TeamConfig, int]:
+    """What runs from now on: what is read, or where that is as before, the same with every replica replaced.
+
+    Nothing changes where what is read is wrong.
+    """
     try:
-        _apply(read())
+        wanted = read()
+        newer = generation + (wanted == config)
+        _apply(wanted, newer)
     except (FastcoderError, RuntimeError) as error:
-        say(f"not upgraded: {error}")
-    else:
-        say("upgraded")
+        say(f"not changed: {error}")
+        return config, generation
+    say("upgraded" if newer > generation else "changed")
+    if wanted.listen != config.listen:
+        say("where it listens changes with its next start")
+    return wanted, newer

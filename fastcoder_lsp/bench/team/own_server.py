@@ -111,7 +111,7 @@ class OwnServer:
         self.upgrade()
 
     def upgrade(self) -> None:
-        """Have the configuration read again: every replica is replaced."""
+        """Have the configuration read again: where it is as it was, every replica is replaced."""
         self._write()
         self._process.send_signal(signal.SIGHUP)
 
