@@ -21,6 +21,7 @@ from fastcoder_lsp.draft import kept_counts
 from fastcoder_lsp.draft.auto_branches import TAIL, Said
 from fastcoder_lsp.draft.auto_drafters import DrafterSource
 from fastcoder_lsp.draft.auto_growth import Grown, grow, new_grown, new_scratch
+from fastcoder_lsp.draft.auto_models import layers_read, model_sources, skims
 from fastcoder_lsp.draft.auto_sources import (
     ContinuationSource,
     FoundContinuations,
@@ -32,17 +33,14 @@ from fastcoder_lsp.draft.auto_width import draft_costs
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.calibration import Calibration, EvidenceCounts, Priors, shipped_priors
 from fastcoder_lsp.draft.chain import TokenChain
-from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
 from fastcoder_lsp.draft.evidence import CORPUS, FROZEN, GROUPED, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
 from fastcoder_lsp.draft.frozen_table import TableShape, build
 from fastcoder_lsp.draft.parts import DrafterParts
 from fastcoder_lsp.draft.row_table import RANKS, RowTable, learn
 from fastcoder_lsp.draft.sdsat import SdsatDrafter
-from fastcoder_lsp.draft.self_model import SelfDrafter
-from fastcoder_lsp.draft.smaller import no_models
 from fastcoder_lsp.draft.specification import FROM_ADAPTIVE, Specification
 from fastcoder_lsp.draft.store import Pin
-from fastcoder_lsp.draft.trained_sources import JacobiSource, SdsatSource
+from fastcoder_lsp.draft.trained_sources import SdsatSource
 from fastcoder_lsp.errors import UsageError
 
 _TOKEN_MS = 20.0
@@ -61,6 +59,7 @@ class AutoParameters:
         skips: whether to leave out searches that seldom give anything.
         learns: whether to count what is accepted.
         without: sources that are left out, by their names in `evidence.SOURCES`, parted by `/`.
+        weights: the folder of a drafter's own weights (`medusa`, `eagle`, `dflash`): it is asked where that pays.
     """
 
     width: Literal["cost", "fixed"] = "cost"
@@ -69,6 +68,7 @@ class AutoParameters:
     skips: bool = True
     learns: bool = True
     without: str = ""
+    weights: str = ""
 
     def silent(self) -> frozenset[str]:
         """The sources left out.
@@ -83,14 +83,9 @@ class AutoParameters:
 
 
 def _make(parameters: AutoParameters, parts: DrafterParts) -> "AutoDrafter":
-    trained = parts.trained
-    guesses: list[ContinuationSource] = [JacobiSource(trained.block)] if trained.block else []
-    if parts.smaller is not no_models:
-        guesses.append(DrafterSource(DraftModelDrafter(parts.smaller, DRAFT_MODEL_TREE.parameters)))
-    if parts.skipped:
-        guesses.append(DrafterSource(SelfDrafter(found=parts.skipped)))
-    adaptive = SdsatSource(SdsatDrafter(trained.adaptive)) if trained.adaptive else None
-    return AutoDrafter(parts.pin, parameters, costs=parts.costs, kept=parts.kept, more=guesses, adaptive=adaptive)
+    adaptive = SdsatSource(SdsatDrafter(parts.trained.adaptive)) if parts.trained.adaptive else None
+    more = model_sources(parts, parameters.weights)
+    return AutoDrafter(parts.pin, parameters, costs=parts.costs, kept=parts.kept, more=more, adaptive=adaptive)
 
 
 AUTO = Specification(
@@ -175,7 +170,8 @@ class AutoDrafter(BaseDrafter):
             # A model's own last guesses are what a trained source drafts from, so it must know them.
             late=not more and adaptive is None,
             weighs_costs=True,
-            skims=any(isinstance(source, DrafterSource) and source.drafter.traits.skims for source in self.sources),
+            skims=skims(self.sources),
+            layers=layers_read(self.sources),
         )
         self._document = self._documents.fetch("")
         self._text, self._prompt_length = TokenChain(), 0
@@ -256,6 +252,9 @@ class AutoDrafter(BaseDrafter):
         self.calibration.judge(new_grown(1), 0, (0,))
         resynchronise(np.array([1, 2], np.int32), np.array([2, 3], np.int32), TAIL)
         build(np.zeros(0, np.int32), TableShape()).commonest_VR  # noqa: B018 made when it is asked for
+        for source in self.sources:
+            if isinstance(source, DrafterSource):
+                source.drafter.warm_up()
 
     def forget(self, document: str) -> None:
         """The document is closed: drop what is remembered of it, and keep what was learnt of all."""

@@ -88,14 +88,22 @@ class MedusaDrafter(BaseDrafter):
         self._parameters, self._files = parameters or MedusaParameters(), files
         self._heads: Heads | None = None
 
+    def warm_up(self) -> None:
+        """Have the weights in memory."""
+        self._weights()
+
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """A tree below the pending token, from the state of the one before it."""
-        files, engine, parameters = self._files, context.engine, self._parameters
-        if files is None or engine is None or not 0 < context.cached == len(context.tokens) - 1:
+        heads, engine, parameters = self._weights(), context.engine, self._parameters
+        if heads is None or engine is None or not 0 < context.cached == len(context.tokens) - 1:
             return NO_DRAFT
-        if self._heads is None:
-            self._heads = Heads(files.tensors())
         state_E = engine.states((NORMED,), context.cached - 1, context.cached)[0, 0]
-        tokens_KC, likely_KC = self._heads.candidates(state_E, parameters.branch)
-        measured = files.record.lists.get("ranks", ()) if parameters.ranks else ()
+        tokens_KC, likely_KC = heads.candidates(state_E, parameters.branch)
+        assert self._files is not None
+        measured = self._files.record.lists.get("ranks", ()) if parameters.ranks else ()
         return tree_of_places(tokens_KC, measured or likely_KC, nodes, FROM_MEDUSA.name)
+
+    def _weights(self) -> Heads | None:
+        if self._heads is None and self._files is not None:
+            self._heads = Heads(self._files.tensors())
+        return self._heads

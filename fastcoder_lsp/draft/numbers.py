@@ -23,7 +23,8 @@ def silu(x: Floats) -> Floats:
 def rms_norm(x_TE: Floats, weight_E: Floats, eps: float) -> Floats:
     """Each row over the root of its mean square, times the weights."""
     scale = 1 / np.sqrt(np.mean(np.square(x_TE), axis=-1, keepdims=True) + np.float32(eps))
-    return (x_TE * scale * weight_E).astype(np.float32, copy=False)
+    normed: Floats = (x_TE * scale * weight_E).astype(np.float32, copy=False)
+    return normed
 
 
 def best_of(logits_TD: Floats, count: int) -> tuple[npt.NDArray[np.int64], Floats]:

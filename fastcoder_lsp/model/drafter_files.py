@@ -90,7 +90,7 @@ def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
 
     Args:
         folder: as `train` wrote it.
-        method: that it must be of.
+        method: that it must be of; "" where any will do.
         target: the hash of the weights that are drafted for; "" where nobody knows.
 
     Raises:
@@ -100,7 +100,7 @@ def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
     path = folder.expanduser() / RECORD
     if not path.is_file():
         raise UsageError(
-            f"{folder} holds no drafter", f"Train one: fastcoder-lsp train {method} --data … --out FOLDER."
+            f"{folder} holds no drafter", f"Train one: fastcoder-lsp train {method or 'eagle'} --data … --out FOLDER."
         )
     try:
         row = json.loads(path.read_text(encoding="utf-8"))
@@ -113,7 +113,7 @@ def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
         raise ModelInvalidError(f"{path} is damaged: {error}", _HINT) from error
     if version != VERSION:
         raise ModelInvalidError(f"{path} is of version {version}, this program knows {VERSION}", _HINT)
-    if record.method != method:
+    if method and record.method != method:
         raise UsageError(
             f"{folder} holds a drafter {record.method}, not {method}", f"Name it: {record.method}:weights=…"
         )

@@ -79,8 +79,8 @@ class DflashLesson:
         draw = torch.Generator().manual_seed(seed)
 
         def matrix(rows: int, columns: int) -> torch.Tensor:
-            drawn: torch.Tensor = torch.randn((rows, columns), generator=draw)
-            return drawn * float(columns) ** -0.5
+            drawn = torch.randn((rows, columns), generator=draw)
+            return torch.mul(drawn, columns**-0.5)
 
         found = {"fc": matrix(width, settings.layers * width), "mask": matrix(1, width)[0]}
         found |= {"norm_features": torch.ones(width), "norm_last": torch.ones(width)}
