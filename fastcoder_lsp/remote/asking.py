@@ -5,35 +5,28 @@ when nobody has wanted it for long. Lives on the event loop's thread.
 """
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
 from fastcoder_lsp.completion.question import Answer, Clock, Listener, Question
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Counts, Reason
-from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.remote import failures
-from fastcoder_lsp.remote.budgets import allowed_ms, rest_ms
+from fastcoder_lsp.remote.answers import answer_of, too_slow
+from fastcoder_lsp.remote.budgets import rest_ms
 from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt
 from fastcoder_lsp.remote.failures import RemoteError
 from fastcoder_lsp.remote.pauses import Pauses
 from fastcoder_lsp.remote.saying import Saying
 from fastcoder_lsp.remote.server import Server
+from fastcoder_lsp.remote.variants import vary
+from fastcoder_lsp.remote.waiting import Waiting
 
 _WHOLE_S = 120.0
 """No answer takes longer, however it drips."""
-
-
-@dataclass(slots=True)
-class _Waiting:
-    """A question whose answer somebody waits for; `due`: rings at its deadline."""
-
-    question: Question
-    spans: Spans
-    due: asyncio.TimerHandle | None = None
 
 
 class Asking:
@@ -61,12 +54,14 @@ class Asking:
     ) -> None:
         self._server, self._excerpt, self._listener = server, excerpt, listener
         self._failed, self._well, self._pauses, self._clock = failed, well, pauses, clock
-        self._waiting: _Waiting | None = None
+        self._waiting: Waiting | None = None
         self._unserved: Question | None = None
         """The last question, where nothing was shown for it: what can be shown of its text is told as it comes."""
         self._saying: Saying | None = None
         self._stream: asyncio.Task[None] | None = None
         self._rest: asyncio.TimerHandle | None = None
+        self._unheard_ms: float | None = None
+        """Since when it is asked and has said nothing: who types on hangs up before a time-out could tell."""
 
     def ask(self, question: Question) -> None:
         """The newest question; nobody waits for an older one any more."""
@@ -75,20 +70,20 @@ class Asking:
         if (error := self._pauses.holds(self._clock())) is not None:
             self._failed(question, error)
             return
-        waiting = self._waiting = _Waiting(question, Spans.since(question.opened_s))
+        if self._unheard_ms is not None and self._clock() - self._unheard_ms > self._server.silent_ms:
+            self._hang_up()
+            self._give_up(question, failures.slow(self._server.host))
+            return
+        patient = self._server.identity is None
+        self._waiting = Waiting(question, self._clock(), partial(self._overdue, question), patient=patient)
         self._listener.told(Status("thinking"))
         saying = self._serving(question)
-        if saying is None or not _enough(saying, question):
+        if saying is None or not saying.has_enough_for(question):
             self._begin(question)
         elif saying.ahead:
             saying.ahead = False
         else:
             self._listener.counted("adopted", 1)
-        allowed = allowed_ms(question)
-        if not math.isinf(allowed):
-            loop = asyncio.get_running_loop()
-            in_s = max(0.0, question.asked_ms + allowed - self._clock()) / 1e3
-            waiting.due = loop.call_later(in_s, self._overdue, question, allowed)
         if saying is not None and saying is self._saying and saying.finished:
             self._ended(saying)
 
@@ -138,12 +133,12 @@ class Asking:
 
     def _serving(self, question: Question) -> Saying | None:
         saying = self._saying
-        there = saying is not None and saying.uri == question.uri and saying.agrees(question.place)
-        return saying if there else None
+        return saying if saying is not None and saying.serves(question) else None
 
     def _begin(self, question: Question, *, ahead: bool = False) -> None:
+        unheard_ms = self._clock() if self._unheard_ms is None else self._unheard_ms
         self._hang_up()
-        identity = self._server.identity
+        identity, self._unheard_ms = self._server.identity, unheard_ms
         grows = identity is not None and identity.dialect.streams
         self._saying = Saying(question, grows=grows, ahead=ahead)
         self._stream = asyncio.get_running_loop().create_task(self._listen(self._saying))
@@ -175,44 +170,24 @@ class Asking:
         finally:
             await pieces.aclose()
         if wanted > 1 and identity.dialect.variants:
-            await self._vary(saying, excerpt, wanted - 1)
+            saying.others = await vary(self._server, excerpt, saying, wanted - 1)
         self._stream = None
         self._pauses.answered()
         self._well()
         self._listener.worked(Counts(steps=saying.pieces, tokens=saying.pieces))
         self._ended(saying)
 
-    async def _vary(self, saying: Saying, excerpt: Excerpt, wanted: int) -> None:
-        """Other answers for the same place, each asked by itself; one that fails is none."""
-
-        async def say(variant: int) -> Suggestion:
-            said, finish, pieces = "", "", self._server.say(excerpt, variant)
-            try:
-                async for heard in pieces:
-                    said, finish = said + heard.text, heard.finish
-                    if saying.ends(said):
-                        break
-            finally:
-                await pieces.aclose()
-            return saying.variant(said, finish)
-
-        results = await asyncio.gather(*(say(1 + number) for number in range(wanted)), return_exceptions=True)
-        others = {one.text: one for one in results if isinstance(one, Suggestion) and one.text}
-        others.pop(saying.made().text, None)
-        saying.others = tuple(others.values())
-
     def _took(self, saying: Saying) -> None:
         """Count the time since the last piece: the first one ends what the prompt took."""
-        spans = self._waiting.spans if self._waiting is not None else saying.spans
-        span = "verify" if saying.pieces else "prefill"
-        measured = spans.close()
-        spans.add(span, measured["total"] - sum(ms for name, ms in measured.items() if name != "total"))
+        self._unheard_ms = None
+        if self._waiting is not None:
+            self._waiting.came("verify" if saying.pieces else "prefill")
 
     def _grew(self, saying: Saying) -> None:
         """More is said. Who waits and has gone another way is served anew; who waits no more may be told of it."""
         waiting = self._waiting
         if waiting is not None:
-            if not (saying.uri == waiting.question.uri and saying.agrees(waiting.question.place)):
+            if not saying.serves(waiting.question):
                 self._begin(waiting.question)
         elif self._unserved is not None and "\n" in saying.said:
             useful = saying.useful()
@@ -227,7 +202,7 @@ class Asking:
             if saying.made().text:
                 self._listener.made(saying.uri, self._suggestion(saying))
             return
-        if saying.uri != waiting.question.uri or not saying.agrees(waiting.question.place):
+        if not saying.serves(waiting.question):
             self._begin(waiting.question)
             return
         self._answer(waiting, saying, self._suggestion(saying), saying.finish)
@@ -243,47 +218,29 @@ class Asking:
             self._listener.counted("alternatives", len(others))
         return replace(saying.made(), others=others)
 
-    def _overdue(self, question: Question, allowed: float) -> None:
+    def _overdue(self, question: Question) -> None:
         """The time is over: the longest beginning worth showing is the answer, and the rest goes on."""
         waiting, saying = self._waiting, self._saying
-        if waiting is None or waiting.question is not question:
+        if waiting is None or waiting.question.number != question.number:
             return
-        agrees = saying is not None and saying.uri == question.uri and saying.agrees(question.place)
-        beginning = saying.useful() if saying is not None and agrees else Suggestion(question.place, "")
+        question = waiting.question
+        serving = self._serving(question)
+        beginning = serving.useful() if serving is not None else Suggestion(question.place, "")
         if beginning.rest(question.place) is not None:
             self._listener.counted("budgeted", 1)
             self._answer(waiting, saying, beginning, "budget")
         else:
             self._listener.counted("budgeted_empty", 1)
             self._unserved = question
-            self._answer(waiting, saying, Suggestion(question.place, ""), "budget", _slow(allowed))
+            reason = too_slow(self._server.host, waiting.allowed_ms)
+            self._answer(waiting, saying, Suggestion(question.place, ""), "budget", reason)
         self._rests()
 
     def _answer(
-        self,
-        waiting: _Waiting,
-        saying: Saying | None,
-        suggestion: Suggestion,
-        finish: str,
-        reason: Reason | None = None,
+        self, waiting: Waiting, saying: Saying | None, suggestion: Suggestion, finish: str, reason: Reason | None = None
     ) -> None:
-        question = waiting.question
-        candidates = (suggestion, *(suggestion.others or ()))
-        rests = tuple(rest for one in candidates if (rest := one.rest(question.place)) is not None)
-        if not rests and reason is None and saying is not None:
-            reason = saying.why_nothing()
-        identity = self._server.identity
-        tokens = saying.pieces if saying is not None else 0
-        answer = Answer(
-            "shown" if rests else "empty",
-            rests,
-            finish,
-            reason=None if rests else reason,
-            counts=Counts(steps=tokens, tokens=tokens),
-            ms=waiting.spans.close(),
-            model=identity.model if identity is not None else "",
-            engine=identity.dialect.name if identity is not None else "",
-        )
+        question, ms = waiting.question, waiting.spans.close()
+        answer = answer_of(question, suggestion, finish, ms, saying, self._server.identity, reason)
         if suggestion.text and saying is not None:
             self._listener.made(saying.uri, suggestion)
         self._leave()
@@ -295,11 +252,14 @@ class Asking:
         """The server did not answer."""
         if self._saying is not saying:
             return  # somebody has hung up before
-        self._saying = self._stream = None
-        self._pauses.failed(error, self._clock())
+        self._saying = self._stream = self._unheard_ms = None
         waiting = self._waiting
         self._leave(quietly=True)
-        self._failed(waiting.question if waiting is not None else None, error)
+        self._give_up(waiting.question if waiting is not None else None, error)
+
+    def _give_up(self, question: Question | None, error: RemoteError) -> None:
+        self._pauses.failed(error, self._clock())
+        self._failed(question, error)
 
     def _faulty(self, saying: Saying, error: Exception) -> None:
         status = failure("An internal error occurred", error)
@@ -319,8 +279,7 @@ class Asking:
             self._rest = None
         if waiting is None:
             return
-        if waiting.due is not None:
-            waiting.due.cancel()
+        waiting.over()
         if not quietly:
             self._listener.told(Status("ready"))
 
@@ -336,18 +295,6 @@ class Asking:
 
     def _hang_up(self) -> None:
         stream, self._stream, self._saying = self._stream, None, None
+        self._unheard_ms = None
         if stream is not None:
             stream.cancel()
-
-
-def _enough(saying: Saying, question: Question) -> bool:
-    """Whether it has the candidates that the question wants; other ones are looked for where it was begun."""
-    return question.candidates < 2 or (saying.place == question.place and saying.question.candidates > 1)
-
-
-def _slow(allowed: float) -> Reason:
-    return Reason(
-        "slow",
-        f"The server was too slow: {allowed:.0f} ms were allowed.",
-        "It goes on, and the text is shown when you wait. The settings `budget.…` allow more time.",
-    )

@@ -14,10 +14,14 @@ _KEPT_MS: Final = 12.0
 """Kept back of a budget for the way to the editor."""
 
 
-def allowed_ms(question: Question) -> float:
-    """What the question has, from when it was asked; infinite: it is answered when the answer is whole."""
+def allowed_ms(question: Question, *, patient: bool = False) -> float:
+    """What the question has; infinite: it is answered when the answer is whole.
+
+    `patient`: it has to wait until the server has said what it is, and has all the time of one asked by a key.
+    """
     policy = question.policy
-    chosen = policy.invoked_ms or INVOKED_MS if question.request.invoked else policy.automatic_ms or AUTOMATIC_MS
+    invoked, automatic = policy.invoked_ms or INVOKED_MS, policy.automatic_ms or AUTOMATIC_MS
+    chosen = max(invoked, automatic) if patient else invoked if question.request.invoked else automatic
     return chosen if math.isinf(chosen) else max(0.0, chosen - _KEPT_MS)
 
 

@@ -10,7 +10,6 @@ from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.completion.suggestions import Place, Suggestion, are_closers
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.decode.stop import stop_rule
-from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
 from fastcoder_lsp.remote.dialects import Heard
 
@@ -26,7 +25,6 @@ class Saying:
         others: other answers for the same place; None while nobody has looked for any.
         pieces: how many events came.
         ahead: nobody has asked for it yet.
-        spans: what it took.
 
     Args:
         grows: whether its text comes as it is said; else it serves no other place before it is whole.
@@ -36,7 +34,6 @@ class Saying:
         self.question, self.place, self.grows, self.ahead = question, question.place, grows, ahead
         self.said, self.finish, self.pieces = "", "", 0
         self.others: tuple[Suggestion, ...] | None = None
-        self.spans = Spans.since(question.opened_s)
         snapshot = question.request.snapshot
         self.uri, self._language = snapshot.uri, snapshot.language
         self._rule = stop_rule(self.place.before, self.place.after, self._language)
@@ -58,6 +55,14 @@ class Saying:
             self.finish = heard.finish
         if self.finished:
             self.others = tuple(map(self.variant, heard.others)) or None
+
+    def serves(self, question: Question) -> bool:
+        """Whether what is said is wanted by `question` too, as far as is known."""
+        return self.uri == question.uri and self.agrees(question.place)
+
+    def has_enough_for(self, question: Question) -> bool:
+        """Whether it has the candidates that the question wants; others are looked for where it was begun."""
+        return question.candidates < 2 or (self.place == question.place and self.question.candidates > 1)
 
     def agrees(self, place: Place) -> bool:
         """Whether what is said serves `place`, as far as is known: the user has typed along it, or nothing."""

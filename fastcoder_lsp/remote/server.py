@@ -22,6 +22,7 @@ class Server:
     Attributes:
         identity: what it is; None before it was asked.
         host: its name, as far as the settings tell one.
+        silent_ms: who has said nothing for so long will not answer.
 
     Args:
         settings: name it.
@@ -35,6 +36,7 @@ class Server:
         self._meeting: asyncio.Task[Identity] | None = None
         self.identity: Identity | None = None
         self.host = host_of(settings.remote_url)
+        self.silent_ms = 1e3 * time_outs.read_s
 
     async def meet(self) -> Identity:
         """What it is; whoever else wants to know waits for the same answer.

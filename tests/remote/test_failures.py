@@ -167,6 +167,49 @@ def test_a_server_that_speaks_no_tls(serve: Callable[..., ScriptedServer], front
     assert front(server.url.replace("http:", "https:")).code() == "remote-tls"
 
 
+def test_who_types_on_learns_that_a_server_is_silent(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """Each key hangs up on the question before it, so that none waits for long enough to be given up by itself."""
+
+    def handler(request: Request) -> Reply:
+        if request.path == "/infill":
+            time.sleep(3.0)
+        yield as_json({"build_info": "fastcoder-lsp 9", "data": []})
+
+    server = serve(handler)
+    asking = front(server.url, time_outs=TimeOuts(1.0, 1.0), pauses_s=(600.0,))
+    assert asking.service.preload().result(20)
+    codes = list[str]()
+    for number in range(200):
+        future = asking.submit(f"x{number} = ")
+        time.sleep(0.03)
+        future.cancel()
+        codes = [status.message for status in asking.statuses if status.state == "error"]
+        if codes:
+            break
+    assert "did not answer in time" in codes[0]
+    assert asking.code("y = ") == "remote-silent"
+    assert len(server.asked("/infill")) > 2
+
+
+def test_a_connection_that_was_closed_in_between_is_no_failure(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """Servers close those that nobody uses, each after a while of its own."""
+
+    def handler(request: Request) -> Reply:
+        yield from LlamaServer(lambda _: "1\n")(request)
+        if request.path == "/infill":
+            raise OSError("closed")
+
+    server = serve(handler)
+    asking = front(server.url)
+    for number in range(3):
+        assert asking.ask(f"x{number} = call(", "y)\n").text == "1"
+        time.sleep(0.05)
+
+
 def test_it_is_left_alone_ever_longer(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
     """While it is, questions are answered at once by the same reason, and nothing is sent."""
     server = serve(Faulty(says(as_json({}, 500))))
