@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastcoder_lsp.core import DraftTree, Engine, SkimmingEngine
+from fastcoder_lsp.core import DraftTree, Engines, SkimmingEngine
 from fastcoder_lsp.draft.self_model import usual_parts
 from fastcoder_lsp.index.files import private_folder, replace_file
 
@@ -22,8 +22,9 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A place of a text, and what the model says there: the tokens before it, and those that follow."""
+    """A place of a text, and what the model says there: an engine, the tokens before it, and those that follow."""
 
+    engine: SkimmingEngine
     text: tuple[int, ...]
     said: tuple[int, ...]
 
@@ -37,24 +38,26 @@ class Found:
     tried: int
 
 
-def trials(engine: Engine, texts: Sequence[Sequence[int]], places: int, seed: int = 0) -> list[Trial]:
-    """Places spread over `texts` by chance, with what plain decoding says there."""
+def trials(engines: Engines, texts: Sequence[Sequence[int]], places: int, seed: int = 0) -> list[Trial]:
+    """Places spread over `texts` by chance, with what plain decoding says there; each keeps a KV cache."""
     chance = random.Random(seed)  # noqa: S311 a sample is no secret
     long = [text for text in texts if len(text) > 2 * CHAIN]
     made = []
-    for _ in range(places if long else 0):
+    for number in range(places if long else 0):
+        engine = engines.slot(f"place {number}")
+        assert isinstance(engine, SkimmingEngine)
         text = tuple(chance.choice(long))
         text = text[: chance.randrange(2 * CHAIN, min(len(text), engine.info.context - CHAIN - 1) + 1)]
         engine.prefill(text[:-1], lambda: False)
         said: list[int] = []
         while len(said) <= CHAIN:
             said += engine.step(DraftTree.chain((said or text)[-1:])).emitted
-        made.append(Trial(text, tuple(said)))
+        made.append(Trial(engine, text, tuple(said)))
     return made
 
 
 def search(
-    engine: SkimmingEngine,
+    sublayers: int,
     asked: Sequence[Trial],
     rounds: int,
     *,
@@ -65,7 +68,7 @@ def search(
     """The set that promises the quickest decoding over `asked`.
 
     Args:
-        engine: its KV cache is used.
+        sublayers: parts of the model that may be left out.
         asked: places to try a set at; none: the usual set.
         rounds: how many sets are tried.
         head: of a whole pass' time, what the head over the vocabulary takes, which is never left out.
@@ -73,26 +76,26 @@ def search(
         seed: of the changes.
     """
     chance = random.Random(seed)  # noqa: S311 a change is no secret
-    parts = range(engine.sublayers)
-    best = usual_parts(engine.sublayers)
-    speed = _speed(engine, asked, best, head)
+    parts = range(sublayers)
+    best = usual_parts(sublayers)
+    speed = _speed(sublayers, asked, best, head)
     for tried in range(1, rounds + 1 if asked else 1):
         changed = best ^ frozenset(chance.sample(parts, chance.choice((1, 1, 2))))
-        if (promised := _speed(engine, asked, changed, head)) > speed:
+        if (promised := _speed(sublayers, asked, changed, head)) > speed:
             best, speed = changed, promised
         told(tried, speed)
     return Found(best, speed, rounds if asked else 0)
 
 
-def _speed(engine: SkimmingEngine, asked: Sequence[Trial], skipped: frozenset[int], head: float) -> float:
+def _speed(sublayers: int, asked: Sequence[Trial], skipped: frozenset[int], head: float) -> float:
     """Tokens for the time of a plain token: a pass costs as much as the parts that it runs; of many rows as of one."""
-    share = head + (1 - head) * (1 - len(skipped) / engine.sublayers)
+    share = head + (1 - head) * (1 - len(skipped) / sublayers)
     tokens = cost = 0.0
     for trial in asked:
-        engine.prefill(trial.text[:-1], lambda: False)
+        trial.engine.prefill(trial.text[:-1], lambda: False)
         pending, after, accepted = list(trial.text[-1:]), 0, 0
         while accepted < CHAIN:
-            ids_K, _ = engine.skim(pending, after, skipped, 1)
+            ids_K, _ = trial.engine.skim(pending, after, skipped, 1)
             after += 1
             if int(ids_K[0]) != trial.said[accepted]:
                 break

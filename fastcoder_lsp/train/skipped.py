@@ -9,7 +9,6 @@ from pathlib import Path
 from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import kernels_folder
-from fastcoder_lsp.core import SkimmingEngine
 from fastcoder_lsp.draft import skipped_parts
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.errors import UsageError
@@ -18,6 +17,8 @@ from fastcoder_lsp.train.texts import read_texts
 
 LENGTH = 384
 """Tokens of a text that are looked at, from its start."""
+KV_MB = 1024
+"""For the caches of all places, which are read once."""
 
 
 def search_skipped(
@@ -52,21 +53,20 @@ def search_skipped(
         )
     tokenizer = Tokenizer.load(files.folder)
     texts = [tokenizer.encode(text)[:LENGTH] for text in read_texts(data, tokenizer, cache).texts]
-    engine = engines.load(
+    loaded = engines.load_engines(
         files.folder,
         name=files.name,
         source=files.source,
         digest=files.digest,
-        options=engines.EngineOptions(kind="cpu-int8", context=LENGTH + 64),
+        options=engines.EngineOptions(kind="cpu-int8", context=LENGTH + 64, kv_mb=KV_MB),
         cache=cache,
         progress=lambda _share, _what: None,
         kernels=kernels_folder(),
     )
     try:
-        assert isinstance(engine, SkimmingEngine)
-        asked = skipped_parts.trials(engine, texts, places, seed)
+        asked = skipped_parts.trials(loaded, texts, places, seed)
         head = shape.vocabulary * shape.width / shape.weight_count
-        found = skipped_parts.search(engine, asked, rounds, head=head, told=told, seed=seed)
+        found = skipped_parts.search(2 * shape.layers, asked, rounds, head=head, told=told, seed=seed)
     finally:
-        engine.close()
+        loaded.close()
     return found, skipped_parts.keep(cache, files.digest, found)

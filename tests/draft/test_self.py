@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastcoder_lsp.core import DraftContext, DraftTree, Engine, Sampler, SkimmingEngine, Tokens, Verified
+from fastcoder_lsp.core import DraftContext, DraftTree, Engine, Engines, Sampler, SkimmingEngine, Tokens, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft import skipped_parts
 from fastcoder_lsp.draft.none import NoDrafter
@@ -22,12 +22,18 @@ PROMPT = tuple(range(5, 35))
 
 
 @pytest.fixture(scope="module", params=["cpu-fp32", "cpu-int8"])
-def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
-    """A slot of an engine over a small random model of four layers."""
+def engines(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engines]:
+    """Slots of an engine over a small random model of four layers."""
     folder = tiny_models.make_model(tmp_path_factory.mktemp("tiny"), "qwen2", num_hidden_layers=4)
     engines = several(tiny_models.load(folder, tmp_path_factory.mktemp("cache"), request.param), 64)
-    yield engines.slot("d")
+    yield engines
     engines.close()
+
+
+@pytest.fixture
+def engine(engines: Engines) -> Engine:
+    """One of them."""
+    return engines.slot("d")
 
 
 def skimming(engine: Engine) -> SkimmingEngine:
@@ -103,16 +109,16 @@ def test_it_drafts_nothing_where_the_cache_is_not_the_texts() -> None:
     assert not drafter.propose(DraftContext((1, 2, 3, 4), 2), 8).tokens
 
 
-def test_the_search_never_ends_worse_than_the_usual_set(engine: Engine, tmp_path: Path) -> None:
+def test_the_search_never_ends_worse_than_the_usual_set(engines: Engines, tmp_path: Path) -> None:
     """And where one part is useless, it is left out; what was found is kept for these weights alone."""
     texts = [list(PROMPT), list(reversed(PROMPT))]
-    asked = skipped_parts.trials(engine, texts, 3)
-    usual = skipped_parts.search(skimming(engine), asked, 0)
-    found = skipped_parts.search(skimming(engine), asked, 12)
+    asked = skipped_parts.trials(engines, texts, 3)
+    usual = skipped_parts.search(8, asked, 0)
+    found = skipped_parts.search(8, asked, 12)
     assert usual.skipped == usual_parts(8)
     assert found.speed >= usual.speed
     assert found.tried == 12
-    assert skipped_parts.search(skimming(engine), asked, 12) == found
+    assert skipped_parts.search(8, asked, 12) == found
     path = skipped_parts.keep(tmp_path, "abc", found)
     assert skipped_parts.kept(tmp_path, "abc") == found.skipped
     assert skipped_parts.kept(tmp_path, "abd") == frozenset()
@@ -131,6 +137,8 @@ def test_a_useless_part_is_found() -> None:
             said = self.choose([*self.cached(), *self._skimmed], range(self.info.vocabulary))
             return ids * 0 + (said + (0 in skipped)) % self.info.vocabulary, logits
 
-    engine = Idle()
-    asked = skipped_parts.trials(engine, [list(PROMPT)], 4)
-    assert skipped_parts.search(engine, asked, 60).skipped == {1, 2, 3}
+    said: list[int] = []
+    for _ in range(skipped_parts.CHAIN + 1):
+        said.append(Idle.choose([*PROMPT, *said], range(40)))
+    asked = [skipped_parts.Trial(Idle(), PROMPT, tuple(said))]
+    assert skipped_parts.search(4, asked, 60).skipped == {1, 2, 3}
