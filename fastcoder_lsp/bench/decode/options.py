@@ -16,4 +16,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Example: fastcoder-lsp bench decode --limit 24 --nodes 8 --drafters fastcoder,cacheback"
     add_tasks(parser)
     add_setting(parser, DECODED, nodes=None)
+    parser.add_argument(
+        "--temperature", type=float, default=0.0, metavar="T", help="sample at this temperature; default: 0, greedy"
+    )
+    parser.add_argument(
+        "--rule",
+        choices=("keyed", "rejection"),
+        default="keyed",
+        help="what accepts sampled guesses: the tokens of plain sampling, or its distribution; default: keyed",
+    )
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="times that every pair is run; default: 3")

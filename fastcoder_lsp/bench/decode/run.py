@@ -23,7 +23,7 @@ from fastcoder_lsp.bench.drafting.pairs import Pair, figures, run_once
 from fastcoder_lsp.bench.drafting.task_parts import LEAKAGE, TaskParts, TaskPin, document_of, parts_of
 from fastcoder_lsp.bench.drafting.traces import PAPER_TOKENS
 from fastcoder_lsp.bench.report import print_table, write_json
-from fastcoder_lsp.core import Engine, StepCosts
+from fastcoder_lsp.core import Engine, Sampler, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
 
 AUTO_NODES = 64
@@ -80,6 +80,7 @@ def run_round(
             document=document,
             nodes=arguments.nodes or NODES,
         )
+        request = replace(request, sampler=sampler_of(arguments))
         for name, drafter in drafters.items():
             plain = run_once(engine, NoDrafter(), request)
             chooses = costs is not None and drafter.traits.weighs_costs
@@ -89,6 +90,11 @@ def run_round(
             if arguments.cache == "cold":
                 drafter.forget(document)
     return done
+
+
+def sampler_of(arguments: argparse.Namespace) -> Sampler:
+    """How tokens are chosen, by the options."""
+    return Sampler(temperature=arguments.temperature, rule=arguments.rule)
 
 
 def _print(parts: TaskParts, engine: Engine, arguments: argparse.Namespace, results: Mapping[str, Any]) -> None:
@@ -106,6 +112,8 @@ def _write(parts: TaskParts, engine: Engine, arguments: argparse.Namespace, resu
         "model": parts.model.files.name,
         "engine": engine.info.name,
         "rounds": arguments.rounds,
+        "temperature": arguments.temperature,
+        "rule": arguments.rule,
         "width": "fixed" if arguments.nodes else "auto: what pays",
         "prompt_tokens": repoeval.PROMPT_TOKENS,
         "corpus_tokens": parts.stores.corpus_tokens(),

@@ -20,8 +20,10 @@ from fastcoder_lsp.bench.report import print_table, write_json
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     parts = parts_of(arguments)
-    traces = record(parts, arguments.setting)
     names = drafter_names(arguments.drafters)
+    for name in names:
+        parts.require(name)
+    traces = record(parts, arguments.setting)
     warm = arguments.cache == "warm"
     done = {name: replay_all(name, parts, traces, arguments.nodes, warm=warm) for name in names}
     results = {name: replayed.figures() for name, replayed in done.items()}
