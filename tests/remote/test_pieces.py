@@ -1,0 +1,91 @@
+"""Code of other files goes to a server where the user's settings and the folder's rules allow it, and no other."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import CompletionRequest, Snapshot
+from fastcoder_lsp.remote.client import Way
+from fastcoder_lsp.remote.host import ServerHost
+from fastcoder_lsp.remote.pieces import CHARACTERS
+from tests.host.scripted import ScriptedHost
+from tests.remote.front import WHOLE, until
+from tests.remote.scripted_server import LlamaServer, ScriptedServer
+
+TEXT = "from turn import rotate_by_quarter\n\n\ndef twice(image):\n    return rotate_by_quarter("
+KEY = 'API_KEY = "sk-abcdefghijkl1234567890"'
+TURN = f"def rotate_by_quarter(image, turns):\n    return image.rotate(90 * turns)\n\n\n{KEY}\n"
+
+
+class Workspace:
+    """A folder with files, and a front whose settings say what of it may be shown."""
+
+    def __init__(self, root: Path, url: str, *, context: bool) -> None:
+        self.root = root
+        (root / "turn.py").write_text(TURN)
+        (root / "ignored.py").write_text(TURN.replace("turns", "ignored_turns"))
+        (root / ".gitignore").write_text("ignored.py\n")
+        settings = replace(Settings(), remote_url=url, remote_fallback=False, context_enabled=context)
+
+        def open_host(listener: HostListener) -> ServerHost:
+            return ServerHost(listener, settings, {root: settings}, Way(lambda: ""), ScriptedHost)
+
+        self.service = CompletionService(open_host, lambda _: None)
+        self._version = 0
+
+    def ask(self) -> str:
+        """A question at the end of a file that uses the others."""
+        self._version += 1
+        text = f"# {self._version}\n{TEXT}"
+        path = self.root / "a.py"
+        self.service.host.document_changed(path, text)
+        snapshot = Snapshot(path.as_uri(), str(path), "python", self._version, text)
+        return self.service.submit(CompletionRequest(snapshot, len(text)), WHOLE).result(60).text
+
+
+def sent(server: ScriptedServer) -> list[dict[str, str]]:
+    """The pieces of the last question."""
+    pieces: list[dict[str, str]] = server.asked("/infill")[-1].body["input_extra"]
+    return pieces
+
+
+def test_nothing_of_other_files_is_sent_by_default(serve: Callable[..., ScriptedServer], tmp_path: Path) -> None:
+    """However well it would fit."""
+    server = serve(LlamaServer(lambda _: "image, 2)\n"))
+    workspace = Workspace(tmp_path, server.url, context=False)
+    assert workspace.ask() == "image, 2)"
+    workspace.service.shutdown()
+    assert sent(server) == []
+
+
+def test_what_is_imported_goes_along_where_it_may(serve: Callable[..., ScriptedServer], tmp_path: Path) -> None:
+    """By its name within the folder, without lines that look like secrets; a rule that changes holds at once."""
+    server = serve(LlamaServer(lambda _: "image, 2)\n"))
+    workspace = Workspace(tmp_path, server.url, context=True)
+
+    def told() -> bool:
+        workspace.service.document_closed((tmp_path / "a.py").as_uri())
+        workspace.service.host.reload()
+        workspace.ask()
+        return any("rotate_by_quarter" in piece["text"] for piece in sent(server))
+
+    until(told)  # the folder is looked through meanwhile
+    assert {piece["filename"] for piece in sent(server)} <= {"turn.py", "a.py"}
+    everything = json.dumps([request.body for request in server.requests])
+    assert "sk-abcdef" not in everything
+    assert "ignored_turns" not in everything
+    assert str(tmp_path) not in everything
+    assert sum(len(piece["text"]) for piece in sent(server)) <= CHARACTERS
+    (tmp_path / ".gitignore").write_text("ignored.py\nturn.py\n")
+    workspace.service.host.files_changed([tmp_path / ".gitignore"])
+
+    def untold() -> bool:
+        workspace.ask()
+        return not any("def rotate_by_quarter" in piece["text"] for piece in sent(server))
+
+    until(untold)
+    workspace.service.shutdown()
