@@ -9,6 +9,7 @@ path.
 import argparse
 import contextlib
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from fastcoder_lsp.errors import UsageError
 
 MODEL_OPTIONS = frozenset({"model", "before", "name"})
 """Arguments that name a model: by an id, or by a path."""
+DRAFTER_OPTIONS = frozenset({"drafter", "drafters"})
+"""Arguments that name drafters, whose parameter `weights` is a path."""
+_WEIGHTS = re.compile(r"(?<=[:,])weights=([^,]+)")
 
 
 def leave_folder() -> Path | None:
@@ -44,6 +48,8 @@ def name_fully(arguments: argparse.Namespace, here: Path | None) -> None:
             setattr(arguments, name, [whole_path(one, here) for one in value])
         elif name in MODEL_OPTIONS and isinstance(value, str) and is_path(value):
             setattr(arguments, name, str(whole_path(Path(value), here)))
+        elif name in DRAFTER_OPTIONS and isinstance(value, str):
+            setattr(arguments, name, _WEIGHTS.sub(lambda found: f"weights={whole_path(Path(found[1]), here)}", value))
     arguments.here = here
 
 

@@ -77,5 +77,5 @@ class Specification(Generic[Parameters]):
 
     @property
     def replayable(self) -> bool:
-        """Whether recorded text is all that it needs; others live on what the model said at rejected positions."""
-        return not self.traits.top_k
+        """Whether recorded text is all that it needs; others live on what the model said or computed on the way."""
+        return not (self.traits.top_k or self.traits.layers or self.traits.skims)

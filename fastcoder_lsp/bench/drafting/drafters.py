@@ -59,7 +59,11 @@ def drafter_names(text: str) -> list[str]:
 
 def all_names(trained: Trained, smaller: int = 0) -> list[str]:
     """Every drafter that can draft on a model tuned for `trained`, with so many smaller ones."""
-    able = {name: known for name, known in SPECIFICATIONS.items() if smaller or not known.smaller}
+    able = {
+        name: known
+        for name, known in SPECIFICATIONS.items()
+        if (smaller or not known.smaller) and not known.own_weights  # their folders have to be named
+    }
     return [name for name, known in able.items() if trained.suits(known.tuned_by)]
 
 
