@@ -16,6 +16,16 @@ def path_of(uri: str) -> Path | None:
 
     Escaped bytes that are no UTF-8 are those of a name that is none; what no system could open names nothing.
     """
+    text = path_text(uri, windows=os.name == "nt")
+    return None if text is None else Path(text)
+
+
+def path_text(uri: str, *, windows: bool) -> str | None:
+    """The same as text, for either family of systems.
+
+    On Windows a drive's letter stands behind a slash that is none of the path's, its colon escaped or not, and a host
+    that is not this one is a share's (RFC 8089, appendix E).
+    """
     try:
         parts = urlsplit(uri)
         path = unquote(parts.path, errors="surrogateescape")
@@ -25,9 +35,11 @@ def path_of(uri: str) -> Path | None:
     on_disk = parts.scheme.lower() in _ON_DISK and path.startswith("/")
     if not on_disk or "\0" in path or len(path) > MAX_LETTERS:
         return None
-    if os.name == "nt":
-        return Path(f"//{parts.netloc}{path}" if parts.netloc else path[1:] if _DRIVE.match(path) else path)
-    return Path(path)
+    if not windows:
+        return path
+    if parts.netloc and parts.netloc.lower() != "localhost":
+        return f"//{unquote(parts.netloc)}{path}"
+    return path[1:] if _DRIVE.match(path) else path
 
 
 def uri_of(path: Path) -> str:

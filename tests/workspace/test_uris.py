@@ -1,0 +1,66 @@
+"""URIs and the paths behind them, as editors on Windows, macOS and Linux write them."""
+
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import pytest
+
+from fastcoder_lsp.workspace.uris import MAX_LETTERS, path_of, path_text, uri_of
+
+
+@pytest.mark.parametrize(
+    ("uri", "expected"),
+    [
+        ("file:///C:/Users/a/b.py", "C:/Users/a/b.py"),  # Neovim, Helix
+        ("file:///c%3A/Users/a/b.py", "c:/Users/a/b.py"),  # VS Code
+        ("file:///c%3a/%C3%A4%20b.py", "c:/ä b.py"),
+        ("FILE:///C:/a.py", "C:/a.py"),
+        ("file://localhost/C:/a.py", "C:/a.py"),
+        ("file://server/share/a.py", "//server/share/a.py"),
+        ("file://wsl.localhost/Debian/home/a.py", "//wsl.localhost/Debian/home/a.py"),
+        ("file://wsl%24/Debian/home/a.py", "//wsl$/Debian/home/a.py"),  # VS Code, of \\wsl$
+        ("file:////server/share/a.py", "//server/share/a.py"),
+        ("vscode-notebook-cell:/c%3A/a.ipynb#W0sZmlsZQ", "c:/a.ipynb"),
+        ("untitled:Untitled-1", None),
+        ("file:///C:/a%00b.py", None),
+    ],
+)
+def test_windows(uri: str, expected: str | None) -> None:
+    """Drive letters in either case and spelling, shares, other systems' files on this machine."""
+    assert path_text(uri, windows=True) == expected
+    if expected is not None:
+        assert PureWindowsPath(expected).is_absolute()
+
+
+def test_a_drive_is_one_whatever_its_case() -> None:
+    """VS Code writes it small, Windows large: both name one file."""
+    small, large = (path_text(f"file:///{drive}/src/A.py", windows=True) for drive in ("c%3A", "C:"))
+    assert small is not None
+    assert large is not None
+    assert PureWindowsPath(small) == PureWindowsPath(large)
+
+
+@pytest.mark.parametrize("path", ["C:/Users/a b/ä#%.py", "//server/share/x y.py"])
+def test_windows_paths_come_back(path: str) -> None:
+    """What Windows' paths are written as is what they are read from."""
+    assert path_text(PureWindowsPath(path).as_uri(), windows=True) == path
+
+
+@pytest.mark.parametrize("path", ["/home/a b/ä#%.py", "/C:/odd", "/a\\b.py"])
+def test_other_paths_come_back(path: str) -> None:
+    """A colon and a backslash are letters of a name."""
+    assert path_text(PurePosixPath(path).as_uri(), windows=False) == path
+
+
+def test_a_host_is_no_part_of_a_path_elsewhere() -> None:
+    """Other systems mount what they share."""
+    assert path_text("file://localhost/home/a.py", windows=False) == "/home/a.py"
+
+
+def test_what_is_too_long_names_nothing() -> None:
+    """Nobody looks for it."""
+    assert path_text("file:///" + "a" * MAX_LETTERS, windows=True) is None
+
+
+def test_paths_here(tmp_path: Path) -> None:
+    """The one that this system means."""
+    assert path_of(uri_of(tmp_path / "a b.py")) == tmp_path / "a b.py"
