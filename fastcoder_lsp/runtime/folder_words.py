@@ -38,6 +38,8 @@ WORTH_KEEPING = 0.01
 """Of all files, the share that must have changed before the index is written anew: the others are read at a start."""
 KEPT_AFTER = 10_000
 """Changes after which it is written in the midst of a look, so that a short session's work is not lost."""
+FEW = 64
+"""Changed files that are not worth merging after a look."""
 _Stamp = tuple[int, int, int]
 
 
@@ -163,7 +165,7 @@ class FolderWords:
                 self._take(path, rules, terms)
         for key in set(self.index.known()) - seen:
             self._forget(key)
-        self.index.settle()
+        self.index.settle(FEW)
         self._keep()
         spent_s = time.thread_time() - began_s
         with self._lock:

@@ -113,6 +113,23 @@ def test_a_change_is_found_at_once_and_what_went_is_not() -> None:
     assert index.best(np.unique(terms.of("after_that")), 30) == []
 
 
+def test_what_is_mapped_stays_so_while_little_changes(tmp_path: Path) -> None:
+    """A merge where nothing is to be merged, or less than is asked for, makes no lists anew."""
+    terms, index, place = Terms(), WordIndex(), tmp_path / "words.bin"
+    for number in range(5):
+        index.put(f"file_{number}", terms.of(f"word_{number}"))
+    stored.write(place, index.stored())
+    index.adopt(stored.read(place) or pytest.fail("it is not read"))
+    mapped = index.stored().postings
+    index.put("file_1", terms.of("other"))
+    index.remove("file_2")
+    index.settle(4)
+    assert index._base is mapped
+    index.settle(3)
+    assert index._base is not mapped
+    assert index.best(terms.of("other"), 9) == ["file_1"]
+
+
 def test_it_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """In files, in all their words, and in the words of each: the first ones are kept."""
     terms, index = Terms(), WordIndex()

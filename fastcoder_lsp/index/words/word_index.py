@@ -116,8 +116,14 @@ class WordIndex:
         """Whether so much has changed that `settle` pays."""
         return len(self._waiting) >= max(LEAST_MERGED, min(len(self._numbers) // 4, MOST_MERGED))
 
-    def settle(self) -> None:
-        """Merge what has changed into the rest: a second for 50,000 files; questions are answered meanwhile."""
+    def settle(self, least: int = 1) -> None:
+        """Merge what has changed into the rest: a second for 50,000 files; questions are answered meanwhile.
+
+        Args:
+            least: files that must have changed or gone, for it to be done: what is mapped takes memory from then on.
+        """
+        if len(self._waiting) + len(self._keys) - len(self._numbers) < least:
+            return
         with self._lock:
             base, changed = self._base, self._changed()
             kept = [number for number, key in enumerate(self._keys) if key is not None]
@@ -134,8 +140,7 @@ class WordIndex:
 
     def stored(self) -> StoredWords:
         """All that is known, merged, to be kept; it does not change."""
-        if self._waiting or len(self._numbers) < len(self._keys):
-            self.settle()
+        self.settle()
         with self._lock:
             count = len(self._keys)
             keys = tuple(key for key in self._keys if key is not None)
