@@ -562,7 +562,7 @@ While one types there is one alone: the others are asked for now."
                                  (plist-get ms :p50) (plist-get ms :p95)))))))
 
 (defun fastcoder--host (host)
-  "Which process has the model, by HOST, how many editors share it, whose turn it is.
+  "Which process has the model, by HOST, how many share it, and whose turn it is.
 Nothing where the server itself has it."
   (if (eq (plist-get host :shared) t)
       (format ", process %d, shared by %d%s" (plist-get host :process_id) (plist-get host :fronts)
