@@ -28,7 +28,7 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.engine.backend import Backend, SkimmingBackend
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.prefix import common_prefix
-from fastcoder_lsp.engine.states import KeepingBackend, with_layers
+from fastcoder_lsp.engine.states import KeepingBackend, can_keep, with_layers
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 
 WORTH = 16
@@ -146,7 +146,7 @@ class SlotEngines:
 
     def keep_states(self, layers: Sequence[int]) -> bool:
         """Keep hidden states behind these layers in all caches; they are given up where they have not all of them."""
-        if not isinstance(self._backend, KeepingBackend):
+        if not can_keep(self._backend, layers):
             return not layers
         if (needed := with_layers(self._backend, layers)) is not None:
             for slot in list(self._held):

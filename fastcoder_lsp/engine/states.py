@@ -6,7 +6,7 @@ backends write them, and keep none until somebody asks.
 """
 
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -46,13 +46,19 @@ class KeepingBackend(Backend, Protocol):
         ...
 
 
+def can_keep(backend: Backend, layers: Sequence[int]) -> TypeGuard[KeepingBackend]:
+    """Whether `backend` keeps hidden states, and its model has these layers."""
+    if not isinstance(backend, KeepingBackend):
+        return False
+    return all(layer == NORMED or 1 <= layer <= backend.layers for layer in layers)
+
+
 def with_layers(backend: KeepingBackend, layers: Sequence[int]) -> tuple[int, ...] | None:
     """What `backend` must keep so that `layers` can be read, beside what it keeps; None where it does so already.
 
     It only ever becomes more, so that drafters of several fronts over one model do not empty each other's caches.
     """
     wanted = {backend.layers if layer == NORMED else layer for layer in layers}
-    assert wanted <= set(range(1, backend.layers + 1)), f"{sorted(wanted)} of {backend.layers} layers"
     kept = set(backend.kept_layers)
     return None if wanted <= kept else tuple(sorted(wanted | kept))
 

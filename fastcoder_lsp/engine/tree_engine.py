@@ -12,7 +12,7 @@ from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler
 from fastcoder_lsp.engine.backend import Backend, Rows, SkimmingBackend
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.engine.sampling import top_rows
-from fastcoder_lsp.engine.states import KeepingBackend, read_states, with_layers
+from fastcoder_lsp.engine.states import KeepingBackend, can_keep, read_states, with_layers
 from fastcoder_lsp.engine.verification import accept
 from fastcoder_lsp.errors import ResourceError
 
@@ -100,7 +100,7 @@ class TreeEngine:
 
     def keep_states(self, layers: Sequence[int]) -> bool:
         """Keep hidden states behind these layers; the cache is given up where it has not all of them."""
-        if not isinstance(self.backend, KeepingBackend):
+        if not can_keep(self.backend, layers):
             return not layers
         if (needed := with_layers(self.backend, layers)) is not None:
             self.backend.keep_states(needed)

@@ -179,6 +179,10 @@ def _dflash(
         mask = int(more["mask_token_id"])
         row = weights.rows(EMBEDDING, mask, mask + 1, shape.vocabulary, shape.width)[0]
     ours |= {"mask": torch.from_numpy(np.array(row, np.float32)), "head": _head(files, shape)}
+    if not all(0 <= int(layer) < shape.layers for layer in read):
+        raise ModelInvalidError(
+            f"it reads the layers {read}, the model has {shape.layers}", "Name the model it is for."
+        )
     numbers = {"layers": float(count), "block": float(config["block_size"]), **_numbers(config)}
     return numbers, tuple(int(layer) + 1 for layer in read), ours
 

@@ -123,7 +123,10 @@ def test_nobody_asks_nothing_is_kept(engine: TreeEngine) -> None:
     assert np.array_equal(plain.top_logits_NK, kept.top_logits_NK)
 
 
-def test_an_engine_that_keeps_none_says_so(engine: TreeEngine) -> None:
-    """One that goes round several texts has no such verbs: its drafters go without."""
+def test_an_engine_that_cannot_says_so(engine: TreeEngine) -> None:
+    """Of layers that the model has not; and one that goes round several texts has no such verbs."""
     assert isinstance(engine, KeepingEngine)
+    assert not engine.keep_states((1, 3))
+    assert not engine.keep_states((0,))
+    assert engine.keep_states(())
     assert not isinstance(OneSlot(engine).slot("a"), KeepingEngine)
