@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.log import keep_log_quiet
-from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.errors import InstallationError, UsageError
 
 if TYPE_CHECKING:
     from fastcoder_lsp.team.configuration import TeamConfig
@@ -78,6 +78,8 @@ def run(arguments: argparse.Namespace) -> int:
     os.environ.update(_PRIVATE, RAY_AUTH_TOKEN=secrets.token_hex(32))
     for name, value in _QUICK.items():
         os.environ.setdefault(name, value)
+    if config.records.traces:
+        _trace(config.records.traces)
     from fastcoder_lsp.team.running import run_here
 
     def say(text: str) -> None:
@@ -87,6 +89,22 @@ def run(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="fc-", ignore_cleanup_errors=True) as folder:
         run_here(config, lambda: config_of(arguments), say, Path(folder))
     return 0
+
+
+def _trace(address: str) -> None:
+    from importlib.util import find_spec
+
+    from fastcoder_lsp.team.traces import EXPORTER, MODULE, PACKAGE
+
+    try:
+        found = find_spec(MODULE) is not None
+    except ModuleNotFoundError:
+        found = False
+    if not found:
+        raise InstallationError(f"traces need {PACKAGE}", f"Run: {sys.executable} -m pip install {PACKAGE}")
+    os.environ["RAY_SERVE_TRACING_EXPORTER_IMPORT_PATH"] = EXPORTER
+    os.environ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"] = address
+    os.environ.setdefault("RAY_SERVE_TRACING_SAMPLING_RATIO", "1.0")
 
 
 def config_of(arguments: argparse.Namespace) -> "TeamConfig":

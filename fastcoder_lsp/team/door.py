@@ -196,7 +196,7 @@ class Door:
         tenant = Tenant(guest.account, _named(request.headers, WORKSPACE), guest.repositories)
         document = _named(request.headers, DOCUMENT) or form.filename or f"\0{(ask.before + ask.after)[:_HEAD]}"
         place = place_of(tenant.key, tenant.workspace, document)
-        call = Call(place, tenant, ask, request.headers.get("traceparent", ""))
+        call = Call(place, tenant, ask)
         answer = await self._unless_gone(request.receive, self._replicas.answer(call))
         if isinstance(answer, Refusal):
             return _later(answer)

@@ -28,13 +28,11 @@ class Call:
         place: stands for the document; replicas are chosen by it.
         tenant: whose it is.
         ask: the question.
-        trace: the context of a trace, as W3C writes it; "" where nobody traces.
     """
 
     place: str
     tenant: Tenant
     ask: Ask
-    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

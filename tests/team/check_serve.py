@@ -7,9 +7,12 @@ import asyncio
 import os
 import signal
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import psutil
 import pytest
@@ -147,6 +150,39 @@ def test_a_key_is_revoked_while_it_runs(server: Server, keys: tuple[KeyFile, lis
     keys[0].revoke("typist-3")
     until(lambda: one(server, 3).code == 401)
     assert one(server, 4).right
+
+
+class _Collector(BaseHTTPRequestHandler):
+    """Keeps what it is sent."""
+
+    sent: ClassVar[list[bytes]] = []
+
+    def do_POST(self) -> None:
+        self.sent.append(self.rfile.read(int(self.headers["Content-Length"])))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def test_a_request_is_traced_without_its_text() -> None:
+    """Through the door to the replica, to the collector that the configuration names."""
+    collector = ThreadingHTTPServer(("127.0.0.1", 0), _Collector)
+    threading.Thread(target=collector.serve_forever, daemon=True).start()
+    try:
+        rest = f'[records]\ntraces = "http://127.0.0.1:{collector.server_port}/v1/traces"\n'
+        with OwnServer(MODEL, 1, rest) as traced:
+            assert one(Server(traced.url, scripted=True)).right
+            for part in (b"Door", b"Model"):
+                until(lambda part=part: any(part in sent for sent in _Collector.sent), 30.0)  # type: ignore[misc]
+        asked = place(0, 1).before
+        assert not any(
+            line.encode() in sent for line in asked.splitlines() if len(line) > 8 for sent in _Collector.sent
+        )
+    finally:
+        collector.shutdown()
+        collector.server_close()
 
 
 def test_it_ends_with_its_process(tmp_path: Path) -> None:
