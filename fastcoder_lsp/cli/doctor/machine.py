@@ -82,7 +82,7 @@ def check_gpu() -> Check:
         build = "it is a build for CPUs" if torch.version.cuda is None else "its CUDA does not fit the driver"
         return Check("gpu", "wrong", f"{text}: {build}", "Install torch as https://pytorch.org says for your driver.")
     if torch.backends.mps.is_available():
-        return Check("gpu", "note", "Apple silicon through MPS", "auto takes it only where it was found quicker than the CPU, once.")
+        return Check("gpu", "note", "Apple silicon through MPS", "auto takes it only where a trial found it quicker.")
     return Check("gpu", "ok", "none; the CPU computes")
 
 
