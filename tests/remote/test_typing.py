@@ -2,6 +2,9 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
+
+import psutil
 
 from fastcoder_lsp.completion.question import Policy
 from tests.remote.front import WHOLE, Front, until
@@ -64,6 +67,27 @@ def test_who_goes_another_way_has_the_server_hung_up_on(
     assert second.result(20).text == "other = 1"
     assert first.result(20).finish == "superseded"
     until(server.asked("/infill")[0].gone.is_set)
+
+
+def has_asked(server: ScriptedServer, before: str) -> bool:
+    return any(request.body["prompt"] == before for request in server.asked("/infill"))
+
+
+def test_many_hang_ups_leave_nothing_behind(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """No connection, no thread; the server is answered from as ever."""
+    server = serve(LlamaServer(lambda before: f"{before[-3:]}z = 1\n" * 3))
+    asking = front(server.url)
+    assert asking.ask("begin = ").text
+    process, until_then = psutil.Process(), threading.active_count()
+    files = process.num_fds()
+    for number in range(150):
+        before = f"name_{number} = "
+        future = asking.submit(before, uri=f"file:///w/{number % 7}.py")
+        if number % 3 == 0:
+            until(partial(has_asked, server, before))
+        future.cancel()
+    assert asking.ask("end = ").text
+    until(lambda: process.num_fds() <= files + 12 and threading.active_count() <= until_then + 6)
 
 
 def test_a_key_typed_before_the_first_letter_is_looked_at_with_it(
