@@ -1,6 +1,7 @@
 """A server, or a proxy before it, fails in each way that there is: each has its reason, and what to do about it."""
 
 import contextlib
+import re
 import socket
 import ssl
 import threading
@@ -13,6 +14,7 @@ import pytest
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.config.remote_way import read_remote_key
+from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.client import TimeOuts, Way
 from fastcoder_lsp.remote.failures import of_status
 from tests.remote.front import Front, until
@@ -118,6 +120,16 @@ def test_each_fault_has_its_reason(
     server.handler = LlamaServer(lambda _: "1\n")
     if code != "remote-busy":  # that asks for time
         assert asking.ask("y = ").text == "1"
+
+
+def test_the_page_tells_of_every_reason() -> None:
+    """And of none that there is not."""
+    page = (Path(__file__).parents[2] / "docs" / "remote.md").read_text(encoding="utf-8")
+    told = set(re.findall(r"^\| `(remote-[a-z]+)` \|", page, re.MULTILINE))
+    assert told == {code for code in reasons.CODES if code.startswith("remote-")}
+    source = (Path(failures.__file__).parent / "failures.py").read_text(encoding="utf-8")
+    target = (Path(failures.__file__).parent / "target.py").read_text(encoding="utf-8")
+    assert told == set(re.findall(r'"(remote-[a-z]+)"', source + target))
 
 
 def test_a_name_without_an_address(front: Callable[..., Front]) -> None:
