@@ -18,12 +18,10 @@ import numpy as np
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Draw, Proposal
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.small_trees import likeliest
-from fastcoder_lsp.draft.smaller import DocumentEngines, Smaller, SmallModel, shares
+from fastcoder_lsp.draft.smaller import BEST, DocumentEngines, Smaller, SmallModel, shares
 from fastcoder_lsp.draft.specification import Source, Specification
 
 FROM_DRAFT_MODEL = Source("draft-model", "other")
-BEST = 64
-"""Ids of a row that its distribution is made of: what it holds beside them is never drafted."""
 
 
 @dataclass(frozen=True, slots=True)

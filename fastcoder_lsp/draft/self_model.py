@@ -95,13 +95,11 @@ class SelfDrafter(BaseDrafter):
         """Token by token with parts left out; the pending tokens are skimmed first."""
         engine, text = context.target, context.tokens
         self._drafted = 0
-        if engine is None or not engine.sublayers or nodes < 1 or len(engine.cached()) >= len(text):
-            return NO_DRAFT
-        if list(engine.cached()) != list(text[: len(engine.cached())]):
+        if engine is None or not engine.sublayers or nodes < 1 or len(engine.cached()) != context.cached:
             return NO_DRAFT
         skipped, sampler = self._skipped(engine.sublayers), context.sampler
         by_chance = sampler.temperature > 0 and sampler.rule == "rejection"
-        pending, after = list(text[len(engine.cached()) :]), 0
+        pending, after = list(text[context.cached :]), 0
         tokens: list[int] = []
         draws: list[Draw] = []
         room = min(nodes, self._parameters.length, engine.info.context - len(text))
@@ -111,7 +109,7 @@ class SelfDrafter(BaseDrafter):
             chances_K = shares(ids_K, logits_K, sampler, len(text) + len(tokens))
             rank = int(np.argmax(chances_K))
             if by_chance:
-                rank = min(int(np.searchsorted(chances_K.cumsum(), self._noise.random(), side="right")), BEST - 1)
+                rank = min(int(np.searchsorted(chances_K.cumsum(), self._noise.random(), side="right")), len(ids_K) - 1)
                 draws.append(Draw(len(tokens), Proposal(ids_K.copy(), chances_K)))
             tokens.append(int(ids_K[rank]))
             pending = tokens[-1:]

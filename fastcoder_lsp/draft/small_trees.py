@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fastcoder_lsp.core import Sampler
-from fastcoder_lsp.draft.smaller import SmallModel, shares
+from fastcoder_lsp.draft.smaller import BEST, SmallModel, shares
 
 
 class Nodes(NamedTuple):
@@ -41,17 +41,19 @@ def likeliest(
     tokens, parents, likely, depths = list[int](), list[int](), list[float](), list[int]()
     expanded: list[int] = []
     layer = [-1]
+    seen = branch if sampler.temperature <= 0 else max(branch, BEST)
     for level in range(depth):
         place = {node: row for row, node in enumerate(expanded)}
         ids_NK, logits_NK = model.look(
-            [tokens[node] for node in expanded], [place.get(parents[node], -1) for node in expanded], branch
+            [tokens[node] for node in expanded], [place.get(parents[node], -1) for node in expanded], seen
         )
         first = len(tokens)
         for node in layer:
             row = 0 if node < 0 else place[node] + 1
             chances = shares(ids_NK[row], logits_NK[row], sampler, model.position() + level)
             above = 1.0 if node < 0 else likely[node]
-            for token, chance in zip(ids_NK[row].tolist(), chances.tolist(), strict=True):
+            for rank in np.argsort(-chances, kind="stable")[:branch].tolist():
+                token, chance = int(ids_NK[row, rank]), float(chances[rank])
                 if above * chance >= least:
                     tokens.append(token)
                     parents.append(node)

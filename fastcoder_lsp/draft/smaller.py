@@ -22,6 +22,10 @@ CATCH_UP = 512
 """Tokens of a text that are read at once, so that no step waits long; until all of it is read nothing is drafted."""
 
 
+BEST = 64
+"""Ids of a row that its distribution is made of where tokens are sampled; others are never drafted."""
+
+
 class DocumentEngines(Protocol):
     """A model with a KV cache for each of one front's documents."""
 

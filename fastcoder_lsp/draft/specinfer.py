@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Draw, Proposal
-from fastcoder_lsp.draft.draft_model import BEST, SmallerDrafter
-from fastcoder_lsp.draft.smaller import Smaller, SmallModel, shares
+from fastcoder_lsp.draft.draft_model import SmallerDrafter
+from fastcoder_lsp.draft.smaller import BEST, Smaller, SmallModel, shares
 from fastcoder_lsp.draft.specification import Source, Specification
 
 FROM_SPECINFER = Source("specinfer", "other")
@@ -66,7 +66,8 @@ class SpecInferDrafter(SmallerDrafter):
 
         How much is drawn depends on what was drawn above alone, so that it is judged rightly (`core.Draft`).
         """
-        by_chance = context.sampler.temperature > 0 and context.sampler.rule == "rejection"
+        sampled = context.sampler.temperature > 0  # then noise may choose any of many ids
+        by_chance = sampled and context.sampler.rule == "rejection"
         own: list[tuple[int, int, int]] = []
         """Token, parent in this list, and node of `tree`."""
         layer, said = [-1], 0
@@ -74,7 +75,7 @@ class SpecInferDrafter(SmallerDrafter):
             if said >= most or len(own) > model.rows():
                 break
             tokens, parents = [token for token, _, _ in own], [parent for _, parent, _ in own]
-            ids_NK, logits_NK = model.look(tokens, parents, BEST if by_chance else max(wide, 1))
+            ids_NK, logits_NK = model.look(tokens, parents, BEST if sampled else max(wide, 1))
             fresh: list[int] = []
             for above in layer:
                 ids_K = ids_NK[above + 1].copy()

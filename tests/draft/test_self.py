@@ -86,7 +86,7 @@ def test_the_threshold_is_led_to_the_share_that_is_wanted() -> None:
     """It falls while all is accepted, and rises where nothing is; below it drafting stops."""
     engine, drafter = RepetitiveEngine(), SelfDrafter(SelfParameters(threshold=0.5))
     engine.prefill((1, 2, 3), lambda: False)
-    context = DraftContext((1, 2, 3, 4), 4, target=engine)
+    context = DraftContext((1, 2, 3, 4), 4, cached=3, target=engine)
     drafter.begin(context)
     assert len(drafter.propose(context, 8).tokens) == 8
 
@@ -101,11 +101,12 @@ def test_the_threshold_is_led_to_the_share_that_is_wanted() -> None:
 
 
 def test_it_drafts_nothing_where_the_cache_is_not_the_texts() -> None:
-    """Given up, or of another text: the step will see to that."""
+    """Given up: the step will see to that; or of an engine that cannot skim."""
     engine, drafter = RepetitiveEngine(), SelfDrafter()
     drafter.begin(DraftContext((1, 2), 2, target=engine))
-    engine.prefill((9, 9, 9), lambda: False)
-    assert not drafter.propose(DraftContext((1, 2, 3, 4), 2, target=engine), 8).tokens
+    assert not drafter.propose(DraftContext((1, 2, 3, 4), 2, cached=3, target=engine), 8).tokens
+    engine.prefill((1, 2, 3), lambda: False)
+    assert drafter.propose(DraftContext((1, 2, 3, 4), 2, cached=3, target=engine), 8).tokens
     assert not drafter.propose(DraftContext((1, 2, 3, 4), 2), 8).tokens
 
 

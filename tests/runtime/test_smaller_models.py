@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.core import GREEDY
-from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.core import GREEDY, Sampler
+from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_smaller
 from fastcoder_lsp.errors import FastcoderError, ResourceError, UsageError
 from fastcoder_lsp.runtime.smaller_models import Lending, SmallerModels
 from fastcoder_lsp.tokenizer import Tokenizer
+from tests.draft.test_exactness import request
 from tests.engine import tiny_models
 
 
@@ -86,28 +87,22 @@ def test_a_model_that_is_not_there_is_named(folder: Path, tmp_path: Path) -> Non
     require_smaller("auto", 0)
 
 
+@pytest.mark.parametrize("sampler", [GREEDY, Sampler(temperature=0.6, top_k=20, seed=4)], ids=["greedy", "sampled"])
 @pytest.mark.parametrize("name", ["draft-model", "draft-model-tree", "specinfer", "ouroboros"])
-def test_a_model_that_drafts_for_itself_is_always_right(folder: Path, tmp_path: Path, name: str) -> None:
+def test_a_model_that_drafts_for_itself_is_nearly_always_right(
+    folder: Path, tmp_path: Path, name: str, sampler: Sampler
+) -> None:
     """Its cache is kept in step: over many steps what it says is what the model says, and the output is plain."""
     engine = tiny_models.load(folder, tmp_path, "cpu-fp32")
     smaller = models(folder, tmp_path, folder)
     drafter = make(name, DrafterParts(smaller=lambda: smaller.of("")))
-    asked = DecodeRequest(
-        tuple(range(1, 40)),
-        40,
-        frozenset(),
-        lambda _: b"x",
-        lambda _: [],
-        lambda _: None,
-        sampler=GREEDY,
-        nodes=12,  # type: ignore[arg-type, return-value]
-    )
+    asked = request(tuple(range(1, 40)), 40, 12, sampler)
     plain = decode(engine, NoDrafter(), asked, lambda: False)
     drafted = decode(engine, drafter, asked, lambda: False)
     again = decode(engine, drafter, replace(asked, prompt=tuple(range(1, 30))), lambda: False)
     assert drafted.tokens == plain.tokens
     for decoded in (drafted, again):
-        assert decoded.counts.steps <= 1 + len(decoded.tokens) / 3
+        assert decoded.counts.steps <= 1 + len(decoded.tokens) / 2
     assert drafter.figures()["draft passes"] > 0
     smaller.close()
     engine.close()
