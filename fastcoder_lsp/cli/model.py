@@ -131,14 +131,17 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.runtime.calibration import calibrate
 
     with progress_shown() as shown:
-        found = calibrate(
+        done = calibrate(
             arguments.name,
             lambda share, what: shown.advance(Step(what, int(share * 100), 100, in_bytes=False)),
         )
-    loss = found.loss
-    print(f"{found.model}: four-bit weights lose {loss.nats:.3f} ± {loss.standard_error:.3f} nats a token")
-    takes = "takes them" if loss.small else f"does not take them: that would be {MOST_LOSS} at most"
-    _say(f"`auto` {takes}. Measured on {loss.tokens} tokens that did not guide them.")
+    chosen, plain, kept = done.found.chosen, done.found.plain, done.found.kept
+    print(f"{done.model}: four-bit weights lose {chosen.nats:.3f} ± {chosen.standard_error:.3f} nats a token")
+    _say(
+        f"Rounded plainly they lose {plain.nats:.3f}, on the same {chosen.tokens} tokens: {'' if kept else 'not '}kept."
+    )
+    if kept:
+        _say("`auto` takes them." if chosen.small else f"`auto` does not take them: it gives up {MOST_LOSS} at most.")
     return 0
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.backend import Backend, Rows
 from fastcoder_lsp.engine.job import Job
-from fastcoder_lsp.errors import ModelInvalidError, UsageError
+from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.memory import require_memory
 from fastcoder_lsp.model.store import write_small
 
@@ -83,25 +83,61 @@ def choose_weights(job: Job, texts_SC: npt.NDArray[np.int64]) -> Path:
     )
 
 
-def judge(backends: Callable[[str], Backend], texts_SC: npt.NDArray[np.int64], path: Path) -> Loss:
-    """Compare both engines on `texts_SC`, and keep what comes of it beside the weights at `path`.
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What chosen weights lose, and what plainly rounded ones do; chosen ones are kept where they lose less."""
+
+    chosen: Loss
+    plain: Loss
+
+    @property
+    def kept(self) -> bool:
+        """Whether the chosen ones are taken from now on."""
+        return self.chosen.nats < self.plain.nats
+
+
+def judge(
+    job: Job, backends: Callable[[str], Backend], choose: Callable[[], Path], texts_SC: npt.NDArray[np.int64]
+) -> Judgement:
+    """Have weights chosen and compare them on `texts_SC`; they stay where they lose less than plainly rounded ones.
+
+    What was chosen before is deleted first.
 
     Args:
+        job: of the model.
         backends: kind of engine → one that is ready; it is closed before the next one is asked for.
-        texts_SC: tokens of equally long texts, which did not guide the rounding.
-        path: what `choose_weights` gave.
+        choose: has them chosen: `choose_weights`.
+        texts_SC: tokens of equally long texts, which do not guide the rounding.
+
+    Raises:
+        UsageError: one of the two engines cannot run the model on this machine.
     """
-    nats = {}
-    for kind in ("cpu-int8", "cpu-int4"):
+    from fastcoder_lsp.engine.int8.stored import calibrated_name  # noqa: PLC0415 numba takes a while to import
+
+    def nats(kind: str) -> npt.NDArray[np.float64]:
         backend = backends(kind)
-        if backend.name != kind:
-            raise ModelInvalidError(f"{kind} was asked for, {backend.name} runs", "see `fastcoder-lsp doctor`")
-        nats[kind] = np.concatenate([_nats(backend, tokens_C) for tokens_C in texts_SC])
-        backend.close()
-    more_T = nats["cpu-int4"] - nats["cpu-int8"]
-    loss = Loss(float(more_T.mean()), float(more_T.std() / np.sqrt(len(more_T))), len(more_T))
-    write_small(path.with_suffix(".json"), json.dumps(asdict(loss)))
-    return loss
+        try:
+            if backend.name != kind:
+                raise UsageError(f"{kind} cannot run here", "see `fastcoder-lsp doctor`")
+            return np.concatenate([_nats(backend, tokens_C) for tokens_C in texts_SC])
+        finally:
+            backend.close()
+
+    for path in (job.cache / "int4").glob(f"{calibrated_name(job.digest)}*"):
+        if path.suffix in (".json", ".safetensors"):
+            path.unlink(missing_ok=True)
+    eight_T, plain_T = nats("cpu-int8"), nats("cpu-int4")
+    path = choose()
+    found = Judgement(_loss(nats("cpu-int4") - eight_T), _loss(plain_T - eight_T))
+    if found.kept:
+        write_small(path.with_suffix(".json"), json.dumps(asdict(found.chosen)))
+    else:
+        path.unlink()
+    return found
+
+
+def _loss(more_T: npt.NDArray[np.float64]) -> Loss:
+    return Loss(float(more_T.mean()), float(more_T.std() / np.sqrt(len(more_T))), len(more_T))
 
 
 def _nats(backend: Backend, tokens_C: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -14,9 +14,8 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import cache_folder, kernels_folder
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.engine import calibrated
 from fastcoder_lsp.engine.backend import Backend
-from fastcoder_lsp.engine.calibrated import Loss
+from fastcoder_lsp.engine.calibrated import Judgement, choose_weights, judge
 from fastcoder_lsp.engine.job import Job, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.errors import UsageError
@@ -33,14 +32,14 @@ _SEED = 1
 
 @dataclass(frozen=True, slots=True)
 class Calibrated:
-    """A model whose four-bit weights were chosen, and what they lose."""
+    """A model whose four-bit weights were chosen, and what became of them."""
 
     model: str
-    loss: Loss
+    found: Judgement
 
 
 def calibrate(name: str, progress: Progress, threads: int | None = None) -> Calibrated:
-    """Choose the four-bit weights of a model, keep them, and compare them with eight-bit ones: minutes.
+    """Choose the four-bit weights of a model, compare them, and keep them where they are better: minutes.
 
     Args:
         name: as the setting `model`.
@@ -72,8 +71,9 @@ def calibrate(name: str, progress: Progress, threads: int | None = None) -> Cali
         return load_engine(job("cpu-int8" if kind == "cpu-int8" else "cpu-int4")).backend
 
     # Every other one, so that both kinds come from all over the library.
-    path = calibrated.choose_weights(job("cpu-int4"), texts_SC[::2])
-    return Calibrated(files.name, calibrated.judge(backend, texts_SC[1::2], path))
+    four = job("cpu-int4")
+    found = judge(four, backend, lambda: choose_weights(four, texts_SC[::2]), texts_SC[1::2])
+    return Calibrated(files.name, found)
 
 
 def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int) -> npt.NDArray[np.int64]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -184,17 +185,28 @@ def test_chosen_weights_are_kept_found_first_and_closer(folder: Path, tmp_path: 
     assert away["chosen"] < away["plain"]
 
 
-def test_auto_takes_them_where_they_lose_little(folder: Path, tmp_path: Path) -> None:
+def test_what_is_better_is_kept_and_auto_takes_what_loses_little(folder: Path, tmp_path: Path) -> None:
     """What was measured is kept beside the weights and decides; without the weights nothing is known."""
-    path = choose_weights(job_of(folder, tmp_path), texts(8))
+    job = job_of(folder, tmp_path)
+    made = list[Path]()
+
+    def choose() -> Path:
+        made.append(choose_weights(job, texts(8)))
+        return made[-1]
+
+    for better in (True, False):
+        # The second time the weights are those of plain rounding, which is no better than itself.
+        chosen = choose if better else lambda: Path(shutil.copyfile(plain_file(tmp_path), made[0]))
+        found = judge(job, lambda kind: load_engine(job_of(folder, tmp_path, kind)).backend, chosen, texts(3, seed=5))
+        assert found.plain.tokens == found.chosen.tokens == 3 * 59
+        assert made[0].is_file() == (known_loss(str(folder), tmp_path) is not None) == found.kept
+        assert better or not found.kept
     assert known_loss(str(folder), tmp_path) is None
-    loss = judge(lambda kind: load_engine(job_of(folder, tmp_path, kind)).backend, texts(3, seed=5), path)
-    assert loss.tokens == 3 * 59
-    assert known_loss(str(folder), tmp_path) == loss
-    assert known_loss("another", tmp_path) is None
+    path = choose()
     for nats, expected in ((MOST_LOSS / 2, "cpu-int4"), (MOST_LOSS * 2, "cpu-int8")):
         told = Loss(nats, MOST_LOSS / 8, 1000)
         path.with_suffix(".json").write_text(json.dumps(dataclasses.asdict(told)), encoding="utf-8")
+        assert known_loss(str(folder), tmp_path) == told
         engine = load_engine(job_of(folder, tmp_path, "auto"))
         assert engine.info.name == expected
         assert any("four-bit weights" in note for note in engine.info.notes) == (expected == "cpu-int4")
@@ -205,3 +217,8 @@ def test_auto_takes_them_where_they_lose_little(folder: Path, tmp_path: Path) ->
     assert taken_by_auto(str(folder), tmp_path) is not None
     path.unlink()
     assert known_loss(str(folder), tmp_path) is None
+
+
+def plain_file(cache: Path) -> Path:
+    """The file of plainly rounded weights."""
+    return next(path for path in (cache / "int4").glob("*.safetensors") if "calibrated" not in path.name)
