@@ -11,6 +11,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "steps and prompts take what they take on an idle machine, so that the figures are the same on a busy one."
     )
     parser.epilog = "Example: fastcoder-lsp bench sharing --people svcs,structlog --speed 3"
+    parser.add_argument(
+        "--part",
+        default="people",
+        choices=("people", "starts"),
+        help="people who type (the default), or what editors' servers take to start, and to be there",
+    )
+    parser.add_argument("--editors", type=int, default=4, metavar="N", help="of --part starts (default: 4)")
     parser.add_argument("--people", default="svcs,structlog", metavar="NAME,…", help="their histories, one each")
     parser.add_argument("--model", default="auto", help="a name as in the setting (default: auto)")
     parser.add_argument("--costs", default="amx", choices=("amx", "vnni"), help="whose times are reckoned with")

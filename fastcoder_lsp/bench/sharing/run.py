@@ -1,8 +1,11 @@
 """Runs `bench sharing`: each person alone, then all of them at once, over the same model and the same keys."""
 
 import argparse
+import asyncio
 import statistics
-from dataclasses import asdict, replace
+import tempfile
+from dataclasses import asdict, astuple, replace
+from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp.bench import report
@@ -12,15 +15,39 @@ from fastcoder_lsp.bench.keystroke.subset import choose_runs
 from fastcoder_lsp.bench.sharing.person import Account
 from fastcoder_lsp.bench.sharing.reckoned import AMX, VNNI
 from fastcoder_lsp.bench.sharing.room import Hand, Text, type_at_once
+from fastcoder_lsp.bench.sharing.starts import start_all
 from fastcoder_lsp.completion.question import policy_of
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import ALONE
 
+PATIENT_MS = 60_000
+"""However busy the machine is, the first answer is whole."""
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
+    return _starts(arguments) if arguments.part == "starts" else _people(arguments)
+
+
+def _starts(arguments: argparse.Namespace) -> int:
+    settings = {"model": arguments.model, "budget.automatic_ms": PATIENT_MS}
+    with tempfile.TemporaryDirectory(prefix="fastcoder-starts-") as folder:
+        started = asyncio.run(start_all(arguments.editors, settings, Path(folder).resolve()))
+    rows = [
+        [str(number), *(f"{value:.2f}" for value in astuple(start)), f"{size / 1e6:.0f}"]
+        for number, (start, size) in enumerate(zip(started.starts, started.servers_bytes, strict=True), 1)
+    ]
+    every = sum(started.servers_bytes) + started.host_bytes
+    title = f"the shared process has {started.host_bytes / 1e6:.0f} MB, all together {every / 1e9:.2f} GB"
+    report.print_table(title, ("editor", "initialize, CPU s", "ghost text", "the process, for it", "MB"), rows)
+    if arguments.json:
+        report.write_json(arguments.json, "sharing", {"part": "starts", "model": arguments.model}, asdict(started))
+    return 0
+
+
+def _people(arguments: argparse.Namespace) -> int:
     folder = require("replay")
     texts = []
     for name in arguments.people.split(","):
