@@ -9,6 +9,7 @@ Owns the price; what is guessed is the drafter's.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -28,6 +29,8 @@ FORGOTTEN = 0.9995
 """…and at each step without one: so a drafter that does not pay is tried once in some hundreds of steps."""
 NEWEST = 0.1
 """The weight of the newest time in each mean."""
+TIMES = 4
+"""Of the newest times the least is the price: the others may hold the reading of a text, which is done once."""
 _NODES = 16
 """Guesses that are asked for at once."""
 
@@ -46,7 +49,8 @@ class DrafterSource(QuietSource):
         self.drafter, self.top_k = drafter, drafter.traits.top_k
         self._clock = clock
         self._tries = self._brought = 0.0
-        self._asking_ms = self._step_ms = 0.0
+        self._step_ms = 0.0
+        self._asking_ms: deque[float] = deque(maxlen=TIMES)
         self._step_tokens = 1.0
         self._asked = False
         self._since = 0.0
@@ -64,8 +68,12 @@ class DrafterSource(QuietSource):
         self._asked = self.pays()
         if self._asked:
             self.asked += 1
-            self._add(self.drafter.propose(context, _NODES), found)
-            self._asking_ms = _mean(self._asking_ms, (self._clock() - before) * 1e3)
+            draft = self.drafter.propose(context, _NODES)
+            self._add(draft, found)
+            if draft.tokens:
+                self._asking_ms.append((self._clock() - before) * 1e3)
+            else:  # it is reading the text yet: that is done once
+                self._asked = False
         else:
             self.left_out += 1
             self._tries *= FORGOTTEN
@@ -86,8 +94,10 @@ class DrafterSource(QuietSource):
 
     def pays(self) -> bool:
         """Whether asking is worth its time, as far as is known: at first it is tried."""
+        if len(self._asking_ms) < TIMES:
+            return True
         brings = (BELIEVED * STRENGTH + self._brought) / (STRENGTH + self._tries)
-        return brings * self._step_ms / self._step_tokens >= self._asking_ms
+        return brings * self._step_ms / self._step_tokens >= min(self._asking_ms)
 
     def forget(self, document: str) -> None:
         """The document is closed."""

@@ -95,6 +95,16 @@ def test_a_drafter_that_comes_to_pay_is_found_again() -> None:
     assert steps(source, clock, 4000, [TRAINED] * 3) > 1000
 
 
+def test_the_reading_of_a_text_is_not_the_price() -> None:
+    """The first draft after it takes long, the others do not."""
+    source, clock = made(1000)
+    drafter = source.drafter
+    assert isinstance(drafter, Dear)
+    steps(source, clock, 1, [TRAINED])
+    drafter.ms = 10
+    assert steps(source, clock, 200, [TRAINED]) == 200
+
+
 def test_a_busy_machine_changes_nothing() -> None:
     """Where all takes ten times as long, the same is worth the same."""
     source, clock = made(300)
