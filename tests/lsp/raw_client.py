@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import os
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
@@ -13,7 +14,8 @@ from typing import Any
 
 Json = dict[str, Any]
 SCRIPTED = (sys.executable, "-m", "tests.lsp.scripted_server")
-WAIT_S = 30.0
+WAIT_S = 300.0 if os.environ.get("FASTCODER_TEST_ARM") else 30.0
+"""On an emulated CPU a server takes some ten times as long to start."""
 
 
 @dataclass
