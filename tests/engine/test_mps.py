@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fastcoder_lsp.engine import loader
+from fastcoder_lsp.engine.architecture import fast_shape
 from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.trial import Verdict
@@ -36,7 +37,7 @@ def test_a_mac_takes_what_the_trial_found(chosen: str, job: Job, monkeypatch: py
 
     monkeypatch.setattr(loader, "_accelerator", lambda: "mps-bf16")
     monkeypatch.setattr(loader, "choose_engine", choose)
-    kind, notes = loader._choose(job, loader.fast_shape(job.config))
+    kind, notes = loader._choose(job, fast_shape(job.config))
     assert (kind, asked) == (chosen, [KINDS])
     assert notes[0] == "compared once"
     assert ("MPS was never tested" in notes) is (chosen == "mps-bf16")
