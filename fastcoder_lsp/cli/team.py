@@ -73,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     config = config_of(arguments)
     require_packages("the team's server", "ray")
+    _require_model(config)
     keep_log_quiet()
     # Ray reads its environment as it is imported, and its processes inherit it.
     os.environ.update(_PRIVATE, RAY_AUTH_TOKEN=secrets.token_hex(32))
@@ -89,6 +90,19 @@ def run(arguments: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="fc-", ignore_cleanup_errors=True) as folder:
         run_here(config, lambda: config_of(arguments), say, Path(folder))
     return 0
+
+
+def _require_model(config: "TeamConfig") -> None:
+    """See that there is one before Ray is begun, whose processes would try again and again to load it.
+
+    Raises:
+        FastcoderError: it is missing or damaged.
+    """
+    from fastcoder_lsp import model
+    from fastcoder_lsp.team.scripted import PREFIX
+
+    if not (name := config.settings().model).startswith(PREFIX):
+        model.find(name)
 
 
 def _trace(address: str) -> None:

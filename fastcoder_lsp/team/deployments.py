@@ -35,6 +35,8 @@ _PAUSE_S = 0.05
 _HEALTH_S = 3.0
 _RECENT = 200
 """Answers that the time to text is told of."""
+_LOADS = 3
+"""So often is a replica begun that cannot be, before the server says so."""
 _SURGE = 20
 """Of a hundred replicas, those that an upgrade begins before it ends as many; one at least."""
 _DOOR_OPEN = 2000
@@ -218,6 +220,7 @@ def _model(config: TeamConfig) -> Any:
         graceful_shutdown_timeout_s=replicas.drain_s,
         health_check_period_s=2.0,
         health_check_timeout_s=15.0,
+        max_constructor_retry_count=_LOADS,
         max_surge_percent=_SURGE if replicas.surge else 0,
         request_router_config=RequestRouterConfig(
             request_router_class="fastcoder_lsp.team.router:DocumentRouter",

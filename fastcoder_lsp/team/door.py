@@ -5,6 +5,7 @@ its limits, then its form. What a replica takes is checked already.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -17,6 +18,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
 from fastcoder_lsp import __version__
+from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.http.app import BODY_BYTES, BODY_S
 from fastcoder_lsp.http.ask import Ask
 from fastcoder_lsp.http.encoding import event_response, json_response
@@ -38,6 +40,8 @@ from fastcoder_lsp.team.keys import Key, KeyFile
 from fastcoder_lsp.team.limits import Ledger, Refusal
 from fastcoder_lsp.team.places import place_of
 from fastcoder_lsp.team.values import Answered, Call, Refused, Tenant
+
+logger = logging.getLogger(__name__)
 
 DOCUMENT, WORKSPACE = "x-fastcoder-document", "x-fastcoder-workspace"
 REPLICA, HOST_MS = "x-fastcoder-replica", "x-fastcoder-host-ms"
@@ -176,7 +180,11 @@ class Door:
             return _Guest("", "", self._limits.open, self._limits.a_minute, (), metrics=True)
         kind, _, value = headers.get("authorization", "").partition(" ")
         presented = value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
-        key = self._keys.find(presented, self._clock())
+        try:
+            key = self._keys.find(presented, self._clock())
+        except FastcoderError as error:
+            logger.error("Nobody can be let in: %s", error)  # noqa: TRY400 it says all that there is
+            raise RequestError(503, "the keys cannot be read; the server's log says why") from None
         if key is None:
             raise RequestError(401, "a key is needed: Authorization: Bearer KEY")
         return self._guest_of(key)

@@ -17,7 +17,7 @@ import ray
 from ray import serve
 from ray.serve.config import HTTPOptions
 
-from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.errors import FastcoderError, ResourceError
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.deployments import application
 
@@ -83,7 +83,13 @@ def _begin(config: TeamConfig, temporary: Path | None) -> None:
 
 
 def _apply(config: TeamConfig, generation: int) -> None:
-    serve.run(application(config, str(generation)), name=NAME, route_prefix="/")
+    try:
+        serve.run(application(config, str(generation)), name=NAME, route_prefix="/")
+    except RuntimeError as error:  # Serve's, of whatever a replica raised
+        said = [line.strip() for line in str(error).splitlines() if line.strip()]
+        raise ResourceError(
+            f"the replicas cannot be begun: {said[-1] if said else error}", "Try: fastcoder-lsp doctor"
+        ) from None
 
 
 def _again(
@@ -97,7 +103,7 @@ def _again(
         wanted = read()
         newer = generation + (wanted == config)
         _apply(wanted, newer)
-    except (FastcoderError, RuntimeError) as error:
+    except FastcoderError as error:
         say(f"not changed: {error}")
         return config, generation
     say("upgraded" if newer > generation else "changed")

@@ -59,6 +59,20 @@ def test_who_has_no_key_is_told_nothing(start: Callable[..., ToyTeam], keys: Key
     assert team.call("/infill", ASK, key=good, headers={"Origin": "https://attacker.example"})[0] == 403
 
 
+def test_nobody_is_let_in_by_a_file_that_cannot_be_read(
+    start: Callable[..., ToyTeam], keys: KeyFile, tmp_path: Path
+) -> None:
+    """Which is said, and ends with it."""
+    ada = keys.add("ada")
+    team = start(keys=keys)
+    assert team.call("/infill", ASK, key=ada)[0] == 200
+    text = (tmp_path / "keys.json").read_bytes()
+    (tmp_path / "keys.json").write_bytes(text[:20])
+    team.until(lambda: team.call("/infill", ASK, key=ada)[0] == 503)
+    (tmp_path / "keys.json").write_bytes(text)
+    team.until(lambda: team.call("/infill", ASK, key=ada)[0] == 200)
+
+
 def test_without_keys_only_this_machine_is_served(start: Callable[..., ToyTeam]) -> None:
     """A name that a web page had resolved to it is refused."""
     team = start()
