@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
+from fastcoder_lsp.model.memory import require_memory
 from fastcoder_lsp.model.safetensors_file import SafetensorsTensors
 
 RECORD, WEIGHTS = "fastcoder-drafter.json", "drafter.safetensors"
@@ -77,7 +78,10 @@ class DrafterFiles:
 
         Raises:
             ModelInvalidError: the file is missing or damaged, or holds what is no finite number.
+            ResourceError: there is no memory for them.
         """
+        path = self.folder / WEIGHTS
+        require_memory(2 * path.stat().st_size if path.is_file() else 0)
         opened = SafetensorsTensors([self.folder / WEIGHTS])
         try:
             return {name: _read(opened, name) for name in opened.names()}

@@ -98,6 +98,19 @@ def test_decoding_is_exact(
             assert drafted.tokens == plain.tokens
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("sampler", [GREEDY, SAMPLED])
+@pytest.mark.parametrize("method", METHODS)
+def test_two_hundred_texts_are_the_same(
+    speaker: Speaker, trained: dict[str, Path], engine: TreeEngine, method: str, sampler: Sampler
+) -> None:
+    """Token for token what plain decoding says, by one drafter for all of them."""
+    drafter = make(f"{method}:weights={trained[method]}")
+    for request in requests(speaker, 200, sampler):
+        plain = decode(engine, NoDrafter(), request, lambda: False)
+        assert decode(engine, drafter, request, lambda: False).tokens == plain.tokens
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_another_target_is_refused(speaker: Speaker, trained: dict[str, Path], tmp_path: Path, method: str) -> None:
     """Weights that were made for another model, of another method, damaged, or not named: said, with what to do."""
