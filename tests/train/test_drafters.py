@@ -2,14 +2,13 @@
 
 import dataclasses
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
@@ -24,15 +23,13 @@ from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
 from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, open_drafter
 from fastcoder_lsp.train.dflash import DflashLesson, DflashSettings
-from fastcoder_lsp.train.distill import DistillSettings
-from fastcoder_lsp.train.distill_session import DistillJob, distil
 from fastcoder_lsp.train.drafter_session import DrafterJob, DrafterResult, train_drafter
 from fastcoder_lsp.train.drafter_settings import Collected
 from fastcoder_lsp.train.eagle import EagleSettings, _Steps
 from fastcoder_lsp.train.medusa import MedusaSettings
 from fastcoder_lsp.train.options import Asked
 from fastcoder_lsp.train.samples import Sample
-from fastcoder_lsp.train.session import Listener, Result
+from fastcoder_lsp.train.session import Listener
 from fastcoder_lsp.train.teacher import make_teacher, shape_of
 from tests.train.conftest import Speaker, aside
 from tests.train.test_training import NUCLEUS, SAMPLED, engine_of, requests
@@ -273,41 +270,3 @@ def test_auto_asks_a_drafter_with_weights(
     without, with_it = steps.values()
     assert "trained" in used
     assert with_it < without
-
-
-def test_a_student_learns_what_the_model_says(speaker: Speaker, tmp_path: Path) -> None:
-    """Stopped and gone on with: to the bit the weights of one run; the divergence falls; an ordinary model comes out.
-
-    The student is the model itself, spoilt: so that what it has to learn is known to be learnable.
-    """
-    shutil.copytree(speaker.folder, tmp_path / "spoilt")
-    weights = load_file(tmp_path / "spoilt" / "model.safetensors")
-    torch.manual_seed(5)
-    for name in weights:
-        if "mlp" in name:
-            weights[name] = weights[name] + 0.05 * torch.randn_like(weights[name])
-    save_file(weights, tmp_path / "spoilt" / "model.safetensors", metadata={"format": "pt"})
-
-    def go_on(out: Path, steps: int | None = None) -> Result:
-        made: list[int] = []
-        job = DistillJob(
-            model=str(speaker.folder),
-            data=(str(speaker.texts),),
-            out=out,
-            asked=Asked(tuning="full", steps=40, length=64, batch=2, rate=1e-3, precision="fp32"),
-            distill=DistillSettings(str(tmp_path / "spoilt"), said=24),
-            samples=32,
-        )
-        listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-        return distil(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
-
-    whole = go_on(tmp_path / "whole")
-    assert not go_on(tmp_path / "parts", 3).outcome.finished
-    parts = go_on(tmp_path / "parts")
-    left, right = (load_file(result.folder / "model.safetensors") for result in (whole, parts))
-    assert all(torch.equal(left[name], right[name]) for name in left)
-    assert whole.record is not None
-    assert whole.record.method == "distill"
-    figures = whole.record.figures
-    assert figures["held_out_divergence_last"] < 0.5 * figures["held_out_divergence_first"]
-    assert models.find(str(whole.folder), speaker.cache).folder == whole.folder
