@@ -30,6 +30,27 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Costs:
+    """What a pass with parts left out takes, as a share of a whole one.
+
+    Attributes:
+        sublayers: parts of the model that may be left out.
+        head: what the head over the vocabulary takes, which is never left out.
+        attention: of a layer's cost, what its attention takes; the rest is its inner layer's.
+    """
+
+    sublayers: int
+    head: float = 0.0
+    attention: float = 0.5
+
+    def share(self, skipped: frozenset[int]) -> float:
+        """Of a pass without these parts."""
+        each = (self.attention, 1 - self.attention)
+        left_out = sum(each[part % 2] for part in skipped) / (self.sublayers / 2)
+        return self.head + (1 - self.head) * (1 - left_out)
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """The best set, how many times as fast as plain decoding it promises to be, and how many sets were tried."""
 
@@ -57,39 +78,37 @@ def trials(engines: Engines, texts: Sequence[Sequence[int]], places: int, seed: 
 
 
 def search(
-    sublayers: int,
+    costs: Costs,
     asked: Sequence[Trial],
     rounds: int,
     *,
-    head: float = 0.0,
     told: Callable[[int, float], None] = lambda _tried, _speed: None,
     seed: int = 0,
 ) -> Found:
     """The set that promises the quickest decoding over `asked`.
 
     Args:
-        sublayers: parts of the model that may be left out.
+        costs: of passes of this model.
         asked: places to try a set at; none: the usual set.
         rounds: how many sets are tried.
-        head: of a whole pass' time, what the head over the vocabulary takes, which is never left out.
         told: of each set that was tried, how many that makes, and the best speed so far.
         seed: of the changes.
     """
     chance = random.Random(seed)  # noqa: S311 a change is no secret
-    parts = range(sublayers)
-    best = usual_parts(sublayers)
-    speed = _speed(sublayers, asked, best, head)
+    parts = range(costs.sublayers)
+    best = usual_parts(costs.sublayers)
+    speed = _speed(costs, asked, best)
     for tried in range(1, rounds + 1 if asked else 1):
         changed = best ^ frozenset(chance.sample(parts, chance.choice((1, 1, 2))))
-        if (promised := _speed(sublayers, asked, changed, head)) > speed:
+        if (promised := _speed(costs, asked, changed)) > speed:
             best, speed = changed, promised
         told(tried, speed)
     return Found(best, speed, rounds if asked else 0)
 
 
-def _speed(sublayers: int, asked: Sequence[Trial], skipped: frozenset[int], head: float) -> float:
+def _speed(costs: Costs, asked: Sequence[Trial], skipped: frozenset[int]) -> float:
     """Tokens for the time of a plain token: a pass costs as much as the parts that it runs; of many rows as of one."""
-    share = head + (1 - head) * (1 - len(skipped) / sublayers)
+    share = costs.share(skipped)
     tokens = cost = 0.0
     for trial in asked:
         trial.engine.prefill(trial.text[:-1], lambda: False)

@@ -10,7 +10,7 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.draft import skipped_parts
-from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.texts import read_texts
@@ -65,8 +65,14 @@ def search_skipped(
     )
     try:
         asked = skipped_parts.trials(loaded, texts, places, seed)
-        head = shape.vocabulary * shape.width / shape.weight_count
-        found = skipped_parts.search(2 * shape.layers, asked, rounds, head=head, told=told, seed=seed)
+        found = skipped_parts.search(_costs(shape), asked, rounds, told=told, seed=seed)
     finally:
         loaded.close()
     return found, skipped_parts.keep(cache, files.digest, found)
+
+
+def _costs(shape: Shape) -> skipped_parts.Costs:
+    """By numbers of weights, for reading them is what a narrow pass takes."""
+    head = shape.vocabulary * shape.width / shape.weight_count
+    attention = 2 * (shape.heads + shape.kv_heads) * shape.head_dim
+    return skipped_parts.Costs(2 * shape.layers, head, attention / (attention + 3 * shape.inner))

@@ -114,12 +114,12 @@ def test_the_search_never_ends_worse_than_the_usual_set(engines: Engines, tmp_pa
     """And where one part is useless, it is left out; what was found is kept for these weights alone."""
     texts = [list(PROMPT), list(reversed(PROMPT))]
     asked = skipped_parts.trials(engines, texts, 3)
-    usual = skipped_parts.search(8, asked, 0)
-    found = skipped_parts.search(8, asked, 12)
+    usual = skipped_parts.search(skipped_parts.Costs(8), asked, 0)
+    found = skipped_parts.search(skipped_parts.Costs(8), asked, 12)
     assert usual.skipped == usual_parts(8)
     assert found.speed >= usual.speed
     assert found.tried == 12
-    assert skipped_parts.search(8, asked, 12) == found
+    assert skipped_parts.search(skipped_parts.Costs(8), asked, 12) == found
     path = skipped_parts.keep(tmp_path, "abc", found)
     assert skipped_parts.kept(tmp_path, "abc") == found.skipped
     assert skipped_parts.kept(tmp_path, "abd") == frozenset()
@@ -142,4 +142,13 @@ def test_a_useless_part_is_found() -> None:
     for _ in range(skipped_parts.CHAIN + 1):
         said.append(Idle.choose([*PROMPT, *said], range(40)))
     asked = [skipped_parts.Trial(Idle(), PROMPT, tuple(said))]
-    assert skipped_parts.search(4, asked, 60).skipped == {1, 2, 3}
+    assert skipped_parts.search(skipped_parts.Costs(4), asked, 60).skipped == {1, 2, 3}
+
+
+def test_what_a_pass_costs_goes_by_the_parts_that_it_runs() -> None:
+    """The head always, attention less than inner layers where it has fewer weights."""
+    costs = skipped_parts.Costs(sublayers=4, head=0.2, attention=0.25)
+    assert costs.share(frozenset()) == 1.0
+    assert costs.share(frozenset({0, 1, 2, 3})) == pytest.approx(0.2)
+    assert costs.share(frozenset({0})) == pytest.approx(0.2 + 0.8 * (1 - 0.125))
+    assert costs.share(frozenset({3})) == pytest.approx(0.2 + 0.8 * (1 - 0.375))
