@@ -25,7 +25,7 @@ from fastcoder_lsp.workspace.corpus_files import standard_library
 
 LENGTH = 512
 """Tokens of a text."""
-GUIDING, JUDGING = 8, 8
+GUIDING, JUDGING = 12, 12
 """Texts that guide the rounding, and that say what it lost."""
 _SEED = 1
 

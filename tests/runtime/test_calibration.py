@@ -9,7 +9,7 @@ import pytest
 
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.runtime.calibration import LENGTH, fill_in_texts
+from fastcoder_lsp.runtime.calibration import JUDGING, LENGTH, fill_in_texts
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.tiny_models import make_model
 from tests.faults.small_model import CONTROL, tokenizer
@@ -56,4 +56,4 @@ def test_the_command_chooses_and_says_what_is_lost(
     )
     assert names == ([".json", ".safetensors"] if ": kept" in said.err else [])
     assert re.search(r"lose -?\d\.\d{3} ± \d\.\d{3} nats a token", said.out)
-    assert f"{8 * (LENGTH - 1)} tokens" in said.err
+    assert f"{JUDGING * (LENGTH - 1)} tokens" in said.err
