@@ -20,22 +20,12 @@ from starlette.types import Message, Receive, Scope, Send
 from fastcoder_lsp import __version__
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.http.app import BODY_BYTES, BODY_S
-from fastcoder_lsp.http.ask import Ask
-from fastcoder_lsp.http.encoding import event_response, json_response
+from fastcoder_lsp.http.encoding import json_response
 from fastcoder_lsp.http.errors import RequestError, error_body, error_response
-from fastcoder_lsp.http.forms import (
-    CompletionForm,
-    InfillForm,
-    OpenAIForm,
-    ask_of_completion,
-    ask_of_infill,
-    ask_of_openai,
-    read_form,
-)
 from fastcoder_lsp.http.guard import LOOPBACK, host_name
-from fastcoder_lsp.http.replies import llama_events, llama_reply, only, openai_events, openai_reply
 from fastcoder_lsp.team.configuration import Limits
 from fastcoder_lsp.team.counts import Counts, Outcome
+from fastcoder_lsp.team.forms import FORMS, reply
 from fastcoder_lsp.team.keys import Key, KeyFile
 from fastcoder_lsp.team.limits import Ledger, Refusal
 from fastcoder_lsp.team.places import place_of
@@ -50,30 +40,6 @@ _NAME = 1024
 _HEAD = 400
 """Characters of a text without a name by whose beginning its replica is chosen."""
 _NOBODY = 499
-_Form = InfillForm | CompletionForm | OpenAIForm
-
-
-def _infill(body: bytes) -> tuple[_Form, Ask]:
-    form = read_form(body, InfillForm)
-    return form, ask_of_infill(form)
-
-
-def _completion(body: bytes) -> tuple[_Form, Ask]:
-    form = read_form(body, CompletionForm)
-    return form, ask_of_completion(form)
-
-
-def _openai(body: bytes) -> tuple[_Form, Ask]:
-    form = read_form(body, OpenAIForm)
-    return form, ask_of_openai(form)
-
-
-_FORMS: dict[str, Callable[[bytes], tuple[_Form, Ask]]] = {
-    "/infill": _infill,
-    "/completion": _completion,
-    "/completions": _completion,
-    "/v1/completions": _openai,
-}
 
 
 class Replicas(Protocol):
@@ -155,7 +121,7 @@ class Door:
             return await self._health()
         guest = self._guest(request.headers)
         outcome.key = guest.name
-        if path in _FORMS:
+        if path in FORMS:
             if method != "POST":
                 raise RequestError(405, "Method Not Allowed")
             refused = self._ledger.enter(
@@ -200,7 +166,7 @@ class Door:
         )
 
     async def _complete(self, request: Request, path: str, guest: _Guest, outcome: Outcome) -> Response:
-        form, ask = _FORMS[path](await _body(request))
+        form, ask = FORMS[path](await _body(request))
         tenant = Tenant(guest.account, _named(request.headers, WORKSPACE), guest.repositories)
         document = _named(request.headers, DOCUMENT) or form.filename or f"\0{(ask.before + ask.after)[:_HEAD]}"
         place = place_of(tenant.key, tenant.workspace, document)
@@ -215,7 +181,7 @@ class Door:
         outcome.tokens, outcome.prefilled, outcome.reused = counts.tokens, counts.prefilled, counts.reused
         outcome.empty = not answer.said.text
         outcome.again = self.counts.seen(place, answer.replica)
-        response = _reply(form, answer, self._model)
+        response = reply(form, answer, self._model)
         response.headers[REPLICA], response.headers[HOST_MS] = answer.replica, f"{answer.waited_ms:.1f}"
         return response
 
@@ -265,7 +231,7 @@ class Door:
 
 def _route(path: str) -> str:
     """The path as it is counted: what strangers make up is one."""
-    known = (*_FORMS, "/v1/models", "/models", "/health", "/v1/health", "/props", "/metrics")
+    known = (*FORMS, "/v1/models", "/models", "/health", "/v1/health", "/props", "/metrics")
     return path if path in known else ""
 
 
@@ -274,17 +240,6 @@ def _named(headers: Headers, name: str) -> str:
     if len(value) > _NAME:
         raise RequestError(400, f"{name} is longer than {_NAME} characters")
     return value
-
-
-def _reply(form: _Form, answer: Answered, model: str) -> Response:
-    if isinstance(form, OpenAIForm):
-        named, choices = form.model or model, form.n or 1
-        if form.stream:
-            return event_response(openai_events(answer.said, named, choices), done=True)
-        return json_response(openai_reply(answer.said, named, choices))
-    if form.stream:
-        return event_response(llama_events(answer.said, form.response_fields), done=False)
-    return json_response(only(llama_reply(answer.said), form.response_fields))
 
 
 def _later(refusal: Refusal) -> Response:
