@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.workspace import inbox
 from fastcoder_lsp.workspace.inbox import Inbox, Told
 
 
 def test_a_rest_that_ends_while_it_is_looked_at_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine time passes between any two looks at the clock; nobody tells of what was told already."""
     seconds = count()
-    monkeypatch.setattr(inbox.time, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr("fastcoder_lsp.workspace.inbox.time.monotonic", lambda: float(next(seconds)))
     held = Inbox()
     held.rest(1.5)
     held.changed([Path("a.py")])
