@@ -15,8 +15,8 @@ from pathlib import Path
 
 from fastcoder_lsp.errors import UsageError
 
-MODEL_OPTIONS = frozenset({"model", "before", "name"})
-"""Arguments that name a model: by an id, or by a path."""
+MODEL_OPTIONS = frozenset({"model", "before", "name", "student", "draft_model"})
+"""Arguments that name a model, or several: by an id, or by a path."""
 DRAFTER_OPTIONS = frozenset({"drafter", "drafters"})
 """Arguments that name drafters, whose parameter `weights` is a path."""
 _WEIGHTS = re.compile(r"(?<=[:,])weights=([^,]+)")
@@ -46,8 +46,10 @@ def name_fully(arguments: argparse.Namespace, here: Path | None) -> None:
             setattr(arguments, name, whole_path(value, here))
         elif isinstance(value, list) and value and all(isinstance(one, Path) for one in value):
             setattr(arguments, name, [whole_path(one, here) for one in value])
-        elif name in MODEL_OPTIONS and isinstance(value, str) and is_path(value):
-            setattr(arguments, name, str(whole_path(Path(value), here)))
+        elif name in MODEL_OPTIONS and isinstance(value, list):
+            setattr(arguments, name, [_whole_model(one, here) for one in value])
+        elif name in MODEL_OPTIONS and isinstance(value, str):
+            setattr(arguments, name, _whole_model(value, here))
         elif name in DRAFTER_OPTIONS and isinstance(value, str):
             setattr(arguments, name, _WEIGHTS.sub(lambda found: f"weights={whole_path(Path(found[1]), here)}", value))
     arguments.here = here
@@ -73,6 +75,10 @@ def whole_path(path: Path, here: Path | None) -> Path:
             f"{path} cannot be found: the folder that this was started in is gone", "Name it by its whole path."
         )
     return here / path
+
+
+def _whole_model(model: str, here: Path | None) -> str:
+    return str(whole_path(Path(model), here)) if is_path(model) else model
 
 
 def _forget_as_modules(here: Path | None) -> None:
