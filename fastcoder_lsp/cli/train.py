@@ -27,8 +27,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "train",
         help="tune a model on your code so that it says several tokens at once",
-        description="Tune a model on your own code by CLLM or SDSAT. The result is an ordinary model's folder: "
-        "name it with --model. Needs the extra: pip install 'fastcoder-lsp[train]'.",
+        description="Tune a model on your own code by CLLM or SDSAT: the result is an ordinary model's folder, to be "
+        "named with --model. Or train a drafter for a model that stays as it is (docs/training.md). What tunes a model "
+        "by LoRA needs the extra: pip install 'fastcoder-lsp[train]'.",
         epilog="Example: fastcoder-lsp train sdsat --data ~/src/mine --out tuned --max-minutes 60",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)

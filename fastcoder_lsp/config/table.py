@@ -72,7 +72,12 @@ class Settings:
         choices=ENGINES,
     )
     threads: int = _row(
-        "threads", 0, Scope.MACHINE, "CPU threads for the model; 0: as many as there are cores.", low=0, high=256
+        "threads",
+        0,
+        Scope.MACHINE,
+        "CPU threads for the model; 0: one for each physical core, on ARM for each fast one, eight at most.",
+        low=0,
+        high=256,
     )
     gpu_memory_percent: int = _row(
         "gpu.memory_percent",

@@ -10,7 +10,7 @@ from fastcoder_lsp.errors import UsageError
 class EngineOptions:
     """`kind`: device and arithmetic, "auto" takes the fastest that is there; `context`: tokens that the KV cache holds.
 
-    `threads`: CPU threads, None for as many as there are cores. `kv_mb`: of all KV caches together, where there are
+    `threads`: CPU threads, None for what the cores suggest. `kv_mb`: of all KV caches together, where there are
     several (`engine.load_engines`). Of the graph engine alone: `gpu_memory_percent` of the GPU's memory that it may
     take; `strict`: one verify width and float64 attention, so that drafts change no token.
     """

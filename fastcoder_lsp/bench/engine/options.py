@@ -20,7 +20,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "Example: fastcoder-lsp bench engine --json engine.json"
     parser.add_argument("--model", default="auto", help="a hub id, a folder or a .gguf (default: %(default)s)")
     parser.add_argument("--engine", default="auto", help="kind of engine (default: %(default)s)")
-    parser.add_argument("--threads", type=int, help="CPU threads (default: one for each core)")
+    parser.add_argument("--threads", type=int, help="CPU threads (default: as the setting `threads`)")
     parser.add_argument("--rounds", type=int, default=7, help="measurements of each figure (default: %(default)s)")
     parser.add_argument("--no-transformers", action="store_true", help="leave out the comparison")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the full results")
