@@ -75,7 +75,10 @@ def command(place: Place, version: str, target: str) -> list[str]:
 
 
 def main(names: list[str]) -> int:
-    """Look at the places with these names, all by default; the exit code."""
+    """Look at the places with these names, all by default; the exit code: 2 where one is no place."""
+    if not {*names} <= {place.name for place in PLACES}:
+        print(f"{__doc__}\nPlaces: {', '.join(place.name for place in PLACES)}")
+        return 0 if names[0] in {"-h", "--help"} else 2
     missing = 0
     for place in PLACES:
         if names and place.name not in names:

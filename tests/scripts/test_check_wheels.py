@@ -33,3 +33,11 @@ def test_every_place_is_asked_for_all_that_it_needs() -> None:
         )
     assert "macosx_11_0_arm64" in found["macos-arm64"]
     assert "manylinux_2_28_aarch64" in found["linux-aarch64"]
+
+
+def test_a_name_that_is_no_place_is_said() -> None:
+    """Nothing looked at is nothing found: a misspelt place must not pass."""
+    script = ROOT / "scripts" / "check_wheels.py"
+    done = subprocess.run([sys.executable, script, "macos"], capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2
+    assert "Places: macos-arm64," in done.stdout
