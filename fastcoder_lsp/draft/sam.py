@@ -10,6 +10,8 @@ same strings at the same places and is there already; it tells matches up to `LO
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.draft.automaton import SuffixAutomaton
 from fastcoder_lsp.draft.base import BaseDrafter
@@ -20,6 +22,8 @@ from fastcoder_lsp.draft.specification import FROM_CORPUS, FROM_PROMPT, FROM_REC
 from fastcoder_lsp.draft.store import Pin, Pinned, search
 from fastcoder_lsp.index.searcher import LONGEST
 
+_PLACES = 64
+"""Of the corpus with the longest match, of which the first is drafted from; where there are more, an even sample."""
 _WINDOW = 8192
 """Tokens of the running text that the dynamic automaton starts with; it holds twice as many."""
 
@@ -89,14 +93,16 @@ class SamDrafter(BaseDrafter):
         asked = self._parameters
         length = min(asked.length, nodes)
         dynamic, place = self._dynamic.earlier()
-        hits = search(self._stores.corpus, context.tokens, LONGEST, 1, length)
+        hits = search(self._stores.corpus, context.tokens, LONGEST, _PLACES, length)
         static = 0 if hits is None else hits.length - asked.bias
         if max(dynamic, static) < asked.threshold:
             return self._auxiliary.propose(context, nodes)
         if hits is None or dynamic >= static:
             start = self._first + place
             return _chain(self._history.tokens[start : start + length].tolist(), FROM_PROMPT.name, dynamic)
-        row = hits.continuations_HD[0].tolist()
+        # A suffix array has them in the order of what stands before the match.
+        first = int(np.lexsort((hits.places_H, hits.rows_H))[0])
+        row = hits.continuations_HD[first].tolist()
         return _chain(row[: row.index(-1)] if -1 in row else row, FROM_CORPUS.name, hits.length)
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:

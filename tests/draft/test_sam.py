@@ -39,6 +39,14 @@ def test_the_static_match_must_be_longer_by_the_bias() -> None:
     assert drafted(prompt, CORPUS, SamParameters(length=2, bias=2)) == ([6, 7], {"prompt"})
 
 
+def test_of_equal_places_in_the_corpus_the_first_is_drafted() -> None:
+    """In the order of the text, whatever stands before the match."""
+    prompt = [50, 1, 2, 3, 4, 5]
+    for early, late in ((90, 80), (80, 90)):
+        corpus = [early, 1, 2, 3, 4, 5, 60, 61, late, 1, 2, 3, 4, 5, 70, 71]
+        assert drafted(prompt, corpus, SamParameters(length=2, bias=0)) == ([60, 61], {"corpus"})
+
+
 def test_where_neither_match_is_long_the_auxiliary_drafter_speaks() -> None:
     """Token Recycling, which knows the model's best ids of the step before."""
     stores = Pinned()
