@@ -5,13 +5,14 @@ key, so that what it has computed of one serves the next. This program's own ser
 for that as far as a front does: by less it would take brackets for open that close further down.
 """
 
+import re
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.decode.stop import LineRule, stop_rule
 from fastcoder_lsp.postprocess.text_around import FAR
-from fastcoder_lsp.workspace.secret_lines import without_secrets
+from fastcoder_lsp.workspace.secret_lines import in_secret, without_secrets
 
 BEFORE = 8_000
 """Characters before the cursor, at most."""
@@ -22,7 +23,11 @@ REACH = FAR + 1
 _MOVES = 2_000
 """By so much at a time the beginning moves."""
 _REMEMBERED = 20_000
-_KEY = "PRIVATE KEY"
+_LINE, _BLOCK = 4_000, 16_000
+"""Characters of a line on either side of where it is cut, and of what may be a private key's block before it."""
+_KEY, _KEY_ENDS = "PRIVATE KEY", "-----END "
+_HALVES = re.compile("[\ud800-\udfff]")
+"""Of characters, which no UTF-8 can say: an edit may have parted them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +72,23 @@ class Excerpts:
         """What `question` sends, with these `pieces` of other files; `far`: to this program's own server."""
         snapshot, place = question.request.snapshot, question.place
         above = "".join(text.rstrip("\n") + "\n\n" for text in snapshot.neighbours)
-        before = above + place.before
-        before, after = (before[-REACH:], place.after[:REACH]) if far else (_last(before), _first(place.after))
+        all_before, all_after, language = above + place.before, place.after, snapshot.language
+        before, after = (all_before[-REACH:], all_after[:REACH]) if far else (_last(all_before), _first(all_after))
+        cut, end = len(all_before) - len(before), len(after)
         lines, newline, left = before.rpartition("\n")
+        lines = _from_a_cut(all_before[max(0, cut - _BLOCK) : cut], lines, language)
         right, newline_right, below = after.partition("\n")
-        if right and not self._without_secrets(left + right, snapshot.language):
+        below = _to_a_cut(below, all_after[end : end + _LINE], language)
+        if right and not self._without_secrets(left + right, language):
             right = ""
         return Excerpt(
-            self._without_secrets(lines, snapshot.language) + newline + left,
-            right + newline_right + self._without_secrets(below, snapshot.language),
-            pieces,
-            PurePath(snapshot.path).name if snapshot.path is not None else "",
-            snapshot.language,
+            _whole(self._without_secrets(lines, language) + newline + left),
+            _whole(right + newline_right + self._without_secrets(below, language)),
+            tuple(Piece(_whole(piece.name), _whole(piece.text)) for piece in pieces),
+            _whole(PurePath(snapshot.path).name) if snapshot.path is not None else "",
+            language,
             max_tokens,
-            isinstance(stop_rule(place.before, place.after, snapshot.language), LineRule),
+            isinstance(stop_rule(place.before, place.after, language), LineRule),
         )
 
     def _without_secrets(self, text: str, language: str) -> str:
@@ -102,6 +110,30 @@ class Excerpts:
 def window(text: str, offset: int) -> tuple[int, int]:
     """What of `text` is sent for a cursor at `offset`, characters from…to."""
     return offset - len(_last(text[:offset])), min(len(text), offset + AFTER)
+
+
+def _from_a_cut(gone: str, lines: str, language: str) -> str:
+    """`lines` without the rest of a secret that begins in what is `gone` before: of a line, or of a private key."""
+    if not gone:
+        return lines
+    line, _, rest = lines.partition("\n")
+    head = gone[gone.rfind("\n") + 1 :][-_LINE:]
+    # Where nothing stands left of the cursor, that is a secret only within a key.
+    if in_secret(f"{gone}{line}\n", ""):
+        return lines.partition(_KEY_ENDS)[2].partition("\n")[2]
+    return rest if head and not without_secrets(head + line[:_LINE], language) else lines
+
+
+def _to_a_cut(lines: str, gone: str, language: str) -> str:
+    """`lines` without the beginning of a line that looks like a secret together with what is `gone` of it."""
+    above, newline, line = lines.rpartition("\n")
+    tail = gone.partition("\n")[0]
+    return above + newline if tail and not without_secrets(line[-_LINE:] + tail, language) else lines
+
+
+def _whole(text: str) -> str:
+    """`text` without halves of characters; as long."""
+    return _HALVES.sub("\ufffd", text)
 
 
 def _first(after: str) -> str:

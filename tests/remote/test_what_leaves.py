@@ -11,7 +11,7 @@ import pytest
 from fastcoder_lsp.config import Layer, Settings, resolve
 from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.remote.excerpt import AFTER, BEFORE
+from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH
 from fastcoder_lsp.remote.failures import RemoteError
 from fastcoder_lsp.remote.target import target_of, what_leaves
 from tests.remote.front import URI, Front
@@ -143,6 +143,42 @@ def test_lines_that_look_like_secrets_stay_here(
     assert (first["input_prefix"], first["prompt"]) == ("a = 1\nb = 2\n", "c = ")
     assert first["input_suffix"] == "\nd = 3\n"
     assert second["input_suffix"] == "\ne = 4\n"
+
+
+@pytest.mark.parametrize("kind", ["fastcoder", "llama.cpp"])
+def test_a_secret_that_is_cut_stays_here(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front], kind: str
+) -> None:
+    """Wherever in a secret's line, or in a private key, what is sent begins or ends."""
+    server = serve(LlamaServer(lambda _: "1\n"))
+    asking = front(server.url, remote_kind=kind)
+    before_most, after_most = (REACH, REACH) if kind == "fastcoder" else (BEFORE, AFTER)
+    hidden = "correct horse battery staple"
+    line = f'PASSWORD = "{hidden}"  # {"-" * 60}\n'
+    block = "-----BEGIN PRIVATE KEY-----\n" + f"{hidden}\n" * 200 + "-----END PRIVATE KEY-----\n"
+    sent = 0
+    for secret in (line, block):
+        for inside in (14, 20, 30, 60):
+            room = before_most - len(secret) + inside - len("c = ")
+            before = "a = 1\n" + secret + ("b = 2\n" * 9000)[-room:] + "c = "
+            below = after_most - inside - 1
+            asking.ask(before, "\n" + ("d = 3\n" * 9000)[-below:] + line + "e = 4\n")
+            body = server.asked("/infill")[-1].body
+            whole = json.dumps(body)
+            assert not any(word in whole for word in hidden.split()), (secret[:9], inside, kind)
+            assert (body["input_prefix"] + body.get("prompt", "")).endswith("b = 2\nc = ")
+            assert body["input_suffix"].endswith("d = 3\n")
+            sent += 1
+    assert len(server.asked("/infill")) == sent
+
+
+def test_halves_of_characters_are_asked_about_as_well(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """An editor may leave them; no UTF-8 can say them."""
+    server = serve(LlamaServer(lambda _: "1\n"))
+    assert front(server.url).ask("a = '\ud83d'\nb = ", "\n# \ude00\n").text == "1"
+    assert "'\ufffd'" in server.asked("/infill")[0].body["input_prefix"]
 
 
 def test_the_name_of_a_host_is_told(front: Callable[..., Front], serve: Callable[..., ScriptedServer]) -> None:
