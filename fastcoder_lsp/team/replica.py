@@ -1,4 +1,4 @@
-"""One replica: a model, its tenants, and what is told of both. Knows nothing of Ray; `serving` puts it there.
+"""One replica: a model, its tenants, and what is told of both. Knows nothing of Ray; `deployments` puts it there.
 
 Owns loading before the first request, the wait for an answer, and what "can answer" means.
 """

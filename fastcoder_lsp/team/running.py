@@ -1,7 +1,7 @@
 """A server on this machine's own Ray, from start to end: begun, upgraded when asked, ended.
 
-Owns the life of Ray here. Its processes listen on loopback alone, ask for a token of their own, tell nobody about
-themselves, and have no dashboard.
+Owns the life of Ray here. Its processes ask for a token of their own, for those that take commands listen on every
+address (docs/team.md); they tell nobody about themselves, and have no dashboard.
 """
 
 import contextlib
