@@ -12,11 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.draft.numbers import Floats, attention, rms_norm, silu, turned
-from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.model.drafter_files import DrafterRecord
+from fastcoder_lsp.model.drafter_files import DrafterRecord, Sizes, require_ids, require_sizes
 
-WHOLE = ("fc", "norm_features", "norm_last", "head")
-LAYER = ("q", "k", "v", "o", "gate", "up", "down", "norm_in", "norm_post")
 Pair = tuple[Floats, Floats]
 """A layer's keys and values of some rows, [T, K, d] each."""
 
@@ -26,23 +23,45 @@ class BlockModel:
 
     Args:
         record: its `numbers` say layers, block, heads, kv_heads, head_dim, theta and eps.
-        tensors: `WHOLE`, `LAYER` as "0.q" and so on, and `mask` [E], what stands where a token is to be said;
+        tensors: those of `_sizes`, a layer's as "0.q" and so on; `mask` [E] is what stands where a token is to be said;
             "0.q_norm" and "0.k_norm" where heads are normed, "0.q_bias" and so on where there are biases.
 
     Raises:
-        ModelInvalidError: a tensor is missing.
+        ModelInvalidError: a tensor is missing, or of another size.
     """
 
     def __init__(self, record: DrafterRecord, tensors: dict[str, npt.NDArray[np.float32]]) -> None:
         self.layers, self.block = record.whole("layers"), record.whole("block")
-        names = [*WHOLE, "mask", *(f"{layer}.{name}" for layer in range(self.layers) for name in LAYER)]
-        if missing := [name for name in names if name not in tensors]:
-            raise ModelInvalidError(f"the drafter's weights lack {', '.join(missing[:5])}", "Train it again.")
         self._heads, self._kv_heads, self._dim = (record.whole(name) for name in ("heads", "kv_heads", "head_dim"))
-        self._theta, self._eps = record.numbers["theta"], record.numbers["eps"]
+        self._theta, self._eps = record.number("theta"), record.number("eps")
+        require_sizes(tensors, self._sizes(record))
+        require_ids(tensors, len(tensors["head"]))
         self._tensors = tensors
         ids = tensors.get("ids")
         self._ids_D = None if ids is None else ids.astype(np.int64)
+
+    def _sizes(self, record: DrafterRecord) -> Sizes:
+        """Of all tensors that there must be."""
+        width, q, kv = record.width, self._heads * self._dim, self._kv_heads * self._dim
+        sizes: dict[str, tuple[int | None, ...]] = {
+            "fc": (width, len(record.layers) * width),
+            "norm_features": (width,),
+            "norm_last": (width,),
+            "mask": (width,),
+            "head": (None, width),
+        }
+        each: dict[str, tuple[int | None, ...]] = {
+            "q": (q, width),
+            "k": (kv, width),
+            "v": (kv, width),
+            "o": (width, q),
+            "gate": (None, width),
+            "up": (None, width),
+            "down": (width, None),
+            "norm_in": (width,),
+            "norm_post": (width,),
+        }
+        return sizes | {f"{layer}.{name}": size for layer in range(self.layers) for name, size in each.items()}
 
     def read(self, features_TF: Floats, places_T: npt.NDArray[np.int64]) -> list[Pair]:
         """Every layer's keys and values of some of the text."""

@@ -15,10 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.draft.numbers import Floats, attention, rms_norm, silu, turned
-from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.model.drafter_files import DrafterRecord
+from fastcoder_lsp.model.drafter_files import DrafterRecord, Sizes, require_ids, require_sizes
 
-NEEDED = ("fc", "q", "k", "v", "o", "gate", "up", "down", "norm_post", "head")
 NORMS = ("norm_input", "norm_hidden", "norm_last")
 """Of version 3 alone."""
 
@@ -46,20 +44,42 @@ class EagleLayer:
         tensors: by the names above, and `fc_bias`, `ids`, `embedding` where there are such.
 
     Raises:
-        ModelInvalidError: a tensor is missing.
+        ModelInvalidError: a tensor is missing, or of another size.
     """
 
     def __init__(self, record: DrafterRecord, tensors: dict[str, npt.NDArray[np.float32]]) -> None:
         self.version = record.whole("version")
-        missing = [name for name in (*NEEDED, *(NORMS if self.new else ())) if name not in tensors]
-        if missing:
-            raise ModelInvalidError(f"the drafter's weights lack {', '.join(missing)}", "Train it again.")
         self._heads, self._kv_heads, self._dim = (record.whole(name) for name in ("heads", "kv_heads", "head_dim"))
-        self._theta, self._eps = record.numbers["theta"], record.numbers["eps"]
+        self._theta, self._eps = record.number("theta"), record.number("eps")
+        require_sizes(tensors, {"fc": (None, None)})
+        # The target's embeddings are as wide as the target; a layer of another width brings its own.
+        width = len(tensors["fc"]) if "embedding" in tensors else record.width
+        require_sizes(tensors, self._sizes(width, record))
+        if "embedding" in tensors:
+            require_sizes(tensors, {"embedding": (None, width)})
+        require_ids(tensors, len(tensors["head"]))
         self._tensors = tensors
         ids = tensors.get("ids")
         self._ids_D = None if ids is None else ids.astype(np.int64)
         self.embedding_VE = tensors.get("embedding")
+
+    def _sizes(self, width: int, record: DrafterRecord) -> Sizes:
+        """Of all tensors that there must be, where the layer is so wide."""
+        q, kv = self._heads * self._dim, self._kv_heads * self._dim
+        read, inputs = len(record.layers) * record.width, 2 * width if self.new else width
+        sizes: dict[str, tuple[int | None, ...]] = {
+            "fc": (width, read if self.new else width + read),
+            "q": (q, inputs),
+            "k": (kv, inputs),
+            "v": (kv, inputs),
+            "o": (width, q),
+            "gate": (None, width),
+            "up": (None, width),
+            "down": (width, None),
+            "norm_post": (width,),
+            "head": (None, width),
+        }
+        return sizes | dict.fromkeys(NORMS if self.new else (), (width,))
 
     @property
     def new(self) -> bool:

@@ -17,7 +17,7 @@ from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.numbers import Floats, best_of, silu
 from fastcoder_lsp.draft.places import tree_of_places
 from fastcoder_lsp.draft.specification import Source, Specification
-from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
+from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter, require_ids, require_sizes
 
 FROM_MEDUSA = Source("medusa", "other")
 
@@ -60,9 +60,20 @@ class Heads:
     Args:
         tensors: `blocks.weight` [K, B, E, E], `blocks.bias` [K, B, E], `head` [D, E] for all heads or [K, D, E] for
             each its own, `ids` [D] where D is a part of the vocabulary.
+        width: E, of the target.
+
+    Raises:
+        ModelInvalidError: a tensor is missing, or of another size.
     """
 
-    def __init__(self, tensors: dict[str, npt.NDArray[np.float32]]) -> None:
+    def __init__(self, tensors: dict[str, npt.NDArray[np.float32]], width: int) -> None:
+        require_sizes(tensors, {"blocks.weight": (None, None, width, width)})
+        heads, blocks = tensors["blocks.weight"].shape[:2]
+        own = "head" in tensors and tensors["head"].ndim == 3
+        require_sizes(
+            tensors, {"blocks.bias": (heads, blocks, width), "head": (*((heads,) if own else ()), None, width)}
+        )
+        require_ids(tensors, tensors["head"].shape[-2])
         self._weight_KBEE, self._bias_KBE = tensors["blocks.weight"], tensors["blocks.bias"]
         self._head = tensors["head"]
         self._ids_D = tensors.get("ids")
@@ -105,5 +116,5 @@ class MedusaDrafter(BaseDrafter):
 
     def _weights(self) -> Heads | None:
         if self._heads is None and self._files is not None:
-            self._heads = Heads(self._files.tensors())
+            self._heads = Heads(self._files.tensors(), self._files.record.width)
         return self._heads

@@ -60,10 +60,21 @@ class DrafterRecord:
         Raises:
             ModelInvalidError: there is none.
         """
-        value = self.numbers.get(name)
-        if value is None or value != int(value):
-            raise ModelInvalidError(f"the drafter's record does not say its {name}", _HINT)
+        value = self.number(name)
+        if value != int(value) or value < 1:
+            raise ModelInvalidError(f"the drafter's record says {value} as its {name}", _HINT)
         return int(value)
+
+    def number(self, name: str) -> float:
+        """One of its numbers.
+
+        Raises:
+            ModelInvalidError: there is none.
+        """
+        value = self.numbers.get(name)
+        if value is None:
+            raise ModelInvalidError(f"the drafter's record does not say its {name}", _HINT)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +122,10 @@ def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
         version = row["version"]
         known = {name: row[name] for name in (entry.name for entry in fields(DrafterRecord))}
         known |= {"layers": tuple(int(layer) for layer in row["layers"]), "data": tuple(row["data"])}
+        known |= {name: _numbers(row[name]) for name in ("numbers", "figures")} | {"width": int(row["width"])}
         known["lists"] = {name: tuple(tuple(part) for part in rows) for name, rows in row["lists"].items()}
         record = DrafterRecord(**known)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ModelInvalidError(f"{path} is damaged: {error}", _HINT) from error
     if version != VERSION:
         raise ModelInvalidError(f"{path} is of version {version}, this program knows {VERSION}", _HINT)
@@ -129,10 +141,53 @@ def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
     return DrafterFiles(record, path.parent)
 
 
+Sizes = Mapping[str, tuple[int | None, ...]]
+"""Of tensors, by their names; None: any."""
+
+
+def require_sizes(tensors: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
+    """See that a drafter has these tensors, as large as its arithmetic takes them.
+
+    Raises:
+        ModelInvalidError: one is missing, or of another size.
+    """
+    if missing := [name for name in sizes if name not in tensors]:
+        raise ModelInvalidError(f"the drafter's weights lack {', '.join(missing[:5])}", _HINT)
+    for name, wanted in sizes.items():
+        found = tensors[name].shape
+        if len(found) != len(wanted) or any(size not in (None, here) for size, here in zip(wanted, found, strict=True)):
+            raise ModelInvalidError(
+                f"the drafter's {name} is {found}, for its record it would be "
+                f"({', '.join('any' if size is None else str(size) for size in wanted)})",
+                _HINT,
+            )
+
+
+def require_ids(tensors: Mapping[str, npt.NDArray[Any]], count: int) -> None:
+    """See that a drafter that says a part of the vocabulary, has an id for each token that it can say.
+
+    Raises:
+        ModelInvalidError: it has not.
+    """
+    if "ids" in tensors:
+        require_sizes(tensors, {"ids": (count,)})
+        if tensors["ids"].min(initial=0) < 0:
+            raise ModelInvalidError("the drafter's ids are no tokens", _HINT)
+
+
+def _numbers(row: Mapping[str, Any]) -> dict[str, float]:
+    found = {name: float(value) for name, value in row.items()}
+    if not np.isfinite(list(found.values())).all():
+        raise ValueError("a number is not finite")
+    return found
+
+
 def _read(opened: SafetensorsTensors, name: str) -> npt.NDArray[Any]:
     if opened.kind(name) in ("I64", "I32"):
         return opened.raw(name)
     shape = opened.shape(name)
+    if not shape:
+        raise ModelInvalidError(f"the drafter's {name} is a single number", _HINT)
     found = opened.rows(name, 0, shape[0])
     if not np.isfinite(found).all():
         raise ModelInvalidError(f"the drafter's {name} holds numbers that are not finite", _HINT)
