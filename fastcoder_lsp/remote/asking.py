@@ -163,7 +163,7 @@ class Asking:
         try:
             async for heard in pieces:
                 self._took(saying)
-                saying.hear(heard)
+                saying.hear(heard, excerpt.max_tokens)
                 if saying.finished:
                     break
                 self._grew(saying)

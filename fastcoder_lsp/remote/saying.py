@@ -4,14 +4,19 @@ Owns the text, where it ends, and whether it serves another place too, where the
 """
 
 from functools import cached_property
+from typing import Final
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.completion.question import MOST_ALTERNATIVES, Question
 from fastcoder_lsp.completion.suggestions import Place, Suggestion, are_closers
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
 from fastcoder_lsp.remote.dialects import Heard
+
+LETTERS_A_TOKEN: Final = 32
+"""More than any text has: what goes on for longer is a server's that does not end where it was told to."""
+_PIECES_A_TOKEN: Final = 4
 
 
 class Saying:
@@ -44,17 +49,22 @@ class Saying:
         """Whether all is said."""
         return bool(self.finish)
 
-    def hear(self, heard: Heard) -> None:
-        """A piece came: the text goes on, and may end by it or by the rule of this place."""
+    def hear(self, heard: Heard, max_tokens: int) -> None:
+        """A piece came: the text goes on, and may end by it, by the rule of this place, or by its length."""
         self.pieces += 1
-        self.said += heard.text.replace("\r\n", "\n")
+        most = LETTERS_A_TOKEN * max_tokens
+        said = self.said + heard.text.replace("\r\n", "\n")
+        self.said = said[:most]
         end = self._rule.cut(self.said)
         if end is not None:
             self.said, self.finish = self.said[:end], "stop"
+        elif len(said) > most or self.pieces > _PIECES_A_TOKEN * max_tokens:
+            self.finish = "length"
         elif heard.finish:
             self.finish = heard.finish
         if self.finished:
-            self.others = tuple(map(self.variant, heard.others)) or None
+            others = heard.others[: MOST_ALTERNATIVES - 1]
+            self.others = tuple(self.variant(other[:most]) for other in others) or None
 
     def serves(self, question: Question) -> bool:
         """Whether what is said is wanted by `question` too, as far as is known."""

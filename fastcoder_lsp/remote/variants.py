@@ -4,7 +4,7 @@ import asyncio
 
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.remote.excerpt import Excerpt
-from fastcoder_lsp.remote.saying import Saying
+from fastcoder_lsp.remote.saying import LETTERS_A_TOKEN, Saying
 from fastcoder_lsp.remote.server import Server
 
 
@@ -19,10 +19,11 @@ async def vary(server: Server, excerpt: Excerpt, saying: Saying, wanted: int) ->
 
 async def _one(server: Server, excerpt: Excerpt, saying: Saying, variant: int) -> Suggestion:
     said, finish, pieces = "", "", server.say(excerpt, variant)
+    most = LETTERS_A_TOKEN * excerpt.max_tokens
     try:
         async for heard in pieces:
-            said, finish = said + heard.text, heard.finish
-            if saying.ends(said):
+            said, finish = (said + heard.text)[:most], heard.finish
+            if saying.ends(said) or len(said) == most:
                 break
     finally:
         await pieces.aclose()

@@ -287,6 +287,25 @@ def test_a_key_is_sent_and_read_anew(
     assert len([one for one in server.requests if one.headers.get("authorization") is None]) == 0
 
 
+@pytest.mark.parametrize("piece", ["x", " ", "\n ", "\n " * 200_000], ids=["a line", "blanks", "lines", "at once"])
+def test_a_server_that_speaks_for_ever_is_hung_up_on(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front], piece: str
+) -> None:
+    """However little it was asked for, and whether what it says would ever end; others are answered meanwhile."""
+
+    def for_ever(_: Request) -> Reply:
+        yield events_head()
+        while True:
+            yield event({"content": piece, "stop": False})
+
+    server = serve(Faulty(for_ever))
+    asking = front(server.url)
+    asking.ask("def f():\n    ", "\n")
+    until(lambda: server.asked("/infill")[0].gone.is_set())
+    server.handler = LlamaServer(lambda _: "1\n")
+    assert asking.ask("y = ").text == "1"
+
+
 def test_faults_one_after_the_other_leave_nothing_behind(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front]
 ) -> None:
