@@ -1,5 +1,6 @@
 """What of the user's machine leads to a server: the key, from a file or the environment, and the proxy between."""
 
+import ipaddress
 import os
 import stat
 import sys
@@ -34,12 +35,25 @@ def read_remote_key(settings: Settings) -> str:
 
 def proxy_for(url: str) -> str | None:
     """The proxy that the system has for an address; None where there is none. This machine itself needs none."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if host in {"localhost", "127.0.0.1", "::1"} or urllib.request.proxy_bypass(host):
+    try:
+        parts = urlsplit(url.strip())
+        host = parts.hostname or ""
+    except ValueError:  # no address: whoever asks it says so
+        return None
+    if _is_here(host) or urllib.request.proxy_bypass(host):
         return None
     named = urllib.request.getproxies()
-    return named.get(parts.scheme) or named.get("all")
+    proxy = named.get(parts.scheme) or named.get("all")
+    return proxy if not proxy or "://" in proxy else f"http://{proxy}"
+
+
+def _is_here(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _of_file(name: str) -> str:

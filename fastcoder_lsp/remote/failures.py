@@ -128,6 +128,17 @@ def page(host: str, what: str) -> RemoteError:
     )
 
 
+def no_way(host: str) -> RemoteError:
+    """The proxy between cannot be used; its address may hold a password, and is not told."""
+    return RemoteError(
+        Reason(
+            "remote-setting",
+            f"The proxy that the system names for {host} cannot be used.",
+            "Its address has to begin with http:// or https:// (HTTPS_PROXY, HTTP_PROXY); NO_PROXY leaves a host out.",
+        )
+    )
+
+
 def failed_within(host: str, value: object) -> RemoteError:
     """A server said in the middle of an answer that it failed."""
     says = _clean(value if isinstance(value, str) else json.dumps(value))

@@ -6,6 +6,7 @@ Owns the connection and what is known of the other side. Lives on one event loop
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Final
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.remote import failures
@@ -14,6 +15,9 @@ from fastcoder_lsp.remote.dialects import Heard
 from fastcoder_lsp.remote.excerpt import Excerpt
 from fastcoder_lsp.remote.identity import Identity, identify
 from fastcoder_lsp.remote.target import host_of, target_of
+
+_MEETING: Final = 4
+"""So many silences long may it take to say what it is, however it drips."""
 
 
 class Server:
@@ -82,12 +86,20 @@ class Server:
             await self._client.close()
 
     async def _meet(self) -> Identity:
-        self.identity = await identify(self._opened(), self._settings)
+        try:
+            async with asyncio.timeout(_MEETING * self._time_outs.read_s):
+                self.identity = await identify(self._opened(), self._settings)
+        except TimeoutError:
+            raise failures.slow(self.host) from None
         return self.identity
 
     def _opened(self) -> RemoteClient:
         if self._client is None:
-            self._client = RemoteClient(target_of(self._settings), self._way, self._time_outs)
+            target = target_of(self._settings)
+            try:
+                self._client = RemoteClient(target, self._way, self._time_outs)
+            except (ValueError, ImportError):  # its proxy's address, or a kind of proxy that needs another package
+                raise failures.no_way(target.host) from None
         return self._client
 
 

@@ -287,6 +287,23 @@ def test_a_key_is_sent_and_read_anew(
     assert len([one for one in server.requests if one.headers.get("authorization") is None]) == 0
 
 
+def test_a_server_that_drips_what_it_is(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """It is no longer waited for after a while, by whoever loads and by whoever asks next."""
+
+    def drips(_: Request) -> Reply:
+        yield b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9999\r\n\r\n"
+        while True:
+            time.sleep(0.1)
+            yield b" "
+
+    server = serve(drips)
+    asking = front(server.url, time_outs=SOON)
+    assert asking.service.preload().result(20) is False
+    assert "did not answer in time" in asking.statuses[-1].message
+    server.handler = LlamaServer(lambda _: "1\n")
+    assert asking.ask("y = ").text == "1"
+
+
 @pytest.mark.parametrize("piece", ["x", " ", "\n ", "\n " * 200_000], ids=["a line", "blanks", "lines", "at once"])
 def test_a_server_that_speaks_for_ever_is_hung_up_on(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front], piece: str
@@ -301,7 +318,7 @@ def test_a_server_that_speaks_for_ever_is_hung_up_on(
     server = serve(Faulty(for_ever))
     asking = front(server.url)
     asking.ask("def f():\n    ", "\n")
-    until(lambda: server.asked("/infill")[0].gone.is_set())
+    until(lambda: any(one.gone.is_set() for one in server.asked("/infill")))
     server.handler = LlamaServer(lambda _: "1\n")
     assert asking.ask("y = ").text == "1"
 

@@ -11,6 +11,7 @@ import pytest
 from fastcoder_lsp.config import Layer, Settings, resolve
 from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.remote.client import Way
 from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH
 from fastcoder_lsp.remote.failures import RemoteError
 from fastcoder_lsp.remote.target import target_of, what_leaves
@@ -216,6 +217,21 @@ def test_the_systems_proxy_leads_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert proxy_for("https://models.example") == "http://proxy.example:3128"
     for url in ("https://inside.example", "http://models.example", "https://127.0.0.1", "https://localhost:1"):
         assert proxy_for(url) is None
+    monkeypatch.setenv("HTTP_PROXY", "proxy.example:3128")
+    assert proxy_for("http://models.example") == "http://proxy.example:3128"
+    for url in ("http://127.9.9.9:1", "http://[::1]:1", "http://LOCALHOST", "http://[::1"):
+        assert proxy_for(url) is None
+
+
+@pytest.mark.parametrize("proxy", ["socks4://user:password@127.0.0.1:1", "no scheme"])
+def test_a_proxy_that_cannot_be_used_is_said(front: Callable[..., Front], proxy: str) -> None:
+    """Without what its address holds; whoever waits for the server is answered."""
+    asking = front("http://127.0.0.1:1", way=Way(lambda: "", proxy=proxy))
+    assert asking.service.preload().result(20) is False
+    reason = asking.ask("x = ").reason
+    assert reason is not None
+    assert reason.code == "remote-setting"
+    assert "password" not in reason.text + reason.hint
 
 
 def test_an_editors_uri_is_not_sent(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
