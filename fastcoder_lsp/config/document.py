@@ -38,9 +38,9 @@ A repository that you open is not trusted, and an editor may read settings from 
   `initializationOptions`, and may then send them in every way.
 
 `initializationOptions` may also hold `{"client": {"commandSuffix": ".2"}}`: it is appended to the names of the
-server's commands (`fastcoder.toggle`, `fastcoder.reload`, `fastcoder.stats`, `fastcoder.why`, `fastcoder.accepted`), for
-editors that start several servers and register commands globally. `{"client": {"showsStatus": true}}` says that the client shows
-`fastcoder/status` itself: errors then come as no notice, and loading as no progress, beside it.
+server's commands (`fastcoder.toggle`, `fastcoder.reload`, `fastcoder.stats`, `fastcoder.why`, `fastcoder.accepted`),
+for editors that start several servers and register commands globally. `{"client": {"showsStatus": true}}` says that
+the client shows `fastcoder/status` itself: errors then come as no notice, and loading as no progress, beside it.
 
 ## All settings
 
