@@ -95,8 +95,8 @@ def what_leaves() -> str:
     """What a question sends, in words."""
     return (
         f"up to {BEFORE:,} characters before the cursor and {AFTER:,} after it (to a fastcoder-lsp server {REACH:,} on "
-        "both sides), the file's name and language, and code of other files, with their names, where `context.enabled` is "
-        "on, without lines that look like secrets,"
+        "both sides), the file's name and language, and code of other files, with their names, where `context.enabled` "
+        "is on, without lines that look like secrets,"
     )
 
 
