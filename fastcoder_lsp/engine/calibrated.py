@@ -128,7 +128,11 @@ def judge(
             path.unlink(missing_ok=True)
     eight_T, plain_T = nats("cpu-int8"), nats("cpu-int4")
     path = choose()
-    found = Judgement(_loss(nats("cpu-int4") - eight_T), _loss(plain_T - eight_T))
+    try:
+        found = Judgement(_loss(nats("cpu-int4") - eight_T), _loss(plain_T - eight_T))
+    except BaseException:  # interrupted, too: weights that nobody judged would be taken at the next start
+        path.unlink(missing_ok=True)
+        raise
     if found.kept:
         write_small(path.with_suffix(".json"), json.dumps(asdict(found.chosen)))
     else:

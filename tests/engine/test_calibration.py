@@ -12,6 +12,7 @@ import pytest
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.engine import EngineOptions
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.calibrated import MOST_LOSS, Loss, choose_weights, judge, known_loss, taken_by_auto
 from fastcoder_lsp.engine.int4 import calibrate
 from fastcoder_lsp.engine.int4.compensated import DAMPING, Inputs, round_compensated
@@ -217,6 +218,25 @@ def test_what_is_better_is_kept_and_auto_takes_what_loses_little(folder: Path, t
     assert taken_by_auto(str(folder), tmp_path) is not None
     path.unlink()
     assert known_loss(str(folder), tmp_path) is None
+
+
+def test_weights_that_nobody_judged_are_not_left(folder: Path, tmp_path: Path) -> None:
+    """Interrupted while they are compared: the next start takes plainly rounded ones, as before."""
+    job, made = job_of(folder, tmp_path), list[Path]()
+
+    def choose() -> Path:
+        made.append(Path(shutil.copyfile(plain_file(tmp_path), tmp_path / "int4" / "chosen.safetensors")))
+        return made[-1]
+
+    def backend(kind: str) -> Backend:
+        if made:
+            raise KeyboardInterrupt
+        return load_engine(job_of(folder, tmp_path, kind)).backend
+
+    with pytest.raises(KeyboardInterrupt):
+        judge(job, backend, choose, texts(1, seed=5))
+    assert made
+    assert not made[0].exists()
 
 
 def plain_file(cache: Path) -> Path:
