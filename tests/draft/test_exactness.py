@@ -15,6 +15,7 @@ from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make
+from tests.draft import own_weights
 from tests.draft.adversaries import ADVERSARIES, Adversary, adversary
 from tests.draft.small_models import toys
 from tests.draft.small_store import pinned
@@ -158,6 +159,25 @@ def test_a_model_says_the_same_under_every_drafter(engines: dict[str, Engine], k
         plain = decode(engine, NoDrafter(), asked, lambda: False).tokens
         for drafter in drafters:
             assert decode(engine, drafter, asked, lambda: False).tokens == plain, drafter.name
+
+
+@pytest.mark.parametrize("kind", ["fp32", "int8"])
+@pytest.mark.parametrize("method", own_weights.MADE)
+def test_a_model_says_the_same_under_weights_of_their_own(
+    engines: dict[str, Engine], tmp_path: Path, kind: str, method: str
+) -> None:
+    """Without a folder these drafters draft nothing, so here they have one; some guesses are right by chance."""
+    engine, chance, accepted = engines[kind], random.Random(8), 0
+    drafter = make(own_weights.write(tmp_path, method))
+    for sampler in SAMPLERS:
+        for nodes in (3, 24):
+            prompt = tuple(chance.randrange(tiny_models.VOCABULARY) for _ in range(30))
+            asked = request(prompt, 24, nodes, sampler)
+            plain = decode(engine, NoDrafter(), asked, lambda: False)
+            drafted = decode(engine, drafter, asked, lambda: False)
+            assert drafted.tokens == plain.tokens
+            accepted += drafted.counts.accepted
+    assert accepted > 0
 
 
 @pytest.mark.ci

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from safetensors.numpy import save_file
 
@@ -16,50 +15,20 @@ from fastcoder_lsp.draft.eagle_layer import EagleLayer
 from fastcoder_lsp.draft.medusa import Heads
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, DrafterRecord, open_drafter
+from tests.draft.own_weights import MADE, E, Tensors, V, eagle, medusa
 
-Tensors = dict[str, npt.NDArray[np.float32]]
-E, F, V = 8, 12, 20
-LAYER = {"q": (E, E), "k": (4, E), "v": (4, E), "o": (E, E), "gate": (F, E), "up": (F, E), "down": (E, F)}
-NUMBERS = {"heads": 2, "kv_heads": 1, "head_dim": 4, "theta": 1e4, "eps": 1e-6}
-
-
-def record(method: str, read: tuple[int, ...], /, **numbers: float) -> DrafterRecord:
-    return DrafterRecord(method, "", "", E, read, numbers={**NUMBERS, **numbers})
-
-
-def zeros(**sizes: tuple[int, ...]) -> Tensors:
-    return {name: np.zeros(size, np.float32) for name, size in sizes.items()}
-
-
-def medusa() -> tuple[DrafterRecord, Tensors]:
-    sizes = {"blocks.weight": (2, 1, E, E), "blocks.bias": (2, 1, E), "head": (V, E), "ids": (V,)}
-    return record("medusa", (-1,)), zeros(**sizes)
-
-
-def eagle() -> tuple[DrafterRecord, Tensors]:
-    wide = {name: (LAYER[name][0], 2 * E) for name in "qkv"}
-    norms = dict.fromkeys(("norm_post", "norm_input", "norm_hidden", "norm_last"), (E,))
-    return record("eagle", (1, 2, 3), version=3), zeros(**{**LAYER, **wide, **norms, "fc": (E, 3 * E), "head": (V, E)})
-
-
-def dflash() -> tuple[DrafterRecord, Tensors]:
-    layer = {f"0.{name}": size for name, size in {**LAYER, "norm_in": (E,), "norm_post": (E,)}.items()}
-    whole = {"fc": (E, 2 * E), "norm_features": (E,), "norm_last": (E,), "mask": (E,), "head": (V, E)}
-    return record("dflash", (1, 2), layers=1, block=4), zeros(**layer, **whole)
-
-
-MADE: dict[str, tuple[Callable[[], tuple[DrafterRecord, Tensors]], Callable[[DrafterRecord, Tensors], object]]] = {
-    "medusa": (medusa, lambda record, tensors: Heads(tensors, record.width)),
-    "eagle": (eagle, EagleLayer),
-    "dflash": (dflash, BlockModel),
+Opened = Callable[[DrafterRecord, Tensors], object]
+OPENED: dict[str, Opened] = {
+    "medusa": lambda record, tensors: Heads(tensors, record.width),
+    "eagle": EagleLayer,
+    "dflash": BlockModel,
 }
 
 
 @pytest.mark.parametrize("method", MADE)
 def test_every_tensor_must_be_there_and_of_its_size(method: str) -> None:
     """Where one is not, nothing is drafted by it: it would fail in the middle of the first decode."""
-    made, opened = MADE[method]
-    whole, tensors = made()
+    opened, (whole, tensors) = OPENED[method], MADE[method]()
     opened(whole, tensors)
     for name in tensors:
         if name != "ids":
@@ -76,12 +45,12 @@ def test_every_tensor_must_be_there_and_of_its_size(method: str) -> None:
 @pytest.mark.parametrize("name", ["heads", "head_dim", "theta", "eps"])
 def test_a_record_says_all_sizes(name: str) -> None:
     """One that is missing, and a size that is none, are told as damage."""
-    for made, opened in (MADE["eagle"], MADE["dflash"]):
-        whole, tensors = made()
+    for method in ("eagle", "dflash"):
+        opened, (whole, tensors) = OPENED[method], MADE[method]()
         with pytest.raises(ModelInvalidError, match=f"say its {name}"):
             opened(replace(whole, numbers={key: whole.numbers[key] for key in whole.numbers if key != name}), tensors)
     with pytest.raises(ModelInvalidError, match=r"says 0\.5"):
-        EagleLayer(record("eagle", (1, 2, 3), version=3, heads=0.5), eagle()[1])
+        OPENED["eagle"](replace(eagle()[0], numbers={**eagle()[0].numbers, "heads": 0.5}), eagle()[1])
 
 
 @pytest.mark.parametrize(
