@@ -1,6 +1,7 @@
 """Drafters with weights of their own, by chance, for the small models of `tests.engine.tiny_models`."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +10,7 @@ from safetensors.numpy import save_file
 from fastcoder_lsp.core import NORMED
 from fastcoder_lsp.model.drafter_files import WEIGHTS, DrafterRecord
 
-Tensors = dict[str, npt.NDArray[np.float32]]
+Tensors = dict[str, npt.NDArray[Any]]
 E, F, V, Q, KV = 64, 24, 211, 64, 32
 """Width, inner layer, vocabulary, queries and keys of a layer."""
 LAYER = {"q": (Q, E), "k": (KV, E), "v": (KV, E), "o": (E, Q), "gate": (F, E), "up": (F, E), "down": (E, F)}
