@@ -22,7 +22,10 @@ GROUP = (
     {"groupName", "rayStartParams", "template", "replicas", "minReplicas", "maxReplicas"},
     {"numOfHosts", "idleTimeoutSeconds", "suspend", "scaleStrategy", "resources", "labels"},
 )
-POD = ({"containers"}, {"volumes", "securityContext", "tolerations", "nodeSelector", "serviceAccountName", "affinity"})
+POD = (
+    {"containers", "initContainers"},
+    {"volumes", "securityContext", "tolerations", "nodeSelector", "serviceAccountName", "affinity"},
+)
 CONTAINER = (
     {"name", "image"},
     {"env", "ports", "resources", "volumeMounts", "command", "args", "imagePullPolicy", "securityContext"},
@@ -89,6 +92,18 @@ def test_there_is_a_group_for_cpus_and_one_for_gpus() -> None:
         if "nvidia.com/gpu" in group["template"]["spec"]["containers"][0]["resources"]["requests"]
     }
     assert with_gpu == {"gpu"}
+
+
+def test_every_pod_has_the_model() -> None:
+    """A server downloads nothing unasked, so the pod does before it, into the folder where replicas look."""
+    kept = re.search(r"^VOLUME (\S+)$", (DOCS / "team" / "Containerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert kept is not None
+    for group in groups():
+        (first,) = group["template"]["spec"]["initContainers"]
+        assert closed(first, CONTAINER)["args"][:2] == ["model", "pull"]
+        (container,) = group["template"]["spec"]["containers"]
+        for one in (first, container):
+            assert kept[1] in {mount["mountPath"] for mount in one["volumeMounts"]}
 
 
 def test_every_pod_answers_where_serve_listens() -> None:
