@@ -63,7 +63,9 @@ def make_app(desks: Desks, door: Door, context_tokens: int, answer_s: float = AN
         Route("/metrics", server.metrics),
     ]
     handlers = {RequestError: _refused, HTTPException: _unknown, Gone: _nobody, ClientDisconnect: _nobody}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), door)
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    app.router.redirect_slashes = False  # behind a proxy it would send a body and a key to another name, in the open
+    return Guard(app, door)
 
 
 class _Server:

@@ -126,7 +126,7 @@ class Desks:
         finally:
             desk.busy = False
             async with self._free:
-                self._free.notify()
+                self._free.notify_all()  # whoever is first may have hung up
 
     def close(self, wait_s: float) -> None:
         """Answer what is open, and give back what the desks have."""

@@ -11,6 +11,11 @@ from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.http.ask import Extra
 from fastcoder_lsp.prompt.context import NOTHING, ContextSnippet, Found
 
+_LONGEST = 50_000
+"""Characters of a chunk: what is longer has no place in any prompt, and would be read by the model's thread in vain."""
+_MOST, _CHARACTERS = 256, 200_000
+"""Chunks of a document, and their characters together: many times what a prompt has room for."""
+
 
 class ExtraChunks:
     """The chunks; told by the event loop's thread, asked by the model's."""
@@ -21,8 +26,9 @@ class ExtraChunks:
 
     def give(self, uri: str, extras: tuple[Extra, ...]) -> None:
         """From now on these belong to a document, the best ones last."""
+        kept = _within_bounds(extras)
         with self._lock:
-            self._of[uri] = extras
+            self._of[uri] = kept
 
     def observe(self, snapshot: Snapshot) -> None:
         """What is edited changes nothing here."""
@@ -43,3 +49,17 @@ class ExtraChunks:
     def may_show(self, sources: Collection[str]) -> bool:
         """The client gave it to be shown; of files it has not given there is nothing."""
         return not sources
+
+
+def _within_bounds(extras: tuple[Extra, ...]) -> tuple[Extra, ...]:
+    """The last ones that are not too long, in their order."""
+    kept, room = list[Extra](), _CHARACTERS
+    for extra in reversed(extras):
+        length = len(extra.name) + len(extra.text)
+        if length > _LONGEST:
+            continue
+        room -= length
+        if room < 0 or len(kept) == _MOST:
+            break
+        kept.append(extra)
+    return tuple(reversed(kept))

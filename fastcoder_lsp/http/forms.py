@@ -20,6 +20,7 @@ Form = TypeVar("Form", bound="Struct")
 _Words = Annotated[list[Annotated[str, Meta(max_length=1000)]], Meta(max_length=64)]
 _Ms = Annotated[float, Meta(ge=-1, le=3_600_000)]
 _Count = Annotated[int, Meta(ge=-2, le=1_000_000)]
+_Name = Annotated[str, Meta(max_length=4096)]
 _EXTRAS = 256
 _CHOICES = 16
 
@@ -28,7 +29,7 @@ class ExtraChunk(Struct):
     """A chunk of `input_extra`."""
 
     text: str
-    filename: str = ""
+    filename: _Name = ""
 
 
 class LlamaFields(Struct, kw_only=True):
@@ -47,8 +48,8 @@ class LlamaFields(Struct, kw_only=True):
     n_probs: int = 0
     grammar: str | None = None
     json_schema: msgspec.Raw | None = None
-    filename: str = ""
-    language: str = ""
+    filename: _Name = ""
+    language: _Name = ""
     alternatives: Annotated[int, Meta(ge=1, le=MOST_ALTERNATIVES)] = 1
 
 
@@ -72,7 +73,7 @@ class OpenAIForm(Struct, kw_only=True):
 
     prompt: str | list[str]
     suffix: str | None = None
-    model: str | None = None
+    model: _Name | None = None
     max_tokens: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     n: Annotated[int, Meta(ge=1, le=_CHOICES)] | None = None
     best_of: Annotated[int, Meta(ge=1, le=_CHOICES)] | None = None
@@ -81,8 +82,8 @@ class OpenAIForm(Struct, kw_only=True):
     echo: bool | None = None
     seed: int | None = None
     logprobs: int | bool | None = None
-    filename: str = ""
-    language: str = ""
+    filename: _Name = ""
+    language: _Name = ""
 
 
 def read_form(body: bytes, form: type[Form]) -> Form:

@@ -1,18 +1,20 @@
 """Who is let in, what is too much, what is malformed, and who goes before the answer."""
 
+import contextlib
 import http.client
 import json
 import random
 import socket
 import string
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from fastcoder_lsp.cli.http import read_key
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.http import desks
 from fastcoder_lsp.http.app import BODY_BYTES
 from fastcoder_lsp.http.desks import MOST_DESKS
 from fastcoder_lsp.http.guard import Door
@@ -135,6 +137,49 @@ def test_malformed_requests_get_well_formed_errors(server: ToyServer, requests: 
     connection.close()
     assert server.call("/v1/completions", ASK)[0] == 200
     assert server.desks.busy == 0
+
+
+def test_names_are_no_texts(server: ToyServer) -> None:
+    """What an answer repeats of a question, for each choice and event, is short."""
+    for name in ("model", "filename", "language"):
+        assert server.call("/v1/completions", {**ASK, name: "m" * 5000, "n": 16, "stream": True})[0] == 400
+    assert server.call("/infill", {"input_prefix": PREFIX, "filename": "m" * 5000})[0] == 400
+
+
+def test_nobody_is_sent_elsewhere(server: ToyServer) -> None:
+    """A path with a slash more is no path of ours, and no redirection to a name that a proxy has put there."""
+    for path in ("/infill/", "/v1/completions/"):
+        code, reply = server.call(path, ASK)
+        assert (code, reply["error"]["code"]) == (404, 404)
+
+
+def test_a_free_desk_goes_to_who_still_waits(start: Callable[..., ToyServer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, whoever before them has hung up while waiting; not at the next look around."""
+
+    async def long(wait: Callable[[], Awaitable[object]]) -> None:
+        await wait()
+
+    monkeypatch.setattr(desks, "_within", long)
+    server = start("y" * 190, step_s=0.02)
+    with contextlib.ExitStack() as stack:
+
+        def ask(number: int) -> socket.socket:
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+            send_ask(connection, f"first_{number} = 1\nsecond_{number} = 2\nthird_{number} = ")
+            return connection
+
+        busy = [ask(number) for number in range(MOST_DESKS)]
+        server.until(lambda: server.desks.busy == MOST_DESKS)
+        waiting = server.desks._free._waiters
+        gone = ask(8)
+        server.until(lambda: len(waiting) == 1)
+        ask(9)
+        server.until(lambda: len(waiting) == 2)
+        gone.close()
+        server.until(lambda: len(server._server.server_state.connections) == MOST_DESKS + 1)
+        busy[0].close()
+        server.until(lambda: any("first_9" in text for text in server.asked))
+        assert not any("first_8" in text for text in server.asked)
 
 
 @pytest.mark.parametrize("hang_ups", HANG_UPS)
