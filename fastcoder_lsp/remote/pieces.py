@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CHARACTERS: Final = 6_000
 """Of all pieces of a question."""
 _PAUSE_MS: Final = 2_000.0
-"""Who was silent for so long may find other pieces."""
+"""Who was silent for so long may find other pieces; where there are none yet, so long after the last look."""
 
 
 class Pieces:
@@ -71,13 +71,14 @@ class Pieces:
         context = self._opened().surroundings(drafted_from=False).context
         snapshot, offset = question.request.snapshot, question.request.offset
         context.observe(snapshot)
-        kept, asked_ms = self._found.get(snapshot.uri) or (None, 0.0)
+        kept, since_ms = self._found.get(snapshot.uri) or (None, 0.0)
         sources = {one.source for one in kept.snippets if one.source} if kept is not None else set()
         if kept is not None and not context.may_show(sources):
             kept = None
-        if kept is None or question.asked_ms - asked_ms > _PAUSE_MS:
-            kept = context.find(snapshot, offset, window(snapshot.text, offset), kept)
-        self._found.put(snapshot.uri, (kept, question.asked_ms))
+        if kept is None or question.asked_ms - since_ms > _PAUSE_MS:
+            kept, since_ms = context.find(snapshot, offset, window(snapshot.text, offset), kept), question.asked_ms
+        # Where nothing was found yet, the folder may not have been looked through: who types on is not kept from it.
+        self._found.put(snapshot.uri, (kept, question.asked_ms if kept.snippets else since_ms))
         return _within(kept)
 
     def close(self) -> None:
