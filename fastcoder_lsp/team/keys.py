@@ -73,6 +73,8 @@ class KeyFile:
         self._keys: dict[str, Key] = {}
         self._stamp: tuple[int, int, int] | None = None
         self._looked_s = -_LOOK_S
+        self._unusable: UsageError | None = None
+        """Why the file could not be used at the last look: what was read before it is no longer believed."""
 
     def find(self, presented: str, now_s: float) -> Key | None:
         """The key that somebody names, None where it is none or was revoked.
@@ -85,8 +87,13 @@ class KeyFile:
             UsageError: the file cannot be used.
         """
         if now_s - self._looked_s >= _LOOK_S:
-            self._looked_s = now_s
-            self.load()
+            self._looked_s, self._unusable = now_s, None
+            try:
+                self.load()
+            except UsageError as error:
+                self._unusable = error
+        if self._unusable is not None:
+            raise UsageError(self._unusable.message, self._unusable.hint)
         _, _, rest = presented.partition("_")
         identity, _, secret = rest.partition("_")
         key = self._keys.get(identity)

@@ -56,6 +56,21 @@ def test_a_damaged_file_is_said(tmp_path: Path, text: str) -> None:
         KeyFile(path).load()
 
 
+def test_nobody_is_let_in_between_two_looks_at_a_damaged_file(tmp_path: Path) -> None:
+    """By the keys that it held before: one of them may have been revoked."""
+    path = tmp_path / "keys.json"
+    keys = KeyFile(path)
+    ada = keys.add("ada")
+    assert keys.find(ada, 10.0) is not None
+    good = path.read_bytes()
+    path.write_bytes(good[:20])
+    for now_s in (20.0, 20.5, 20.9):
+        with pytest.raises(UsageError, match="cannot be used"):
+            keys.find(ada, now_s)
+    path.write_bytes(good)
+    assert keys.find(ada, 30.0) is not None
+
+
 def test_a_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "keys.json"
     KeyFile(path).add("ada")
