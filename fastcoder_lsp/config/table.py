@@ -216,8 +216,9 @@ class Settings:
         "context.enabled",
         False,
         Scope.NARROW,
-        "Show the model pieces of the workspace's other files that use the same names as the lines at the cursor, or "
-        "were edited lately: up to 600 tokens, which are computed where a prompt begins, not at each key.",
+        "Show the model the document's imports, and pieces of it and of the workspace's other files that use the same "
+        "names as the lines at the cursor, or were edited lately: up to 600 tokens, which are computed where a prompt "
+        "begins, not at each key.",
     )
     read_max_file_bytes: int = _row(
         "read.max_file_bytes",
