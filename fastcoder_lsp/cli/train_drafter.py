@@ -27,8 +27,10 @@ def add_drafter_parsers(
         epilog="Example: fastcoder-lsp train medusa --data ~/src/mine --out heads --max-minutes 60",
     )
     _add_common(medusa)
-    medusa.add_argument("--heads", type=int, default=4, metavar="K", help="tokens ahead; default: 4")
-    medusa.add_argument("--blocks", type=int, default=1, metavar="N", help="residual blocks of a head; default: 1")
+    medusa.add_argument("--heads", type=at_least(1), default=4, metavar="K", help="tokens ahead; default: 4")
+    medusa.add_argument(
+        "--blocks", type=at_least(1), default=1, metavar="N", help="residual blocks of a head; default: 1"
+    )
     medusa.add_argument(
         "--own-heads", action="store_true", help="a vocabulary head for each, as published, in place of the model's own"
     )
@@ -43,7 +45,11 @@ def add_drafter_parsers(
     )
     _add_common(eagle)
     eagle.add_argument(
-        "--test-steps", type=int, default=4, metavar="N", help="of training-time test (published: 7); default: 4"
+        "--test-steps",
+        type=at_least(1),
+        default=4,
+        metavar="N",
+        help="of training-time test (published: 7); default: 4",
     )
     eagle.set_defaults(run=lambda arguments: _eagle(arguments, source, run))
 
@@ -56,9 +62,11 @@ def add_drafter_parsers(
         epilog="Example: fastcoder-lsp train dflash --data ~/src/mine --out block --max-minutes 60",
     )
     _add_common(dflash)
-    dflash.add_argument("--layers", type=int, default=2, metavar="N", help="published: 5; default: 2")
-    dflash.add_argument("--block", type=int, default=8, metavar="N", help="places, published: 16; default: 8")
-    dflash.add_argument("--anchors", type=int, default=12, metavar="N", help="of a text in one step; default: 12")
+    dflash.add_argument("--layers", type=at_least(1), default=2, metavar="N", help="published: 5; default: 2")
+    dflash.add_argument("--block", type=at_least(2), default=8, metavar="N", help="places, published: 16; default: 8")
+    dflash.add_argument(
+        "--anchors", type=at_least(1), default=12, metavar="N", help="of a text in one step; default: 12"
+    )
     dflash.set_defaults(run=lambda arguments: _dflash(arguments, source, run))
 
     distill = actions.add_parser(
@@ -71,7 +79,9 @@ def add_drafter_parsers(
     _add_model_and_data(distill)
     _add_amounts(distill)
     distill.add_argument("--student", required=True, help="the smaller model: as for `complete --model`")
-    distill.add_argument("--said", type=int, default=64, metavar="TOKENS", help="behind each text's half; default: 64")
+    distill.add_argument(
+        "--said", type=at_least(0), default=64, metavar="TOKENS", help="behind each text's half; default: 64"
+    )
     way = distill.add_mutually_exclusive_group()
     way.add_argument("--lora", dest="tuning", action="store_const", const="lora", help="tune by LoRA (peft)")
     way.add_argument("--full", dest="tuning", action="store_const", const="full", help="tune all weights")
@@ -89,18 +99,35 @@ def add_drafter_parsers(
     brought.set_defaults(run=_import)
 
 
+def at_least(least: int) -> Callable[[str], int]:
+    """A kind of argument: a whole number that is not below `least`."""
+
+    def number(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
+        return value
+
+    number.__name__ = "whole number"  # so that argparse says what else is none
+    return number
+
+
 def _add_common(parser: argparse.ArgumentParser) -> None:
     _add_model_and_data(parser)
     _add_amounts(parser)
     parser.add_argument(
         "--said",
-        type=int,
+        type=at_least(0),
         default=0,
         metavar="TOKENS",
         help="learn from what the model says behind the first half of each text; default: 0, from the text itself",
     )
     parser.add_argument(
-        "--vocabulary", type=int, default=16_384, metavar="N", help="most tokens that can be drafted; default: 16384"
+        "--vocabulary",
+        type=at_least(1),
+        default=16_384,
+        metavar="N",
+        help="most tokens that can be drafted; default: 16384",
     )
 
 
@@ -118,11 +145,13 @@ def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
 
 def _add_amounts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-minutes", type=float, metavar="M", help="stop then; without --steps, plan for it")
-    parser.add_argument("--steps", type=int, metavar="N", help="default: published, or what the machine allows")
-    parser.add_argument("--batch", type=int, metavar="N", help="texts a step")
-    parser.add_argument("--length", type=int, metavar="TOKENS", help="of a text")
+    parser.add_argument("--steps", type=at_least(1), metavar="N", help="default: published, or what the machine allows")
+    parser.add_argument("--batch", type=at_least(1), metavar="N", help="texts a step")
+    parser.add_argument("--length", type=at_least(2), metavar="TOKENS", help="of a text")
     parser.add_argument("--rate", type=float, metavar="LR", help="highest learning rate")
-    parser.add_argument("--samples", type=int, metavar="N", help="texts that are learnt from; default: by the machine")
+    parser.add_argument(
+        "--samples", type=at_least(1), metavar="N", help="texts that are learnt from; default: by the machine"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed, the same weights")
     parser.add_argument("--restart", action="store_true", help="begin anew where a run is in --out already")
 

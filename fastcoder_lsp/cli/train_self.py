@@ -5,6 +5,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from fastcoder_lsp.cli.train_drafter import at_least
+
 
 def add_self_parser(
     actions: "argparse._SubParsersAction[argparse.ArgumentParser]", source: Callable[[str, Path | None], str]
@@ -26,8 +28,10 @@ def add_self_parser(
         metavar="SOURCE",
         help="folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
     )
-    parser.add_argument("--places", type=int, default=24, metavar="N", help="of the code; default: 24")
-    parser.add_argument("--rounds", type=int, default=100, metavar="N", help="sets that are tried; default: 100")
+    parser.add_argument("--places", type=at_least(1), default=24, metavar="N", help="of the code; default: 24")
+    parser.add_argument(
+        "--rounds", type=at_least(1), default=100, metavar="N", help="sets that are tried; default: 100"
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed, the same set")
     parser.set_defaults(run=lambda arguments: _run(arguments, source))
 

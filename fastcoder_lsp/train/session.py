@@ -129,6 +129,11 @@ def export_run(out: Path, model: str | None, target: Path | None, cache: Path) -
     """
     folder = RunFolder(out.expanduser().absolute())
     identity = folder.identity()
+    if "record" not in identity:
+        raise UsageError(
+            f"{out} holds a training by {identity.get('method')}, which writes what it made by itself",
+            "Give the command that it was trained by again: it goes on, and writes at its end.",
+        )
     record = record_of(identity["record"])
     files = models.find(model or str(identity["model"]), cache)
     if files.digest != record.base_digest:
