@@ -92,6 +92,7 @@ class Door:
         self._replicas, self._keys, self._limits, self._told = replicas, keys, limits, told
         self._model, self._context_tokens, self._clock = model, context_tokens, clock
         self._ledger, self.counts, self._started = Ledger(), Counts(), int(time.time())
+        self._looking: asyncio.Future[bool] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 ASGI's
         if scope["type"] != "http":
@@ -204,7 +205,10 @@ class Door:
                         await task
 
     async def _health(self) -> Response:
-        if await self._replicas.can_answer():
+        # Strangers ask here, too: however many they are, one question takes a place among those of the keys.
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.ensure_future(self._replicas.can_answer())
+        if await asyncio.shield(self._looking):
             return json_response({"status": "ok"})
         return error_response(503, "no replica can answer")
 

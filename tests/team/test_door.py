@@ -1,5 +1,6 @@
 """Strangers, slow bodies, floods, and what is written down of requests."""
 
+import asyncio
 import json
 import socket
 import threading
@@ -71,6 +72,30 @@ def test_nobody_is_let_in_by_a_file_that_cannot_be_read(
     team.until(lambda: team.call("/infill", ASK, key=ada)[0] == 503)
     (tmp_path / "keys.json").write_bytes(text)
     team.until(lambda: team.call("/infill", ASK, key=ada)[0] == 200)
+
+
+def test_many_who_ask_for_health_are_one_question(
+    start: Callable[..., ToyTeam], keys: KeyFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They need no key, and each question would take a replica's place from who has one."""
+    team, questions, may_end = start(keys=keys), list[int](), threading.Event()
+
+    async def can_answer() -> bool:
+        questions.append(1)
+        return await asyncio.to_thread(may_end.wait)
+
+    monkeypatch.setattr(team, "can_answer", can_answer)
+    codes = list[int]()
+    asking = [threading.Thread(target=lambda: codes.append(team.call("/health")[0])) for _ in range(12)]
+    for thread in asking:
+        thread.start()
+    team.until(lambda: len(team._server.server_state.tasks) == len(asking))
+    may_end.set()
+    for thread in asking:
+        thread.join(WAIT_S)
+    assert codes == [200] * len(asking)
+    assert len(questions) == 1
+    assert team.call("/health")[0] == 200
 
 
 def test_without_keys_only_this_machine_is_served(start: Callable[..., ToyTeam]) -> None:
