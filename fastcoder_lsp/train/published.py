@@ -7,17 +7,21 @@ FasterDecoding/Medusa, z-lab/dflash), and says which part it does not know. What
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.core import NORMED
+from fastcoder_lsp.draft.dflash_model import BlockModel
+from fastcoder_lsp.draft.eagle_layer import EagleLayer
+from fastcoder_lsp.draft.medusa import Heads
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.weights import EMBEDDING, open_weights
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
@@ -44,6 +48,13 @@ _EAGLE3 = {"midlayer.input_layernorm": "norm_input", "midlayer.hidden_norm": "no
 _DFLASH = {"norm": "norm_last", "hidden_norm": "norm_features"}
 _IN_LAYER = {"input_layernorm": "norm_in", "self_attn.q_norm": "q_norm", "self_attn.k_norm": "k_norm"}
 
+_KINDS: Mapping[str, Callable[[DrafterRecord, dict[str, npt.NDArray[Any]]], object]] = {
+    "medusa": lambda record, tensors: Heads(tensors, record.width),
+    "eagle": EagleLayer,
+    "dflash": BlockModel,
+}
+"""Who will compute with what is written, and refuses what it cannot."""
+
 
 def bring_in(folder: Path, model: str, target: Path, cache: Path) -> DrafterRecord:
     """Write the published drafter in `folder` to `target`, as a drafter for `model`; its record.
@@ -55,7 +66,12 @@ def bring_in(folder: Path, model: str, target: Path, cache: Path) -> DrafterReco
     files = models.find(model, cache)
     models.require_checkpoint(files.folder, lambda _share, _what: None)
     config, tensors = _read(folder)
-    method, numbers, layers, ours = _converted(config, tensors, shape_of(files.folder), files)
+    try:
+        method, numbers, layers, ours = _converted(config, tensors, shape_of(files.folder), files)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UsageError(f"{folder / 'config.json'} does not say what is needed: {error}", _HINT) from error
+    except RuntimeError as error:  # torch's, where tensors do not fit together
+        raise ModelInvalidError(f"the checkpoint's tensors do not fit together: {error}", _HINT) from error
     record = DrafterRecord(
         method=method,
         target=files.digest,
@@ -65,7 +81,9 @@ def bring_in(folder: Path, model: str, target: Path, cache: Path) -> DrafterReco
         numbers=numbers,
         data=(f"published: {folder.name}",),
     )
-    write_drafter(target, record, {name: value.float() if name != "ids" else value for name, value in ours.items()})
+    ours = {name: value.float() if name != "ids" else value for name, value in ours.items()}
+    _KINDS[method](record, {name: value.numpy() for name, value in ours.items()})
+    write_drafter(target, record, ours)
     return record
 
 

@@ -210,6 +210,13 @@ def test_what_is_not_known_is_said(speaker: Speaker, tmp_path: Path) -> None:
         bring("places", ({**settings, "rope_scaling": {"rope_type": "yarn"}}, tensors, name))
     with pytest.raises(ModelInvalidError, match="for this model it would be"):
         bring("wide", (settings, tensors | {"fc.weight": torch.randn(shape.width, 2 * shape.width)}, name))
+    with pytest.raises(ModelInvalidError, match="the drafter's q is"):
+        bring(
+            "heads", ({**settings, "num_attention_heads": 2 * shape.heads, "head_dim": shape.head_dim}, tensors, name)
+        )
+    with pytest.raises(UsageError, match="does not say what is needed: 'hidden_size'"):
+        bring("sizes", ({key: value for key, value in settings.items() if key != "hidden_size"}, tensors, name))
+    assert not (tmp_path / "heads-ours").exists()
     with pytest.raises(UsageError, match="no kind that is known"):
         bring("other", (settings, {"a.weight": torch.ones(2)}, name))
     (tmp_path / "empty").mkdir()
