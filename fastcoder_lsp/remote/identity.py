@@ -16,6 +16,7 @@ from fastcoder_lsp.remote.families import chosen_template, template_for
 
 _BEFORE: Final = "x = 1\n"
 _AFTER: Final = "y = 2\n" * 20
+_NAME: Final = 500
 _READ: Final = 40
 """Prompt tokens from which on the suffix was read: `_AFTER` alone has more in every vocabulary."""
 
@@ -56,12 +57,14 @@ async def _kind(client: RemoteClient) -> str:
 
 
 async def _models(client: RemoteClient) -> list[str] | None:
-    """The names of the server's models; None where it has no list of them."""
+    """The names of the server's models, as far as they are names; None where it has no list of them."""
     _, value = await client.get("/v1/models")
     rows = value.get("data") if isinstance(value, dict) else None
     if not isinstance(rows, list):
         return None
-    return [row["id"] for row in rows if isinstance(row, dict) and isinstance(row.get("id"), str)]
+    names = (row.get("id") for row in rows if isinstance(row, dict))
+    # They are shown to people, in terminals too, and go back to the server.
+    return [name for name in names if isinstance(name, str) and len(name) <= _NAME and name.isprintable()]
 
 
 async def _openai(client: RemoteClient, template: str, model: str) -> Dialect:

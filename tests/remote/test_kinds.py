@@ -6,7 +6,7 @@ import pytest
 
 from tests.http.toy_server import ToyServer
 from tests.remote.front import Front
-from tests.remote.scripted_server import LlamaServer, OpenAIServer, ScriptedServer
+from tests.remote.scripted_server import LlamaServer, OpenAIServer, Reply, Request, ScriptedServer, as_json
 
 BEFORE = "def total(items):\n    "
 AFTER = "\n\n\nprint(total([1]))\n"
@@ -63,6 +63,20 @@ def test_openais_without_a_suffix(
     asked = server.asked("/v1/completions")[-1].body
     assert asked["prompt"] == f"<|fim_prefix|>def total(items):\n<|fim_suffix|>{AFTER}<|fim_middle|>    "
     assert "suffix" not in asked
+
+
+def test_a_model_is_named_by_what_can_be_shown(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """In a terminal, too; what else a server has in its list is passed over."""
+    names = ["\x1b[31mred", "\ud83d", "m" * 5000, 7, None, "toy"]
+
+    def listing(request: Request) -> Reply:
+        if request.path == "/v1/models":
+            return iter([as_json({"data": [{"id": name} for name in names]})])
+        return LlamaServer(lambda _: SAYS)(request)
+
+    assert front(serve(listing).url).ask(BEFORE, AFTER).model == "toy"
 
 
 def test_a_family_that_nobody_knows(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
