@@ -16,7 +16,7 @@ from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.curve import read_points, series
 from fastcoder_lsp.train.distill import LAYERS, DistillLesson, DistillSettings
-from fastcoder_lsp.train.drafter_session import CPU_SAMPLES, HELD_OUT, target_engine
+from fastcoder_lsp.train.drafter_session import COLLECTING_SHARE, CPU_SAMPLES, HELD_OUT, fitted, target_engine
 from fastcoder_lsp.train.export import write_model
 from fastcoder_lsp.train.loop import Outcome, Trainer
 from fastcoder_lsp.train.machine import machine
@@ -67,16 +67,19 @@ def distil(job: DistillJob, cache: Path, should_stop: Callable[[], bool], listen
     for note in notes:
         listener.note(note)
     sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
-    found = _samples(job, target, tokenizer, sequences, folder, settings, cache, should_stop, listener)
+
+    def left() -> float | None:
+        return None if job.asked.max_minutes is None else job.asked.max_minutes - (time.monotonic() - started) / 60
+
+    found = _samples(job, target, tokenizer, sequences, folder, settings, left(), cache, should_stop, listener)
     if found is None:
         return Result(Outcome(0, finished=False, seconds=time.monotonic() - started), None, folder.export)
     trainable = load_trainable(student.folder, settings, (), fresh=False, to_merge=False)
     with open_weights(target.folder) as weights:
         head_VE = weights.head(shape_of(target.folder))
     lesson = DistillLesson(trainable, head_VE, *found, batch=settings.batch, seed=settings.seed)
-    trainer = Trainer(lesson, settings, folder.path)
-    left = None if job.asked.max_minutes is None else job.asked.max_minutes - (time.monotonic() - started) / 60
-    outcome = trainer.run(should_stop, listener.status, minutes=left)
+    planned = fitted(lesson, settings, folder, left() if job.asked.steps is None else None, listener)
+    outcome = Trainer(lesson, planned, folder.path).run(should_stop, listener.status, minutes=left())
     if outcome.step == 0:
         return Result(outcome, None, folder.export)
     listener.note(f"writing {folder.export}")
@@ -91,6 +94,7 @@ def _samples(
     sequences: Sequences,
     folder: RunFolder,
     settings: TrainSettings,
+    left: float | None,
     cache: Path,
     should_stop: Callable[[], bool],
     listener: Listener,
@@ -104,13 +108,25 @@ def _samples(
         held = collector.samples(
             states / "held", lambda index: held_texts[index].tokens, len(held_texts), should_stop, lambda *_: None
         )
-        wanted = job.samples or min(CPU_SAMPLES, 4 * len(sequences))
+        planned = folder.plan().get("samples")
+        wanted = planned or job.samples or min(CPU_SAMPLES, 4 * len(sequences))
+        until = None if left is None or planned else time.monotonic() + 60 * left * COLLECTING_SHARE
         samples = collector.samples(
-            states / "learnt", lambda index: sequences.at(index).tokens, wanted, should_stop, listener.collected
+            states / "learnt",
+            lambda index: sequences.at(index).tokens,
+            wanted,
+            lambda: should_stop() or (until is not None and time.monotonic() > until),
+            listener.collected,
         )
     finally:
         engine.close()
-    return None if should_stop() else (samples, held)
+    if should_stop():
+        return None
+    if not samples:
+        raise UsageError(f"nothing was collected in time ({job.asked.max_minutes} minutes)", "Give it more.")
+    if planned is None:
+        folder.set_plan(samples=len(samples))
+    return samples, held
 
 
 def _identity(
@@ -125,6 +141,7 @@ def _identity(
         "data": texts.fingerprint,
         "own": asdict(job.distill),
         "samples": job.samples,
+        "steps_asked": job.asked.steps,
         "settings": asdict(settings),
     }
 

@@ -107,7 +107,8 @@ def train_drafter(job: DrafterJob, cache: Path, should_stop: Callable[[], bool],
         if made is None:
             return DrafterResult(Outcome(0, finished=False, seconds=time.monotonic() - started), None, place)
         lesson, kind, held = made
-        trainer = Trainer(lesson, run.fitted(lesson, left()), folder.path)
+        planned = fitted(lesson, settings, folder, left() if job.asked.steps is None else None, listener)
+        trainer = Trainer(lesson, planned, folder.path)
         if trainer.step:
             listener.note(f"going on after step {trainer.step}")
         outcome = trainer.run(should_stop, listener.status, minutes=left())
@@ -137,6 +138,19 @@ def write_drafter(place: Path, record: DrafterRecord, tensors: dict[str, torch.T
     save_file({name: value.contiguous() for name, value in tensors.items()}, made / WEIGHTS)
     record.write(made)
     publish(made, place)
+
+
+def fitted(
+    lesson: Lesson, settings: TrainSettings, folder: RunFolder, left: float | None, listener: Listener
+) -> TrainSettings:
+    """The settings with as many steps as the minutes that are `left` allow; None: nobody counts them."""
+    if left is not None and "steps" not in folder.plan():
+        seconds = time_step(lesson)
+        steps = max(8, int(60 * left * USED / seconds))
+        folder.set_plan(steps=steps, warm_up=max(1, round(settings.warm_up / settings.steps * steps)))
+        listener.note(f"{seconds:.1f} s a step: {steps} steps fit into the time; --steps fixes their number")
+    plan = folder.plan()
+    return replace(settings, steps=plan.get("steps", settings.steps), warm_up=plan.get("warm_up", settings.warm_up))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,17 +200,6 @@ class _Run:
         )
         lesson = kind.make(teacher, samples, held, batch=settings.batch, seed=settings.seed)
         return lesson, kind, held
-
-    def fitted(self, lesson: DrafterLesson, left: float | None) -> TrainSettings:
-        """The settings with as many steps as the time allows, where the user gave a time and no number."""
-        settings = self.settings
-        if self.job.asked.steps is None and left is not None and "steps" not in self.folder.plan():
-            seconds = time_step(lesson)
-            steps = max(8, int(60 * left * USED / seconds))
-            self.folder.set_plan(steps=steps, warm_up=max(1, round(settings.warm_up / settings.steps * steps)))
-            self.listener.note(f"{seconds:.1f} s a step: {steps} steps fit into the time; --steps fixes their number")
-        plan = self.folder.plan()
-        return replace(settings, steps=plan.get("steps", settings.steps), warm_up=plan.get("warm_up", settings.warm_up))
 
     def record(self, lesson: DrafterLesson, kind: LessonKind, texts: Texts) -> DrafterRecord:
         """What the drafter is, but for how good it is."""

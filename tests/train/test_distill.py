@@ -8,9 +8,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from fastcoder_lsp import model as models
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.train import distill_session
 from fastcoder_lsp.train.distill import DistillSettings
 from fastcoder_lsp.train.distill_session import DistillJob, distil
 from fastcoder_lsp.train.options import Asked
+from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.session import Listener, Result
 from tests.train.conftest import Speaker
 
@@ -53,3 +56,29 @@ def test_a_student_learns_what_the_model_says(speaker: Speaker, tmp_path: Path) 
     figures = whole.record.figures
     assert figures["held_out_divergence_last"] < 0.5 * figures["held_out_divergence_first"]
     assert models.find(str(whole.folder), speaker.cache).folder == whole.folder
+
+
+def test_a_time_is_kept_to(speaker: Speaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many steps are planned as fit; what the model says may take a part of it; where that is none, it is told."""
+    notes, made = list[str](), list[int]()
+
+    def go_on(out: Path) -> None:
+        job = DistillJob(
+            model=str(speaker.folder),
+            data=(str(speaker.texts),),
+            out=out,
+            asked=Asked(tuning="full", length=64, batch=2, rate=1e-3, precision="fp32", max_minutes=10),
+            distill=DistillSettings(str(speaker.folder), said=24),
+            samples=32,
+        )
+        listener = Listener(notes.append, lambda _done, _wanted: None, lambda status: made.append(status.step))
+        distil(job, speaker.cache, lambda: len(made) >= 2, listener)
+
+    go_on(tmp_path / "run")
+    plan = RunFolder(tmp_path / "run").plan()
+    assert plan["samples"] == 32
+    assert any(f"{plan['steps']} steps fit" in note for note in notes)
+    made.clear()
+    monkeypatch.setattr(distill_session, "COLLECTING_SHARE", 0.0)
+    with pytest.raises(UsageError, match="nothing was collected in time"):
+        go_on(tmp_path / "other")
