@@ -30,6 +30,10 @@ _OPTIONS = (
     "http.followRedirects=false",
 )
 _LONGEST_PATH = 4096
+_LISTED_BYTES = 128_000_000
+"""Of a commit's list of files, over a million of them: a small repository can name as many as it likes."""
+_TOGETHER = 100
+"""Objects that are read at a time."""
 
 
 def check_url(url: str) -> None:
@@ -77,9 +81,20 @@ def files(clone: Path, commit: str) -> Iterator[tuple[str, str, int]]:
     """Path, object and size of each regular file of a commit; links and submodules are passed over.
 
     Raises:
-        NetworkError: the clone is damaged.
+        NetworkError: the clone is damaged, or its files are too many.
     """
-    listed = _run(["ls-tree", "-r", "-z", "--long", "--full-tree", commit], clone, _READ_S)
+    words = ["ls-tree", "-r", "-z", "--long", "--full-tree", commit]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(
+        _command(words, clone), stdin=quiet, stdout=subprocess.PIPE, stderr=quiet, env=environment(), cwd="/"
+    ) as listing:
+        assert listing.stdout is not None
+        listed = listing.stdout.read(_LISTED_BYTES + 1)
+        if len(listed) > _LISTED_BYTES:
+            listing.kill()
+            raise NetworkError(f"the list of its files is longer than {_LISTED_BYTES} bytes")
+    if listing.returncode:
+        raise NetworkError(f"{clone} is damaged", "Delete it; it is fetched anew.")
     for entry in listed.split(b"\0"):
         about, _, path = entry.partition(b"\t")
         parts = about.split()
@@ -93,8 +108,8 @@ def contents(clone: Path, objects: Sequence[str]) -> Iterator[bytes]:
     Raises:
         NetworkError: the clone is damaged.
     """
-    for start in range(0, len(objects), 500):
-        some = objects[start : start + 500]
+    for start in range(0, len(objects), _TOGETHER):
+        some = objects[start : start + _TOGETHER]
         told = _run(["cat-file", "--batch"], clone, _READ_S, "".join(f"{one}\n" for one in some).encode())
         at = 0
         for one in some:
@@ -125,11 +140,9 @@ def environment() -> dict[str, str]:
 
 
 def _run(words: Sequence[str], clone: Path | None, most_s: float, told: bytes = b"") -> bytes:
-    where = [] if clone is None else [f"--git-dir={clone}"]
-    options = [word for option in _OPTIONS for word in ("-c", option)]
     try:
         done = subprocess.run(
-            ["git", *where, *options, *words],
+            _command(words, clone),
             input=told,
             capture_output=True,
             check=False,
@@ -145,3 +158,8 @@ def _run(words: Sequence[str], clone: Path | None, most_s: float, told: bytes = 
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         raise NetworkError(f"git {words[0]} failed: {said[-1] if said else done.returncode}")
     return done.stdout
+
+
+def _command(words: Sequence[str], clone: Path | None) -> list[str]:
+    where = [] if clone is None else [f"--git-dir={clone}"]
+    return ["git", *where, *(word for option in _OPTIONS for word in ("-c", option)), *words]

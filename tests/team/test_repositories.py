@@ -60,6 +60,23 @@ def test_it_is_fetched_laid_out_and_followed(origin: Path, tmp_path: Path) -> No
     assert not first.exists()
 
 
+def test_trees_that_hold_each_other_over_and_over_are_refused(
+    origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dozen objects name a thousand million files: they are not listed, and what is there stays."""
+    monkeypatch.setattr(git, "_LISTED_BYTES", 1_000_000)
+    good = laid_out(named(origin), tmp_path / "cache")
+    blob = run(origin, "hash-object", "-w", "--stdin", told=b"x = 1\n")
+    tree = run(origin, "mktree", told="".join(f"100644 blob {blob}\t{name}.py\n" for name in range(10)).encode())
+    for _ in range(8):
+        tree = run(origin, "mktree", told="".join(f"040000 tree {tree}\t{name}\n" for name in range(10)).encode())
+    run(origin, "update-ref", "refs/heads/many", run(origin, "commit-tree", tree, "-m", "x"))
+    with pytest.raises(NetworkError, match="longer than"):
+        laid_out(named(origin, "many"), tmp_path / "cache")
+    assert (good / "src" / "total.py").exists()
+    assert laid_out(named(origin), tmp_path / "cache") == good
+
+
 def test_nothing_of_it_runs_or_leads_elsewhere(origin: Path, tmp_path: Path) -> None:
     """Hooks, filters, links, names with `..` and `.git`, submodules, binaries."""
     ran = tmp_path / "ran"
