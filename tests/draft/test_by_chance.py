@@ -20,7 +20,7 @@ from tests.engine import tiny_models
 PROMPT = (5, 9, 17, 3)
 SAMPLER = Sampler(temperature=0.7, top_k=3, rule="rejection")
 """Three tokens in each place, so that a text of three is drawn often."""
-DRAWN = ("draft-model:length=2", "specinfer:expansion=1/2")
+DRAWN = ("draft-model:length=2", "specinfer:expansion=1/2", "self:length=2,threshold=0.5,step=0")
 NAMES = (*DRAWN, "draft-model-tree:length=2,branch=3", "ouroboros:length=2,rows=8", "recycling")
 
 
@@ -76,6 +76,23 @@ class Recalling:
 
     def close(self) -> None:
         pass
+
+
+class Skimming(Recalling):
+    """One that says what another model says where parts of it are left out."""
+
+    sublayers = 4
+
+    def __init__(self, known: Known, partly: Known) -> None:
+        super().__init__(known)
+        self._partly, self._skimmed = partly, list[int]()
+
+    def skim(
+        self, tokens: Tokens, after: int, skipped: frozenset[int], top_k: int
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        self._skimmed[after:] = tokens
+        ids_NK, best_NK = top_rows(self._partly.after((*self._cached, *self._skimmed))[None], top_k)
+        return ids_NK[0], best_NK[0]
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +160,7 @@ def compare(models: tuple[Known, Known], name: str, draws: int) -> None:
     found: Counter[tuple[int, ...]] = Counter()
     steps = accepted = 0
     for seed in range(draws):
-        decoded = decode(Recalling(target), drafter, request(seed), lambda: False)
+        decoded = decode(Skimming(target, small), drafter, request(seed), lambda: False)
         found[decoded.tokens] += 1
         steps += decoded.counts.steps
         accepted += decoded.counts.accepted
