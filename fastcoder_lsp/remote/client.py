@@ -154,15 +154,17 @@ class RemoteClient:
 
 async def _events(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The data of server-sent events, up to OpenAI's last word."""
-    rest, all_of_it = b"", 0
+    rest, all_of_it = bytearray(), 0
     async for piece in body:
         all_of_it += len(piece)
         rest += piece
         if len(rest) > _MOST_EVENT or all_of_it > _MOST_BYTES:
             return
+        if b"\n" not in piece:
+            continue  # an event that comes letter by letter is looked at once
         *lines, rest = rest.split(b"\n")
         for line in lines:
-            name, _, data = line.rstrip(b"\r").partition(b":")
+            name, _, data = bytes(line).rstrip(b"\r").partition(b":")
             if name == b"error":  # llama.cpp's form of a failure in the middle
                 data = b'{"error":' + data + b"}"
             elif name != b"data":

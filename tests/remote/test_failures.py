@@ -287,6 +287,15 @@ def test_a_key_is_sent_and_read_anew(
     assert len([one for one in server.requests if one.headers.get("authorization") is None]) == 0
 
 
+def test_events_in_pieces_are_events(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """However the network cuts them, with the line ends of either kind; what is no event is passed over."""
+    text = b': hello\r\n\r\ndata: {"content": "1", "stop": false}\r\n\r\ndata: {"content": "\\n", "stop": true}\n\n'
+    whole = [b"data: \n\n" + text, *(text[at : at + 1] for at in range(len(text)))]
+    for pieces in (whole[:1], whole[1:]):
+        server = serve(Faulty(says(events_head() + b"".join(map(chunk, pieces)))))
+        assert front(server.url).ask("y = ").text == "1"
+
+
 def test_a_server_that_drips_what_it_is(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
     """It is no longer waited for after a while, by whoever loads and by whoever asks next."""
 
