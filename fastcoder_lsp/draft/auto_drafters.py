@@ -54,6 +54,8 @@ class DrafterSource(QuietSource):
         self._step_tokens = 1.0
         self._asked = False
         self._since = 0.0
+        self._guessed: dict[tuple[int, int], int] = {}
+        """Of its last tree, by parent and token, the nodes."""
         self.asked = self.left_out = 0
 
     def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
@@ -65,10 +67,12 @@ class DrafterSource(QuietSource):
     def find(self, context: DraftContext, found: FoundContinuations) -> None:
         """The paths of the drafter's tree, where it is worth asking."""
         before = self._clock()
+        self._guessed = {}
         self._asked = self.pays()
         if self._asked:
             self.asked += 1
             draft = self.drafter.propose(context, _NODES)
+            self._guessed = {at: node for node, at in enumerate(zip(draft.parents, draft.tokens, strict=True))}
             self._add(draft, found)
             if draft.tokens:
                 self._asking_ms.append((self._clock() - before) * 1e3)
@@ -84,7 +88,7 @@ class DrafterSource(QuietSource):
         """Count what was accepted on this source's word, and what a step takes and gives without it."""
         if self._since:
             self._step_ms = _mean(self._step_ms, (self._clock() - self._since) * 1e3)
-            brought = accepted.count(TRAINED)
+            brought = self._brought_by(verified.emitted, accepted)
             self._step_tokens = _mean(self._step_tokens, max(len(verified.emitted) - brought, 1))
             if self._asked:
                 self._tries = KEPT * self._tries + 1
@@ -106,6 +110,15 @@ class DrafterSource(QuietSource):
     def rename(self, old: str, new: str) -> None:
         """The document has another URI."""
         self.drafter.rename(old, new)
+
+    def _brought_by(self, emitted: Sequence[int], accepted: Sequence[int]) -> int:
+        """How many accepted tokens stand in this drafter's own tree: another one may speak by the same name."""
+        node, brought = -1, 0
+        for token, source in zip(emitted, accepted, strict=False):
+            if (below := self._guessed.get((node, token))) is None:
+                break
+            node, brought = below, brought + (source == TRAINED)
+        return brought
 
     def _add(self, draft: Draft, found: FoundContinuations) -> None:
         inner = set(draft.parents)

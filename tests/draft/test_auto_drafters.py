@@ -40,10 +40,17 @@ class Dear(BaseDrafter):
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         self._clock.seconds += self.ms / 1e3
-        return Draft((7, 8, 9), (-1, 0, 0), ("x",) * 3, (0,) * 3)
+        return Draft((7, 8, 9, 10), (-1, 0, 0, 1), ("x",) * 4, (0,) * 4)
 
 
-def steps(source: DrafterSource, clock: Clock, count: int, accepted: Sequence[int], ms: float = 20.0) -> int:
+def steps(
+    source: DrafterSource,
+    clock: Clock,
+    count: int,
+    accepted: Sequence[int],
+    ms: float = 20.0,
+    tokens: Sequence[int] = (7, 8, 10),
+) -> int:
     """So many steps; in those where it was asked, tokens by these sources are accepted; returns how often it was."""
     before = source.asked
     for _ in range(count):
@@ -51,7 +58,7 @@ def steps(source: DrafterSource, clock: Clock, count: int, accepted: Sequence[in
         source.find(CONTEXT, FoundContinuations())
         clock.seconds += ms / 1e3
         took = list(accepted) if source.asked > asked else []
-        emitted = (1,) * (len(took) + 1)
+        emitted = (*tokens[: len(took)], 1)
         source.observe(DraftTree.chain((3,)), Verified((), emitted), took, 3)
     return source.asked - before
 
@@ -68,7 +75,10 @@ def test_every_path_is_a_continuation() -> None:
     source, _ = made(1)
     found = FoundContinuations()
     source.find(CONTEXT, found)
-    assert [[token for token in row if token >= 0] for row in found.continuations.rows_KD.tolist()] == [[7, 8], [7, 9]]
+    assert [[token for token in row if token >= 0] for row in found.continuations.rows_KD.tolist()] == [
+        [7, 9],
+        [7, 8, 10],
+    ]
     assert set(found.continuations.source_K.tolist()) == {TRAINED}
 
 
@@ -86,6 +96,13 @@ def test_what_others_said_too_is_no_gain() -> None:
     source, clock = made(10)
     steps(source, clock, 300, [TEXT, TEXT])
     assert steps(source, clock, 1000, [TEXT, TEXT]) <= 10
+
+
+def test_what_another_drafter_said_is_no_gain() -> None:
+    """They speak by one name; whose a token was, their trees tell: of these only the first is this one's."""
+    source, clock = made(30)
+    steps(source, clock, 300, [TRAINED] * 3, tokens=(7, 50, 51))
+    assert steps(source, clock, 1000, [TRAINED] * 3, tokens=(7, 50, 51)) <= 10
 
 
 def test_a_drafter_that_comes_to_pay_is_found_again() -> None:
