@@ -10,7 +10,7 @@ from fastcoder_lsp.cli.doctor.model import SAMPLE
 from fastcoder_lsp.cli.doctor.remote import check_remote
 from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.config.resolve import Layer
-from tests.remote.scripted_server import LlamaServer, ScriptedServer, as_json
+from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer, as_json, event, events_head
 
 
 def settings(url: str, **more: str) -> Settings:
@@ -49,6 +49,22 @@ def test_a_server_that_fails_is_wrong(serve: Callable[..., ScriptedServer]) -> N
     assert (leaves.state, answers.state, answers.details["code"]) == ("ok", "wrong", "remote-key")
     server.handler = LlamaServer(lambda _: "")
     assert [check.state for check in check_remote(settings(server.url))] == ["ok", "wrong"]
+
+
+def test_a_server_that_speaks_for_ever_is_left(serve: Callable[..., ScriptedServer]) -> None:
+    """It answers; how it ends is not waited for."""
+
+    def for_ever(request: Request) -> Reply:
+        if request.path != "/infill":
+            yield from LlamaServer(lambda _: "")(request)
+            return
+        yield events_head()
+        while True:
+            yield event({"content": "numbers", "stop": False})
+
+    _, answers = check_remote(settings(serve(for_ever).url))
+    assert answers.state == "ok"
+    assert len(str(answers.details["completion"])) < 1000
 
 
 def test_the_command_has_it(serve: Callable[..., ScriptedServer], capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,7 +79,7 @@ def test_it_answers_and_is_nobodys_who_has_no_key(own: OwnServer, server: Server
 
 
 def test_the_door_is_on_loopback_alone(own: OwnServer) -> None:
-    """And so is nothing of Ray's that answers without a token: what else listens asks for one."""
+    """Where no other address was asked for."""
     listening = [
         connection.laddr[0]
         for connection in psutil.net_connections("tcp")

@@ -8,6 +8,9 @@ from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.cli.doctor.model import SAMPLE, SAMPLE_AFTER
 from fastcoder_lsp.config import Settings
 
+_TOKENS, _WHOLE_S = 24, 60.0
+"""Of the answer to the sample, and how long it may take, however it drips."""
+
 
 def check_remote(settings: Settings) -> Iterator[Check]:
     """The server that `--remote` names; nothing of the user's is sent to it, but a sample."""
@@ -26,18 +29,25 @@ def check_remote(settings: Settings) -> Iterator[Check]:
 
 async def _answers(settings: Settings) -> Check:
     from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
+    from fastcoder_lsp.remote import failures
     from fastcoder_lsp.remote.client import TimeOuts, Way
     from fastcoder_lsp.remote.excerpt import Excerpt
+    from fastcoder_lsp.remote.saying import LETTERS_A_TOKEN
     from fastcoder_lsp.remote.server import Server
 
     way = Way(partial(read_remote_key, settings), proxy_for(settings.remote_url))
     server = Server(settings, way, TimeOuts())
     try:
         identity, said = await server.meet(), ""
-        pieces = server.say(Excerpt(SAMPLE, SAMPLE_AFTER, (), "fibonacci.py", "python", 24))
+        pieces = server.say(Excerpt(SAMPLE, SAMPLE_AFTER, (), "fibonacci.py", "python", _TOKENS))
         try:
-            async for heard in pieces:
-                said += heard.text
+            async with asyncio.timeout(_WHOLE_S):
+                async for heard in pieces:
+                    said += heard.text
+                    if len(said) > LETTERS_A_TOKEN * _TOKENS:
+                        break
+        except TimeoutError:
+            raise failures.slow(server.host) from None
         finally:
             await pieces.aclose()
     finally:
