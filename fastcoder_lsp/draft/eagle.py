@@ -21,7 +21,7 @@ from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
 
 FROM_EAGLE = Source("eagle", "other")
 STRETCH = 256
-"""Rows that are read at once."""
+"""Rows that are read at once, so that no step waits long; until all of a text is read nothing is drafted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,9 @@ class EagleDrafter(BaseDrafter):
         layer, engine = self._weights(), context.engine
         if layer is None or engine is None or nodes < 1 or not 0 < context.cached == len(context.tokens) - 1:
             return NO_DRAFT
-        read = self._caught_up(layer, engine, context)
+        read = self._go_on(layer, engine, context)
+        if len(read.tokens) < len(context.tokens):
+            return NO_DRAFT
         return _Tree(layer, engine, read, self._parameters, len(context.tokens) - 1).grow(nodes)
 
     def _weights(self) -> EagleLayer | None:
@@ -85,8 +87,8 @@ class EagleDrafter(BaseDrafter):
             self._layer = EagleLayer(self._files.record, self._files.tensors())
         return self._layer
 
-    def _caught_up(self, layer: EagleLayer, engine: KeepingEngine, context: DraftContext) -> "_Read":
-        """The layer's rows of the text: row i joins the features of token i with token i + 1."""
+    def _go_on(self, layer: EagleLayer, engine: KeepingEngine, context: DraftContext) -> "_Read":
+        """Read on, a stretch at most; the layer's rows of the text: row i joins the features of token i with i + 1."""
         tokens, count = context.tokens, context.cached
         window = self._parameters.window
         read = self._read
@@ -97,16 +99,12 @@ class EagleDrafter(BaseDrafter):
             alike = start + 1
         # Of a row that is the last one again, the keys are there, but not what it said: it is run anew.
         done = min(alike - 1, count - 1)
-        keys, said_E = read.keys.first(done - read.start), read.said_E
-        for first in range(done, count, STRETCH):
-            last = min(first + STRETCH, count)
-            features = engine.states(self.traits.layers, first, last).reshape(last - first, -1)
-            past, rows = first - read.start, last - first
-            seen = np.concatenate([np.ones((rows, past), np.bool_), np.tri(rows, dtype=np.bool_)], axis=1)
-            embedded = embed(layer, engine, tokens[first + 1 : last + 1])
-            out_TE, own = layer.forward(embedded, layer.fused(features), np.arange(first, last), keys, seen)
-            keys, said_E = keys.joined(own), out_TE[-1]
-        self._read = _Read(read.start, list(tokens), keys, said_E)
+        last, past, rows = min(done + STRETCH, count), done - read.start, min(STRETCH, count - done)
+        features = engine.states(self.traits.layers, done, last).reshape(rows, -1)
+        seen = np.concatenate([np.ones((rows, past), np.bool_), np.tri(rows, dtype=np.bool_)], axis=1)
+        embedded, keys = embed(layer, engine, tokens[done + 1 : last + 1]), read.keys.first(past)
+        out_TE, own = layer.forward(embedded, layer.fused(features), np.arange(done, last), keys, seen)
+        self._read = _Read(read.start, list(tokens[: last + 1]), keys.joined(own), out_TE[-1])
         return self._read
 
 

@@ -1,0 +1,32 @@
+"""EAGLE's reading of a text: a stretch a step, and then what it drafts is what one that read it at once drafts."""
+
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.core import DraftContext
+from fastcoder_lsp.draft import eagle
+from fastcoder_lsp.draft.registry import make
+from tests.draft import own_weights
+from tests.engine import tiny_models
+
+
+def test_a_long_text_is_read_in_stretches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it is read nothing is drafted, and no step reads more; a text that is gone on with is not read again."""
+    name = own_weights.write(tmp_path / "layer", "eagle")
+    engine = tiny_models.load(tiny_models.make_model(tmp_path / "model", "qwen2"), tmp_path / "cache", "cpu-int8")
+    at_once, drafter = make(name), make(name)
+    text = [(7 * place) % 200 + 1 for place in range(60)]
+    engine.keep_states(drafter.traits.layers)
+    engine.prefill(text[:-1], lambda: False)
+    context = DraftContext(text, 3, "d", (), len(text) - 1, engine)
+    whole = at_once.propose(context, 9)
+    assert whole.tokens
+    monkeypatch.setattr(eagle, "STRETCH", 20)
+    assert [len(drafter.propose(context, 9).tokens) for _ in range(2)] == [0, 0]
+    assert drafter.propose(context, 9).tokens == whole.tokens
+    longer = [*text, 9, 8]
+    engine.prefill(longer[:-1], lambda: False)
+    context = DraftContext(longer, 3, "d", (), len(longer) - 1, engine)
+    assert drafter.propose(context, 9).tokens == at_once.propose(context, 9).tokens
+    engine.close()
