@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
+from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Answer, Clock, Listener, Question
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import Suggestion
@@ -17,7 +18,7 @@ from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.answers import answer_of, too_slow
 from fastcoder_lsp.remote.budgets import rest_ms
 from fastcoder_lsp.remote.dialects import Dialect
-from fastcoder_lsp.remote.excerpt import Excerpt
+from fastcoder_lsp.remote.excerpt import Excerpt, stays_here
 from fastcoder_lsp.remote.failures import RemoteError
 from fastcoder_lsp.remote.pauses import Pauses
 from fastcoder_lsp.remote.saying import Saying
@@ -67,6 +68,10 @@ class Asking:
         """The newest question; nobody waits for an older one any more."""
         self._leave()
         self._unserved = None
+        if stays_here(question):
+            self._listener.answered(question.number, Answer("empty", (), "secret", reasons.secret_line()))
+            self._rests()
+            return
         if (error := self._pauses.holds(self._clock())) is not None:
             self._failed(question, error)
             return
@@ -100,6 +105,8 @@ class Asking:
 
     def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
         """What will be asked next; `known`: what follows there is; `unserved`: somebody waits there for a late text."""
+        if stays_here(question):
+            return
         self._unserved = question if unserved else self._unserved
         wanted = unserved or (question.policy.ahead and not known)
         if self._waiting is not None or not wanted or self._pauses.holds(self._clock()) is not None:

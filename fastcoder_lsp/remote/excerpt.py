@@ -107,6 +107,15 @@ class Excerpts:
         return judged
 
 
+def stays_here(question: Question) -> bool:
+    """Whether nothing is asked: a secret stands left of the cursor, in its line, and would go along with it."""
+    if question.policy.in_secrets:
+        return False
+    before, language = question.place.before, question.request.snapshot.language
+    left = before[before.rfind("\n") + 1 :][-_LINE:]
+    return in_secret(before, language) or (bool(left) and not without_secrets(left, language))
+
+
 def window(text: str, offset: int) -> tuple[int, int]:
     """What of `text` is sent for a cursor at `offset`, characters from…to."""
     return offset - len(_last(text[:offset])), min(len(text), offset + AFTER)

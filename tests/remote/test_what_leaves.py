@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.config import Layer, Settings, resolve
 from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
+from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.remote.client import Way
 from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH
@@ -144,6 +146,26 @@ def test_lines_that_look_like_secrets_stay_here(
     assert (first["input_prefix"], first["prompt"]) == ("a = 1\nb = 2\n", "c = ")
     assert first["input_suffix"] == "\nd = 3\n"
     assert second["input_suffix"] == "\ne = 4\n"
+
+
+def test_a_secret_left_of_the_cursor_stays_here(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """It would go with the cursor's line, whose beginning every server has to see; `where.secrets` allows it."""
+    server = serve(LlamaServer(lambda _: "1\n"))
+    asking, careful = front(server.url), Policy(in_secrets=False)
+    line = f'client = Client(api_key="{KEY}", '
+    reason = asking.ask(line, ")\n", careful).reason
+    assert reason is not None
+    assert reason.code == "secret"
+    assert asking.ask("x = ", "", careful).text == "1"
+    # What was accepted is asked about ahead, without a request.
+    for before in (line, f'PASSWORD = "{KEY}'):
+        request = CompletionRequest(Snapshot(URI, None, "python", 9, before), len(before))
+        asking.service.accepted(request, Policy(in_secrets=False))
+    assert asking.ask("y = ", "", careful).text == "1"
+    assert KEY not in json.dumps([request.body for request in server.requests])
+    assert asking.ask(line, ")\n").text.strip() == "1"
 
 
 @pytest.mark.parametrize("kind", ["fastcoder", "llama.cpp"])
