@@ -80,14 +80,22 @@ class ScriptedServer:
 
 
 def _read(file: Any) -> Request | None:
+    """The next request; None where the client has hung up, be it in the middle of one."""
     first = file.readline().decode(errors="replace").split()
     if len(first) < 2:
         return None
     headers = dict[str, str]()
-    while line := file.readline().decode(errors="replace").strip():
+    while line := file.readline().decode(errors="replace"):
+        if not line.strip():
+            break
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
-    data = file.read(int(headers.get("content-length", 0)))
+    else:
+        return None
+    length = int(headers.get("content-length", 0))
+    data = file.read(length)
+    if len(data) < length:
+        return None
     return Request(first[0], first[1], headers, json.loads(data) if data else {})
 
 
