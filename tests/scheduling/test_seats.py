@@ -1,51 +1,17 @@
 """Several fronts over one model: each has what it would have alone, and nobody has to wait for long."""
 
-import math
-from collections.abc import Sequence
-from concurrent.futures import Future
 from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.core import Completion
-from fastcoder_lsp.errors import ModelMissingError
-from fastcoder_lsp.scheduling.budget import CHUNK_MS
-from fastcoder_lsp.scheduling.model import RETRY_MS
-from tests.completion.simulated import URI, NextLetter, script
+from tests.completion.simulated import URI, script
+from tests.scheduling.seats import HURRIED, MODEL, PATIENT, START, WHOLE, all_done, loaded
 from tests.scheduling.shared import Front, Shared, alone
 
-START = "x = "
 OTHER = "file:///b.py"
-WHOLE = "value = compute()"
-MODEL = script(f"{WHOLE}\n", START)
-PATIENT = Policy()
 SHARING = Policy(automatic_ms=1000, invoked_ms=900, background_ms=1)
 BLOCK = script("".join(f"v{line} = 1\n    " for line in range(6)), "if x:\n    ")
-HURRIED = Policy(automatic_ms=260, invoked_ms=900, background_ms=1500)
-
-
-def loaded(
-    people: int, policy: Policy = PATIENT, *, most: int = 100, says: NextLetter = MODEL
-) -> tuple[Shared, list[Front]]:
-    """So many fronts, each with its part of the model."""
-    shared = Shared(says, most=most)
-    fronts = [shared.open(policy) for _ in range(people)]
-    preloads = [front.service.preload() for front in fronts]
-    shared.work()
-    assert all(preload.result(0) for preload in preloads)
-    return shared, fronts
-
-
-def all_done(futures: "Sequence[Future[Completion]]") -> bool:
-    """Whether everybody has an answer."""
-    return all(future.done() for future in futures)
-
-
-def closed(shared: Shared) -> bool:
-    """Whether the model is unloaded."""
-    return shared.caches.closed
 
 
 @pytest.mark.parametrize("people", [2, 3, 4])
@@ -198,144 +164,6 @@ def test_what_is_given_up_for_lack_of_memory_is_made_again(most: int) -> None:
     assert [future.result(0).text for future in (*futures[1:], invoked)] == [WHOLE] * 3
 
 
-def test_who_leaves_frees_all_that_they_had() -> None:
-    """Their question, their KV caches, their turns; the others' answer comes as if they had not been."""
-    shared, (leaving, staying) = loaded(2)
-    left, kept = leaving.ask(START), staying.ask(START)
-    shared.work(pieces=8)
-    assert any(name.startswith(leaving.name) for name in shared.caches.engines)
-    leaving.service.shutdown()
-    assert left.result(0).finish == "superseded"
-    shared.scheduler.turn()
-    assert not any(name.startswith(leaving.name) for name in shared.caches.engines)
-    shared.work()
-    assert kept.result(0).text == WHOLE
-    assert not closed(shared)
-    assert leaving.service.preload().result(0) is False
-    statuses = len(leaving.statuses)
-    staying.ask(START + "v")
-    shared.work()
-    assert len(leaving.statuses) == statuses
-
-
-def test_the_model_outlives_the_last_front_and_serves_the_next() -> None:
-    """An editor that is opened a moment later finds it loaded."""
-    shared, (only,) = loaded(1)
-    only.service.shutdown()
-    shared.work()
-    assert not closed(shared)
-    future = shared.open(PATIENT).ask(START)
-    shared.work()
-    assert future.result(0).text == WHOLE
-    assert shared.loads == 1
-
-
-def test_off_unloads_once_nobody_wants_the_model() -> None:
-    """And on loads it again."""
-    shared, (left, right) = loaded(2)
-    left.service.set_enabled(False)
-    shared.work()
-    assert left.statuses[-1].state == "off"
-    assert not closed(shared)
-    future = right.ask(START)
-    shared.work()
-    assert future.result(0).text == WHOLE
-    right.service.set_enabled(False)
-    shared.work()
-    assert closed(shared)
-    left.service.set_enabled(True)
-    future = left.ask(START)
-    shared.work()
-    assert future.result(0).text == WHOLE
-    assert shared.loads == 2
-
-
-def test_the_last_who_wanted_it_leaves() -> None:
-    """Those who stay have switched it off."""
-    shared, (off, on) = loaded(2)
-    off.service.set_enabled(False)
-    on.service.shutdown()
-    shared.work()
-    assert closed(shared)
-
-
-def test_everybody_waits_for_one_load_and_has_all_their_time_after_it() -> None:
-    """They are told how far it is, too."""
-    shared = Shared(MODEL, load_ms=4000)
-    fronts = [shared.open(Policy(automatic_ms=260, invoked_ms=3000)) for _ in range(3)]
-    futures = [front.ask(START) for front in fronts]
-    shared.work(until=partial(all_done, futures))
-    assert [future.result(0).text for future in futures] == [WHOLE] * 3
-    assert shared.loads == 1
-    for front in fronts:
-        assert ("loading", 50) in [(status.state, status.percent) for status in front.statuses]
-
-
-def test_a_load_that_fails_answers_all_who_wait_and_is_tried_again() -> None:
-    """Once for all of them, not once for each."""
-    shared = Shared(MODEL)
-    shared.failure = ModelMissingError("there is none", "get one")
-    fronts = [shared.open(PATIENT) for _ in range(3)]
-    futures = [front.ask(START) for front in fronts]
-    shared.work()
-    for front, future in zip(fronts, futures, strict=True):
-        assert future.result(0).finish == "error"
-        assert front.statuses[-1].message == "there is none"
-    assert shared.loads == 1
-    shared.failure = None
-    shared.clock.ms += RETRY_MS
-    future = fronts[2].ask(START)
-    shared.work()
-    assert future.result(0).text == WHOLE
-
-
-def test_who_only_looks_on_is_told_how_a_load_ends() -> None:
-    """Well: it is loaded when they ask; or not, and why."""
-    shared = Shared(MODEL)
-    asking, idle = shared.open(PATIENT), shared.open(PATIENT)
-    asking.ask(START)
-    shared.work()
-    assert [status.state for status in idle.statuses] == ["starting", "loading", "starting"]
-    shared.failure = ModelMissingError("there is none", "get one")
-    asking.service.reload()
-    asking.ask(START)
-    shared.work()
-    assert (idle.statuses[-1].state, idle.statuses[-1].message) == ("error", "there is none")
-
-
-def test_a_front_that_cannot_be_told_costs_the_others_nothing() -> None:
-    """Not a turn, not the model; and what it had is given back all the same."""
-    shared, (deaf, other) = loaded(2)
-
-    def fail(*_: object, **__: object) -> None:
-        raise BrokenPipeError
-
-    for verb in ("answered", "made", "forgotten", "counted", "worked", "told"):
-        setattr(deaf.service, verb, fail)
-    deaf.ask(START)
-    future = other.ask(START)
-    shared.work()
-    assert future.result(0).text == WHOLE
-    deaf.host.close(0)
-    shared.work()
-    assert not any(name.startswith(deaf.name) for name in shared.caches.engines)
-    other.service.reload()
-    future = other.ask(f"#\n{START}")
-    shared.work()
-    assert future.result(0).text == WHOLE
-
-
-def test_what_one_front_cannot_have_the_others_have() -> None:
-    """A drafter that the model was not tuned for, say."""
-    shared = Shared(MODEL)
-    odd, plain = shared.open(PATIENT, failure=ModelMissingError("not tuned", "")), shared.open(PATIENT)
-    left, right = odd.ask(START), plain.ask(START)
-    shared.work()
-    assert left.result(0).finish == "error"
-    assert right.result(0).text == WHOLE
-    assert shared.loads == 1
-
-
 def test_what_goes_wrong_in_one_fronts_piece_is_its_own() -> None:
     """Its answer is an error, at once; the other one notices nothing."""
     shared, (unlucky, other) = loaded(2)
@@ -352,76 +180,6 @@ def test_what_goes_wrong_in_one_fronts_piece_is_its_own() -> None:
     assert again.result(0).text == WHOLE[1:]
 
 
-def test_who_loads_it_anew_takes_nothing_from_the_others() -> None:
-    """Their questions wait for the new one, in the middle of a text or while it is being loaded."""
-    shared, (left, right) = loaded(2)
-    future = right.ask(START)
-    shared.work(pieces=8)
-    left.service.reload()
-    shared.work()
-    assert future.result(0).text == WHOLE
-    assert shared.loads == 2
-
-    def again() -> None:
-        shared.while_loading = lambda: None
-        left.service.reload()
-
-    shared.while_loading = again
-    left.service.reload()
-    future = right.ask(f"#\n{START}")
-    shared.work()
-    assert future.result(0).text == WHOLE
-
-
-def test_other_parts_of_the_model_for_one_front() -> None:
-    """Its own are made anew, the model and the others' stay."""
-    shared, (left, right) = loaded(2)
-    futures = left.ask(START), right.ask(START)
-    shared.work(pieces=8)
-    made: list[str] = []
-
-    def make(model: object) -> object:
-        made.append("again")
-        raise ModelMissingError("cannot be had")
-
-    shared.scheduler.refit(left.host.seat, make)  # type: ignore[arg-type]
-    shared.work()
-    assert made == ["again"]
-    assert futures[0].result(0).finish == "error"
-    assert futures[1].result(0).text == WHOLE
-    assert shared.loads == 1
-
-
-def test_a_joining_front_costs_the_others_no_more_than_a_piece() -> None:
-    """Whoever has an automatic budget keeps it: time is given for a load that takes long, not for one of a moment."""
-    shared, (typist,) = loaded(1, HURRIED)
-    future = typist.ask("# much to read\n" * 40 + START)
-    shared.work(pieces=2)
-    asked_ms = typist.asked[-1][1]
-    shared.open(HURRIED).service.preload()
-    shared.work(until=future.done)
-    assert shared.clock.ms <= asked_ms + HURRIED.automatic_ms + CHUNK_MS
-    assert math.isfinite(shared.clock.ms)
-
-
 def _one(policy: Policy) -> tuple[Shared, Front]:
     shared, (front,) = loaded(1, policy)
     return shared, front
-
-
-def test_what_a_front_leaves_behind_is_collected_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once, and not while somebody does: it holds all threads for a while."""
-    shared, (leaving, staying) = loaded(2)
-    collected: list[float] = []
-    counting = SimpleNamespace(
-        collect=lambda: collected.append(shared.clock.ms), freeze=lambda: None, unfreeze=lambda: None
-    )
-    monkeypatch.setattr("fastcoder_lsp.scheduling.model.gc", counting)
-    future = staying.ask(START)
-    shared.work(pieces=4)
-    leaving.service.shutdown()
-    shared.work(until=future.done)
-    assert not collected
-    shared.work()
-    shared.rest(5000)
-    assert len(collected) == 1

@@ -1,0 +1,128 @@
+"""Fronts come, go, switch off, cannot be told: the others notice nothing, the model stays while one wants it."""
+
+import math
+from types import SimpleNamespace
+
+import pytest
+
+from fastcoder_lsp.scheduling.budget import CHUNK_MS
+from tests.scheduling.seats import HURRIED, PATIENT, START, WHOLE, loaded
+from tests.scheduling.shared import Shared
+
+
+def closed(shared: Shared) -> bool:
+    """Whether the model is unloaded."""
+    return shared.caches.closed
+
+
+def test_who_leaves_frees_all_that_they_had() -> None:
+    """Their question, their KV caches, their turns; the others' answer comes as if they had not been."""
+    shared, (leaving, staying) = loaded(2)
+    left, kept = leaving.ask(START), staying.ask(START)
+    shared.work(pieces=8)
+    assert any(name.startswith(leaving.name) for name in shared.caches.engines)
+    leaving.service.shutdown()
+    assert left.result(0).finish == "superseded"
+    shared.scheduler.turn()
+    assert not any(name.startswith(leaving.name) for name in shared.caches.engines)
+    shared.work()
+    assert kept.result(0).text == WHOLE
+    assert not closed(shared)
+    assert leaving.service.preload().result(0) is False
+    statuses = len(leaving.statuses)
+    staying.ask(START + "v")
+    shared.work()
+    assert len(leaving.statuses) == statuses
+
+
+def test_the_model_outlives_the_last_front_and_serves_the_next() -> None:
+    """An editor that is opened a moment later finds it loaded."""
+    shared, (only,) = loaded(1)
+    only.service.shutdown()
+    shared.work()
+    assert not closed(shared)
+    future = shared.open(PATIENT).ask(START)
+    shared.work()
+    assert future.result(0).text == WHOLE
+    assert shared.loads == 1
+
+
+def test_off_unloads_once_nobody_wants_the_model() -> None:
+    """And on loads it again."""
+    shared, (left, right) = loaded(2)
+    left.service.set_enabled(False)
+    shared.work()
+    assert left.statuses[-1].state == "off"
+    assert not closed(shared)
+    future = right.ask(START)
+    shared.work()
+    assert future.result(0).text == WHOLE
+    right.service.set_enabled(False)
+    shared.work()
+    assert closed(shared)
+    left.service.set_enabled(True)
+    future = left.ask(START)
+    shared.work()
+    assert future.result(0).text == WHOLE
+    assert shared.loads == 2
+
+
+def test_the_last_who_wanted_it_leaves() -> None:
+    """Those who stay have switched it off."""
+    shared, (off, on) = loaded(2)
+    off.service.set_enabled(False)
+    on.service.shutdown()
+    shared.work()
+    assert closed(shared)
+
+
+def test_a_joining_front_costs_the_others_no_more_than_a_piece() -> None:
+    """Whoever has an automatic budget keeps it: time is given for a load that takes long, not for one of a moment."""
+    shared, (typist,) = loaded(1, HURRIED)
+    future = typist.ask("# much to read\n" * 40 + START)
+    shared.work(pieces=2)
+    asked_ms = typist.asked[-1][1]
+    shared.open(HURRIED).service.preload()
+    shared.work(until=future.done)
+    assert shared.clock.ms <= asked_ms + HURRIED.automatic_ms + CHUNK_MS
+    assert math.isfinite(shared.clock.ms)
+
+
+def test_a_front_that_cannot_be_told_costs_the_others_nothing() -> None:
+    """Not a turn, not the model; and what it had is given back all the same."""
+    shared, (deaf, other) = loaded(2)
+
+    def fail(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    for verb in ("answered", "made", "forgotten", "counted", "worked", "told"):
+        setattr(deaf.service, verb, fail)
+    deaf.ask(START)
+    future = other.ask(START)
+    shared.work()
+    assert future.result(0).text == WHOLE
+    deaf.host.close(0)
+    shared.work()
+    assert not any(name.startswith(deaf.name) for name in shared.caches.engines)
+    other.service.reload()
+    future = other.ask(f"#\n{START}")
+    shared.work()
+    assert future.result(0).text == WHOLE
+
+
+def test_what_a_front_leaves_behind_is_collected_when_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, and not while somebody does: it holds all threads for a while."""
+    shared, (leaving, staying) = loaded(2)
+    collected: list[float] = []
+    counting = SimpleNamespace(
+        collect=lambda: collected.append(shared.clock.ms), freeze=lambda: None, unfreeze=lambda: None
+    )
+    monkeypatch.setattr("fastcoder_lsp.scheduling.model.gc", counting)
+    future = staying.ask(START)
+    shared.work(pieces=4)
+    leaving.service.shutdown()
+    shared.work(until=future.done)
+    assert not collected
+    shared.work()
+    shared.rest(5000)
+    assert len(collected) == 1
