@@ -4,6 +4,7 @@ import argparse
 import signal
 import stat
 import sys
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,9 +14,8 @@ from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.completion.host import HostListener
     from fastcoder_lsp.config import Settings
-    from fastcoder_lsp.host.local import LocalHost
+    from fastcoder_lsp.http.desks import OpenDesk
     from fastcoder_lsp.http.guard import Door
 
 PORT = 8012
@@ -43,6 +43,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
     parser.add_argument("--engine", help="what computes (default: auto)")
+    parser.add_argument("--alone", action="store_true", help="with a model of its own, not that of the shared process")
     parser.set_defaults(run=run)
 
 
@@ -56,6 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     if not here and not key:
         raise UsageError(f"{arguments.host} can be reached by others", "Name a key: --key-file FILE")
     chosen = {"model": arguments.model, "engine": arguments.engine, "context.enabled": True}
+    chosen["host.enabled"] = not arguments.alone
     values = {name: value for name, value in chosen.items() if value is not None}
     settings, problems = resolve([Layer("command line", values, trusted=True)])
     if problems:
@@ -83,30 +85,15 @@ def read_key(path: Path) -> str:
 
 
 def _serve(settings: "Settings", host: str, port: int, door: "Door") -> None:
-    from dataclasses import replace
-
     from fastcoder_lsp.completion.question import policy_of
-    from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.host.local import Core
     from fastcoder_lsp.http.app import make_app
     from fastcoder_lsp.http.desks import Desks
-    from fastcoder_lsp.http.extras import ExtraChunks
     from fastcoder_lsp.http.server import listen, serve
-    from fastcoder_lsp.runtime.load import load_model, make_runtime
-    from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
-
-    extras = ExtraChunks()
-
-    def make(model: Model, own: "Settings", around: Surroundings, name: str) -> Runtime:
-        return make_runtime(model, own, replace(around, context=extras), name)
 
     listening = listen(host, port)
-    core = Core(load_model, make, settings, cache_folder())
-
-    def open_host(listener: "HostListener") -> "LocalHost":
-        return core.open(listener, settings, {})
-
-    desks = Desks(open_host, extras, policy_of(settings), settings.completion_max_tokens)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is learnt is kept then, too
+    open_host, close = _shared(settings) if settings.host_enabled else _alone(settings)
+    desks = Desks(open_host, policy_of(settings), settings.completion_max_tokens)
 
     def say(loaded: "Future[bool]") -> None:
         status = desks.status
@@ -115,11 +102,27 @@ def _serve(settings: "Settings", host: str, port: int, door: "Door") -> None:
 
     desks.preload().add_done_callback(say)
     print(f"fastcoder-lsp: http://{host}:{listening.getsockname()[1]}, loading", file=sys.stderr, flush=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is learnt is kept then, too
     try:
         serve(make_app(desks, door, settings.context_tokens), listening)
     except KeyboardInterrupt:
         pass
     finally:
         desks.close(_END_S)
-        core.close(_END_S)
+        close()
+
+
+def _shared(settings: "Settings") -> tuple["OpenDesk", Callable[[], None]]:
+    """Opens a front of the process that editors share, and ends what is this command's own: nothing."""
+    from fastcoder_lsp.host.spawn import open_shared
+
+    return lambda listener: open_shared(listener, settings, {}), lambda: None
+
+
+def _alone(settings: "Settings") -> tuple["OpenDesk", Callable[[], None]]:
+    """The same with a model in this process, which ends with it."""
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.host.local import Core
+    from fastcoder_lsp.runtime.load import load_model, make_runtime
+
+    core = Core(load_model, make_runtime, settings, cache_folder())
+    return lambda listener: core.open(listener, settings, {}), lambda: core.close(_END_S)

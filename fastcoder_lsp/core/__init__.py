@@ -20,7 +20,7 @@ from fastcoder_lsp.core.engine import (
     StepCosts,
 )
 from fastcoder_lsp.core.progress import Progress, ShouldStop
-from fastcoder_lsp.core.requests import Completion, CompletionRequest, Late, Reason, SelectedCompletion, Snapshot
+from fastcoder_lsp.core.requests import Completion, CompletionRequest, Extra, Late, Reason, SelectedCompletion, Snapshot
 from fastcoder_lsp.core.trees import Counts, DraftTree, Draw, Proposal, StepTrace, Tokens, TracedToken, Verified
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "Engine",
     "EngineInfo",
     "Engines",
+    "Extra",
     "KeepingEngine",
     "Late",
     "LaunchingEngine",

@@ -7,6 +7,19 @@ from fastcoder_lsp.core.trees import NO_COUNTS, Counts, StepTrace
 
 
 @dataclass(frozen=True, slots=True)
+class Extra:
+    """A piece of another file that the client gave along.
+
+    Attributes:
+        name: its file's.
+        text: whole lines, as a rule.
+    """
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     r"""One version of one document, never changing: what slow work reads while the user types on.
 
@@ -17,6 +30,7 @@ class Snapshot:
         version: the client's number of this version.
         text: has `\n` line ends only; the front normalises them.
         neighbours: texts that belong to the same whole, the nearest last (a notebook's cells above this one).
+        extras: what the client gave along of other files; the last ones promise most.
     """
 
     uri: str
@@ -25,6 +39,7 @@ class Snapshot:
     version: int
     text: str
     neighbours: tuple[str, ...] = ()
+    extras: tuple[Extra, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

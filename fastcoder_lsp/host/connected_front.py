@@ -246,7 +246,8 @@ class ConnectedFront:
     def _question(self, message: said.QuestionAt) -> Question:
         text = self._texts.text(message.text)
         neighbours = "" if message.neighbours is None else self._texts.text(message.neighbours)
-        question = question_value(message, text, neighbours)
+        chunks = "" if message.chunks is None else self._texts.text(message.chunks)
+        question = question_value(message, text, neighbours, chunks)
         self._slots[question.uri] = message.text.slot
         self._slots.move_to_end(question.uri)
         while len(self._slots) > _DOCUMENTS:

@@ -5,6 +5,7 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta
 
 from fastcoder_lsp.host.messages import (
+    MOST_EXTRAS,
     MOST_NAMES,
     Difference,
     Message,
@@ -48,8 +49,15 @@ class PolicyAt(Part, frozen=True):
     rejections: Natural
 
 
+class ExtraAt(Part, frozen=True):
+    """`core.Extra`; `length`: of its text."""
+
+    name: Name
+    length: Natural
+
+
 class QuestionAt(Part, frozen=True):
-    """`completion.question.Question`; `cells`: lengths of the neighbours, which are one text."""
+    """`completion.question.Question`; `cells`: lengths of the neighbours, which are one text, as the extras' are."""
 
     number: Natural
     uri: Name
@@ -59,6 +67,8 @@ class QuestionAt(Part, frozen=True):
     text: TextAt
     neighbours: TextAt | None
     cells: Annotated[list[Natural], Meta(max_length=MOST_NAMES)]
+    chunks: TextAt | None
+    extras: Annotated[list[ExtraAt], Meta(max_length=MOST_EXTRAS)]
     offset: Natural
     invoked: bool
     selected: SelectedAt | None

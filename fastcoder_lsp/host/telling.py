@@ -6,11 +6,10 @@ Owns the texts that one host was sent; another host has none of them.
 from pathlib import Path
 
 from fastcoder_lsp.completion.question import Question
-from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.host.front_messages import Ask, DocumentChanged, Expect, FolderAt, Use
-from fastcoder_lsp.host.messages import MOST_NAMES, Message, TextAt, encoded
+from fastcoder_lsp.host.front_messages import Ask, DocumentChanged, Expect, FolderAt, QuestionAt, Use
+from fastcoder_lsp.host.messages import MOST_NAMES, Difference, Message, TextAt, encoded
 from fastcoder_lsp.host.texts import SentTexts
-from fastcoder_lsp.host.values import question_message, settings_message
+from fastcoder_lsp.host.values import TextsAt, question_message, settings_message
 from fastcoder_lsp.host.wanted import Wanted
 
 
@@ -46,18 +45,24 @@ class Telling:
         """A question; nothing where it was answered or withdrawn before it was sent."""
         if self._wanted.question is None or self._wanted.question.number != question.number:
             return ()
-        text, neighbours, differences = self._snapshot(question.request.snapshot)
-        return (*differences, Ask(question_message(question, text, neighbours)))
+        message, differences = self._question(question)
+        return (*differences, Ask(message))
 
     def expect(self, question: Question, *, known: bool, unserved: bool) -> tuple[Message, ...]:
         """What will be asked next."""
-        text, neighbours, differences = self._snapshot(question.request.snapshot)
-        return (*differences, Expect(question_message(question, text, neighbours), known, unserved))
+        message, differences = self._question(question)
+        return (*differences, Expect(message, known, unserved))
 
-    def _snapshot(self, snapshot: Snapshot) -> tuple[TextAt, TextAt | None, tuple[Message, ...]]:
-        """(its text, its neighbours', what to send before either is spoken of)."""
-        text, differences = self.texts.send(snapshot.path or snapshot.uri, snapshot.text)
-        if not snapshot.neighbours:
-            return text, None, differences
-        neighbours, more = self.texts.send(f"{snapshot.uri}\0", "".join(snapshot.neighbours))
-        return text, neighbours, (*differences, *more)
+    def _question(self, question: Question) -> tuple[QuestionAt, list[Difference]]:
+        """(the question, what to send before it is spoken of)."""
+        snapshot, before = question.request.snapshot, list[Difference]()
+
+        def at(name: str, text: str) -> TextAt:
+            there, differences = self.texts.send(name, text)
+            before.extend(differences)
+            return there
+
+        text = at(snapshot.path or snapshot.uri, snapshot.text)
+        neighbours = at(f"{snapshot.uri}\0", "".join(snapshot.neighbours)) if snapshot.neighbours else None
+        chunks = at(f"{snapshot.uri}\0\0", "".join(one.text for one in snapshot.extras)) if snapshot.extras else None
+        return question_message(question, TextsAt(text, neighbours, chunks)), before

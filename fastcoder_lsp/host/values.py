@@ -5,7 +5,7 @@ Owns the conversion and its checks. Texts go beside (`texts`): a message only sa
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import pairwise
 from pathlib import Path
 from typing import cast, get_args
@@ -15,8 +15,8 @@ from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.status import State, Status
 from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion, Work
 from fastcoder_lsp.config import Layer, Settings, resolve, specs
-from fastcoder_lsp.core import CompletionRequest, Reason, SelectedCompletion, Snapshot
-from fastcoder_lsp.host.front_messages import PolicyAt, QuestionAt, SelectedAt
+from fastcoder_lsp.core import CompletionRequest, Extra, Reason, SelectedCompletion, Snapshot
+from fastcoder_lsp.host.front_messages import ExtraAt, PolicyAt, QuestionAt, SelectedAt
 from fastcoder_lsp.host.host_messages import Answered, CandidateAt, Facts, Made, ReasonAt, SuggestionAt, Told, WorkAt
 from fastcoder_lsp.host.messages import PlaceAt, ProtocolError, Table, TextAt, Value, decoded, encoded, told
 from fastcoder_lsp.host.traces import trace_message, trace_value
@@ -27,7 +27,22 @@ _STATES = frozenset(get_args(State))
 # Questions, from the front --------------------------------------------------------------------------------------------
 
 
-def question_message(question: Question, text: TextAt, neighbours: TextAt | None) -> QuestionAt:
+@dataclass(frozen=True, slots=True)
+class TextsAt:
+    """Where the texts of a snapshot are, which were sent.
+
+    Attributes:
+        text: the document's.
+        neighbours: all of them, one after another; None: it has none.
+        chunks: the extras', in the same way.
+    """
+
+    text: TextAt
+    neighbours: TextAt | None = None
+    chunks: TextAt | None = None
+
+
+def question_message(question: Question, texts: TextsAt) -> QuestionAt:
     """A question whose texts were sent."""
     request = question.request
     snapshot, selected, policy = request.snapshot, request.selected, question.policy
@@ -37,9 +52,11 @@ def question_message(question: Question, text: TextAt, neighbours: TextAt | None
         path=None if snapshot.path is None else encoded(snapshot.path),
         language=encoded(snapshot.language),
         version=snapshot.version,
-        text=text,
-        neighbours=neighbours,
+        text=texts.text,
+        neighbours=texts.neighbours,
         cells=list(map(len, snapshot.neighbours)),
+        chunks=texts.chunks,
+        extras=[ExtraAt(encoded(extra.name), len(extra.text)) for extra in snapshot.extras],
         offset=request.offset,
         invoked=request.invoked,
         selected=None if selected is None else SelectedAt(selected.start, selected.end, encoded(selected.text)),
@@ -50,8 +67,8 @@ def question_message(question: Question, text: TextAt, neighbours: TextAt | None
     )
 
 
-def question_value(message: QuestionAt, text: str, neighbours: str) -> Question:
-    """The question again.
+def question_value(message: QuestionAt, text: str, neighbours: str, chunks: str) -> Question:
+    """The question again; `chunks`: the extras' texts, one after another.
 
     Raises:
         ProtocolError: it asks behind the end of its text, or names no time.
@@ -61,7 +78,11 @@ def question_value(message: QuestionAt, text: str, neighbours: str) -> Question:
         raise ProtocolError("a question about no place in its text")
     if sum(message.cells) != len(neighbours):
         raise ProtocolError("cells that are not its neighbours")
+    lengths = [extra.length for extra in message.extras]
+    if sum(lengths) != len(chunks):
+        raise ProtocolError("extras that are not its chunks")
     _require_time(message.asked_ms, message.opened_s)
+    names = [decoded(extra.name) for extra in message.extras]
     snapshot = Snapshot(
         uri=decoded(message.uri),
         path=None if message.path is None else str(whole_path(message.path)),
@@ -69,6 +90,7 @@ def question_value(message: QuestionAt, text: str, neighbours: str) -> Question:
         version=message.version,
         text=text,
         neighbours=_cut(neighbours, message.cells),
+        extras=tuple(map(Extra, names, _cut(chunks, lengths))),
     )
     chosen = None if selected is None else SelectedCompletion(selected.start, selected.end, decoded(selected.text))
     request = CompletionRequest(snapshot, offset, message.invoked, chosen, message.max_tokens)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
+from fastcoder_lsp.runtime.given_extras import GivenExtras
 from fastcoder_lsp.runtime.parts import Surroundings
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -47,7 +48,7 @@ class FrontWorkspace:
         self._folders = dict(folders)
         self._readable_folders: dict[Path, ReadableFolder | None] = {}
         """Of those that a question came from: a workspace may have hundreds."""
-        self._context = RepositoryContext(self._readable, self._texts)
+        self._context = GivenExtras(RepositoryContext(self._readable, self._texts))
 
     def surroundings(self, *, drafted_from: bool) -> Surroundings:
         """What a model is told of it. `drafted_from`: whether anybody reads the datastore."""

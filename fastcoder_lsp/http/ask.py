@@ -5,20 +5,7 @@ Owns no form and no model.
 
 from dataclasses import dataclass
 
-from fastcoder_lsp.core import Completion
-
-
-@dataclass(frozen=True, slots=True)
-class Extra:
-    """A piece of another file that the client gave along.
-
-    Attributes:
-        name: its file's.
-        text: whole lines, as a rule.
-    """
-
-    name: str
-    text: str
+from fastcoder_lsp.core import Completion, Extra
 
 
 @dataclass(frozen=True, slots=True)

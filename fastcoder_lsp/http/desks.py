@@ -18,8 +18,10 @@ from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.http.ask import Ask
 from fastcoder_lsp.http.errors import RequestError
-from fastcoder_lsp.http.extras import ExtraChunks
+from fastcoder_lsp.http.extras import within_bounds
 
+OpenDesk = Callable[[HostListener], ModelHost]
+"""Opens a host for one more listener."""
 MOST_DESKS = 4
 """So many requests are worked on at a time, taking turns; what is beyond waits."""
 _SAME = 0.5
@@ -34,7 +36,7 @@ class Gone(Exception):  # noqa: N818 nothing went wrong: nobody is there to be a
 class Desk:
     """A service and its document."""
 
-    def __init__(self, number: int, open_host: Callable[[HostListener], ModelHost]) -> None:
+    def __init__(self, number: int, open_host: OpenDesk) -> None:
         self.uri = f"http-client:/document/{number}"
         self.status = Status("starting")
         self.busy, self.used, self.lines = False, 0, frozenset[str]()
@@ -57,7 +59,8 @@ class Desk:
     def request(self, ask: Ask, at_most: int) -> CompletionRequest:
         """`ask` as the service is asked."""
         self._version += 1
-        snapshot = Snapshot(self.uri, None, ask.language, self._version, ask.before + ask.after)
+        text, extras = ask.before + ask.after, within_bounds(ask.extras)
+        snapshot = Snapshot(self.uri, None, ask.language, self._version, text, extras=extras)
         tokens = None if ask.max_tokens is None else max(1, min(ask.max_tokens, at_most))
         return CompletionRequest(snapshot, len(ask.before), invoked=ask.alternatives > 1, max_tokens=tokens)
 
@@ -67,22 +70,14 @@ class Desks:
 
     Args:
         open_host: opens a host for one more listener.
-        extras: told which chunks belong to which document.
         policy: of every request, but for its budget.
         max_tokens: the longest answer.
         most: of desks.
     """
 
-    def __init__(
-        self,
-        open_host: Callable[[HostListener], ModelHost],
-        extras: ExtraChunks,
-        policy: Policy,
-        max_tokens: int,
-        most: int = MOST_DESKS,
-    ) -> None:
+    def __init__(self, open_host: OpenDesk, policy: Policy, max_tokens: int, most: int = MOST_DESKS) -> None:
         self.most = most
-        self._open_host, self._extras, self._max_tokens = open_host, extras, max_tokens
+        self._open_host, self._max_tokens = open_host, max_tokens
         self._policy = replace(policy, automatic_ms=math.inf)
         self._free = asyncio.Condition()
         self._taken = 0
@@ -119,7 +114,6 @@ class Desks:
         """
         desk = await self._take(ask, gone)
         try:
-            self._extras.give(desk.uri, ask.extras)
             if ask.max_tokens == 0:
                 return self._expect(desk, ask)
             return await self._ask(desk, ask, gone)

@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from fastcoder_lsp.completion.question import MOST_ALTERNATIVES
-from fastcoder_lsp.http.ask import Ask, Extra
+from fastcoder_lsp.core import Extra
+from fastcoder_lsp.http.ask import Ask
 from fastcoder_lsp.http.errors import RequestError
 from fastcoder_lsp.http.marks import Parts, taken_apart
 from fastcoder_lsp.workspace.languages import is_known, language_of

@@ -6,7 +6,7 @@ asked for as any client asks, so that the same place has the same text, and the 
 
 from dataclasses import dataclass
 
-from fastcoder_lsp.http.ask import Extra
+from fastcoder_lsp.core import Extra
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 
 

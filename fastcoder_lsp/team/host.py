@@ -12,7 +12,6 @@ from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.local import Core, LoadModel, LocalHost, MakeRuntime
-from fastcoder_lsp.http.extras import ExtraChunks
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.team.apart import TENANT_ENDS, apart
@@ -27,7 +26,6 @@ class TenantHost(LocalHost):
         listener: the front.
         settings: of the model.
         folders: the repositories that draft, with their settings.
-        extras: what the tenant's clients give along of other files.
     """
 
     def __init__(
@@ -37,16 +35,15 @@ class TenantHost(LocalHost):
         listener: HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
-        extras: ExtraChunks,
     ) -> None:
-        self._extras, self._drafted = extras, bool(folders) and wants_datastore(settings)
+        self._drafted = bool(folders) and wants_datastore(settings)
         super().__init__(core, name, listener, settings, folders)
 
     def _make(self, model: Model) -> Runtime:
         """In the scheduler's thread."""
         around = self._workspace.surroundings(drafted_from=self._drafted)
         # Without a name of the workspace nothing that is learnt is written: two tenants may read one repository.
-        own = replace(around, context=self._extras, workspace="")
+        own = replace(around, workspace="")
         runtime = self._core.make(model, self._settings, own, self._name)
         self._workspace.begin(runtime.tokenizer)
         return runtime
@@ -74,12 +71,10 @@ class TeamCore(Core):
 
         super().__init__(load_apart, make, settings, cache)
 
-    def open_for(
-        self, tenant: str, listener: HostListener, folders: Mapping[Path, Settings], extras: ExtraChunks
-    ) -> TenantHost:
+    def open_for(self, tenant: str, listener: HostListener, folders: Mapping[Path, Settings]) -> TenantHost:
         """A place for one more front of a tenant."""
         with self._lock:
             name = f"{tenant}{TENANT_ENDS}{next(self._names)}"
-            front = TenantHost(self, name, listener, self.settings, folders, extras)
+            front = TenantHost(self, name, listener, self.settings, folders)
             self._fronts[front] = None
         return front

@@ -16,7 +16,6 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion
 from fastcoder_lsp.http.ask import Ask
 from fastcoder_lsp.http.desks import Desks
-from fastcoder_lsp.http.extras import ExtraChunks
 from fastcoder_lsp.team.host import TeamCore
 from fastcoder_lsp.team.places import place_of
 from fastcoder_lsp.team.values import Tenant
@@ -71,14 +70,14 @@ class Tenants:
         return desks
 
     def _new(self, tenant: Tenant, folders: Mapping[Path, Settings]) -> Desks:
-        extras, name = ExtraChunks(), place_of(tenant.key, tenant.workspace)
+        name = place_of(tenant.key, tenant.workspace)
 
         def open_host(listener: HostListener) -> ModelHost:
-            return self._core.open_for(name, listener, folders, extras)
+            return self._core.open_for(name, listener, folders)
 
         # A clock decides how far ahead is worked, not a key: what is made ahead for one is taken from all others.
         policy = replace(policy_of(self._settings), background_ms=1.0, ahead=False)
-        return Desks(open_host, extras, policy, self._settings.completion_max_tokens, self._desks)
+        return Desks(open_host, policy, self._settings.completion_max_tokens, self._desks)
 
     def _make_room(self) -> None:
         idle = [tenant for tenant, (desks, _) in list(self._of.items())[:-1] if not desks.busy]

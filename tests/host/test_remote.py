@@ -15,6 +15,7 @@ from fastcoder_lsp.core import (
     Counts,
     DraftTree,
     Draw,
+    Extra,
     Proposal,
     Reason,
     SelectedCompletion,
@@ -59,6 +60,28 @@ def test_a_text_that_is_typed_goes_as_differences_and_comes_whole(place: Place) 
         heard.wait(partial(heard.answers.__contains__, number))
         assert place.hosts[0].calls[-1] == ("ask", asked)
         assert heard.makes[-1] == ("file:///w/a.py", Suggestion(asked.place, f"WORD{number}", 0, ()))
+
+
+def test_what_a_client_gives_along_comes_with_each_question(place: Place) -> None:
+    """Sent once while it stays the same; a text that the host has lost is sent again with the question."""
+    heard, sent = Heard(), list[object]()
+    front = place.front(heard)
+    heard.wait(lambda: place.hosts)
+    ring = [Extra(f"{HALF}{number}.py", f"{HALF} {number}\n" * 500) for number in range(20)]
+    for number in range(1, 12):
+        given = ring[:5] if number < 6 else ring[number : number + 9]
+        if number == 9:
+            given = [Extra("", ""), *given, Extra("empty.py", "")]
+        plain = question(number, f"value = word{number}", uri="http-client:/document/0")
+        snapshot = replace(plain.request.snapshot, extras=tuple(given))
+        asked = replace(plain, request=replace(plain.request, snapshot=snapshot))
+        if number == 8:
+            next(iter(place.server._fronts))._texts._of.clear()
+        front.ask(asked)
+        heard.wait(partial(heard.answers.__contains__, number))
+        assert place.hosts[0].calls[-1] == ("ask", asked)
+        sent.append(front._telling._question(asked)[1])
+    assert sent == [[]] * 11, "the host has all of it"
 
 
 def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.http.ask import Extra
-from fastcoder_lsp.http.extras import ExtraChunks
+from fastcoder_lsp.core import Extra
+from fastcoder_lsp.http.extras import within_bounds
 from tests.http.toy_server import PREFIX, ToyServer
 
 SAYS = "return sum(items)"
@@ -112,15 +111,12 @@ def test_what_cannot_be_had_is_refused_in_words(server: ToyServer, path: str, bo
 
 def test_chunks_that_no_prompt_can_hold_are_passed_over() -> None:
     """So that the model's thread does not read them in vain; the latest of the others stay, in their order."""
-    chunks = ExtraChunks()
     given = [Extra(f"{number}.py", "x = 1\n" * 1000) for number in range(100)]
     given.insert(98, Extra("whole.json", "1" * 3_000_000))
-    chunks.give("a", tuple(given))
-    found = chunks.find(Snapshot("a", None, "python", 1, ""), 0, (0, 0)).snippets
-    assert 10 < len(found) < 100
-    assert [one.path for one in found] == [f"{number}.py" for number in range(100 - len(found), 100)]
-    chunks.give("a", (Extra("n", "y"),) * 5000)
-    assert len(chunks.find(Snapshot("a", None, "python", 2, ""), 0, (0, 0)).snippets) < 1000
+    kept = within_bounds(given)
+    assert 10 < len(kept) < 100
+    assert [one.name for one in kept] == [f"{number}.py" for number in range(100 - len(kept), 100)]
+    assert len(within_bounds((Extra("n", "y"),) * 5000)) < 1000
 
 
 def test_no_tokens_ask_nothing_of_the_model(start: Callable[..., ToyServer]) -> None:

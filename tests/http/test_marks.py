@@ -2,8 +2,8 @@
 
 import pytest
 
-from fastcoder_lsp.core import Completion
-from fastcoder_lsp.http.ask import Ask, Extra, said
+from fastcoder_lsp.core import Completion, Extra
+from fastcoder_lsp.http.ask import Ask, said
 from fastcoder_lsp.http.forms import OpenAIForm, ask_of_openai
 from fastcoder_lsp.http.marks import Parts, taken_apart
 

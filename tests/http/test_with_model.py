@@ -14,7 +14,6 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.http.ask import Ask, Said, said
 from fastcoder_lsp.http.desks import Desks
-from fastcoder_lsp.http.extras import ExtraChunks
 from fastcoder_lsp.http.forms import (
     CompletionForm,
     ExtraChunk,
@@ -24,6 +23,7 @@ from fastcoder_lsp.http.forms import (
     ask_of_infill,
     ask_of_openai,
 )
+from fastcoder_lsp.runtime.given_extras import GivenExtras
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
 from fastcoder_lsp.scheduling.direct import DirectHost
@@ -74,19 +74,19 @@ class Machine:
     """The model behind desks, and behind an editor's service, each fresh."""
 
     def __init__(self, model: Model) -> None:
-        self.model, self.extras, self.made = model, ExtraChunks(), list[Runtime]()
+        self.model, self.made = model, list[Runtime]()
 
     def open_host(self, listener: HostListener) -> DirectHost:
         return DirectHost(listener, self.make)
 
     def make(self, _: object) -> Runtime:
-        around = Surroundings(context=self.extras)
+        around = Surroundings(context=GivenExtras())
         self.made.append(make_runtime(self.model, SETTINGS, around, f"{id(self)}-{len(self.made)}"))
         return self.made[-1]
 
     def by_http(self, ask: Ask) -> str:
         async def answer() -> str:
-            desks = Desks(self.open_host, self.extras, WORDED, SETTINGS.completion_max_tokens)
+            desks = Desks(self.open_host, WORDED, SETTINGS.completion_max_tokens)
             gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             try:
                 return said(ask, await desks.answer(ask, gone)).text
@@ -132,7 +132,7 @@ def test_other_texts_are_those_of_an_editor(model: Model) -> None:
     form = InfillForm(input_prefix=TEXT[:at], input_suffix="\n", filename="a.py", alternatives=3)
 
     async def answer() -> Said:
-        desks = Desks(machine.open_host, machine.extras, WORDED, SETTINGS.completion_max_tokens)
+        desks = Desks(machine.open_host, WORDED, SETTINGS.completion_max_tokens)
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
             return said(ask_of_infill(form), await desks.answer(ask_of_infill(form), gone))

@@ -17,7 +17,6 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.http.app import make_app
 from fastcoder_lsp.http.desks import Desks
-from fastcoder_lsp.http.extras import ExtraChunks
 from fastcoder_lsp.http.guard import Door
 from fastcoder_lsp.runtime.parts import Limits, Runtime
 from fastcoder_lsp.runtime.slots import Slots
@@ -79,7 +78,6 @@ class ToyServer:
         self._says = None if isinstance(says, str) else says
         self.asked: list[str] = []
         """What stood before the cursor, of each prompt."""
-        self.extras = ExtraChunks()
         self.desks: Desks
         self._door, self._answer_s = door or Door(), answer_s
         self._ready = threading.Event()
@@ -94,7 +92,7 @@ class ToyServer:
         assert self.desks.preload().result(WAIT_S)
 
     def _app(self) -> Any:
-        self.desks = Desks(self._open, self.extras, Policy(background_ms=1, ahead=False), LETTERS)
+        self.desks = Desks(self._open, Policy(background_ms=1, ahead=False), LETTERS)
         return make_app(self.desks, self._door, 4096, self._answer_s)
 
     def _open(self, listener: HostListener) -> DirectHost:

@@ -24,6 +24,7 @@ from fastcoder_lsp.core import CompletionRequest, Progress, Snapshot
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.http.ask import Ask, said
 from fastcoder_lsp.postprocess import finish
+from fastcoder_lsp.runtime.given_extras import GivenExtras
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
 from fastcoder_lsp.scheduling.direct import DirectHost
@@ -174,9 +175,8 @@ class RealServer(ToyServer):
     model: Model
 
     def _load(self, _: Progress) -> Runtime:
-        return make_runtime(
-            self.model, SETTINGS, Surroundings(context=self.extras), f"{id(self)}-{time.monotonic_ns()}"
-        )
+        around = Surroundings(context=GivenExtras())
+        return make_runtime(self.model, SETTINGS, around, f"{id(self)}-{time.monotonic_ns()}")
 
 
 @pytest.mark.model
