@@ -6,7 +6,7 @@ document's folder is looked up by its files' times alone. A repository writes al
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -80,6 +80,14 @@ class IgnoreFiles:
         folder = self._folder(path.parent)
         by_git, by_us = _said(folder, path.name, is_folder=is_folder)
         return by_us or (by_git and not own_only)
+
+    def names_ignored(self, folder: Path) -> Callable[[str], bool]:
+        """Says of a file's name in `folder` whether the file is ignored, by what the ignore files say now.
+
+        For who lists a folder: the files on the way to it are looked at once, not for each name.
+        """
+        known = self._folder(folder)
+        return lambda name: any(_said(known, name, is_folder=False))
 
     def _folder(self, path: Path) -> _Folder:
         """What is known of a folder, worked out from the top down where an ignore file has changed."""

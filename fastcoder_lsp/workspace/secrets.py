@@ -65,14 +65,22 @@ _LANGUAGES: Final = frozenset(("dotenv", "env", "netrc", "pem"))
 
 def is_secret(path: PurePath, below: PurePath | None = None) -> bool:
     """Whether a file at `path` is taken to hold secrets; the names of its folders count too, those `below` a root."""
-    name = path.name.lower()
+    inside = path.relative_to(below) if below is not None and path.is_relative_to(below) else path
+    return is_secret_name(path.name) or any(map(is_secret_folder, inside.parts[:-1]))
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a file of this name is taken to hold secrets wherever it lies."""
+    name = name.lower()
     if _NAME.match(name):
         return True
     stem, dot, _ = name.partition(".")
-    if dot and stem in _DATA_STEMS and PurePath(name).suffix in _DATA_SUFFIXES:
-        return True
-    inside = path.relative_to(below) if below is not None and path.is_relative_to(below) else path
-    return any(part.lower() in _FOLDERS for part in inside.parts[:-1])
+    return bool(dot) and stem in _DATA_STEMS and PurePath(name).suffix in _DATA_SUFFIXES
+
+
+def is_secret_folder(name: str) -> bool:
+    """Whether what lies in a folder of this name, at any depth, is taken to be secret."""
+    return name.lower() in _FOLDERS
 
 
 def is_secret_language(language: str) -> bool:

@@ -25,12 +25,26 @@ def walk(top: Path, enters: Callable[[Path], bool], most: int = MAX_ENTRIES) -> 
         enters: whether a folder below it is looked into.
         most: entries that are looked at.
     """
+    for base, names in walk_folders(top, enters, most):
+        yield from (base / name for name in names)
+
+
+def walk_folders(
+    top: Path, enters: Callable[[Path], bool], most: int = MAX_ENTRIES
+) -> Iterator[tuple[Path, list[str]]]:
+    """Each folder with the names of its regular files, for who asks less of each file than of its folder.
+
+    Args:
+        top: as of `walk`.
+        enters: as of `walk`.
+        most: as of `walk`.
+    """
     folders = deque([(top, 0)])
     while folders and most > 0:
         base, depth = folders.popleft()
         entries = list_folder(base, most)
         most -= len(entries)
-        yield from (base / name for name, is_folder in entries if not is_folder)
+        yield base, [name for name, is_folder in entries if not is_folder]
         if depth < MAX_DEPTH:
             inner = (base / name for name, is_folder in entries if is_folder)
             folders.extend((path, depth + 1) for path in inner if enters(path))
