@@ -21,7 +21,7 @@ from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.completion.toys import Letters, ToyPrompts
 from tests.host.scripted import Heard
-from tests.index.test_live_index import write
+from tests.index.live import write
 from tests.index.toy_encoder import ToyEncoder
 
 SETTINGS = Settings()

@@ -3,10 +3,8 @@
 import random
 import shutil
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -14,29 +12,20 @@ import psutil
 import pytest
 
 from fastcoder_lsp.bench.datasets.folder import data_folder
-from fastcoder_lsp.config import resolve
-from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, StoreSnapshot
 from fastcoder_lsp.workspace.backlog import BURST
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from tests.index import history
+from tests.index.live import SETTINGS, expected, held, tokens_of, until, write
 from tests.index.toy_encoder import ToyEncoder
 
-SETTINGS, _ = resolve(())
 NO_PYTHON = replace(SETTINGS, languages_exclude=("python",))
 Open = Callable[..., LiveIndex]
 needs_replay = pytest.mark.skipif(
     data_folder() is None or not (data_folder() or Path()).joinpath("replay").is_dir(),
     reason="the replay histories are not on this machine (FASTCODER_DATA)",
 )
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
-    folder.mkdir()
-    return folder
 
 
 @pytest.fixture
@@ -54,29 +43,6 @@ def open_index(tmp_path: Path) -> Iterator[Open]:
     yield make
     for live in opened:
         live.stop()
-
-
-def held(live: LiveIndex) -> dict[str, list[int]]:
-    return {key: tokens.tolist() for snapshot in live.pin() for key, tokens in snapshot.files().items()}
-
-
-@lru_cache(maxsize=4096)
-def tokens_of(text: str) -> list[int]:
-    tokens: list[int] = ChunkedEncoder(ToyEncoder()).encode(text).tolist()
-    return tokens
-
-
-def expected(root: Path, files: Mapping[str, str]) -> dict[str, list[int]]:
-    """What a store holds that was built from these texts alone."""
-    return {str(root / path): tokens_of(text) for path, text in files.items()}
-
-
-def write(root: Path, files: Mapping[str, str]) -> None:
-    for path, text in files.items():
-        target = root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("w", encoding="utf-8", newline="") as file:
-            file.write(text)
 
 
 def same_answers(live: LiveIndex, files: Mapping[str, list[int]], chance: random.Random, count: int) -> None:
@@ -100,14 +66,6 @@ def places(searcher: Searcher, hits: Hits) -> set[tuple[str, int, tuple[int, ...
         place = searcher.position(hits, hit)
         found.add((place.key, place.token, tuple(hits.continuations_HD[hit].tolist())))
     return found
-
-
-def until(condition: Callable[[], bool], seconds: float = 20) -> None:
-    """Wait for what the operating system brings in its own time."""
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not happen"
-        time.sleep(0.01)
 
 
 def steps_of(request: pytest.FixtureRequest, count: int) -> int:

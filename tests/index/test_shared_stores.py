@@ -11,7 +11,7 @@ from fastcoder_lsp.workspace.datastore import Datastore
 from fastcoder_lsp.workspace.live_index import IndexProgress
 from fastcoder_lsp.workspace.shared_indexes import apart
 from fastcoder_lsp.workspace.shared_stores import SharedStores
-from tests.index.test_live_index import until, write
+from tests.index.live import until, write
 from tests.index.toy_encoder import ToyEncoder
 
 SETTINGS, _ = resolve(())

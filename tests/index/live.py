@@ -1,0 +1,49 @@
+"""What a live index over a real folder holds, what a new one would hold, and how to wait for it."""
+
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from fastcoder_lsp.config import resolve
+from fastcoder_lsp.index.chunks import ChunkedEncoder
+from fastcoder_lsp.workspace.live_index import LiveIndex
+from tests.index.toy_encoder import ToyEncoder
+
+SETTINGS, _ = resolve(())
+Begin = Callable[..., LiveIndex]
+
+
+def held(live: LiveIndex) -> dict[str, list[int]]:
+    return {key: tokens.tolist() for snapshot in live.pin() for key, tokens in snapshot.files().items()}
+
+
+@lru_cache(maxsize=4096)
+def tokens_of(text: str) -> list[int]:
+    tokens: list[int] = ChunkedEncoder(ToyEncoder()).encode(text).tolist()
+    return tokens
+
+
+def expected(root: Path, files: Mapping[str, str]) -> dict[str, list[int]]:
+    """What a store holds that was built from these texts alone."""
+    return {str(root / path): tokens_of(text) for path, text in files.items()}
+
+
+def holds(live: LiveIndex, root: Path, files: Mapping[str, str]) -> Callable[[], bool]:
+    return lambda: held(live) == expected(root, files)
+
+
+def write(root: Path, files: Mapping[str, str]) -> None:
+    for path, text in files.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("w", encoding="utf-8", newline="") as file:
+            file.write(text)
+
+
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    """Wait for what the operating system brings in its own time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not happen"
+        time.sleep(0.01)
