@@ -63,7 +63,7 @@ def complete_once(
         try:
             around = Surroundings(store.pin if store else None, context=_context(settings, folders or {}))
             runtime = load_runtime(settings, tell, around)
-        except BaseException as failure:
+        except BaseException as failure:  # libraries written in Rust raise what is no Exception
             failures.append(understood(failure))
             raise
         if store is not None:

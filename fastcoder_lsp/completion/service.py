@@ -296,5 +296,5 @@ class CompletionService:
 def _tell(listener: Callable[[Value], object], value: Value) -> None:
     try:
         listener(value)
-    except BaseException:  # whoever listens must not stop the host
+    except Exception:  # whoever listens must not stop the host
         logger.exception("a listener failed")

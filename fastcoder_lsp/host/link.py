@@ -177,7 +177,7 @@ class Link:
             return _Loss(f"the process with the model could not be reached ({error})")
         except FastcoderError as error:
             return _Loss(error.message, error.hint)
-        except Exception as error:
+        except Exception as error:  # a mistake of ours costs one try; who waits is answered, and the next try comes
             logger.exception("no host")
             return _Loss(f"the process with the model could not be started ({type(error).__name__})")
         return _Loss(self._serve(reached))
@@ -236,7 +236,7 @@ class Link:
                     channel.send(bodies)
         except OSError:
             pass  # the thread that reads says so
-        except Exception:
+        except Exception:  # a mistake of ours costs this connection, which `finally` ends; the next one is told anew
             logger.exception("the host could not be told")
         finally:
             channel.close()

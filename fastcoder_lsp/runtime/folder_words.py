@@ -147,7 +147,7 @@ class FolderWords:
                     break
                 for key in again:
                     self._take(self.root / key, rules, terms)
-        except Exception:
+        except Exception:  # a mistake of ours costs other files' code, and is heard of; suggestions go on
             log.exception("the words of %s are not followed any longer", self.root)
             self._stopping.set()
         finally:

@@ -90,7 +90,7 @@ class StartRecord:
         except FastcoderError as error:
             record.end("failed", error.message, error.hint)
             raise
-        except BaseException as error:
+        except BaseException as error:  # interrupted, or a panic of a library in Rust: that is recorded too
             record.end("failed", f"{type(error).__name__}: {error}")
             raise
         record.end("ready")

@@ -169,7 +169,7 @@ class CudaDevice:
                 torch.cuda.graph(graph, pool=self._pool, stream=self._side, capture_error_mode="thread_local"),
             ):
                 work()
-        except Exception:
+        except Exception:  # whatever `work` raises goes up, after torch is put right
             self._undo(outside)
             raise
         replay: Launch = graph.replay
