@@ -13,6 +13,7 @@ from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, graph_shape
 from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.calibrated import taken_by_auto
+from fastcoder_lsp.engine.gpu_room import lacking_room, require_room
 from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.engine.trial import choose_engine
@@ -96,12 +97,9 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
         _require_device(asked)
         return asked, notes
     if asked == "auto" and (found := _accelerator()):
-        if found == GPU_KIND:
-            return _tried(job)
-        kind, why = _tried_on_apple(job, shape)
-        if kind == found:
-            return kind, [why, "MPS was never tested"]
-        notes.append(why)
+        kind, notes = _tried(job) if found == GPU_KIND else _tried_on_apple(job, shape)
+        if kind is not None:
+            return kind, notes
     if asked in ("cpu-fp32", "cpu-bf16", "cpu-graphs"):
         return asked, notes
     if shape is None:
@@ -118,8 +116,10 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
     return "cpu-bf16", notes
 
 
-def _tried(job: Job) -> tuple[str, list[str]]:
-    """What `auto` takes on an NVIDIA GPU: the graph engine where a trial has shown that it is worth it."""
+def _tried(job: Job) -> tuple[str | None, list[str]]:
+    """What `auto` takes on an NVIDIA GPU that has room: the graph engine where a trial found it worth it."""
+    if (lacking := lacking_room(job)) is not None:  # asked anew at each start: another time more may be free
+        return None, [f"the GPU is not used: {lacking}"]
     if graph_shape(job.config) is None:
         return GPU_KIND, []
     if job.options.strict:
@@ -133,16 +133,18 @@ def _tried(job: Job) -> tuple[str, list[str]]:
     return verdict.chosen, [verdict.reason]
 
 
-def _tried_on_apple(job: Job, shape: Shape | None) -> tuple[str, str]:
+def _tried_on_apple(job: Job, shape: Shape | None) -> tuple[str | None, list[str]]:
     """MPS, where our CPU kernels cannot run the model, or a trial at the first start has shown that they are slower."""
     lacking = "transformers has to run it" if shape is None else _against_ours(shape, job.kernels, 8)
     if lacking is not None:
-        return "mps-bf16", f"the CPU's kernels cannot be used: {lacking}"
+        return "mps-bf16", [f"the CPU's kernels cannot be used: {lacking}", "MPS was never tested"]
     import torch  # noqa: PLC0415
 
     machine = f"{processor()} {platform.mac_ver()[0]} {torch.__version__}"
     verdict = choose_engine(job, machine, kinds=("cpu-int8", "mps-bf16"))
-    return verdict.chosen, verdict.reason
+    if verdict.chosen == "mps-bf16":
+        return verdict.chosen, [verdict.reason, "MPS was never tested"]
+    return None, [verdict.reason]
 
 
 def _against_ours(shape: Shape, kernels: Path, bits: int) -> str | None:
@@ -215,6 +217,8 @@ def _build_eager(job: Job, shape: Shape, kind: str) -> Backend:
     if device == "cpu":
         _set_threads(job.options.threads)
         require_memory((shape.weight_count + shape.vocabulary * shape.width) * dtype.itemsize)
+    elif device == "cuda":
+        require_room(job, shape)
     try:
         with open_weights(job.folder) as weights:
             return EagerBackend(

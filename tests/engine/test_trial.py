@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 import torch
@@ -13,9 +14,11 @@ from fastcoder_lsp.engine.job import Job, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.static.memory import least_bytes
+from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT
+from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.engine.trial import Verdict, choose_engine, read_json
 from fastcoder_lsp.engine.trial_process import Said, compare, judge
-from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.errors import ModelInvalidError, ResourceError
 from tests.engine.tiny_models import make_model
 
 KINDS = ("cpu-fp32", "cpu-graphs")
@@ -48,27 +51,82 @@ def test_the_comparison_runs_in_a_process_of_its_own_and_once(job: Job) -> None:
     assert (other.chosen, other.ms) == ("cpu-fp32", {})
 
 
+class Card:
+    """A GPU of which so many bytes are free; nothing runs on it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+        self.free = free
+        self.tried = list[str]()
+        monkeypatch.setattr(loader, "_accelerator", lambda: loader.GPU_KIND)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (self.free, 1 << 34))
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "small card")
+
+    def note(self, job: Job, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
+        """Stands in for loading: what was asked for, and the notes."""
+        self.tried.append(kind)
+        return cast("TreeEngine", (kind, notes))
+
+
 def test_a_model_that_cannot_fit_is_not_tried(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is loaded it is said what is needed, what is free, and what would fit; nothing is kept."""
+    """Before anything is loaded it is said what is needed, what is free, and what would fit; the CPU's engine runs."""
     shape = graph_shape(job.config)
     assert shape is not None
-    free = [least_bytes(shape, "int8", 2, own_head=True) + 1]
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (free[0], 1 << 34))
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "small card")
-    begun = list[Path]()
+    card = Card(monkeypatch, least_bytes(shape, "int8", 2, own_head=True) + 1)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 6))
+    compared = list[Job]()
 
-    def command(folder: Path) -> list[str]:
-        begun.append(folder)
-        return [sys.executable, "-c", ""]
+    def compared_once(job: Job, _machine: str) -> Verdict:
+        compared.append(job)
+        return Verdict("cuda-graphs", "", {})
 
-    found = choose_engine(job, "machine", kinds=KINDS, command=command)
-    assert (found.chosen, begun) == ("cpu-fp32", [])
-    assert "free on small card" in found.reason
-    assert "cuda-int8" in found.reason
-    free[0] = 1 << 33
-    choose_engine(job, "machine", kinds=KINDS, command=command)
-    assert len(begun) == 1
+    monkeypatch.setattr(loader, "_load", card.note)
+    monkeypatch.setattr(loader, "choose_engine", compared_once)
+    _, notes = cast("tuple[str, list[str]]", load_engine(job))
+    assert (card.tried, compared) == (["cpu-int8"], [])
+    assert "free on small card" in notes[0]
+    assert "cuda-int8" in notes[0]
+    card.free = 1 << 33
+    load_engine(job)
+    assert (card.tried, compared) == (["cpu-int8", "cuda-graphs"], [job])
+
+
+def test_a_gpu_that_cannot_be_asked_is_left_alone(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process has it for itself: the CPU's engine runs, with CUDA's own words."""
+    card = Card(monkeypatch, 0)
+
+    def busy() -> tuple[int, int]:
+        raise RuntimeError("all CUDA-capable devices are busy\nor unavailable")
+
+    monkeypatch.setattr(torch.cuda, "mem_get_info", busy)
+    monkeypatch.setattr(loader, "_load", card.note)
+    _, notes = cast("tuple[str, list[str]]", load_engine(job))
+    assert card.tried == ["cpu-int8"]
+    assert notes[0].endswith("devices are busy")
+
+
+def test_the_eager_engine_is_reckoned_before_it_is_read(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for by name on a card that has no room: no weight is opened, and sizes are said, the whole cache's too."""
+    shape = graph_shape(job.config)
+    assert shape is not None
+    card = Card(monkeypatch, least_bytes(shape, "plain", 2, own_head=True))
+    opened = list[Path]()
+
+    def unreadable(folder: Path) -> object:
+        opened.append(folder)
+        raise ModelInvalidError("opened")
+
+    monkeypatch.setattr("fastcoder_lsp.engine.weights.open_weights", unreadable)
+    named = replace(job, options=replace(job.options, kind="cuda-bf16", context=600))
+    needed = card.free + (named.capacity - LEAST_CONTEXT) * shape.slot_numbers * 2
+    card.free = needed - 1
+    with pytest.raises(ResourceError, match="free on small card"):
+        load_engine(named)
+    assert opened == []
+    card.free = needed
+    with pytest.raises(ModelInvalidError, match="opened"):
+        load_engine(named)
+    assert opened == [named.folder]
 
 
 @pytest.mark.parametrize("kept", ["{}", "[]", '{"attempts": "many"}', '{"chosen": "another"}', "{"])

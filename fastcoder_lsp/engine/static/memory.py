@@ -28,9 +28,23 @@ def least_bytes(shape: Shape, precision: str, itemsize: int, *, own_head: bool) 
     return weight_bytes(shape, precision, itemsize, own_head=own_head) + cache
 
 
-def require(free: int, model: str, device: str, shape: Shape, precision: str, itemsize: int, *, own_head: bool) -> None:
-    """Raises ResourceError where a model cannot fit, with the precisions in which it would."""
-    needed = least_bytes(shape, precision, itemsize, own_head=own_head)
+def require(
+    free: int,
+    model: str,
+    device: str,
+    shape: Shape,
+    precision: str,
+    itemsize: int,
+    *,
+    own_head: bool,
+    slots: int = LEAST_CONTEXT,
+) -> None:
+    """Raises ResourceError where a model cannot fit with a KV cache of so many slots, with the precisions that would.
+
+    Those are the graph engine's, whose cache becomes smaller where need be.
+    """
+    cache = (slots - LEAST_CONTEXT) * shape.slot_numbers * itemsize
+    needed = least_bytes(shape, precision, itemsize, own_head=own_head) + cache
     if needed <= free:
         return
     fitting = [
