@@ -296,7 +296,5 @@ class CompletionService:
 def _tell(listener: Callable[[Value], object], value: Value) -> None:
     try:
         listener(value)
-    except KeyboardInterrupt:  # of who called, where that is a program's main thread
-        raise
     except BaseException:  # whoever listens must not stop it: libraries written in Rust raise what is no Exception
         logger.exception("a listener failed")
