@@ -5,6 +5,7 @@ import http.client
 import json
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,16 @@ class ToyTeam:
         keys: who may ask; None: anybody.
         replicas: how many.
         model: what they run.
+        clock: the door's, in seconds.
     """
 
     def __init__(
-        self, toml: str = "", keys: KeyFile | None = None, replicas: int = 1, model: str = "scripted:step=1,prefill=0"
+        self,
+        toml: str = "",
+        keys: KeyFile | None = None,
+        replicas: int = 1,
+        model: str = "scripted:step=1,prefill=0",
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.config: TeamConfig = parse_config(f'model = {{ model = "{model}" }}\n{toml}', folder=_HERE)
         self.replicas = [
@@ -45,7 +52,7 @@ class ToyTeam:
         self.calls: list[Call] = []
         self.healthy = True
         self.refusal: Refusal | None = None
-        app = Door(self, keys, self.config.limits, self.outcomes.append, "scripted", 4096)
+        app = Door(self, keys, self.config.limits, self.outcomes.append, "scripted", 4096, clock)
         config = uvicorn.Config(app, port=0, loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, daemon=True)

@@ -7,6 +7,7 @@ own (a Poisson process), which do not wait for anybody, as a crowd does not.
 import asyncio
 import random
 import time
+from collections.abc import Callable
 
 from fastcoder_lsp.bench.team.asking import Asked, Place, ask
 from fastcoder_lsp.bench.team.typists import Server
@@ -19,13 +20,15 @@ def place(client: int, number: int) -> Place:
     return Place(f"file_{client}.py", f"# {client}\n{_FILE}" + "value = 1\n" * (number % 40) + "x = ", "\n")
 
 
-async def closed(server: Server, clients: int, seconds: float) -> list[Asked]:
-    """So many clients that ask again as soon as they are answered."""
-    begun = time.perf_counter()
+async def closed(
+    server: Server, clients: int, seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> list[Asked]:
+    """So many clients that ask again as soon as they are answered, for so many seconds of the clock."""
+    begun = clock()
 
     async def one(client: int) -> list[Asked]:
         connection, done = server.client(client), list[Asked]()
-        while (at_s := time.perf_counter() - begun) < seconds:
+        while (at_s := clock() - begun) < seconds:
             wanted = place(client, len(done))
             done.append(await ask(connection, server.interface, wanted, client, at_s, scripted=server.scripted))
         connection.close()

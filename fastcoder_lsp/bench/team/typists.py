@@ -5,7 +5,7 @@ Owns who types what, and when a key gives up the request before it. How a person
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fastcoder_lsp.bench.datasets.histories import Typed
@@ -53,7 +53,14 @@ def places(run: Typed, name: str) -> Iterator[tuple[Place, str]]:
 
 
 async def type_all(
-    server: Server, runs: Sequence[Typed], typists: int, seconds: float, speed: float, *, patient: bool = False
+    server: Server,
+    runs: Sequence[Typed],
+    typists: int,
+    seconds: float,
+    speed: float,
+    *,
+    patient: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> list[Asked]:
     """All of them at once, for so long: what became of every request.
 
@@ -64,10 +71,15 @@ async def type_all(
         seconds: how long.
         speed: keys a second, without pauses.
         patient: whether a key waits for the answer to the one before it, and gives no request up.
+        clock: seconds; says when it is over.
     """
-    begun = time.perf_counter()
+    begun = clock()
+
+    def passed() -> float:
+        return clock() - begun
+
     each = [
-        _type(server, runs, number, len(runs) * number // typists, begun, seconds, speed, patient=patient)
+        _type(server, runs, number, len(runs) * number // typists, passed, seconds, speed, patient=patient)
         for number in range(typists)
     ]
     return [asked for typed in await asyncio.gather(*each) for asked in typed]
@@ -78,7 +90,7 @@ async def _type(
     runs: Sequence[Typed],
     typist: int,
     first: int,
-    begun: float,
+    passed: Callable[[], float],
     seconds: float,
     speed: float,
     *,
@@ -95,16 +107,16 @@ async def _type(
             done.append(Asked(typist, place.document, at_s, GIVEN_UP))
             raise
 
-    while time.perf_counter() - begun < seconds:
+    while passed() < seconds:
         run = runs[(first + turn) % len(runs)]
         pauses = waits(keys(run.text), speed, f"{typist}-{turn}")
         for (place, _), pause in zip(places(run, f"{typist}/{run.path}"), pauses, strict=True):
             await asyncio.sleep(pause)
             if open_ is not None:
                 await _ended(open_, patient=patient)
-            if time.perf_counter() - begun >= seconds:
+            if (at_s := passed()) >= seconds:
                 break
-            open_ = asyncio.create_task(one(place, time.perf_counter() - begun))
+            open_ = asyncio.create_task(one(place, at_s))
         turn += 1
     if open_ is not None:
         await _ended(open_, patient=True)
