@@ -17,7 +17,7 @@ from fastcoder_lsp.remote.host import ServerHost
 from tests.host.scripted import ScriptedHost
 
 URI = "file:///w/a.py"
-WAIT_S = 20.0
+WAIT_S = 60.0
 WHOLE = Policy(ahead=False)
 
 

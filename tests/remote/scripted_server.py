@@ -35,11 +35,14 @@ class ScriptedServer:
     Args:
         handler: may be exchanged at any time.
         tls: with a certificate then.
+
+    `hung_up`: so many connections it has closed by itself, in the middle of an answer or behind it.
     """
 
     def __init__(self, handler: Handler, tls: ssl.SSLContext | None = None) -> None:
         self.handler = handler
         self.requests: list[Request] = []
+        self.hung_up = 0
         self._tls = tls
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listening.getsockname()[1]
@@ -76,7 +79,7 @@ class ScriptedServer:
                         request.gone.set()
                         raise
         except (OSError, ssl.SSLError):
-            return
+            self.hung_up += 1
 
 
 def _read(file: Any) -> Request | None:
