@@ -25,6 +25,7 @@ BENCHMARKS = {
     "keystroke": "time to ghost text and accepted characters, by typing real edits",
     "wire": "what passes between an editor's server and the shared process adds to a request",
     "sharing": "people who share one model: what each accepts, and computes of prompts, beside what they do alone",
+    "typing": "code of other files on and off, over the same keys: accepted share, prompt tokens, waits, reckoned",
     "team": "people who type at a team's server: time to text, fairness, what kills and upgrades cost",
     "trained": "what `train` did to a model: tokens a pass, guesses accepted, speed, quality before and after",
 }

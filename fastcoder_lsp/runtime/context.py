@@ -6,6 +6,7 @@ where its file may be read at that very moment, and no line of it that looks lik
 touches the model, when a prompt is chosen: never for a key that only appends.
 """
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,6 +55,7 @@ class RepositoryContext:
         folder_of: the workspace folder that holds a path; None outside all of them.
         open_texts: path → unsaved text of the open documents; called from the worker's thread.
         wait_s: how long a question waits for a folder that is being looked through: 0 in a server.
+        clock_s: seconds, by which a folder is looked through again.
     """
 
     def __init__(
@@ -61,8 +63,9 @@ class RepositoryContext:
         folder_of: Callable[[Path], ReadableFolder | None],
         open_texts: Callable[[], Mapping[Path, str]],
         wait_s: float = 0.0,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._folder_of, self._open_texts, self._wait_s = folder_of, open_texts, wait_s
+        self._folder_of, self._open_texts, self._wait_s, self._clock_s = folder_of, open_texts, wait_s, clock_s
         self._recent = RecentEdits()
         self._folders: dict[Path, FolderWords] = {}
         self._opened: dict[Path, tuple[str, FileWords]] = {}
@@ -114,7 +117,7 @@ class RepositoryContext:
             words.stop()
             words = None
         if words is None:
-            words = self._folders[folder.root] = FolderWords(folder.root, folder.rules, kept=folder.kept)
+            words = self._folders[folder.root] = FolderWords(folder.root, folder.rules, self._clock_s, folder.kept)
         words.follow(folder.rules)
         if self._wait_s:
             words.settle(self._wait_s)

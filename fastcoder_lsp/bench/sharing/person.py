@@ -32,6 +32,7 @@ class Account:
         saved: keys that an accept brought in.
         asked, shown: requests, and those that were answered by text before the next key.
         computed: prompt tokens that were computed from each key to the next.
+        waited_ms: from each key to the text that was shown before the next one.
     """
 
     typed: int = 0
@@ -39,6 +40,7 @@ class Account:
     asked: int = 0
     shown: int = 0
     computed: list[int] = field(default_factory=list)
+    waited_ms: list[float] = field(default_factory=list)
 
     @property
     def accepted(self) -> float:
@@ -85,6 +87,7 @@ class Person:
         self._ghost: tuple[str, int] | None = None
         self._asking: Future[Completion] | None = None
         self._before = 0
+        self._asked_ms = 0.0
 
     def load(self) -> "Future[bool]":
         """Have the model loaded."""
@@ -169,6 +172,7 @@ class Person:
 
     def _ask(self) -> None:
         self.account.asked += 1
+        self._asked_ms = self.due_ms
         self._send()
 
     def _send(self) -> None:
@@ -181,6 +185,8 @@ class Person:
             return
         completion = answer.result()
         self.account.shown += bool(completion.text)
+        if completion.text:
+            self.account.waited_ms.append(self._now() - self._asked_ms)
         self._ghost = (completion.text, completion.end - completion.start) if completion.text else None
 
     def _late(self, late: Late) -> None:

@@ -44,6 +44,7 @@ class ReckonedEngines:
 
     Attributes:
         computed: prompt tokens by the slot's name.
+        steps, emitted: forward passes after the prompts, and the tokens that came of them.
 
     Args:
         engines: do the work.
@@ -54,6 +55,7 @@ class ReckonedEngines:
     def __init__(self, engines: Engines, clock: Clock, costs: StepCosts) -> None:
         self._engines, self.clock, self.costs = engines, clock, costs
         self.computed: Counter[str] = Counter()
+        self.steps = self.emitted = 0
         self._slots: dict[str, _Reckoned] = {}
 
     @property
@@ -107,6 +109,8 @@ class _Reckoned:
     ) -> Verified:
         verified = self._engine.step(tree, sampler, allowed, top_k)
         self._of.clock.ms += self._of.costs.step_ms(len(tree))
+        self._of.steps += 1
+        self._of.emitted += len(verified.emitted)
         return verified
 
     def cached(self) -> tuple[int, ...]:

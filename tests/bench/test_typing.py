@@ -1,0 +1,119 @@
+"""Typing with and without code of other files: each run once, the same keys twice, files as editors have them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fastcoder_lsp.bench.datasets.histories import Create, Edit, Remove, Step, apply
+from fastcoder_lsp.bench.keystroke.subset import Subset
+from fastcoder_lsp.bench.typing.comparison import compared
+from fastcoder_lsp.bench.typing.desk import Desk, Typed
+from fastcoder_lsp.bench.typing.history_disk import OPEN_FILES, DiskContext, HistoryDisk
+from fastcoder_lsp.bench.typing.history_parts import LONGEST_RUN, history_parts
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.core import Snapshot, StepCosts
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.prompt import Context
+from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
+from fastcoder_lsp.runtime.slots import Slots
+from tests.completion.toys import ToyPrompts
+from tests.host.test_local import SAYS, Encoding, Engine
+
+
+def runs(count: int, length: int = 60) -> tuple[Step, ...]:
+    return tuple(Edit("a.py", 0, 0, "x" * length + "\n", typed=True) for _ in range(count))
+
+
+def test_each_run_is_in_one_part_and_no_long_one_in_any() -> None:
+    """Other seeds make other parts of the same runs; a bound on the keys leaves out what goes beyond it."""
+    steps = (*runs(20), Edit("a.py", 0, 0, "y" * (LONGEST_RUN + 1) + "\n", typed=True), Edit("a.py", 0, 0, "z", False))
+    for seed in (0, 1):
+        parts = history_parts(steps, None, seed)
+        assert sorted(place for part in parts for place in part.typed) == list(range(20))
+        assert [part.keys for part in parts] == [240] * 5
+    assert history_parts(steps, None, 0) != history_parts(steps, None, 1)
+    assert [part.keys for part in history_parts(steps, 130, 0)] == [120]
+
+
+def test_what_is_open_is_not_on_the_disk_until_it_is_closed(tmp_path: Path) -> None:
+    """New files are there at once, removed ones are gone, and of those that were edited the last few are open."""
+    disk = HistoryDisk(tmp_path, {"a.py": "old\n", "b.py": "b\n"})
+    apply(disk, Edit("a.py", 0, 3, "new", typed=False))
+    assert (tmp_path / "a.py").read_text() == "old\n"
+    assert disk.open_texts() == {tmp_path / "a.py": "new\n"}
+    for number in range(OPEN_FILES):
+        apply(disk, Create(f"c/{number}.py", "c\n"))
+        apply(disk, Edit(f"c/{number}.py", 0, 1, "d", typed=False))
+    assert (tmp_path / "a.py").read_text() == "new\n"
+    assert (tmp_path / "c" / "0.py").read_text() == "c\n"
+    assert len(disk.open_texts()) == OPEN_FILES
+    apply(disk, Remove("c/0.py"))
+    assert not (tmp_path / "c" / "0.py").exists()
+    assert tmp_path / "c" / "0.py" not in disk.open_texts()
+
+
+def test_code_is_found_in_the_tree_as_it_is_at_that_moment(tmp_path: Path) -> None:
+    """Saved files from the disk, open ones as they stand in the editor."""
+    disk = HistoryDisk(tmp_path, {"a.py": "", "b.py": "def frobnicate(gizmo):\n    return gizmo\n"})
+    context, text = DiskContext(disk, lambda: 0.0), "gizmo = 1\nfrobnicate(gizmo)\n"
+    snapshot = Snapshot("file:///a.py", "/a.py", "python", 1, text)
+    assert [one.path for one in context.find(snapshot, 10, (0, len(text))).snippets] == ["b.py"]
+    apply(disk, Edit("b.py", 0, 0, "# whose\n", typed=False))
+    [found] = context.find(snapshot, 10, (0, len(text))).snippets
+    assert found.text.startswith("# whose")
+    assert context.may_show({str(tmp_path / "b.py")})
+
+
+def test_the_same_keys_are_typed_whatever_is_found() -> None:
+    """What a part comes to follows from the text alone; every context is asked for by the same person."""
+    model = Model(OneSlot(Engine()), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1))
+    given: list[Context] = []
+
+    def make(shared: Model, context: Context) -> Runtime:
+        given.append(context)
+        return Runtime(
+            slots=Slots(shared.engines),
+            tokenizer=shared.tokenizer,
+            prompts=ToyPrompts(lambda before: (*(ord(letter) % 200 + 2 for letter in before), 1)),
+            drafter=NoDrafter(),
+            allow=lambda _: np.arange(256),
+            limits=Limits(max_tokens=64),
+            costs=shared.costs,
+        )
+
+    files = {"a.py": ""}
+    step = Edit("a.py", 0, 0, f"{SAYS}\n", typed=True)
+    part = Subset((step,), frozenset({0}), 1, len(SAYS))
+    desk = Desk(model, StepCosts((1, 2), (20.0, 30.0), 0.5), Policy(), speed=3.0, seed=0)
+    first, second = (desk.type(part, files, make) for _ in range(2))
+    assert first == second
+    assert files == {"a.py": ""}
+    assert (first.keys, first.saved > 0) == (len(SAYS), True)
+    assert first.shown <= first.asked
+    assert first.emitted >= first.steps > 0
+    assert first.wait_ms >= 0
+    assert all(isinstance(context, DiskContext) for context in given)
+
+
+ONE = Typed(keys=100, saved=40, asked=10, shown=5, computed=300, steps=10, emitted=30, wait_ms=200.0)
+
+
+@pytest.mark.parametrize(
+    ("more", "gained", "error"),
+    [((10, 10), 10.0, 0.0), ((0, 10), 5.0, 5.0), ((-5,), -5.0, 0.0)],
+)
+def test_a_difference_is_pooled_over_keys_and_its_error_taken_by_part(
+    more: tuple[int, ...], gained: float, error: float
+) -> None:
+    """Parts that all differ alike leave no doubt; a single part tells nothing of others."""
+    left = [ONE] * len(more)
+    right = [replace(ONE, saved=ONE.saved + one, computed=330, wait_ms=230.0, steps=15) for one in more]
+    found = compared(left, right)
+    assert (found.left, found.gained, found.error) == pytest.approx((40.0, gained, error))
+    assert (found.keys, found.tokens_left, found.tokens_right) == pytest.approx((100 * len(more), 3.0, 3.3))
+    assert (found.mat_left, found.mat_right) == (3.0, 2.0)
+    assert (found.wait_left_ms, found.wait_right_ms) == (200.0, 230.0)
+    assert (found.shown_left, found.shown_right) == (50.0, 50.0)
