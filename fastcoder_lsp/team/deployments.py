@@ -24,6 +24,7 @@ from fastcoder_lsp.team.counts import Outcome, RequestFile
 from fastcoder_lsp.team.door import Door
 from fastcoder_lsp.team.keys import KeyFile
 from fastcoder_lsp.team.limits import Refusal
+from fastcoder_lsp.team.recent import Held, coming
 from fastcoder_lsp.team.replica import TeamReplica
 from fastcoder_lsp.team.repositories import Repositories
 from fastcoder_lsp.team.scripted import MODULE, PREFIX
@@ -35,6 +36,9 @@ _PAUSE_S = 0.05
 _HEALTH_S = 3.0
 _RECENT = 200
 """Answers that the time to text is told of."""
+_HELD_S = 2.0
+_READ_S = 10.0
+"""So long does a replica that begins read documents, the latest first, before it takes requests."""
 _LOADS = 3
 """So often is a replica begun that cannot be, before the server says so."""
 _SURGE = 20
@@ -48,15 +52,20 @@ class ModelReplica:
 
     Args:
         config: of the server.
+        version: replicas of another one are to be replaced.
     """
 
-    def __init__(self, config: TeamConfig) -> None:
-        name = str(serve.get_replica_context().replica_id.unique_id)
+    async def __init__(self, config: TeamConfig, version: str) -> None:  # type: ignore[misc]  # as Serve allows it
+        context = serve.get_replica_context()
+        name = str(context.replica_id.unique_id)
         module = MODULE if str(config.model.get("model", "")).startswith(PREFIX) else "fastcoder_lsp.runtime.load"
         self._repositories = Repositories(config.repositories, cache_folder() / "team", config.settings())
         self._repositories.follow()
-        self._replica = TeamReplica(config, name, self._repositories.folders, module)
+        self._replica = TeamReplica(config, name, self._repositories.folders, module, version)
         self._took_ms: deque[float] = deque(maxlen=_RECENT)
+        # Requests come once this is done: until then the others have the documents that will be its own.
+        held = await _held_by_all(context.deployment, context.app_name)
+        await self._replica.read(coming(held, name, version), _READ_S)
 
     async def answer(self, call: Call) -> Answered | Refused:
         """What is asked."""
@@ -64,6 +73,10 @@ class ModelReplica:
         if isinstance(answer, Answered):
             self._took_ms.append(answer.waited_ms)
         return answer
+
+    async def held(self) -> Held:
+        """What it was asked of late; for a replica that begins."""
+        return self._replica.held()
 
     async def ready(self) -> bool:
         """Whether it can answer."""
@@ -84,6 +97,16 @@ class ModelReplica:
         if (replica := getattr(self, "_replica", None)) is not None:
             self._repositories.close()
             replica.close()
+
+
+async def _held_by_all(deployment: str, app: str) -> list[Held]:
+    """What the replicas have that are there; nothing where there are none, or they do not say so in time."""
+    response = serve.get_deployment_handle(deployment, app).broadcast("held")
+    try:
+        told = await response.results_async(timeout_s=_HELD_S, return_exceptions=True)
+    except (TimeoutError, RayError, DeploymentUnavailableError, ReplicaUnavailableError):
+        return []
+    return [one for one in told if isinstance(one, Held)]
 
 
 class ServeReplicas:
@@ -183,14 +206,19 @@ def application(config: TeamConfig, generation: str = "") -> Any:
         max_surge_percent=100,
         health_check_period_s=2.0,
     )
-    _set_version(model, repr((__version__, generation, of_a_replica)))
-    _set_version(door, repr((__version__, generation, config)))
-    return door.bind(config, model.bind(of_a_replica))
+    of_model = _version(repr((__version__, generation, of_a_replica)))
+    _set_version(model, of_model)
+    _set_version(door, _version(repr((__version__, generation, config))))
+    return door.bind(config, model.bind(of_a_replica, of_model))
+
+
+def _version(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _set_version(deployment: Any, version: str) -> None:
     """Serve replaces what has another version; by itself it gives a new one to everything at each time."""
-    deployment._version = hashlib.blake2b(version.encode(), digest_size=8).hexdigest()  # noqa: SLF001 no other way is left
+    deployment._version = version  # noqa: SLF001 no other way is left
 
 
 def _model(config: TeamConfig) -> Any:

@@ -5,6 +5,7 @@ Owns loading before the first request, the wait for an answer, and what "can ans
 
 import asyncio
 import time
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +22,7 @@ from fastcoder_lsp.http.desks import Gone
 from fastcoder_lsp.http.errors import RequestError
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.host import TeamCore
+from fastcoder_lsp.team.recent import Held, RecentCalls
 from fastcoder_lsp.team.tenants import Folders, Tenants
 from fastcoder_lsp.team.values import Answered, Call, Refused
 
@@ -46,15 +48,22 @@ class TeamReplica:
         name: no other replica has it.
         folders: of the repositories that are there.
         model: the module whose `load_model` and `make_runtime` are used.
+        version: replicas of another one are to be replaced.
 
     Raises:
         FastcoderError: the model cannot be loaded.
     """
 
     def __init__(
-        self, config: TeamConfig, name: str, folders: Folders, model: str = "fastcoder_lsp.runtime.load"
+        self,
+        config: TeamConfig,
+        name: str,
+        folders: Folders,
+        model: str = "fastcoder_lsp.runtime.load",
+        version: str = "",
     ) -> None:
-        self.name, self.status = name, Status("starting")
+        self.name, self.version, self.status = name, version, Status("starting")
+        self._recent = RecentCalls()
         settings = config.settings()
         parts: Parts = import_module(model)
         self._core = TeamCore(parts.load_model, parts.make_runtime, settings, cache_folder())
@@ -87,7 +96,25 @@ class TeamReplica:
             return Refused(error.code, error.message)
         except Gone:
             return Refused(499, "nobody waits")
-        return Answered(said(call.ask, completion), self.name, 1e3 * (time.monotonic() - begun))
+        ended = time.monotonic()
+        self._recent.keep(call, ended)
+        return Answered(said(call.ask, completion), self.name, 1e3 * (ended - begun))
+
+    def held(self) -> Held:
+        """What it was asked of late."""
+        return Held(self.name, self.version, self._recent.calls(time.monotonic()))
+
+    async def read(self, calls: Iterable[Call], seconds: float) -> int:
+        """Answer `calls` to nobody, as many as it begins in so many seconds: their prompts are in KV caches then.
+
+        Returns how many.
+        """
+        end, done = time.monotonic() + seconds, 0
+        for call in calls:
+            if time.monotonic() >= end:
+                break
+            done += isinstance(await self.answer(call), Answered)
+        return done
 
     def check(self) -> None:
         """See that it can answer: the model is there, and its thread goes on.

@@ -1,0 +1,80 @@
+"""What a replica was asked of late, for one that is begun: it reads its documents before it gets their requests.
+
+Owns the last call of each document, for a while, in memory alone; and which of them will be a new replica's.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fastcoder_lsp.team.places import preferred
+from fastcoder_lsp.team.values import Call
+
+DOCUMENTS = 128
+"""So many are kept of one replica…"""
+CHARACTERS = 8_000_000
+"""…of so much text together…"""
+AGE_S = 120.0
+"""…for so long: who has not asked since then may never come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What one replica has.
+
+    Attributes:
+        name: the replica's.
+        version: replicas of another one are about to be replaced.
+        calls: the last one of each document of late, with how many seconds ago that was.
+    """
+
+    name: str
+    version: str
+    calls: tuple[tuple[float, Call], ...]
+
+
+class RecentCalls:
+    """The last call of each document."""
+
+    def __init__(self) -> None:
+        self._of: OrderedDict[str, tuple[float, Call]] = OrderedDict()
+        self._characters = 0
+
+    def keep(self, call: Call, now_s: float) -> None:
+        """It was answered now."""
+        self._drop(self._of.pop(call.place, None))
+        self._of[call.place] = now_s, call
+        self._characters += _length(call)
+        while self._of and (len(self._of) > DOCUMENTS or self._characters > CHARACTERS or self._too_old(now_s)):
+            self._drop(self._of.popitem(last=False)[1])
+
+    def calls(self, now_s: float) -> tuple[tuple[float, Call], ...]:
+        """All of them, the latest first, with their ages in seconds."""
+        return tuple((now_s - at, call) for at, call in reversed(self._of.values()) if now_s - at <= AGE_S)
+
+    def _too_old(self, now_s: float) -> bool:
+        return now_s - next(iter(self._of.values()))[0] > AGE_S
+
+    def _drop(self, kept: tuple[float, Call] | None) -> None:
+        if kept is not None:
+            self._characters -= _length(kept[1])
+
+
+def coming(held: Iterable[Held], name: str, version: str) -> Sequence[Call]:
+    """The calls for documents that will belong to the new replica `name`, the latest first.
+
+    Of an upgrade's first one those are all: replicas of other versions will not stay.
+    """
+    all_held = list(held)
+    staying = [one.name for one in all_held if one.version == version and one.name != name]
+    latest: dict[str, tuple[float, Call]] = {}
+    for one in all_held:
+        for age_s, call in one.calls:
+            if call.place not in latest or age_s < latest[call.place][0]:
+                latest[call.place] = age_s, call
+    own = (one for one in latest.values() if preferred(one[1].place, [*staying, name])[0] == name)
+    return [call for _, call in sorted(own, key=lambda one: one[0])]
+
+
+def _length(call: Call) -> int:
+    return len(call.ask.before) + len(call.ask.after)

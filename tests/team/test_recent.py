@@ -1,0 +1,78 @@
+"""A new replica reads what will be its own: the latest texts, of its documents alone, as much as is kept."""
+
+import asyncio
+from collections.abc import Callable
+
+from fastcoder_lsp.http.ask import Ask
+from fastcoder_lsp.team import recent
+from fastcoder_lsp.team.places import place_of, preferred
+from fastcoder_lsp.team.recent import Held, RecentCalls, coming
+from fastcoder_lsp.team.replica import TeamReplica, no_folders
+from fastcoder_lsp.team.scripted import MODULE
+from fastcoder_lsp.team.values import Answered, Call, Tenant
+from tests.team.toy_team import ToyTeam
+
+TEXT = "value = 1\n" * 40
+
+
+def call(number: int, text: str = TEXT) -> Call:
+    return Call(place_of("ada", f"{number}.py"), Tenant("ada", str(number)), Ask(f"# {number}\n{text}", ""))
+
+
+def places(calls: object) -> list[str]:
+    return [one.place for one in calls]  # type: ignore[attr-defined]
+
+
+def test_the_last_call_of_each_document_is_kept_for_a_while() -> None:
+    """The latest first; old ones go, and what is beyond the bounds."""
+    kept = RecentCalls()
+    for at_s, number in ((0.0, 1), (1.0, 2), (2.0, 1)):
+        kept.keep(call(number, f"{at_s}"), at_s)
+    assert [(age_s, one.ask.before) for age_s, one in kept.calls(3.0)] == [(1.0, "# 1\n2.0"), (2.0, "# 2\n1.0")]
+    assert not kept.calls(3.0 + recent.AGE_S)
+    for number in range(recent.DOCUMENTS + 9):
+        kept.keep(call(number), 10.0)
+    assert len(kept.calls(10.0)) == recent.DOCUMENTS
+    kept.keep(call(0, "x" * (recent.CHARACTERS - 10)), 11.0)
+    assert len(kept.calls(11.0)) == 1
+    kept.keep(call(1, "y" * recent.CHARACTERS), 12.0)
+    assert not kept.calls(12.0), "one that is too long alone is not kept at all"
+    kept.keep(call(2), 13.0)
+    assert len(kept.calls(13.0)) == 1
+
+
+def test_what_comes_to_a_new_replica_is_read_from_all() -> None:
+    """Of each document the latest text, whoever has it; in an upgrade those of replicas that go are shared anew."""
+    calls = [call(number) for number in range(60)]
+    old = [Held("a", "1", tuple((9.0, one) for one in calls)), Held("b", "1", ((1.0, call(7, "later")),))]
+    added = coming(old, "c", "1")
+    assert sorted(places(added)) == sorted(
+        one.place for one in calls if preferred(one.place, ["a", "b", "c"])[0] == "c"
+    )
+    assert 5 < len(added) < 40
+    first = coming(old, "c", "2")
+    assert sorted(places(first)) == sorted(places(calls)), "nobody else will be there, as far as it knows"
+    assert first[0].ask.before.endswith("later")
+    second = coming([*old, Held("c", "2", ())], "d", "2")
+    assert sorted(places(second)) == sorted(one.place for one in calls if preferred(one.place, ["c", "d"])[0] == "d")
+
+
+def test_what_was_read_is_found(start: Callable[..., ToyTeam]) -> None:
+    """A document's first request to a replica that has read it computes what is new in it, and no more."""
+    team = start()
+    replica = TeamReplica(team.config, "later", no_folders, MODULE)
+
+    async def asked() -> tuple[int, Answered]:
+        read = await replica.read([call(1), call(2)], 60.0)
+        answer = await replica.answer(call(1, f"{TEXT}x"))
+        assert isinstance(answer, Answered)
+        return read, answer
+
+    try:
+        read, answer = asyncio.run(asked())
+        assert read == 2
+        assert answer.said.completion.counts.reused > len(TEXT) // 2
+        assert len(replica.held().calls) == 2
+        assert asyncio.run(replica.read([call(3)], 0.0)) == 0, "there is no time"
+    finally:
+        replica.close()
