@@ -21,6 +21,7 @@ from fastcoder_lsp.host.address import build, lock_path, named_address
 from fastcoder_lsp.host.host_log import turn_over
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.server import HostServer
+from fastcoder_lsp.host.worker_watch import WorkerWatch
 
 logger = logging.getLogger(__name__)
 
@@ -157,7 +158,7 @@ def _serve(address: Address, linger_s: float, shared: Shared, version: str, limi
 
 def _watch(server: HostServer, shared: Shared, linger_s: float, stopped: threading.Event, limits: Limits) -> str:
     """Until nobody has been there for long, or somebody asks for the end; why it ends."""
-    worker = _Worker(shared)
+    worker = WorkerWatch(shared.probe, limits.look_s)
     while not stopped.is_set():
         alone_s = server.alone_s()
         if not server.fronts() and alone_s >= linger_s:
@@ -167,27 +168,6 @@ def _watch(server: HostServer, shared: Shared, linger_s: float, stopped: threadi
         if (stuck_s := worker.stuck_s(server)) > limits.stuck_s:
             _give_up(stuck_s)
     return "asked by the command line"
-
-
-class _Worker:
-    """Looks whether the worker comes to the next piece while somebody waits for it, and nothing is being loaded."""
-
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-        self._asked_s: float | None = None
-
-    def stuck_s(self, server: HostServer) -> float:
-        """For how long it has not come to its next piece, as far as that is known."""
-        if server.loading():
-            self._asked_s = None
-        elif self._asked_s is None and server.asking():
-            self._asked_s = asked_s = time.monotonic()
-            self._shared.probe(lambda: self._came(asked_s))
-        return 0.0 if self._asked_s is None else time.monotonic() - self._asked_s
-
-    def _came(self, asked_s: float) -> None:
-        if self._asked_s == asked_s:
-            self._asked_s = None
 
 
 def _give_up(stuck_s: float) -> None:

@@ -30,6 +30,7 @@ from fastcoder_lsp.host.host_log import open_log
 from fastcoder_lsp.host.link import Reached
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.host.windows_start import start_apart
 
 logger = logging.getLogger(__name__)
 
@@ -170,15 +171,14 @@ def _run(command: Sequence[str], held: int = -1) -> subprocess.Popen[bytes] | No
     try:
         with open_log() as log:
             if sys.platform == "win32":
-                flags = subprocess.DETACHED_PROCESS | subprocess.CREATE_NEW_PROCESS_GROUP
-                return subprocess.Popen(
+                return start_apart(
+                    subprocess.Popen[bytes],
                     command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
                     cwd=neutral_folder(),
                     env=host_environment(),
-                    creationflags=flags,
                 )
             # What is started leaves its own child behind, and ends at once (`--detach`).
             done = subprocess.run(
