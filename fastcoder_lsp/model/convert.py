@@ -102,7 +102,7 @@ def _death(code: int, gguf: Path, root: Path, complaints: str) -> FastcoderError
         return disk_full(root, f"converting {gguf.name}")
     if code == -signal.SIGTERM:
         return ResourceError(f"converting {gguf.name} was stopped", "Run it again.")
-    if code == -signal.SIGKILL or any(said in complaints for said in _SAYS_NO_MEMORY):
+    if (hasattr(signal, "SIGKILL") and code == -signal.SIGKILL) or any(said in complaints for said in _SAYS_NO_MEMORY):
         return ResourceError(
             f"converting {gguf.name} was ended by the system, most likely for want of memory",
             "Close other programs, or take a smaller model.",

@@ -10,6 +10,8 @@ import stat
 from io import FileIO
 from pathlib import Path
 
+from fastcoder_lsp.workspace.names import as_on_disk
+
 _FLAGS = (
     os.O_RDONLY
     | getattr(os, "O_BINARY", 0)
@@ -42,7 +44,7 @@ def read_regular(path: Path, limit: int, *, inside: Path) -> bytes:
         OSError: it is not there, cannot be read, or would have to be waited for (`NotRegularError`: it is no file).
     """
     try:
-        real = path.resolve(strict=True)
+        real = as_on_disk(path.resolve(strict=True))
     except (RuntimeError, ValueError) as error:  # links in a loop; a name that the system cannot have
         raise NotRegularError(path) from error
     if not real.is_relative_to(inside):

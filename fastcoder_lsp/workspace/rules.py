@@ -14,6 +14,7 @@ from typing import Final
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.ignore import IgnoreFiles
 from fastcoder_lsp.workspace.languages import language_of
+from fastcoder_lsp.workspace.names import as_on_disk
 from fastcoder_lsp.workspace.regular import NotRegularError, read_regular
 from fastcoder_lsp.workspace.secrets import is_secret, is_secret_folder, is_secret_language, is_secret_name
 from fastcoder_lsp.workspace.walk import walk_folders
@@ -189,8 +190,9 @@ def reading_part(settings: Settings) -> tuple[object, ...]:
 
 
 def resolved(path: Path) -> Path:
-    """`path` with all symlinks followed, as far as it exists; a loop of links is left as it is."""
+    """`path` with all symlinks followed, as far as it exists, as the disk has it; a loop of links stays."""
     try:
-        return path.resolve()
+        real = path.resolve()
     except (OSError, RuntimeError, ValueError):
         return path.absolute()
+    return as_on_disk(real)

@@ -1,4 +1,4 @@
-"""Watching folders for changes on the disk; with `inotify` the only module that knows watchdog.
+"""Watching folders for changes on the disk; with `inotify`, `fsevents` and `directory_changes` all that knows watchdog.
 
 Owns turning a system's events into two sets, of files and of folders that something happened to, and knowing when not
 all of them come (`tend`, `blind`). What happened is not told: whoever is told looks at the disk, which coalesces bursts
@@ -19,6 +19,7 @@ from watchdog.events import (
     DirCreatedEvent,
     DirDeletedEvent,
     DirMovedEvent,
+    FileAttribEvent,
     FileClosedEvent,
     FileCreatedEvent,
     FileDeletedEvent,
@@ -27,7 +28,6 @@ from watchdog.events import (
     FileSystemEvent,
     FileSystemEventHandler,
 )
-from watchdog.observers import Observer
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.polling import PollingObserver
 
@@ -45,8 +45,10 @@ EXCLUDE_FILE = (".git", "info", "exclude")
 _WANTED: list[type[FileSystemEvent]] = [
     *(FileCreatedEvent, FileModifiedEvent, FileClosedEvent, FileDeletedEvent, FileMovedEvent),
     *(DirCreatedEvent, DirDeletedEvent, DirMovedEvent),
+    *((FileAttribEvent,) if sys.platform == "win32" else ()),
 ]
-"""Asked of the system itself: a type checker that reads ten thousand files must not overflow its queue."""
+"""Asked of the system itself: a type checker that reads ten thousand files must not overflow its queue. On Windows a
+text that was written and then given an older time is told as a change of attributes."""
 _NETWORK = frozenset(("nfs", "nfs4", "cifs", "smb", "smb2", "smb3", "smbfs", "9p", "drvfs", "vboxsf", "fuse.sshfs"))
 """File systems that do not tell of changes made elsewhere."""
 _POLL_S = 5.0
@@ -147,7 +149,7 @@ class Watcher:
         observer: BaseObserver | None = None
         try:
             observer = PollingObserver(timeout=_POLL_S) if polled else _observer(root, watch.gaps)
-            observer.schedule(_Handler(self._changed, root), str(root), recursive=True, event_filter=_WANTED)
+            observer.schedule(Handler(self._changed, root), str(root), recursive=True, event_filter=_WANTED)
             observer.start()
         except (OSError, RuntimeError) as error:
             log.warning("%s cannot be watched (%s); it is looked through now and then instead", root, error)
@@ -169,19 +171,28 @@ class Watcher:
         return watch.failed or watch.gaps.limit is not None
 
 
-class _Handler(FileSystemEventHandler):
-    """Hands paths below `root` on; `dest_path` too, where something moved."""
+class Handler(FileSystemEventHandler):
+    """Hands paths below `root` on; `dest_path` too, where something moved.
 
-    def __init__(self, changed: Changed, root: Path) -> None:
-        self._changed, self._root = changed, str(root)
+    Args:
+        changed: told them.
+        root: what is watched.
+        knows_folders: whether the system says of what is gone that it was a folder; Windows does not.
+    """
+
+    def __init__(self, changed: Changed, root: Path, *, knows_folders: bool = sys.platform != "win32") -> None:
+        self._changed, self._root, self._knows_folders = changed, str(root), knows_folders
 
     def on_any_event(self, event: FileSystemEvent) -> None:
+        """See `FileSystemEventHandler`."""
         names = [os.fsdecode(name) for name in (event.src_path, event.dest_path) if name]
         paths = [Path(name) for name in names if not is_quiet(name.removeprefix(self._root))]
         if not paths:
             return
         if isinstance(event, DirCreatedEvent | DirDeletedEvent | DirMovedEvent):
             self._changed((), paths)
+        elif not self._knows_folders and isinstance(event, FileDeletedEvent | FileMovedEvent):
+            self._changed(paths, paths)
         else:
             self._changed(paths, ())
 
@@ -193,7 +204,17 @@ def is_quiet(below: str) -> bool:
 
 
 def _observer(root: Path, gaps: Gaps) -> BaseObserver:
+    if sys.platform == "darwin":
+        from fastcoder_lsp.workspace import fsevents  # noqa: PLC0415 of one system only
+
+        return fsevents.Observer(gaps)
+    if sys.platform == "win32":
+        from fastcoder_lsp.workspace import directory_changes  # noqa: PLC0415 of one system only
+
+        return directory_changes.Observer(gaps)
     if sys.platform != "linux":
+        from watchdog.observers import Observer  # noqa: PLC0415 what is best elsewhere
+
         return Observer()
     from fastcoder_lsp.workspace import inotify  # noqa: PLC0415 of one system only
 

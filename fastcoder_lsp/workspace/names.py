@@ -1,0 +1,67 @@
+"""The one name of a file where a disk takes several for the same: macOS' own, by default.
+
+There `Foo.py` opens `foo.py`, and a letter with an accent is one sign or two. An editor, a command line and the watcher
+each write a path in their way; what is kept of a file is kept under the name that the disk has. Windows' own `resolve`
+gives that name; macOS' does not.
+"""
+
+import os
+import stat
+import sys
+import unicodedata
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+TELLS_NAMES: Final = sys.platform == "darwin"
+_F_GETPATH, _LONGEST = 50, 1024
+"""fcntl's command, and the bytes that it may write (macOS: sys/fcntl.h, MAXPATHLEN)."""
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_EVTONLY", 0)
+"""To open it for its name alone: it is not waited for, and does not keep its disk from being taken out."""
+
+
+def as_on_disk(path: Path) -> Path:
+    """An absolute path without links as the disk has it, where the system takes several for the same."""
+    return own_name(path) if TELLS_NAMES else path
+
+
+def ask_system(descriptor: int) -> bytes:
+    """The path of what is open, as macOS has it, with zeros behind."""
+    import fcntl  # noqa: PLC0415 not there on Windows
+
+    return fcntl.fcntl(descriptor, _F_GETPATH, bytes(_LONGEST))
+
+
+def own_name(path: Path, ask: Callable[[int], bytes] = ask_system) -> Path:
+    """`path` as the disk has it; of what is not there, the folder above that is, and the rest as it is given.
+
+    Args:
+        path: absolute, without links.
+        ask: the name of an open file or folder.
+    """
+    for here in (path, *path.parents):
+        told = _told(here, ask)
+        if told is not None:
+            return told / path.relative_to(here)
+    return path
+
+
+def _told(path: Path, ask: Callable[[int], bytes]) -> Path | None:
+    """The disk's name of a file or a folder; None for what is neither, cannot be opened, or has quite another name."""
+    try:
+        if stat.S_IFMT(path.lstat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):
+            return None
+        descriptor = os.open(path, _FLAGS)
+        try:
+            told = Path(os.fsdecode(ask(descriptor).partition(b"\0")[0]))
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return None
+    # A file with two names (a hard link) may be told by the other one.
+    return told if _folded(told) == _folded(path) else None
+
+
+def _folded(path: Path) -> str:
+    """What is the same of names that a disk takes for the same."""
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", str(path)).casefold())
