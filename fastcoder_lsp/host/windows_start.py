@@ -20,7 +20,7 @@ LEAVE_JOB: Final = 0x01000000
 
 
 def start_apart(start: Callable[..., Process], *arguments: Any, **named: Any) -> Process:
-    """`start(...)`, as `subprocess.Popen`, of a process that outlives who starts it, as far as that one's job allows it.
+    """`start(...)`, as `subprocess.Popen`, of a process that outlives who starts it, if that one's job may be left.
 
     Raises:
         OSError: there can be none.

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from llvmlite import binding, ir
 
-from fastcoder_lsp.engine.int8 import neon, sync, tiles
+from fastcoder_lsp.engine.int8 import neon, neon_row, sync, tiles
 from fastcoder_lsp.engine.int8.dot import NEON_DOT, NEON_I8MM, DotKind, in_four_bits
 
 TRIPLE = "aarch64-unknown-linux-gnu"
@@ -61,7 +61,8 @@ def code_of(maker: Any, features: str, inner: str) -> Code:
 
 
 def instructions(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.startswith("\t") and not line.startswith("\t.")]
+    lines = (line.strip() for line in text.splitlines() if line.startswith("\t"))
+    return [line for line in lines if not line.startswith((".", "//"))]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def instructions(text: str) -> list[str]:
         (NEON_DOT, 4, "sdot", 0.15),
         (NEON_I8MM, 2, "usmmla", 0.08),
         (NEON_I8MM, 4, "usmmla", 0.08),
-        (NEON_I8MM, 1, "usdot", 0.15),  # half of a product of pairs would be for nothing
+        (NEON_I8MM, 1, "usmmla", 0.08),
         (in_four_bits(NEON_DOT), 4, "sdot", 0.15),
         (in_four_bits(NEON_I8MM), 4, "usmmla", 0.08),
     ],
@@ -81,8 +82,19 @@ def instructions(text: str) -> list[str]:
 def test_instructions_a_byte_product(kind: DotKind, rows: int, inner: str, most: float) -> None:
     """The inner loop is all products and what they need, and nothing of it is put aside in memory."""
     code = code_of(neon.neon_tile(kind, rows, add=False), features_of(kind), inner)
-    assert len(code.loop) / (neon.SIZE * COLUMNS * rows) <= most
+    registers = neon_row.TURN if rows == 1 and inner == "usmmla" else 1
+    assert len(code.loop) / (registers * neon.SIZE * COLUMNS * rows) <= most
     assert code.spills == 0
+
+
+def test_a_row_alone_loads_four_registers_at_once() -> None:
+    """By i8mm: every 16 bytes of weights in one product, and every 64 of them in one load that moves its address."""
+    code = code_of(neon.neon_tile(NEON_I8MM, 1, add=False), "+dotprod,+i8mm", "usmmla")
+    products = sum(line.startswith("usmmla") for line in code.loop)
+    loads = [line for line in code.loop if line.startswith("ld")]
+    assert products == neon_row.TURN * COLUMNS
+    assert len(loads) == (products + neon_row.TURN) // 4
+    assert all(line.startswith("ld1") and line.endswith("#64") for line in loads)
 
 
 @pytest.mark.parametrize("rows", [1, neon.FOLDED_ROWS_OF_NEON])

@@ -15,12 +15,11 @@ import numba.core.types as nt
 from llvmlite import ir
 
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
-from fastcoder_lsp.engine.int8.dot_neon import BYTES, FOUR, usdot_registers, usmmla
+from fastcoder_lsp.engine.int8.dot_neon import BYTES, FOUR, SIZE, usmmla
+from fastcoder_lsp.engine.int8.neon_row import product_of_a_row_in_eights
 from fastcoder_lsp.engine.int8.simd import F32, I8, I32, I64, LANES, intrinsic, load_at
 from fastcoder_lsp.engine.int8.tiles import Loop, columns_at, offset, put_row
 
-SIZE = 16
-"""Bytes of a register."""
 PARTS = LANES // 4
 """Registers of sums of 16 columns."""
 FOLDED_ROWS_OF_NEON = 2
@@ -31,8 +30,9 @@ Sums = list[list[ir.Value]]
 
 def neon_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
     """`rows` rows times 16 columns, as `tiles.product_tile`; K is a multiple of 16."""
-    emit = product_in_eights if kind.eights and (rows > 1 or kind.bits == 8) else product_in_fours
-    return _tile(kind, rows, emit, add=add)
+    in_eights: Any = product_in_eights if rows > 1 else product_of_a_row_in_eights
+    eights = kind.eights and (rows > 1 or kind.bits == 8)
+    return _tile(kind, rows, in_eights if eights else product_in_fours, add=add)
 
 
 def neon_folded_tile(kind: DotKind, rows: int, *, add: bool) -> Any:
@@ -84,11 +84,10 @@ def product_in_fours(builder: ir.IRBuilder, kind: DotKind, rows: int, places: Se
 def product_in_eights(builder: ir.IRBuilder, kind: DotKind, rows: int, places: Sequence[ir.Value]) -> Sums:
     """The same by i8mm: of weights [K/8][16][8], or where they are unfolded from four bits, [K/4][16][4].
 
-    A register of sums is two rows' times two columns'; of a row alone, two halves of two columns' sums.
+    A register of sums is two rows' times two columns'. Two rows or more; for one see `neon_row`.
     """
     x, w, groups, _ = places
-    pairs, columns = max(1, rows // 2), LANES // 2
-    multiply = usdot_registers if rows == 1 else usmmla
+    pairs, columns = rows // 2, LANES // 2
     loop = Loop(
         builder, ir.Constant(I64, 0), _registers(builder, groups), [ir.Constant(FOUR, [0] * 4)] * pairs * columns
     )
@@ -98,25 +97,18 @@ def product_in_eights(builder: ir.IRBuilder, kind: DotKind, rows: int, places: S
     for half in range(2):
         eight = list(range(8 * half, 8 * half + 8))
         x_pairs = [
-            builder.shuffle_vector(
-                x_rows[2 * pair], x_rows[min(2 * pair + 1, rows - 1)], _lanes(eight + [lane + SIZE for lane in eight])
-            )
+            builder.shuffle_vector(*x_rows[2 * pair : 2 * pair + 2], _lanes(eight + [lane + SIZE for lane in eight]))
             for pair in range(pairs)
         ]
         for column, weights in enumerate(_pairs_of_columns(builder, kind, w_here, half)):
             for pair, x_pair in enumerate(x_pairs):
                 at = pair * columns + column
-                new[at] = multiply(builder, new[at], x_pair, weights)
+                new[at] = usmmla(builder, new[at], x_pair, weights)
     done = loop.close(new)
     totals = []
     for pair in range(pairs):
         some = done[pair * columns : (pair + 1) * columns]
-        if rows == 1:
-            even, odd = [[0, 2, 4, 6], [1, 3, 5, 7]]
-            halves = [_picked(builder, some, lanes) for lanes in (even, odd)]
-            totals.append([builder.add(one, other) for one, other in zip(*halves, strict=True)])
-        else:
-            totals += [_picked(builder, some, lanes) for lanes in ([0, 1, 4, 5], [2, 3, 6, 7])]
+        totals += [_picked(builder, some, lanes) for lanes in ([0, 1, 4, 5], [2, 3, 6, 7])]
     return totals
 
 
