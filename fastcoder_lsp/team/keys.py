@@ -162,6 +162,8 @@ class KeyFile:
             keys = self.load()
             if any(one.name == name for one in keys):
                 raise UsageError(f"there is a key of {name} already", "Revoke it first, or take another name.")
+            if any(one.id == identity for one in keys):  # of four thousand million; two would be each other's
+                raise UsageError("chance gave a key that there is", "Try again.")
             self._write((*keys, key))
         return f"{_PREFIX}_{identity}_{secret}"
 

@@ -6,6 +6,7 @@ drafter, its chunks of other files. Used by the event loop's thread alone, but f
 
 import asyncio
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -80,9 +81,13 @@ class Tenants:
         return Desks(open_host, policy, self._settings.completion_max_tokens, self._desks)
 
     def _make_room(self) -> None:
-        idle = [tenant for tenant, (desks, _) in list(self._of.items())[:-1] if not desks.busy]
-        for tenant in idle[: max(0, len(self._of) - self._most)]:
-            _close_aside(self._of.pop(tenant)[0])
+        """Of the key that has most, what asked least recently gives way: many workspaces of one push out no other's."""
+        while len(self._of) > self._most:
+            idle = [tenant for tenant, (desks, _) in list(self._of.items())[:-1] if not desks.busy]
+            if not idle:
+                return
+            has = Counter(tenant.key for tenant in self._of)
+            _close_aside(self._of.pop(max(idle, key=lambda tenant: has[tenant.key]))[0])
 
 
 def _close_aside(desks: Desks) -> None:

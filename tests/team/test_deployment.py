@@ -16,7 +16,10 @@ EXAMPLE = (DOCS / "team" / "team.toml").read_text(encoding="utf-8")
 MANIFEST: dict[str, Any] = yaml.safe_load((DOCS / "team" / "rayservice.yaml").read_text(encoding="utf-8"))
 
 # Of KubeRay's definition of a RayService (ray.io/v1) and of Kubernetes' pods: what a level must have, and what it may.
-CLUSTER = ({"headGroupSpec"}, {"rayVersion", "enableInTreeAutoscaling", "workerGroupSpecs", "autoscalerOptions"})
+CLUSTER = (
+    {"headGroupSpec"},
+    {"rayVersion", "enableInTreeAutoscaling", "workerGroupSpecs", "autoscalerOptions", "authOptions"},
+)
 HEAD = ({"rayStartParams", "template"}, {"serviceType", "headService", "enableIngress", "resources", "labels"})
 GROUP = (
     {"groupName", "rayStartParams", "template", "replicas", "minReplicas", "maxReplicas"},
@@ -65,6 +68,7 @@ def test_the_manifest_is_a_rayservice() -> None:
     """Its levels have what they must, and nothing misspelt; numbers are in order."""
     assert (MANIFEST["apiVersion"], MANIFEST["kind"]) == ("ray.io/v1", "RayService")
     assert set(MANIFEST["spec"]) == {"serveConfigV2", "rayClusterConfig"}
+    assert MANIFEST["spec"]["rayClusterConfig"]["authOptions"] == {"mode": "token"}
     for group in groups():
         assert all(isinstance(value, str) for value in group["rayStartParams"].values())
         assert (

@@ -32,3 +32,21 @@ def test_tenants_beyond_what_is_kept_give_way(start: Callable[..., ToyTeam]) -> 
     team.until(lambda: team.replicas[0]._core.fronts() == 4)  # and the replica's own
     assert team.infill(TEXT, "a.py", workspace="work-0")["tokens_cached"] == 0
     assert Tenant(workspace="work-0") in tenants._of
+
+
+def test_many_workspaces_of_one_key_push_out_no_other_ones(start: Callable[..., ToyTeam], tmp_path: Path) -> None:
+    """Their own, the one that asked least recently first; between keys that have alike, that decides, too."""
+    keys = KeyFile(tmp_path / "keys.json")
+    ada, ben, eve = (keys.add(name) for name in ("ada", "ben", "eve"))
+    team = start("[replicas]\ntenants = 4", keys=keys)
+    names = {key.id: key.name for key in keys.load()}
+
+    def kept() -> list[tuple[str, str]]:
+        return [(names[tenant.key], tenant.workspace) for tenant in team.replicas[0]._tenants._of]
+
+    for key, workspace in ((ada, "a"), (ben, "b"), *((eve, f"e{number}") for number in range(6))):
+        team.infill(TEXT, "a.py", key, workspace)
+    assert kept() == [("ada", "a"), ("ben", "b"), ("eve", "e4"), ("eve", "e5")]
+    for workspace in ("a2", "a3"):
+        team.infill(TEXT, "a.py", ada, workspace)
+    assert kept() == [("ben", "b"), ("eve", "e5"), ("ada", "a2"), ("ada", "a3")]
