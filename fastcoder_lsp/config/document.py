@@ -62,11 +62,13 @@ _SCOPES = {scope: scope.value for scope in Scope}
 
 
 def _kind(spec: Spec) -> str:
+    if spec.kind is bool:
+        return ", ".join(("true", "false", *(f"`{choice}`" for choice in spec.choices)))
     if spec.choices:
         return ", ".join(f"`{choice}`" for choice in spec.choices)
     if spec.kind is int:
         return f"{spec.low} … {spec.high}"
-    return {bool: "true, false", str: "text", tuple: "list of texts"}[spec.kind]
+    return "text" if spec.kind is str else "list of texts"
 
 
 def _default(spec: Spec) -> str:

@@ -105,8 +105,8 @@ def _flat(
 def _parse(value: object, spec: Spec) -> object:
     """`value` as the setting's type; raises `_RefusedError` with words for the user."""
     if spec.kind is bool:
-        if not isinstance(value, bool):
-            raise _RefusedError(f"must be true or false, not {_shown(value)}")
+        if not isinstance(value, bool) and value not in spec.choices:
+            raise _RefusedError(f"must be {' or '.join(('true', 'false', *spec.choices))}, not {_shown(value)}")
         return value
     if spec.kind is int:
         return _parse_number(value, spec)
@@ -143,7 +143,7 @@ def _restricted(value: Any, current: Any, spec: Spec) -> object:
     if spec.scope is Scope.WORKSPACE:
         return value
     if spec.kind is bool:
-        return value and current
+        return min(value, current, key=(False, *spec.choices, True).index)
     if spec.kind is int:
         return min(value, current)
     return value

@@ -7,7 +7,7 @@ field of `Settings`; code reads `settings.popup_budget_ms`, people write `popup.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 from fastcoder_lsp.config.engines import ENGINES
 
@@ -25,7 +25,12 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One row of the table. `low`, `high`: limits of a number, inclusive; `choices`: the only texts allowed."""
+    """One row of the table.
+
+    Attributes:
+        low, high: limits of a number, inclusive.
+        choices: the only texts allowed; of a switch, texts beside true and false, between the two in what they allow.
+    """
 
     name: str
     default: object
@@ -212,13 +217,15 @@ class Settings:
         low=0,
         high=1000,
     )
-    context_enabled: bool = _row(
+    context_enabled: bool | Literal["auto"] = _row(
         "context.enabled",
         False,
         Scope.NARROW,
         "Show the model the document's imports, and pieces of it and of the workspace's other files that use the same "
         "names as the lines at the cursor, or were edited lately: up to 600 tokens, which are computed where a prompt "
-        "begins, not at each key.",
+        "begins, not at each key. `auto`: as many as this machine reads beside the whole prompt while you pause; to "
+        "a server in the model's place (`remote.url`) none go.",
+        choices=("auto",),
     )
     read_max_file_bytes: int = _row(
         "read.max_file_bytes",

@@ -83,7 +83,9 @@ def _property(order: int, spec: Spec) -> dict[str, Any]:
         schema |= {"items": {"type": "string"}, "uniqueItems": True}
     if spec.kind is int:
         schema |= {"minimum": spec.low, "maximum": spec.high}
-    if spec.choices:
+    if spec.choices and spec.kind is bool:
+        schema |= {"type": ["boolean", "string"], "enum": [False, *spec.choices, True]}
+    elif spec.choices:
         schema |= {"enum": list(spec.choices)}
     return schema
 

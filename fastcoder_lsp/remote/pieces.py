@@ -6,6 +6,7 @@ server compute everything behind them anew. Everything runs in one thread, for i
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -34,7 +35,7 @@ class Pieces:
 
     def __init__(self, folders: Mapping[Path, Settings], notice: Callable[[str], None]) -> None:
         self._lock = threading.Lock()
-        self._folders, self._notice = dict(folders), notice
+        self._folders, self._notice = _said(folders), notice
         self._texts: dict[Path, str] = {}
         self._workspace: FrontWorkspace | None = None
         self._found: LatestDocuments[tuple[Found, float]] = LatestDocuments(16)
@@ -42,9 +43,9 @@ class Pieces:
     def change(self, folders: Mapping[Path, Settings]) -> None:
         """Other folders, or other settings for them; from any thread."""
         with self._lock:
-            self._folders = dict(folders)
+            self._folders = _said(folders)
             if self._workspace is not None:
-                self._workspace.change(folders)
+                self._workspace.change(self._folders)
 
     def document_changed(self, path: Path, text: str) -> None:
         """An open document's text; from any thread."""
@@ -98,6 +99,13 @@ class Pieces:
                 for path, text in self._texts.items():
                     self._workspace.document_changed(path, text)
             return self._workspace
+
+
+def _said(folders: Mapping[Path, Settings]) -> dict[Path, Settings]:
+    """The folders whose code may leave where somebody has said so: `auto` is about this machine's own model."""
+    return {
+        root: replace(settings, context_enabled=settings.context_enabled is True) for root, settings in folders.items()
+    }
 
 
 def _within(found: "Found") -> tuple[Piece, ...]:

@@ -18,6 +18,7 @@ from fastcoder_lsp.core import Drafter, Engines, Progress
 from fastcoder_lsp.engine.calibrated import taken_by_auto
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, heads_of, needed
+from fastcoder_lsp.runtime.context_budget import PROMPT_TOKENS, context_tokens
 from fastcoder_lsp.runtime.costs import step_costs
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, Limits, Model, Runtime, Surroundings, cpu_nodes
 from fastcoder_lsp.runtime.slots import Slots
@@ -25,10 +26,6 @@ from fastcoder_lsp.runtime.smaller_models import Lending, SmallerModels
 from fastcoder_lsp.runtime.start_record import StartRecord
 from fastcoder_lsp.tokenizer import Tokenizer
 
-PROMPT_TOKENS = 1400
-"""Longest prompt: what a CPU reads in a few seconds once, and keeps from then on."""
-CONTEXT_TOKENS = 600
-"""For code of other files, where it is wanted; on top of the longest prompt. What `bench quality` measured."""
 _TIMED = "timed"
 _DRAFTER_FUNCTIONS = 110
 """That what drafts, and searches, is compiled of."""
@@ -95,7 +92,7 @@ def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE,
     warm_up(drafter)
     slots = Slots(model.engines, seat)
     room = slots.info.context - settings.completion_max_tokens
-    told = CONTEXT_TOKENS if settings.context_enabled else 0
+    told = context_tokens(settings.context_enabled, model.costs)
     fills_rows = slots.info.name.startswith("cpu-") and not drafter.traits.weighs_costs
     return Runtime(
         slots=slots,
@@ -197,11 +194,14 @@ def _drafter(model: Model, name: str, around: Surroundings, seat: str = "") -> D
     from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 as above
     from fastcoder_lsp.draft.smaller import no_models  # noqa: PLC0415
     from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.linear import packed_linear  # noqa: PLC0415
 
     kept = cache_folder() / "learnt" / f"{_name(around.workspace, model.digest)}.npz" if around.workspace else None
     smaller = no_models if model.smaller is None else partial(model.smaller.of, seat)
     pin, skipped = around.pin or nothing, skipped_parts.kept(cache_folder(), model.digest)
-    return make(name, DrafterParts(pin, model.tokenizer.piece, model.costs, kept, model.trained, smaller, skipped))
+    linear = partial(packed_linear, kernels=kernels_folder())
+    piece, costs, trained = model.tokenizer.piece, model.costs, model.trained
+    return make(name, DrafterParts(pin, piece, costs, kept, trained, smaller, skipped, linear))
 
 
 @contextmanager

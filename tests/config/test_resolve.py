@@ -92,6 +92,20 @@ def test_a_repository_only_narrows_what_is_read() -> None:
     assert not settings.enabled
 
 
+@pytest.mark.parametrize("mine", [False, "auto", True])
+@pytest.mark.parametrize("theirs", [False, "auto", True])
+def test_a_switch_with_a_middle_is_narrowed_to_the_stricter_of_two(mine: bool | str, theirs: bool | str) -> None:
+    """`auto` stands between off and on; a word that is neither is refused, and a number is no switch."""
+    order = (False, "auto", True)
+    settings, problems = resolve([user({"context.enabled": mine}), repository({"context.enabled": theirs})])
+    assert settings.context_enabled == order[min(order.index(mine), order.index(theirs))]
+    assert problems == ()
+    for wrong in ("on", 1, ["auto"]):
+        settings, [problem] = resolve([user({"context.enabled": mine}), user({"context.enabled": wrong})])
+        assert settings.context_enabled == mine
+        assert "true or false or auto" in problem.message
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
@@ -105,14 +119,15 @@ def test_no_values_can_hurt(values: dict[str, Any], trusted: bool) -> None:
     settings, _ = resolve([Layer("anywhere", values, trusted)])
     for spec in specs().values():
         value: Any = getattr(settings, spec.attribute)
-        assert type(value) is spec.kind
+        switch = (False, *spec.choices, True) if spec.kind is bool else None
+        assert type(value) is spec.kind or (switch is not None and value in switch)
         if spec.kind is int:
             assert isinstance(value, int)
             assert spec.low is not None
             assert spec.high is not None
             assert spec.low <= value <= spec.high
         if spec.choices:
-            assert value in spec.choices
+            assert value in (switch or spec.choices)
 
 
 def test_the_table_and_the_settings_are_one() -> None:

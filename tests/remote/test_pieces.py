@@ -4,6 +4,9 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
+
+import pytest
 
 from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.completion.service import CompletionService
@@ -24,7 +27,7 @@ TURN = f"def rotate_by_quarter(image, turns):\n    return image.rotate(90 * turn
 class Workspace:
     """A folder with files, and a front whose settings say what of it may be shown."""
 
-    def __init__(self, root: Path, url: str, *, context: bool) -> None:
+    def __init__(self, root: Path, url: str, *, context: bool | Literal["auto"]) -> None:
         self.root = root
         (root / "turn.py").write_text(TURN)
         (root / "ignored.py").write_text(TURN.replace("turns", "ignored_turns"))
@@ -53,10 +56,13 @@ def sent(server: ScriptedServer) -> list[dict[str, str]]:
     return pieces
 
 
-def test_nothing_of_other_files_is_sent_by_default(serve: Callable[..., ScriptedServer], tmp_path: Path) -> None:
-    """However well it would fit."""
+@pytest.mark.parametrize("context", [False, "auto"])
+def test_nothing_of_other_files_is_sent_by_default(
+    serve: Callable[..., ScriptedServer], tmp_path: Path, context: bool | Literal["auto"]
+) -> None:
+    """However well it would fit; what this machine can read says nothing of what may leave it."""
     server = serve(LlamaServer(lambda _: "image, 2)\n"))
-    workspace = Workspace(tmp_path, server.url, context=False)
+    workspace = Workspace(tmp_path, server.url, context=context)
     assert workspace.ask() == "image, 2)"
     workspace.service.shutdown()
     assert sent(server) == []

@@ -45,6 +45,9 @@ function narrowed(setting: ServerSetting, value: unknown, wish: unknown): unknow
     if (typeof holds === 'boolean' && typeof wish === 'boolean') {
         return wish ? value : false
     }
+    if (typeof setting.default === 'boolean') {
+        return strictness(wish) > strictness(holds) ? wish : value
+    }
     if (typeof holds === 'number' && typeof wish === 'number') {
         return wish < holds ? wish : value
     }
@@ -52,4 +55,10 @@ function narrowed(setting: ServerSetting, value: unknown, wish: unknown): unknow
         return [...new Set<unknown>([...(holds as unknown[]), ...(wish as unknown[])])]
     }
     return wish
+}
+
+/** How much a switch forbids: `auto` stands between on and off; what is none of them is the server's to report. */
+function strictness(value: unknown): number {
+    const places: unknown[] = [true, 'auto', false]
+    return places.includes(value) ? places.indexOf(value) : places.length
 }

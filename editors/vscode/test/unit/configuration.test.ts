@@ -8,6 +8,7 @@ const machine: ServerSetting = { name: 'model', scope: 'machine', default: 'auto
 const workspace: ServerSetting = { name: 'popup.budget_ms', scope: 'workspace', default: 500 }
 const flag: ServerSetting = { name: 'enabled', scope: 'narrow', default: true }
 const limit: ServerSetting = { name: 'read.max_files', scope: 'narrow', default: 100 }
+const middle: ServerSetting = { name: 'context.enabled', scope: 'narrow', default: false }
 const names: ServerSetting = { name: 'read.exclude', scope: 'narrow', default: [] }
 
 void test('what nobody set is not sent, so that a fastcoder.toml holds', () => {
@@ -31,6 +32,12 @@ void test('a workspace can make things stricter only', () => {
         [flag, { workspaceValue: true }, undefined],
         [flag, { globalValue: false, workspaceValue: true }, false],
         [flag, { globalValue: true, workspaceFolderValue: false }, false],
+        [middle, { workspaceValue: 'auto' }, undefined],
+        [middle, { globalValue: 'auto', workspaceValue: true }, 'auto'],
+        [middle, { globalValue: 'auto', workspaceValue: false }, false],
+        [middle, { globalValue: true, workspaceValue: 'auto' }, 'auto'],
+        [middle, { globalValue: true, workspaceValue: 'auto', workspaceFolderValue: true }, 'auto'],
+        [middle, { globalValue: true, workspaceValue: 'perhaps' }, 'perhaps'],
         [limit, { workspaceValue: 50 }, 50],
         [limit, { workspaceValue: 500 }, undefined],
         [limit, { globalValue: 1000, workspaceValue: 500 }, 500],
