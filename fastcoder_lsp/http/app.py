@@ -1,11 +1,10 @@
 """The server's routes: each reads a form, asks a desk, and writes a reply.
 
-Owns what HTTP has beside that: bodies within their limits, clients that hang up, errors in JSON.
+Owns what HTTP has beside that: clients that hang up, the time of an answer, errors in JSON.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from starlette.applications import Starlette
@@ -13,7 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message
+from starlette.types import ASGIApp
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.http.ask import Ask, Said, said
@@ -32,11 +31,9 @@ from fastcoder_lsp.http.forms import (
 )
 from fastcoder_lsp.http.guard import Door, Guard
 from fastcoder_lsp.http.metrics import metrics_text
+from fastcoder_lsp.http.receiving import hung_up, read_body
 from fastcoder_lsp.http.replies import llama_events, llama_reply, only, openai_events, openai_reply
 
-BODY_BYTES = 8_000_000
-BODY_S = 10.0
-"""How long a body may take to arrive."""
 ANSWER_S = 120.0
 """How long an answer may take; loading a model counts."""
 _NOBODY = 499
@@ -74,15 +71,15 @@ class _Server:
         self._started = int(time.time())
 
     async def infill(self, request: Request) -> Response:
-        form = read_form(await _body(request), InfillForm)
+        form = read_form(await read_body(request), InfillForm)
         return _llama(form, await self._said(request, ask_of_infill(form)))
 
     async def completion(self, request: Request) -> Response:
-        form = read_form(await _body(request), CompletionForm)
+        form = read_form(await read_body(request), CompletionForm)
         return _llama(form, await self._said(request, ask_of_completion(form)))
 
     async def openai(self, request: Request) -> Response:
-        form = read_form(await _body(request), OpenAIForm)
+        form = read_form(await read_body(request), OpenAIForm)
         answer = await self._said(request, ask_of_openai(form))
         model, choices = form.model or self._model(), form.n or 1
         if form.stream:
@@ -122,7 +119,7 @@ class _Server:
     async def _said(self, request: Request, ask: Ask) -> Said:
         """The answer, unless the client hangs up first, which ends the work for it."""
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        listening = asyncio.create_task(_hung_up(request.receive, gone))
+        listening = asyncio.create_task(_tell(gone, request))
         try:
             async with asyncio.timeout(self._answer_s):
                 return said(ask, await self._desks.answer(ask, gone))
@@ -134,24 +131,10 @@ class _Server:
                 await listening
 
 
-async def _hung_up(receive: Callable[[], Awaitable[Message]], gone: "asyncio.Future[None]") -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
+async def _tell(gone: "asyncio.Future[None]", request: Request) -> None:
+    await hung_up(request.receive)
     if not gone.done():
         gone.set_result(None)
-
-
-async def _body(request: Request) -> bytes:
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_S):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > BODY_BYTES:
-                    raise RequestError(413, f"the body is longer than {BODY_BYTES} bytes")
-    except TimeoutError:
-        raise RequestError(408, f"the body did not arrive in {BODY_S:.0f} s") from None
-    return bytes(body)
 
 
 def _llama(form: LlamaFields, answer: Said) -> Response:

@@ -1,11 +1,13 @@
 """A server on a socket, until it is told to end."""
 
 import socket
+from collections.abc import Callable
 
 import uvicorn
 from starlette.types import ASGIApp
 
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.http.connection import Connection
 
 _END_S = 5
 """How long open requests have when the server is to end."""
@@ -25,11 +27,23 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:
-    """Answer until SIGINT or SIGTERM. Nothing of requests is logged: their bodies are somebody's code."""
-    config = uvicorn.Config(
-        app,
+    """Answer until SIGINT or SIGTERM."""
+    uvicorn.Server(configuration(lambda: app)).run(sockets=[listening])
+
+
+def configuration(make_app: Callable[[], ASGIApp], port: int = 0) -> uvicorn.Config:
+    """How uvicorn is run. Nothing of requests is logged: their bodies are somebody's code.
+
+    Args:
+        make_app: called in the server's thread.
+        port: to listen at, unless there is a socket.
+    """
+    return uvicorn.Config(
+        make_app,
+        factory=True,
+        port=port,
         loop="asyncio",
-        http="h11",
+        http=Connection,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -39,4 +53,3 @@ def serve(app: ASGIApp, listening: socket.socket) -> None:
         proxy_headers=False,
         timeout_graceful_shutdown=_END_S,
     )
-    uvicorn.Server(config).run(sockets=[listening])

@@ -15,14 +15,14 @@ from typing import Protocol
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.http.app import BODY_BYTES, BODY_S
 from fastcoder_lsp.http.encoding import json_response
 from fastcoder_lsp.http.errors import RequestError, error_body, error_response
 from fastcoder_lsp.http.guard import LOOPBACK, host_name
+from fastcoder_lsp.http.receiving import hung_up, read_body
 from fastcoder_lsp.team.configuration import Limits
 from fastcoder_lsp.team.counts import Counts, Outcome
 from fastcoder_lsp.team.forms import FORMS, reply
@@ -167,7 +167,7 @@ class Door:
         )
 
     async def _complete(self, request: Request, path: str, guest: _Guest, outcome: Outcome) -> Response:
-        form, ask = FORMS[path](await _body(request))
+        form, ask = FORMS[path](await read_body(request))
         tenant = Tenant(guest.account, _named(request.headers, WORKSPACE), guest.repositories)
         document = _named(request.headers, DOCUMENT) or form.filename or f"\0{(ask.before + ask.after)[:_HEAD]}"
         place = place_of(tenant.key, tenant.workspace, document)
@@ -191,7 +191,7 @@ class Door:
     ) -> Answered | Refused | Refusal:
         """The answer, unless the client hangs up first, which ends the work for it."""
         answer = asyncio.ensure_future(answering)
-        listening = asyncio.create_task(_hung_up(receive))
+        listening = asyncio.create_task(hung_up(receive))
         try:
             await asyncio.wait((answer, listening), return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():
@@ -248,24 +248,3 @@ def _named(headers: Headers, name: str) -> str:
 
 def _later(refusal: Refusal) -> Response:
     return json_response(error_body(429, refusal.message), 429, {"retry-after": str(refusal.after_s)})
-
-
-async def _hung_up(receive: Callable[[], Awaitable[Message]]) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _body(request: Request) -> bytes:
-    length = request.headers.get("content-length", "")
-    if length.isdecimal() and int(length) > BODY_BYTES:
-        raise RequestError(413, f"the body is longer than {BODY_BYTES} bytes")
-    body = bytearray()
-    try:
-        async with asyncio.timeout(BODY_S):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > BODY_BYTES:
-                    raise RequestError(413, f"the body is longer than {BODY_BYTES} bytes")
-    except TimeoutError:
-        raise RequestError(408, f"the body did not arrive in {BODY_S:.0f} s") from None
-    return bytes(body)

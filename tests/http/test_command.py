@@ -1,17 +1,21 @@
 """The command as people run it: where it listens, what it refuses, how it ends."""
 
 import http.client
+import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.host.control import find_hosts, stop_host
 from fastcoder_lsp.http.server import listen
 
 
@@ -28,17 +32,26 @@ def test_a_port_that_is_taken_is_said() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
-def test_without_a_model_it_says_why_and_ends_in_order(tmp_path: Path) -> None:
-    """The server stands, and its health says what is wrong."""
+@pytest.mark.parametrize("options", [["--alone"], []], ids=["alone", "shared"])
+def test_without_a_model_it_says_why_and_ends_in_order(tmp_path: Path, options: list[str]) -> None:
+    """The server stands, and its health says what is wrong, wherever the model should be."""
     command = [sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "http", "--port", "0", "--model", str(tmp_path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        port = re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())
-        assert port is not None
-        assert str(tmp_path) in process.stderr.readline()
-        connection = http.client.HTTPConnection("127.0.0.1", int(port[1]), timeout=20)
-        connection.request("GET", "/health")
-        assert connection.getresponse().status == 500
-        connection.close()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+    with tempfile.TemporaryDirectory() as folder:
+        environment = os.environ | {"XDG_RUNTIME_DIR": folder}
+        started = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True, env=environment)
+        with started as process, ExitStack() as stack:
+            stack.callback(process.kill)
+            assert process.stderr is not None
+            port = re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())
+            assert port is not None
+            assert str(tmp_path) in process.stderr.readline()
+            connection = http.client.HTTPConnection("127.0.0.1", int(port[1]), timeout=20)
+            connection.request("GET", "/health")
+            assert connection.getresponse().status == 500
+            connection.close()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+        hosts = find_hosts([Path(folder) / "fastcoder-lsp"])
+        assert len(hosts) == (not options)
+        for host in hosts:
+            stop_host(host, 10)

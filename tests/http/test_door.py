@@ -15,9 +15,9 @@ import pytest
 from fastcoder_lsp.cli.http import read_key
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.http import desks
-from fastcoder_lsp.http.app import BODY_BYTES
 from fastcoder_lsp.http.desks import MOST_DESKS
 from fastcoder_lsp.http.guard import Door
+from fastcoder_lsp.http.receiving import BODY_BYTES
 from tests.http.toy_server import PREFIX, ToyServer
 
 MALFORMED = [pytest.param(1000, id="some"), pytest.param(10_000, marks=pytest.mark.ci, id="many")]
@@ -85,14 +85,27 @@ def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
 def test_too_much_is_refused(server: ToyServer, start: Callable[..., ToyServer]) -> None:
     """A long body with 413, too many requests with 503, an answer that takes too long with 504."""
     assert server.call("/infill", b'{"prompt": "' + b"x" * BODY_BYTES + b'"}')[0] == 413
-    slow = start("y" * 150, step_s=0.05, door=Door(most_open=1), answer_s=1.0)
-    with socket.create_connection(("127.0.0.1", slow.port)) as waiting:
+    with socket.create_connection(("127.0.0.1", server.port)) as long:
+        long.sendall(b"POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (BODY_BYTES + 1))
+        assert long.recv(12) == b"HTTP/1.1 413", "by its head alone"
+    with socket.create_connection(("127.0.0.1", server.port)) as pieces:
+        pieces.sendall(b"POST /infill HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n")
+        pieces.sendall(b"%x\r\n%s\r\n0\r\n\r\n" % (BODY_BYTES + 1, b"x" * (BODY_BYTES + 1)))
+        assert pieces.recv(12) == b"HTTP/1.1 413", "that does not say how long it is"
+    full = start("done\n", door=Door(most_open=1))
+    full.engine.may_step.clear()
+    with socket.create_connection(("127.0.0.1", full.port)) as waiting:
         send_ask(waiting)
-        slow.until(lambda: slow.desks.busy == 1)
-        assert slow.call("/v1/models")[0] == 503
-        assert waiting.recv(12) == b"HTTP/1.1 504"
-    slow.until(lambda: slow.desks.busy == 0)
-    assert slow.call("/v1/models")[0] == 200
+        full.until(lambda: full.desks.busy == 1)
+        assert full.call("/v1/models")[0] == 503
+        full.engine.may_step.set()
+        assert waiting.recv(12) == b"HTTP/1.1 200"
+    full.until(lambda: full.desks.busy == 0)
+    full.until(lambda: full.call("/v1/models")[0] == 200)
+    slow = start("done\n", answer_s=0.3)
+    slow.engine.may_step.clear()
+    assert slow.call("/v1/completions", ASK)[0] == 504
+    slow.engine.may_step.set()
 
 
 def send_ask(connection: socket.socket, text: str = PREFIX) -> None:
@@ -160,7 +173,7 @@ def test_a_free_desk_goes_to_who_still_waits(start: Callable[..., ToyServer], mo
         await wait()
 
     monkeypatch.setattr(desks, "_within", long)
-    server = start("y" * 190, step_s=0.02)
+    server = start("y" * 190, step_s=0.5)
     with contextlib.ExitStack() as stack:
 
         def ask(number: int) -> socket.socket:
@@ -186,7 +199,7 @@ def test_a_free_desk_goes_to_who_still_waits(start: Callable[..., ToyServer], mo
 def test_who_hangs_up_frees_the_model_within_a_step(start: Callable[..., ToyServer], hang_ups: int) -> None:
     """A text of two hundred steps is given up at the step in which its client goes; nothing stays behind."""
     server = start("y" * 190, step_s=0.002)
-    threads = threading.active_count()
+    threads, server.holds = threading.active_count(), True
     for number in range(hang_ups):
         connection = socket.create_connection(("127.0.0.1", server.port))
         begun = server.engine.steps
@@ -194,9 +207,11 @@ def test_who_hangs_up_frees_the_model_within_a_step(start: Callable[..., ToyServ
         server.until_asked(number + 1)
         connection.close()
         server.until(lambda: server.desks.busy == 0)
+        server.engine.may_step.set()
         assert server.engine.steps - begun < 190, "it was not said to its end"
     assert sum(one.cancelled for one in server.desks.statistics()) == hang_ups
     assert threading.active_count() <= threads + MOST_DESKS
+    server.holds = False
     gone, server.engine.text = server.engine.steps, "done\n"
     steps = []
     for text in ("other = ", "another = "):

@@ -18,6 +18,7 @@ from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.http.app import make_app
 from fastcoder_lsp.http.desks import Desks
 from fastcoder_lsp.http.guard import Door
+from fastcoder_lsp.http.server import configuration
 from fastcoder_lsp.runtime.parts import Limits, Runtime
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.scheduling.direct import DirectHost
@@ -25,19 +26,20 @@ from tests.completion.toys import END, Letters, ToyPrompts
 
 PREFIX = "def total(items):\n    "
 LETTERS = 200
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 class Says:
     """An engine that says a text, letter by letter, after whatever prompt it gets.
 
-    `step_s`: how long a step takes at least.
+    `step_s`: how long a step takes at least; `may_step`: steps wait for it.
     """
 
     info = EngineInfo("toy", "toy-model", "made here", "none", 256, 100_000, 64)
 
     def __init__(self, text: str, step_s: float = 0.0) -> None:
-        self.text, self.step_s = text, step_s
+        self.text, self.step_s, self.may_step = text, step_s, threading.Event()
+        self.may_step.set()
         self.prompts: list[int] = []
         self.steps = 0
         self._cache: list[int] = []
@@ -51,6 +53,7 @@ class Says:
         self._cache += tree.tokens
         self.steps += 1
         time.sleep(self.step_s)
+        assert self.may_step.wait(WAIT_S)
         place = len(self._cache) - 1 - self._cache.index(1)  # token 1 is the last of every prompt
         return Verified((), (ord(self.text[place]) if place < len(self.text) else END,))
 
@@ -78,13 +81,12 @@ class ToyServer:
         self._says = None if isinstance(says, str) else says
         self.asked: list[str] = []
         """What stood before the cursor, of each prompt."""
+        self.holds = False
+        """Whether the model waits, at each new prompt, until it may step."""
         self.desks: Desks
         self._door, self._answer_s = door or Door(), answer_s
         self._ready = threading.Event()
-        config = uvicorn.Config(
-            self._app, port=0, loop="asyncio", http="h11", ws="none", lifespan="off", log_config=None, factory=True
-        )
-        self._server = uvicorn.Server(config)
+        self._server = uvicorn.Server(configuration(self._app))
         self._thread = threading.Thread(target=self._server.run, daemon=True)
         self._thread.start()
         self.until(lambda: self._server.started)
@@ -110,6 +112,8 @@ class ToyServer:
         )
 
     def _prompt(self, before: str) -> tuple[int, ...]:
+        if self.holds:
+            self.engine.may_step.clear()
         self.asked.append(before)
         if self._says is not None:
             self.engine.text = self._says(before)

@@ -1,0 +1,53 @@
+"""A connection whose client may be slow, but not for ever: uvicorn's, with a time for what precedes a request.
+
+Owns that no connection stays because of bytes that come to no request: a head letter by letter, the rest of a body that
+was refused, or nothing at all. uvicorn ends a connection alone that is silent after an answer.
+"""
+
+import asyncio
+import logging
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+HEAD_S = 10.0
+"""How long the head of a request may take to arrive, from the connection or from the first byte after an answer."""
+MOST_CONNECTIONS = 256
+"""At a time, whether anything was asked by them or not."""
+
+logger = logging.getLogger(__name__)
+
+
+class Connection(H11Protocol):
+    """A connection that ends when no request begins in time."""
+
+    _late: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:  # noqa: D102 asyncio's
+        super().connection_made(transport)
+        if len(self.connections) > MOST_CONNECTIONS:
+            logger.warning("more than %d connections", MOST_CONNECTIONS)
+            transport.close()
+            return
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:  # noqa: D102 asyncio's
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102 asyncio's
+        self._unwatch()
+        super().connection_lost(exc)
+
+    def _watch(self) -> None:
+        """While no request is worked on, the time runs; what comes does not set it back."""
+        cycle: RequestResponseCycle | None = self.cycle  # uvicorn's type says that there is always one
+        if cycle is not None and not cycle.response_complete:
+            self._unwatch()
+        elif self._late is None:
+            self._late = self.loop.call_later(HEAD_S, self.transport.close)
+
+    def _unwatch(self) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None

@@ -1,0 +1,196 @@
+"""Connections that come to no request end, by a scripted clock and over a socket; those that do stay."""
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from uvicorn.server import ServerState
+
+from fastcoder_lsp.http import connection, receiving
+from fastcoder_lsp.http.connection import HEAD_S, MOST_CONNECTIONS, Connection
+from fastcoder_lsp.http.server import configuration
+from tests.http.toy_server import ToyServer
+
+GET = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+POST = b"POST /infill HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{"
+
+
+class Clock:
+    """The part of an event loop that a connection needs, with a time that the test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._calls = list[tuple[float, Callable[[], object], asyncio.TimerHandle]]()
+        self._loop = asyncio.get_running_loop()
+
+    def call_later(self, delay_s: float, call: Callable[[], object]) -> asyncio.TimerHandle:
+        handle = asyncio.TimerHandle(self.now_s + delay_s, call, (), self._loop)
+        self._calls.append((self.now_s + delay_s, call, handle))
+        return handle
+
+    def create_task(self, work: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
+        return self._loop.create_task(work)
+
+    def pass_s(self, seconds: float) -> None:
+        self.now_s += seconds
+        due = [one for one in self._calls if one[0] <= self.now_s]
+        self._calls = [one for one in self._calls if one[0] > self.now_s]
+        for _, call, handle in due:
+            if not handle.cancelled():
+                call()
+
+
+class Wire(asyncio.Transport):
+    """What the client gets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said, self.closed = bytearray(), False
+
+    def write(self, data: Any) -> None:
+        self.said += data
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None:
+        pass
+
+    def resume_reading(self) -> None:
+        pass
+
+
+class Guest:
+    """A connection, and the clock by which it lives. `answers`: whether the application answers by itself."""
+
+    def __init__(self, *, answers: bool = True, state: ServerState | None = None) -> None:
+        self.clock, self.wire, self.may_answer = Clock(), Wire(), asyncio.Event()
+        if answers:
+            self.may_answer.set()
+
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            await self.may_answer.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+            await send({"type": "http.response.body", "body": b"ok"})
+
+        config = configuration(lambda: app)
+        config.load()
+        loop: Any = self.clock
+        self.connection = Connection(config, state or ServerState(), {}, loop)
+        self.connection.connection_made(self.wire)
+
+    async def say(self, data: bytes) -> None:
+        self.connection.data_received(data)
+        for _ in range(10):
+            await asyncio.sleep(0)
+
+    def answers(self) -> int:
+        return self.wire.said.count(b"HTTP/1.1 200")
+
+
+async def test_who_says_nothing_is_sent_away() -> None:
+    guest = Guest()
+    guest.clock.pass_s(HEAD_S - 1)
+    assert not guest.wire.closed
+    guest.clock.pass_s(1)
+    assert guest.wire.closed
+
+
+async def test_a_head_that_drips_does_not_put_its_end_off() -> None:
+    """Each byte comes in time, and the whole does not."""
+    guest = Guest()
+    for byte in GET[:-1]:
+        assert not guest.wire.closed or guest.clock.now_s >= HEAD_S
+        await guest.say(bytes([byte]))
+        guest.clock.pass_s(HEAD_S / 10)
+    assert guest.wire.closed
+
+
+async def test_the_next_head_has_the_same_time_from_its_first_byte() -> None:
+    """A client that keeps its connection, as most do, may be silent between, as long as uvicorn lets it."""
+    guest = Guest()
+    for number in range(5):
+        await guest.say(GET[:20])
+        guest.clock.pass_s(HEAD_S - 1)
+        await guest.say(GET[20:])
+        assert guest.answers() == number + 1
+        guest.clock.pass_s(4)
+        assert not guest.wire.closed
+    for byte in GET[:-1]:
+        await guest.say(bytes([byte]))
+        guest.clock.pass_s(HEAD_S / 10)
+    assert guest.wire.closed
+
+
+async def test_who_waits_for_an_answer_is_left_alone() -> None:
+    """However long that takes, and whatever comes meanwhile; a body has its own time."""
+    guest = Guest(answers=False)
+    await guest.say(POST)
+    for _ in range(20):
+        guest.clock.pass_s(HEAD_S)
+        await guest.say(b" ")
+    assert not guest.wire.closed
+    guest.may_answer.set()
+    await guest.say(b" ")
+    assert guest.answers() == 1
+
+
+async def test_the_rest_of_a_refused_body_ends() -> None:
+    """What was answered before it was read is not read for ever."""
+    guest = Guest()
+    await guest.say(POST)
+    assert guest.answers() == 1
+    for _ in range(40):
+        await guest.say(b" ")
+        guest.clock.pass_s(HEAD_S / 10)
+    assert guest.wire.closed
+
+
+async def test_there_are_only_so_many() -> None:
+    """Who comes when there are too many is sent away, and what is there goes on; a place is free when one goes."""
+    state = ServerState()
+    guests = [Guest(state=state) for _ in range(MOST_CONNECTIONS)]
+    late = Guest(state=state)
+    assert late.wire.closed
+    late.connection.connection_lost(None)
+    await guests[0].say(GET)
+    assert guests[0].answers() == 1
+    guests[1].connection.connection_lost(None)
+    guests[1].clock.pass_s(HEAD_S)
+    again = Guest(state=state)
+    await again.say(GET)
+    assert again.answers() == 1
+
+
+def test_over_a_socket(start: Callable[..., ToyServer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who drips the head is cut off, and who drips the body is told so."""
+    monkeypatch.setattr(connection, "HEAD_S", 0.3)
+    server = start("x\n")
+    with socket.create_connection(("127.0.0.1", server.port)) as slow:
+        slow.settimeout(0.05)
+        for _ in range(10_000):
+            with contextlib.suppress(TimeoutError):
+                if not heard(slow, b"a"):
+                    break
+        else:
+            raise AssertionError("it is never cut off")
+    monkeypatch.setattr(connection, "HEAD_S", 600.0)
+    monkeypatch.setattr(receiving, "BODY_S", 0.3)
+    with socket.create_connection(("127.0.0.1", server.port)) as slow:
+        slow.sendall(POST)
+        assert slow.recv(12) == b"HTTP/1.1 408"
+
+
+def heard(connected: socket.socket, byte: bytes) -> bytes:
+    """What comes after one more byte; nothing where the other side is gone."""
+    try:
+        connected.sendall(byte)
+        return connected.recv(100)
+    except (ConnectionResetError, BrokenPipeError):
+        return b""
