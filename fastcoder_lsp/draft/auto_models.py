@@ -13,6 +13,7 @@ from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.dflash import DflashDrafter
 from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
 from fastcoder_lsp.draft.eagle import EagleDrafter
+from fastcoder_lsp.draft.linear import MakeLinear
 from fastcoder_lsp.draft.medusa import MedusaDrafter
 from fastcoder_lsp.draft.parts import DrafterParts
 from fastcoder_lsp.draft.self_model import SelfDrafter
@@ -21,10 +22,10 @@ from fastcoder_lsp.draft.trained_sources import JacobiSource
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
 
-_OWN: dict[str, Callable[[DrafterFiles], BaseDrafter]] = {
-    "medusa": MedusaDrafter,
-    "eagle": EagleDrafter,
-    "dflash": DflashDrafter,
+_OWN: dict[str, Callable[[DrafterFiles, MakeLinear], BaseDrafter]] = {
+    "medusa": lambda files, linear: MedusaDrafter(files, linear=linear),
+    "eagle": lambda files, linear: EagleDrafter(files, linear=linear),
+    "dflash": lambda files, linear: DflashDrafter(files, linear=linear),
 }
 
 
@@ -50,7 +51,7 @@ def model_sources(parts: DrafterParts, weights: str) -> list[ContinuationSource]
         make = _OWN.get(files.record.method)
         if make is None:
             raise UsageError(f"auto does not ask a drafter {files.record.method}", f"It asks: {', '.join(_OWN)}.")
-        found.append(DrafterSource(make(files)))
+        found.append(DrafterSource(make(files, parts.linear)))
     return found
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.dflash_model import BlockModel, Pair
+from fastcoder_lsp.draft.linear import MakeLinear, exact
 from fastcoder_lsp.draft.numbers import agreed, best_of
 from fastcoder_lsp.draft.places import tree_of_places
 from fastcoder_lsp.draft.specification import Source, Specification
@@ -41,7 +42,7 @@ DFLASH = Specification(
     "dflash",
     "a small model that says a block from the model's own features",
     DflashParameters(),
-    lambda parameters, parts: DflashDrafter(_opened(parameters, parts.trained.digest), parameters),
+    lambda parameters, parts: DflashDrafter(_opened(parameters, parts.trained.digest), parameters, parts.linear),
     paper="DFlash 2026, section 4",
     sources=(FROM_DFLASH,),
     traits=DrafterTraits(layers=(NORMED,)),
@@ -56,8 +57,11 @@ def _opened(parameters: DflashParameters, target: str) -> DrafterFiles | None:
 class DflashDrafter(BaseDrafter):
     """Drafts by a model that was trained for the target; without any it drafts nothing."""
 
-    def __init__(self, files: DrafterFiles | None, parameters: DflashParameters | None = None) -> None:
+    def __init__(
+        self, files: DrafterFiles | None, parameters: DflashParameters | None = None, linear: MakeLinear = exact
+    ) -> None:
         super().__init__(DFLASH)
+        self._linear = linear
         self._parameters, self._files = parameters or DflashParameters(), files
         if files is not None:
             self.traits = DrafterTraits(layers=files.record.layers)
@@ -84,7 +88,7 @@ class DflashDrafter(BaseDrafter):
 
     def _weights(self) -> BlockModel | None:
         if self._model is None and self._files is not None:
-            self._model = BlockModel(self._files.record, self._files.tensors())
+            self._model = BlockModel(self._files.record, self._files.tensors(), self._linear)
         return self._model
 
     def _caught_up(self, model: BlockModel, context: DraftContext) -> list[Pair]:

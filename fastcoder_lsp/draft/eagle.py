@@ -15,6 +15,7 @@ import numpy as np
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.eagle_layer import EagleLayer, Keys
+from fastcoder_lsp.draft.linear import MakeLinear, exact
 from fastcoder_lsp.draft.numbers import Floats, agreed, best_of
 from fastcoder_lsp.draft.specification import Source, Specification
 from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
@@ -45,7 +46,7 @@ EAGLE = Specification(
     "eagle",
     "a layer that goes on with the model's own features",
     EagleParameters(),
-    lambda parameters, parts: EagleDrafter(_opened(parameters, parts.trained.digest), parameters),
+    lambda parameters, parts: EagleDrafter(_opened(parameters, parts.trained.digest), parameters, parts.linear),
     paper="Li et al. 2024, EAGLE-2, section 4; Li et al. 2025, EAGLE-3, section 3",
     sources=(FROM_EAGLE,),
     traits=DrafterTraits(layers=(NORMED,)),
@@ -60,8 +61,11 @@ def _opened(parameters: EagleParameters, target: str) -> DrafterFiles | None:
 class EagleDrafter(BaseDrafter):
     """Drafts by a layer that was trained for the target; without any it drafts nothing."""
 
-    def __init__(self, files: DrafterFiles | None, parameters: EagleParameters | None = None) -> None:
+    def __init__(
+        self, files: DrafterFiles | None, parameters: EagleParameters | None = None, linear: MakeLinear = exact
+    ) -> None:
         super().__init__(EAGLE)
+        self._linear = linear
         self._parameters, self._files = parameters or EagleParameters(), files
         if files is not None:
             self.traits = DrafterTraits(layers=files.record.layers)
@@ -84,7 +88,7 @@ class EagleDrafter(BaseDrafter):
 
     def _weights(self) -> EagleLayer | None:
         if self._layer is None and self._files is not None:
-            self._layer = EagleLayer(self._files.record, self._files.tensors())
+            self._layer = EagleLayer(self._files.record, self._files.tensors(), self._linear)
         return self._layer
 
     def _go_on(self, layer: EagleLayer, engine: KeepingEngine, context: DraftContext) -> "_Read":

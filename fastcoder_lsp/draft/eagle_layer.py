@@ -14,8 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.draft.numbers import Floats, attention, rms_norm, silu, turned
-from fastcoder_lsp.model.drafter_files import DrafterRecord, Sizes, require_ids, require_sizes
+from fastcoder_lsp.draft.block_weights import BlockWeights, block_sizes
+from fastcoder_lsp.draft.linear import MakeLinear, exact
+from fastcoder_lsp.draft.numbers import Floats, attention, silu
+from fastcoder_lsp.model.drafter_files import DrafterRecord, require_sizes
 
 NORMS = ("norm_input", "norm_hidden", "norm_last")
 """Of version 3 alone."""
@@ -41,45 +43,35 @@ class EagleLayer:
 
     Args:
         record: its `numbers` say version, heads, kv_heads, head_dim, theta and eps.
-        tensors: by the names above, and `fc_bias`, `ids`, `embedding` where there are such.
+        tensors: by their names, and `fc_bias`, `ids`, `embedding`, `feature_scale` (of version 1: what features
+            are multiplied by) where there are such.
+        make: makes products of the matrices.
 
     Raises:
         ModelInvalidError: a tensor is missing, or of another size.
     """
 
-    def __init__(self, record: DrafterRecord, tensors: dict[str, npt.NDArray[np.float32]]) -> None:
+    def __init__(
+        self, record: DrafterRecord, tensors: dict[str, npt.NDArray[np.float32]], make: MakeLinear = exact
+    ) -> None:
         self.version = record.whole("version")
-        self._heads, self._kv_heads, self._dim = (record.whole(name) for name in ("heads", "kv_heads", "head_dim"))
-        self._theta, self._eps = record.number("theta"), record.number("eps")
         require_sizes(tensors, {"fc": (None, None)})
         # The target's embeddings are as wide as the target; a layer of another width brings its own.
         width = len(tensors["fc"]) if "embedding" in tensors else record.width
-        require_sizes(tensors, self._sizes(width, record))
-        if "embedding" in tensors:
-            require_sizes(tensors, {"embedding": (None, width)})
-        require_ids(tensors, len(tensors["head"]))
-        self._tensors = tensors
-        ids = tensors.get("ids")
-        self._ids_D = None if ids is None else ids.astype(np.int64)
-        self.embedding_VE = tensors.get("embedding")
-
-    def _sizes(self, width: int, record: DrafterRecord) -> Sizes:
-        """Of all tensors that there must be, where the layer is so wide."""
-        q, kv = self._heads * self._dim, self._kv_heads * self._dim
-        read, inputs = len(record.layers) * record.width, 2 * width if self.new else width
-        sizes: dict[str, tuple[int | None, ...]] = {
-            "fc": (width, read if self.new else width + read),
-            "q": (q, inputs),
-            "k": (kv, inputs),
-            "v": (kv, inputs),
-            "o": (width, q),
-            "gate": (None, width),
-            "up": (None, width),
-            "down": (width, None),
-            "norm_post": (width,),
-            "head": (None, width),
-        }
-        return sizes | dict.fromkeys(NORMS if self.new else (), (width,))
+        read = len(record.layers) * record.width
+        tensors, sizes = dict(tensors), block_sizes(record, width, 2 * width if self.new else width)
+        sizes = {**sizes, "head": (None, width), "fc": (width, read if self.new else width + read)}
+        sizes |= dict.fromkeys(NORMS if self.new else (), (width,))
+        sizes |= {"embedding": (None, width)} if "embedding" in tensors else {}
+        sizes |= {"feature_scale": (record.width,)} if "feature_scale" in tensors else {}
+        require_sizes(tensors, sizes)
+        self.embedding_VE = tensors.pop("embedding", None)
+        sizes.pop("embedding", None)
+        if not self.new:  # embeddings are small, features large: rounded together, the former would be lost
+            tensors["fc_token"], tensors["fc"] = tensors["fc"][:, :width], tensors["fc"][:, width:]
+            sizes |= {"fc_token": (width, width), "fc": (width, read)}
+        # A few of the target's features are a hundred times as large as the others: what reads them is not rounded.
+        self._weights = BlockWeights(record, tensors, sizes, make, {"fc": exact} if self.new else {})
 
     @property
     def new(self) -> bool:
@@ -88,12 +80,15 @@ class EagleLayer:
 
     def none(self) -> Keys:
         """No rows."""
-        empty: Floats = np.zeros((0, self._kv_heads, self._dim), np.float32)
+        empty: Floats = np.zeros((0, self._weights.kv_heads, self._weights.dim), np.float32)
         return Keys(empty, empty)
 
     def fused(self, features_TF: Floats) -> Floats:
-        """The target's features as the layer takes them: of three layers made one by EAGLE-3's `fc`."""
-        return self._linear("fc", features_TF) if self.new else features_TF
+        """The target's features as the layer takes them: of three layers made one by EAGLE-3's `fc`, or scaled."""
+        if self.new:
+            return self._weights.linear("fc", features_TF)
+        scale = self._weights.vectors.get("feature_scale")
+        return features_TF if scale is None else features_TF * scale
 
     def forward(
         self,
@@ -112,34 +107,25 @@ class EagleLayer:
             cached: rows before these.
             seen_TN: which of the cached rows and of these each row sees, [T, N + T].
         """
+        weights = self._weights
         if self.new:
             residual_TE = hidden_TE
-            parts = (self._normed("norm_input", embedded_TE), self._normed("norm_hidden", hidden_TE))
+            parts = (weights.normed("norm_input", embedded_TE), weights.normed("norm_hidden", hidden_TE))
             x = np.concatenate(parts, axis=1)
         else:
-            residual_TE = x = self._linear("fc", np.concatenate([embedded_TE, hidden_TE], axis=1))
-        rows = len(x)
-        q_THd = turned(self._linear("q", x).reshape(rows, self._heads, self._dim), places_T, self._theta)
-        k_TKd = turned(self._linear("k", x).reshape(rows, self._kv_heads, self._dim), places_T, self._theta)
-        own = Keys(k_TKd, self._linear("v", x).reshape(rows, self._kv_heads, self._dim))
-        x_TE = residual_TE + self._linear("o", attention(q_THd, *cached.joined(own), seen_TN))
-        h_TE = self._normed("norm_post", x_TE)
-        inner = silu(self._linear("gate", h_TE)) * self._linear("up", h_TE)
-        return x_TE + self._linear("down", inner), own
+            residual_TE = x = weights.linear("fc_token", embedded_TE) + weights.linear("fc", hidden_TE)
+        q_THd = weights.turned_heads("q", x, weights.heads, places_T)
+        k_TKd = weights.turned_heads("k", x, weights.kv_heads, places_T)
+        own = Keys(k_TKd, weights.linear("v", x).reshape(k_TKd.shape))
+        x_TE = residual_TE + weights.linear("o", attention(q_THd, *cached.joined(own), seen_TN))
+        h_TE = weights.normed("norm_post", x_TE)
+        inner = silu(weights.linear("gate", h_TE)) * weights.linear("up", h_TE)
+        return x_TE + weights.linear("down", inner), own
 
     def logits(self, out_TE: Floats) -> Floats:
         """What each row says of the token after the next one, [T, D]."""
-        normed_TE = self._normed("norm_last", out_TE) if self.new else out_TE
-        return normed_TE @ self._tensors["head"].T
+        return self._weights.linear("head", self._weights.normed("norm_last", out_TE) if self.new else out_TE)
 
     def tokens_of(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The vocabulary's ids of columns of the logits."""
-        return columns if self._ids_D is None else self._ids_D[columns]
-
-    def _linear(self, name: str, x: Floats) -> Floats:
-        bias = self._tensors.get(f"{name}_bias")
-        product: Floats = x @ self._tensors[name].T
-        return product if bias is None else product + bias
-
-    def _normed(self, name: str, x_TE: Floats) -> Floats:
-        return rms_norm(x_TE, self._tensors[name], self._eps)
+        return self._weights.tokens_of(columns)

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits
 from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.linear import MakeLinear, exact
 from fastcoder_lsp.draft.numbers import Floats, best_of, silu
 from fastcoder_lsp.draft.places import tree_of_places
 from fastcoder_lsp.draft.specification import Source, Specification
@@ -42,7 +43,7 @@ MEDUSA = Specification(
     "medusa",
     "heads on the model's last hidden state",
     MedusaParameters(),
-    lambda parameters, parts: MedusaDrafter(_opened(parameters, parts.trained.digest), parameters),
+    lambda parameters, parts: MedusaDrafter(_opened(parameters, parts.trained.digest), parameters, parts.linear),
     paper="Cai et al. 2024, sections 2.1 and 2.3.3",
     sources=(FROM_MEDUSA,),
     traits=DrafterTraits(layers=(NORMED,)),
@@ -60,13 +61,14 @@ class Heads:
     Args:
         tensors: `blocks.weight` [K, B, E, E], `blocks.bias` [K, B, E], `head` [D, E] for all heads or [K, D, E] for
             each its own, `ids` [D] where D is a part of the vocabulary.
+        make: makes products of the matrices.
         width: E, of the target.
 
     Raises:
         ModelInvalidError: a tensor is missing, or of another size.
     """
 
-    def __init__(self, tensors: dict[str, npt.NDArray[np.float32]], width: int) -> None:
+    def __init__(self, tensors: dict[str, npt.NDArray[np.float32]], width: int, make: MakeLinear = exact) -> None:
         require_sizes(tensors, {"blocks.weight": (None, None, width, width)})
         heads, blocks = tensors["blocks.weight"].shape[:2]
         own = "head" in tensors and tensors["head"].ndim == 3
@@ -74,18 +76,25 @@ class Heads:
             tensors, {"blocks.bias": (heads, blocks, width), "head": (*((heads,) if own else ()), None, width)}
         )
         require_ids(tensors, tensors["head"].shape[-2])
-        self._weight_KBEE, self._bias_KBE = tensors["blocks.weight"], tensors["blocks.bias"]
-        self._head = tensors["head"]
+        self._blocks_KB = [[make(block_EE) for block_EE in head_BEE] for head_BEE in tensors["blocks.weight"]]
+        self._bias_KBE = tensors["blocks.bias"]
+        self._heads = [make(head_DE) for head_DE in (tensors["head"] if own else tensors["head"][None])]
         self._ids_D = tensors.get("ids")
 
     def candidates(self, state_E: Floats, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """For each head its best tokens, best first, and their probabilities; [K, count] each."""
-        x_KE = np.repeat(state_E[None], len(self._weight_KBEE), axis=0)
-        for block in range(self._weight_KBEE.shape[1]):
-            turned_KE = np.matmul(self._weight_KBEE[:, block], x_KE[:, :, None])[:, :, 0] + self._bias_KBE[:, block]
-            x_KE = x_KE + silu(turned_KE)
-        shared = self._head.ndim == 2
-        logits_KD = x_KE @ self._head.T if shared else np.matmul(self._head, x_KE[:, :, None])[:, :, 0]
+        rows = []
+        for blocks_B, bias_BE in zip(self._blocks_KB, self._bias_KBE, strict=True):
+            x_1E = state_E[None]
+            for block, bias_E in zip(blocks_B, bias_BE, strict=True):
+                x_1E = x_1E + silu(block(x_1E) + bias_E)
+            rows.append(x_1E)
+        shared = len(self._heads) == 1
+        logits_KD = (
+            self._heads[0](np.concatenate(rows))
+            if shared
+            else np.concatenate([head(x_1E) for head, x_1E in zip(self._heads, rows, strict=True)])
+        )
         columns_KC, likely_KC = best_of(logits_KD, count)
         tokens_KC = columns_KC if self._ids_D is None else self._ids_D.astype(np.int64)[columns_KC]
         return tokens_KC, np.exp(likely_KC.astype(np.float64))
@@ -94,8 +103,11 @@ class Heads:
 class MedusaDrafter(BaseDrafter):
     """Drafts by heads that were trained for the target; without any it drafts nothing."""
 
-    def __init__(self, files: DrafterFiles | None, parameters: MedusaParameters | None = None) -> None:
+    def __init__(
+        self, files: DrafterFiles | None, parameters: MedusaParameters | None = None, linear: MakeLinear = exact
+    ) -> None:
         super().__init__(MEDUSA)
+        self._linear = linear
         self._parameters, self._files = parameters or MedusaParameters(), files
         self._heads: Heads | None = None
 
@@ -116,5 +128,5 @@ class MedusaDrafter(BaseDrafter):
 
     def _weights(self) -> Heads | None:
         if self._heads is None and self._files is not None:
-            self._heads = Heads(self._files.tensors(), self._files.record.width)
+            self._heads = Heads(self._files.tensors(), self._files.record.width, self._linear)
         return self._heads

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.draft.linear import MakeLinear, exact
 from fastcoder_lsp.draft.smaller import Smaller, no_models
 from fastcoder_lsp.draft.store import Pin, nothing
 from fastcoder_lsp.draft.trained import UNTRAINED, Trained
@@ -29,6 +30,7 @@ class DrafterParts:
         trained: what the model was tuned for.
         smaller: gives smaller models that draft.
         skipped: parts of the model that it may leave out where it drafts for itself; none: nobody has searched.
+        linear: makes products with a drafter's own weights.
     """
 
     pin: Pin = nothing
@@ -38,3 +40,4 @@ class DrafterParts:
     trained: Trained = UNTRAINED
     smaller: Smaller = no_models
     skipped: frozenset[int] = frozenset()
+    linear: MakeLinear = exact

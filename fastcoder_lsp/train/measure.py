@@ -1,12 +1,15 @@
 """How many tokens a pass gives with a drafter that was just trained, on texts that it never learnt from."""
 
 from collections.abc import Sequence
+from functools import partial
 
+from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.parts import DrafterParts
 from fastcoder_lsp.draft.registry import make
+from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.example import Ids
 
@@ -21,7 +24,8 @@ def tokens_a_pass(engine: Engine, tokenizer: Tokenizer, drafter: str, texts: Seq
     """
     if not texts:
         return {}
-    made, tokens, steps, same = make(drafter, DrafterParts(piece=tokenizer.piece)), 0, 0, True
+    parts = DrafterParts(piece=tokenizer.piece, linear=partial(packed_linear, kernels=kernels_folder()))
+    made, tokens, steps, same = make(drafter, parts), 0, 0, True
     for text in texts:
         request = DecodeRequest(
             tuple(text[: max(1, len(text) // 2)].tolist()),

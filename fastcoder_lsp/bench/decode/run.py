@@ -66,7 +66,13 @@ def run_round(
     """
     pin = TaskPin(parts.stores, parts.chosen[0])
     given = DrafterParts(
-        pin, parts.tokenizer.piece, costs, trained=parts.trained, smaller=parts.lend, skipped=parts.skipped
+        pin,
+        parts.tokenizer.piece,
+        costs,
+        trained=parts.trained,
+        smaller=parts.lend,
+        skipped=parts.skipped,
+        linear=parts.linear,
     )
     drafters = {name: make(name, given) for name in names}
     done = []

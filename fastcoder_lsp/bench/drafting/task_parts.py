@@ -6,6 +6,7 @@ Owns their composition from a benchmark's options.
 import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fastcoder_lsp.bench.common.requests import NODES, decode_request
@@ -16,12 +17,15 @@ from fastcoder_lsp.bench.datasets.spread import spread
 from fastcoder_lsp.bench.drafting.drafters import DrafterParts, require_smaller, require_tuned
 from fastcoder_lsp.bench.drafting.task_stores import TaskStores
 from fastcoder_lsp.bench.model import BenchModel, find_model
+from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.draft import skipped_parts
+from fastcoder_lsp.draft.linear import MakeLinear
 from fastcoder_lsp.draft.smaller import DocumentEngines
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.draft.trained import Trained, load_trained
+from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.tokenizer import Tokenizer
 
 CONTEXT = 2048
@@ -62,7 +66,13 @@ class TaskParts:
             trained=self.trained,
             smaller=self.lend,
             skipped=self.skipped,
+            linear=self.linear,
         )
+
+    @property
+    def linear(self) -> MakeLinear:
+        """Products with drafters' own weights, as in the server."""
+        return partial(packed_linear, kernels=kernels_folder())
 
     @property
     def skipped(self) -> frozenset[int]:

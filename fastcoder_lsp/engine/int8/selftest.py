@@ -32,12 +32,12 @@ def exact_kind(shape: Shape, kernels: Path, bits: int = 8) -> DotKind | None:
     sizes = [matrix.columns for matrix in matrices(shape)]
     here = kinds_here() if bits == 8 else map(in_four_bits, kinds_here())
     fitting = (kind for kind in here if not any(size % kind.step for size in sizes))
-    return next((kind for kind in fitting if _found_exact(kind, kernels)), None)
+    return next((kind for kind in fitting if found_exact(kind, kernels)), None)
 
 
 @cache
-def _found_exact(kind: DotKind, kernels: Path) -> bool:
-    """A CPU does not change while a process runs."""
+def found_exact(kind: DotKind, kernels: Path) -> bool:
+    """Whether a kind gives the right integers here; asked once, for a CPU does not change while a process runs."""
     return is_exact(kind, kernels)
 
 
