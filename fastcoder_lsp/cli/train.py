@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.cli.train_drafter import add_drafter_parsers
+from fastcoder_lsp.cli.train_options import add_amounts, add_model_and_data, add_tuning
 from fastcoder_lsp.cli.train_self import add_self_parser
 
 if TYPE_CHECKING:
@@ -85,28 +86,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default="auto", help="what to tune: as for `complete`")
-    parser.add_argument(
-        "--data",
-        nargs="+",
-        required=True,
-        metavar="SOURCE",
-        help="folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the run's folder; the same goes on")
-    parser.add_argument("--max-minutes", type=float, metavar="M", help="stop then; without --steps, plan for it")
-    parser.add_argument("--steps", type=int, metavar="N", help="default: published, or what the machine allows")
-    parser.add_argument("--batch", type=int, metavar="N", help="windows or trajectories a step")
-    parser.add_argument("--length", type=int, metavar="TOKENS", help="of a window")
-    parser.add_argument("--rate", type=float, metavar="LR", help="highest learning rate")
-    way = parser.add_mutually_exclusive_group()
-    way.add_argument("--lora", dest="tuning", action="store_const", const="lora", help="tune by LoRA (peft)")
-    way.add_argument("--full", dest="tuning", action="store_const", const="full", help="tune all weights")
+    add_model_and_data(parser, "what to tune")
+    add_amounts(parser, each="windows or trajectories", text="window")
+    add_tuning(parser)
     parser.add_argument("--rank", type=int, metavar="R", help="of LoRA; default: 16")
-    parser.add_argument("--precision", choices=("fp32", "bf16"), help="bf16: mixed; default: what is faster here")
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:N; default: auto")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed, the same weights")
-    parser.add_argument("--restart", action="store_true", help="begin anew where a run is in --out already")
 
 
 def _sdsat(arguments: argparse.Namespace) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fastcoder_lsp.cli.train_options import add_amounts, add_model_and_data, add_samples, add_tuning, at_least
+
 if TYPE_CHECKING:
     from fastcoder_lsp.train.drafter_session import DrafterJob, DrafterResult
     from fastcoder_lsp.train.options import Asked
@@ -15,106 +17,120 @@ Run = Callable[[Callable[["Listener", Callable[[], bool]], Any]], tuple[Any, boo
 """Runs a training under the eyes of the user: its outcome, and whether it was interrupted."""
 
 
+Source = Callable[[str, Path | None], str]
+"""A source of data as it was meant where the command was started."""
+_ONCE = "The int8 engine reads your code once; {} from what it computed. Interrupted, the same command goes on."
+_TARGET = "the model that is drafted for"
+
+
 def add_drafter_parsers(
-    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", source: Callable[[str, Path | None], str], run: Run
+    actions: "argparse._SubParsersAction[argparse.ArgumentParser]", source: Source, run: Run
 ) -> None:
     """Add an action for each drafter that has weights."""
-    medusa = actions.add_parser(
+    _add_medusa(actions).set_defaults(run=lambda arguments: _medusa(arguments, source, run))
+    _add_eagle(actions).set_defaults(run=lambda arguments: _eagle(arguments, source, run))
+    _add_dflash(actions).set_defaults(run=lambda arguments: _dflash(arguments, source, run))
+    _add_distill(actions).set_defaults(run=lambda arguments: _distill(arguments, source, run))
+    _add_import(actions).set_defaults(run=_import)
+
+
+def _add_medusa(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    parser = actions.add_parser(
         "medusa",
         help="train Medusa's heads, the model stays as it is; decode with --drafter medusa:weights=FOLDER",
-        description="Medusa: heads on the model's last hidden state, each for a token further ahead. The int8 engine "
-        "reads your code once; the heads learn from what it computed. Interrupted, the same command goes on.",
+        description="Medusa: heads on the model's last hidden state, each for a token further ahead. "
+        + _ONCE.format("the heads learn"),
         epilog="Example: fastcoder-lsp train medusa --data ~/src/mine --out heads --max-minutes 60",
     )
-    _add_common(medusa)
-    medusa.add_argument("--heads", type=at_least(1), default=4, metavar="K", help="tokens ahead; default: 4")
-    medusa.add_argument(
+    _add_common(parser)
+    parser.add_argument("--heads", type=at_least(1), default=4, metavar="K", help="tokens ahead; default: 4")
+    parser.add_argument(
         "--blocks", type=at_least(1), default=1, metavar="N", help="residual blocks of a head; default: 1"
     )
-    medusa.add_argument(
+    parser.add_argument(
         "--own-heads", action="store_true", help="a vocabulary head for each, as published, in place of the model's own"
     )
-    medusa.set_defaults(run=lambda arguments: _medusa(arguments, source, run))
+    return parser
 
-    eagle = actions.add_parser(
+
+def _add_eagle(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    parser = actions.add_parser(
         "eagle",
-        help="train EAGLE-3's layer, the model stays as it is; decode with --drafter eagle:weights=FOLDER",
-        description="EAGLE-3: one layer that goes on with features of three of the model's layers. The int8 engine "
-        "reads your code once; the layer learns from what it computed. Interrupted, the same command goes on.",
+        help="train EAGLE's layer, the model stays as it is; decode with --drafter eagle:weights=FOLDER",
+        description="EAGLE: one layer that goes on with the model's own features; by --version 3 with those of three "
+        "layers, by --version 1 with the last ones, and begun as the best linear guess of them. "
+        + _ONCE.format("the layer learns"),
         epilog="Example: fastcoder-lsp train eagle --data ~/src/mine --out layer --max-minutes 60",
     )
-    _add_common(eagle)
-    eagle.add_argument(
+    _add_common(parser)
+    parser.add_argument(
+        "--version", type=int, choices=(1, 3), default=3, help="1: EAGLE's and EAGLE-2's; 3: EAGLE-3's; default: 3"
+    )
+    parser.add_argument(
         "--test-steps",
         type=at_least(1),
         default=4,
         metavar="N",
-        help="of training-time test (published: 7); default: 4",
+        help="of training-time test (published: 7, EAGLE: 1); default: 4",
     )
-    eagle.set_defaults(run=lambda arguments: _eagle(arguments, source, run))
+    parser.add_argument("--inner", type=at_least(1), metavar="N", help="width of the inner layer; default: the model's")
+    return parser
 
-    dflash = actions.add_parser(
+
+def _add_dflash(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    parser = actions.add_parser(
         "dflash",
         help="train DFlash's small model, the model stays as it is; decode with --drafter dflash:weights=FOLDER",
         description="DFlash: a small model that says a block at once from features of several of the model's layers. "
-        "The int8 engine reads your code once; the small model learns from what it computed. Interrupted, the same "
-        "command goes on.",
+        + _ONCE.format("the small model learns"),
         epilog="Example: fastcoder-lsp train dflash --data ~/src/mine --out block --max-minutes 60",
     )
-    _add_common(dflash)
-    dflash.add_argument("--layers", type=at_least(1), default=2, metavar="N", help="published: 5; default: 2")
-    dflash.add_argument("--block", type=at_least(2), default=8, metavar="N", help="places, published: 16; default: 8")
-    dflash.add_argument(
+    _add_common(parser)
+    parser.add_argument("--layers", type=at_least(1), default=2, metavar="N", help="published: 5; default: 2")
+    parser.add_argument("--block", type=at_least(2), default=8, metavar="N", help="places, published: 16; default: 8")
+    parser.add_argument(
         "--anchors", type=at_least(1), default=12, metavar="N", help="of a text in one step; default: 12"
     )
-    dflash.set_defaults(run=lambda arguments: _dflash(arguments, source, run))
+    return parser
 
-    distill = actions.add_parser(
+
+def _add_distill(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    parser = actions.add_parser(
         "distill",
         help="tune a smaller model on what the model says; for --drafter draft-distilled --draft-model FOLDER",
         description="DistillSpec: the int8 engine goes on with your code as the model does; a smaller model with the "
         "same tokenizer learns to say the same. Interrupted, the same command goes on.",
         epilog="Example: fastcoder-lsp train distill --student ~/small --data ~/src/mine --out student --steps 200",
     )
-    _add_model_and_data(distill)
-    _add_amounts(distill)
-    distill.add_argument("--student", required=True, help="the smaller model: as for `complete --model`")
-    distill.add_argument(
+    add_model_and_data(parser, _TARGET)
+    add_amounts(parser, each="texts", text="text")
+    add_samples(parser)
+    parser.add_argument("--student", required=True, help="the smaller model: as for `complete --model`")
+    parser.add_argument(
         "--said", type=at_least(0), default=64, metavar="TOKENS", help="behind each text's half; default: 64"
     )
-    way = distill.add_mutually_exclusive_group()
-    way.add_argument("--lora", dest="tuning", action="store_const", const="lora", help="tune by LoRA (peft)")
-    way.add_argument("--full", dest="tuning", action="store_const", const="full", help="tune all weights")
-    distill.set_defaults(run=lambda arguments: _distill(arguments, source, run))
-    brought = actions.add_parser(
+    add_tuning(parser)
+    return parser
+
+
+def _add_import(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    parser = actions.add_parser(
         "import",
         help="take a published checkpoint of EAGLE, EAGLE-3, Medusa or DFlash as a drafter",
         description="Bring a drafter as it is published (its config.json and weights in one folder) into this "
         "program's form, checked against the model that it drafts for.",
         epilog="Example: fastcoder-lsp train import ~/EAGLE3-Model --model ~/Model --to ~/eagle3",
     )
-    brought.add_argument("folder", type=Path, metavar="FOLDER", help="the checkpoint's folder")
-    brought.add_argument("--model", default="auto", help="the model that it drafts for: as for `complete`")
-    brought.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to write")
-    brought.set_defaults(run=_import)
-
-
-def at_least(least: int) -> Callable[[str], int]:
-    """A kind of argument: a whole number that is not below `least`."""
-
-    def number(text: str) -> int:
-        value = int(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
-        return value
-
-    number.__name__ = "whole number"  # so that argparse says what else is none
-    return number
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the checkpoint's folder")
+    parser.add_argument("--model", default="auto", help="the model that it drafts for: as for `complete`")
+    parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to write")
+    return parser
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    _add_model_and_data(parser)
-    _add_amounts(parser)
+    add_model_and_data(parser, _TARGET)
+    add_amounts(parser, each="texts", text="text")
+    add_samples(parser)
     parser.add_argument(
         "--said",
         type=at_least(0),
@@ -131,52 +147,28 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_model_and_data(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", default="auto", help="the model that is drafted for: as for `complete`")
-    parser.add_argument(
-        "--data",
-        nargs="+",
-        required=True,
-        metavar="SOURCE",
-        help="folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
-    )
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the run's folder; the same goes on")
-
-
-def _add_amounts(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--max-minutes", type=float, metavar="M", help="stop then; without --steps, plan for it")
-    parser.add_argument("--steps", type=at_least(1), metavar="N", help="default: published, or what the machine allows")
-    parser.add_argument("--batch", type=at_least(1), metavar="N", help="texts a step")
-    parser.add_argument("--length", type=at_least(2), metavar="TOKENS", help="of a text")
-    parser.add_argument("--rate", type=float, metavar="LR", help="highest learning rate")
-    parser.add_argument(
-        "--samples", type=at_least(1), metavar="N", help="texts that are learnt from; default: by the machine"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed, the same weights")
-    parser.add_argument("--restart", action="store_true", help="begin anew where a run is in --out already")
-
-
-def _medusa(arguments: argparse.Namespace, source: Callable[[str, Path | None], str], run: Run) -> int:
+def _medusa(arguments: argparse.Namespace, source: Source, run: Run) -> int:
     from fastcoder_lsp.train.medusa import MedusaSettings
 
     settings = MedusaSettings(arguments.heads, arguments.blocks, own=arguments.own_heads)
     return _train(_job("medusa", arguments, source, settings), run)
 
 
-def _eagle(arguments: argparse.Namespace, source: Callable[[str, Path | None], str], run: Run) -> int:
+def _eagle(arguments: argparse.Namespace, source: Source, run: Run) -> int:
     from fastcoder_lsp.train.eagle import EagleSettings
 
-    return _train(_job("eagle", arguments, source, EagleSettings(arguments.test_steps)), run)
+    settings = EagleSettings(arguments.test_steps, arguments.version, arguments.inner or 0)
+    return _train(_job("eagle", arguments, source, settings), run)
 
 
-def _dflash(arguments: argparse.Namespace, source: Callable[[str, Path | None], str], run: Run) -> int:
+def _dflash(arguments: argparse.Namespace, source: Source, run: Run) -> int:
     from fastcoder_lsp.train.dflash import DflashSettings
 
     settings = DflashSettings(arguments.layers, arguments.block, arguments.anchors)
     return _train(_job("dflash", arguments, source, settings), run)
 
 
-def _distill(arguments: argparse.Namespace, source: Callable[[str, Path | None], str], run: Run) -> int:
+def _distill(arguments: argparse.Namespace, source: Source, run: Run) -> int:
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.train.distill import DistillSettings
     from fastcoder_lsp.train.distill_session import DistillJob, distil
@@ -212,9 +204,7 @@ def _import(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _job(
-    method: Any, arguments: argparse.Namespace, source: Callable[[str, Path | None], str], own: object
-) -> "DrafterJob":
+def _job(method: Any, arguments: argparse.Namespace, source: Source, own: object) -> "DrafterJob":
     from fastcoder_lsp.train.drafter_session import DrafterJob
     from fastcoder_lsp.train.drafter_settings import Collected
 
@@ -239,6 +229,7 @@ def _asked(arguments: argparse.Namespace) -> "Asked":
         length=arguments.length,
         batch=arguments.batch,
         rate=arguments.rate,
+        precision=arguments.precision,
         seed=arguments.seed,
         max_minutes=arguments.max_minutes,
     )

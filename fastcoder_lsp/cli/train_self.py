@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from fastcoder_lsp.cli.train_drafter import at_least
+from fastcoder_lsp.cli.train_options import at_least
 
 
 def add_self_parser(

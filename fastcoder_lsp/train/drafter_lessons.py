@@ -6,7 +6,7 @@ from typing import Any
 
 from fastcoder_lsp.core import NORMED
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.train import dflash, eagle, medusa
+from fastcoder_lsp.train import dflash, eagle, eagle_features, medusa
 from fastcoder_lsp.train.drafter_settings import DrafterMethod
 
 
@@ -48,12 +48,11 @@ def kind_of(method: DrafterMethod, own: Any, layers: int) -> LessonKind:
             ),
             lambda shape: dflash.numbers_of(shape, own),
         )
-    read = eagle.layers_of(layers)
+    make = eagle.EagleLesson if own.version == 3 else eagle_features.FeatureLesson
+    read = eagle.layers_of(layers) if own.version == 3 else (NORMED,)
     return LessonKind(
         read,
-        (*read, NORMED),
-        lambda teacher, samples, held, *, batch, seed: eagle.EagleLesson(
-            teacher, samples, held, own, batch=batch, seed=seed
-        ),
-        eagle.numbers_of,
+        read if NORMED in read else (*read, NORMED),
+        lambda teacher, samples, held, *, batch, seed: make(teacher, samples, held, own, batch=batch, seed=seed),
+        lambda shape: eagle.numbers_of(shape, own),
     )

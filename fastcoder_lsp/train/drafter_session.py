@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 import torch
 from safetensors.torch import save_file
@@ -26,7 +25,9 @@ from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.curve import read_points, series
 from fastcoder_lsp.train.drafter_lessons import LessonKind, kind_of
 from fastcoder_lsp.train.drafter_settings import Collected, DrafterMethod, settle_drafter
+from fastcoder_lsp.train.half import DrafterLesson, InHalf
 from fastcoder_lsp.train.loop import Lesson, Outcome, Trainer, time_step
+from fastcoder_lsp.train.machine import machine
 from fastcoder_lsp.train.measure import tokens_a_pass
 from fastcoder_lsp.train.options import Asked, TrainSettings
 from fastcoder_lsp.train.run_folder import RunFolder
@@ -41,18 +42,6 @@ HELD_OUT = 8
 CPU_SAMPLES = 400
 COLLECTING_SHARE, USED = 0.4, 0.9
 """Of --max-minutes, for samples; of what is left then, for steps."""
-
-
-class DrafterLesson(Lesson, Protocol):
-    """A lesson whose outcome is a drafter."""
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """All that the drafter computes with."""
-        ...
-
-    def ranks(self) -> tuple[tuple[float, ...], ...]:
-        """How often candidates are right, by place and rank; none where the method does not ask."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +78,7 @@ def train_drafter(job: DrafterJob, cache: Path, should_stop: Callable[[], bool],
     models.require_checkpoint(files.folder, lambda _share, _what: None)
     tokenizer = Tokenizer.load(files.folder)
     texts = read_texts(job.data, tokenizer, cache)
-    settings, notes = settle_drafter(job.method, job.asked, "cpu")
+    settings, notes = settle_drafter(job.method, job.asked, machine("cpu", shape_of(files.folder).weight_count))
     folder, place = RunFolder(job.out.expanduser().absolute()), job.out.expanduser().absolute() / "drafter"
     folder.begin(_identity(job, files, texts, settings), restart=job.restart)
     for note in notes:
@@ -194,12 +183,13 @@ class _Run:
             raise UsageError(f"nothing was collected in time ({job.asked.max_minutes} minutes)", "Give it more.")
         if planned is None:
             self.folder.set_plan(samples=len(samples))
-        teacher = make_teacher(self.files.folder, self.engine, [*samples, *held], job.collected.vocabulary)
+        counts_V = self.sequences.counts(shape.vocabulary)
+        teacher = make_teacher(self.files.folder, self.engine, [*samples, *held], job.collected.vocabulary, counts_V)
         self.listener.note(
             f"{len(samples)} texts, {sum(map(len, samples)):,} tokens; {len(teacher.ids_D):,} can be said"
         )
         lesson = kind.make(teacher, samples, held, batch=settings.batch, seed=settings.seed)
-        return lesson, kind, held
+        return InHalf(lesson) if settings.precision == "bf16" else lesson, kind, held
 
     def record(self, lesson: DrafterLesson, kind: LessonKind, texts: Texts) -> DrafterRecord:
         """What the drafter is, but for how good it is."""

@@ -6,7 +6,7 @@ Owns the defaults: each is the papers', unless the machine is too small for it, 
 from dataclasses import dataclass
 from typing import Literal
 
-from fastcoder_lsp.train.options import Asked, TrainSettings
+from fastcoder_lsp.train.options import SMALL_PARAMETERS, Asked, Machine, TrainSettings
 
 DrafterMethod = Literal["medusa", "eagle", "dflash"]
 
@@ -50,13 +50,13 @@ class Collected:
     vocabulary: int = 16_384
 
 
-def settle_drafter(method: DrafterMethod, asked: Asked, device: str) -> tuple[TrainSettings, list[str]]:
+def settle_drafter(method: DrafterMethod, asked: Asked, machine: Machine) -> tuple[TrainSettings, list[str]]:
     """Every setting, and a note for each that is not as published."""
     published, notes = PUBLISHED[method], list[str]()
-    cpu = device == "cpu"
+    cpu, small = machine.is_cpu, machine.parameters < SMALL_PARAMETERS
 
-    def chosen(name: str, said: float | None, paper: float, small: float) -> float:
-        value = said if said is not None else small if cpu else paper
+    def chosen(name: str, said: float | None, paper: float, here: float) -> float:
+        value = said if said is not None else here if cpu else paper
         if value != paper:
             why = "as asked" if said is not None else "a CPU"
             notes.append(f"{name}: {value:,g} (published: {paper:,g}; {why})")
@@ -66,8 +66,8 @@ def settle_drafter(method: DrafterMethod, asked: Asked, device: str) -> tuple[Tr
     rate = chosen("learning rate", asked.rate, published.rate, 1e-3)
     settings = TrainSettings(
         tuning="full",
-        device=device,
-        precision="fp32",
+        device=machine.device,
+        precision=asked.precision or ("bf16" if machine.fast_bf16 and not small else "fp32"),
         seed=asked.seed,
         length=int(chosen("tokens of a window", asked.length, published.length, 384)),
         batch=int(chosen("windows a step", asked.batch, published.batch, 4)),

@@ -10,13 +10,14 @@ Legend: T rows, E width, D tokens that can be said, H heads, K of them with keys
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.train.rotation import THETA, normed, turned
+from fastcoder_lsp.train.eagle_steps import Steps
+from fastcoder_lsp.train.rotation import THETA, normed
 from fastcoder_lsp.train.samples import Sample, order
 from fastcoder_lsp.train.teacher import Teacher, states_of
 
@@ -26,9 +27,17 @@ FADE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class EagleSettings:
-    """`steps`: of training-time test (published 7)."""
+    """Which layer, and how it learns.
+
+    Attributes:
+        steps: of training-time test (EAGLE-3: published 7; EAGLE: 1).
+        version: 3 for EAGLE-3's layer, 1 for the one of EAGLE and EAGLE-2 (`eagle_features`).
+        inner: width of the inner layer; 0: the target's.
+    """
 
     steps: int = 4
+    version: int = 3
+    inner: int = 0
 
 
 def layers_of(layers: int) -> tuple[int, ...]:
@@ -36,10 +45,21 @@ def layers_of(layers: int) -> tuple[int, ...]:
     return (min(2, layers), max(1, layers // 2), max(1, layers - 3))
 
 
-def numbers_of(shape: Shape) -> dict[str, float]:
-    """What the drafter's record says of the layer's sizes: the target's."""
+def sized(shape: Shape, settings: EagleSettings) -> Shape:
+    """The layer's sizes: the target's, but for what `settings` say, and values for every head in EAGLE's layer.
+
+    What a row says of the next token comes to it through the values alone, there: shared among a small model's heads
+    they are too narrow for it.
+    """
+    inner = settings.inner or shape.inner
+    return replace(shape, inner=inner, kv_heads=shape.heads if settings.version == 1 else shape.kv_heads)
+
+
+def numbers_of(shape: Shape, settings: EagleSettings) -> dict[str, float]:
+    """What the drafter's record says of the layer."""
+    shape = sized(shape, settings)
     return {
-        "version": 3,
+        "version": settings.version,
         "heads": shape.heads,
         "kv_heads": shape.kv_heads,
         "head_dim": shape.head_dim,
@@ -61,25 +81,10 @@ class EagleLesson:
         batch: int,
         seed: int,
     ) -> None:
-        shape = teacher.shape
-        width, q, kv = shape.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-        sizes = {
-            "fc": (width, 3 * width),
-            "q": (q, 2 * width),
-            "k": (kv, 2 * width),
-            "v": (kv, 2 * width),
-            "o": (width, q),
-            "gate": (shape.inner, width),
-            "up": (shape.inner, width),
-            "down": (width, shape.inner),
-        }
-        draw = torch.Generator().manual_seed(seed)
-        found = {name: torch.randn(size, generator=draw) * size[1] ** -0.5 for name, size in sizes.items()}
-        found |= {name: torch.ones(width) for name in ("norm_input", "norm_hidden", "norm_post", "norm_last")}
-        found["head"] = teacher.head_DE.clone()
-        self._parts = {name: torch.nn.Parameter(value) for name, value in sorted(found.items())}
         self._teacher, self._samples, self._held = teacher, samples, held
         self._settings, self._batch, self._seed = settings, batch, seed
+        self._shape = sized(teacher.shape, settings)
+        self._parts = {name: torch.nn.Parameter(value) for name, value in sorted(self._beginning().items())}
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
         """What changes (`Lesson`)."""
@@ -104,6 +109,26 @@ class EagleLesson:
         """As `draft.eagle_layer.EagleLayer` reads them."""
         return {name: value.detach() for name, value in self._parts.items()} | {"ids": self._teacher.ids_D}
 
+    def _beginning(self) -> dict[str, torch.Tensor]:
+        """The parameters before the first step."""
+        shape = self._shape
+        width, q, kv = shape.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+        sizes = {
+            "fc": (width, 3 * width),
+            "q": (q, 2 * width),
+            "k": (kv, 2 * width),
+            "v": (kv, 2 * width),
+            "o": (width, q),
+            "gate": (shape.inner, width),
+            "up": (shape.inner, width),
+            "down": (width, shape.inner),
+        }
+        draw = torch.Generator().manual_seed(self._seed)
+        found = {name: torch.randn(size, generator=draw) * size[1] ** -0.5 for name, size in sizes.items()}
+        found |= {name: torch.ones(width) for name in ("norm_input", "norm_hidden", "norm_post", "norm_last")}
+        found["head"] = self._teacher.head_DE.clone()
+        return found
+
     def _losses(self, samples: Sequence[Sample], *, learn: bool) -> dict[str, float]:
         means: dict[str, float] = {}
         for sample in samples:
@@ -124,14 +149,14 @@ class EagleLesson:
             target_TD = torch.softmax(states_TLE[:, -1] @ self._teacher.head_DE.T, dim=1)
         known_T = self._teacher.places_V[tokens_T] >= 0
         hidden_TE = F.linear(states_TLE[:, :-1].flatten(1), self._parts["fc"])
-        pass_ = _Steps(self._parts, self._teacher.shape, len(sample))
+        layer = Steps(self._parts, self._shape)
         found: list[torch.Tensor] = []
         for step in range(self._settings.steps):
             rows = len(sample) - 2 - step  # row i has token i + 1 + step beside it, and says the one after that
             start = max(sample.first - 2 - step, 0)
             if rows <= start:
                 break
-            hidden_TE = pass_.step(self._teacher.embed(tokens_T[1 + step : 1 + step + rows]), hidden_TE[:rows])
+            hidden_TE = layer.step(self._teacher.embed(tokens_T[1 + step : 1 + step + rows]), hidden_TE[:rows])
             logits_TD = F.linear(
                 normed(hidden_TE, self._parts["norm_last"], self._teacher.shape.eps), self._parts["head"]
             )
@@ -140,44 +165,3 @@ class EagleLesson:
             weights_T[:start] = 0
             found.append((loss_T * weights_T).sum() / weights_T.sum().clamp(min=1))
         return found
-
-
-class _Steps:
-    """The layer over a text's rows, step after step; the keys of later steps are seen by their own row alone."""
-
-    def __init__(self, parts: dict[str, torch.nn.Parameter], shape: Shape, rows: int) -> None:
-        self._parts, self._shape, self._rows = parts, shape, rows
-        self._keys: list[tuple[torch.Tensor, torch.Tensor]] = []
-
-    def step(self, embedded_TE: torch.Tensor, hidden_TE: torch.Tensor) -> torch.Tensor:
-        """What each row says, [T, E]; the rows may be fewer than in the step before."""
-        parts, shape, step = self._parts, self._shape, len(self._keys)
-        rows, heads, kv, dim = len(hidden_TE), shape.heads, shape.kv_heads, shape.head_dim
-        both = [normed(embedded_TE, parts["norm_input"], shape.eps), normed(hidden_TE, parts["norm_hidden"], shape.eps)]
-        x = torch.cat(both, dim=1)
-        places_T = torch.arange(rows) + step
-        q_HTd = turned(F.linear(x, parts["q"]).view(rows, heads, dim), places_T).transpose(0, 1)
-        k_KTd = turned(F.linear(x, parts["k"]).view(rows, kv, dim), places_T).transpose(0, 1)
-        v_KTd = F.linear(x, parts["v"]).view(rows, kv, dim).transpose(0, 1)
-        self._keys.append((k_KTd, v_KTd))
-        mixed_HTd = self._attend(q_HTd, rows, heads // kv)
-        x_TE = hidden_TE + F.linear(mixed_HTd.transpose(0, 1).reshape(rows, heads * dim), parts["o"])
-        h_TE = normed(x_TE, parts["norm_post"], shape.eps)
-        inner = F.silu(F.linear(h_TE, parts["gate"])) * F.linear(h_TE, parts["up"])
-        return x_TE + F.linear(inner, parts["down"])
-
-    def _attend(self, q_HTd: torch.Tensor, rows: int, group: int) -> torch.Tensor:
-        scale = q_HTd.shape[-1] ** -0.5
-        keys = [
-            (key[:, :rows].repeat_interleave(group, 0), value[:, :rows].repeat_interleave(group, 0))
-            for key, value in self._keys
-        ]
-        first = (q_HTd @ keys[0][0].transpose(1, 2)) * scale
-        hidden = torch.ones(rows, rows, dtype=torch.bool).triu(1)
-        scores = [first.masked_fill(hidden, float("-inf"))]
-        scores += [(q_HTd * key).sum(-1, keepdim=True) * scale for key, _ in keys[1:]]
-        shares = torch.softmax(torch.cat(scores, dim=-1), dim=-1)
-        mixed = shares[..., :rows] @ keys[0][1]
-        for place, (_, value) in enumerate(keys[1:]):
-            mixed = mixed + shares[..., rows + place, None] * value
-        return mixed

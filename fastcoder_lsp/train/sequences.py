@@ -65,6 +65,12 @@ class Sequences:
         order = self._order(epoch)
         return self._made(self._windows[order[place]], random.Random(f"window {self._seed} {index}"))  # noqa: S311
 
+    def counts(self, vocabulary: int) -> npt.NDArray[np.int64]:
+        """How often each token of so many stands in the windows that `at` gives."""
+        return sum(
+            (np.bincount(window, minlength=vocabulary) for window in self._windows), np.zeros(vocabulary, np.int64)
+        )
+
     def held_out(self) -> list[Sequence]:
         """Windows of files that `at` never gives, one of each, plain text."""
         return [self._plain(window) for window in self._held]

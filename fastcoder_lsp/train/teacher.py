@@ -58,14 +58,22 @@ def shape_of(folder: Path) -> Shape:
     return shape
 
 
-def make_teacher(folder: Path, engine: KeepingEngine, samples: Sequence[Sample], vocabulary: int) -> Teacher:
-    """The tensors for what `samples` hold; the drafter says the `vocabulary` tokens that are most frequent there."""
+def make_teacher(
+    folder: Path, engine: KeepingEngine, samples: Sequence[Sample], vocabulary: int, counts_V: Ids | None = None
+) -> Teacher:
+    """The tensors for what `samples` hold.
+
+    The drafter says the `vocabulary` tokens that are most frequent there and in `counts_V`, how often each stands in
+    all texts: samples are a few of them, and tell of frequent tokens alone.
+    """
     shape = shape_of(folder)
-    counts_V = np.zeros(shape.vocabulary, np.int64)
+    counts_V = np.zeros(shape.vocabulary, np.int64) if counts_V is None else counts_V.copy()
+    seen_V = np.zeros(shape.vocabulary, np.int64)
     for sample in samples:
-        counts_V += np.bincount(sample.tokens, minlength=shape.vocabulary)
+        seen_V += np.bincount(sample.tokens, minlength=shape.vocabulary)
+    counts_V += seen_V
     ids_D = np.sort(np.argsort(-counts_V, kind="stable")[: min(vocabulary, shape.vocabulary)])
-    known_U = np.union1d(ids_D, np.flatnonzero(counts_V))
+    known_U = np.union1d(ids_D, np.flatnonzero(seen_V))
     places_V = np.full(shape.vocabulary, -1, np.int64)
     places_V[ids_D] = np.arange(len(ids_D))
     with open_weights(folder) as weights:

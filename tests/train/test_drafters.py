@@ -25,7 +25,8 @@ from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, open_drafter
 from fastcoder_lsp.train.dflash import DflashLesson, DflashSettings
 from fastcoder_lsp.train.drafter_session import DrafterJob, DrafterResult, train_drafter
 from fastcoder_lsp.train.drafter_settings import Collected
-from fastcoder_lsp.train.eagle import EagleSettings, _Steps
+from fastcoder_lsp.train.eagle import EagleSettings
+from fastcoder_lsp.train.eagle_steps import Steps
 from fastcoder_lsp.train.medusa import MedusaSettings
 from fastcoder_lsp.train.options import Asked
 from fastcoder_lsp.train.samples import Sample
@@ -183,7 +184,7 @@ def test_eagle_computes_in_decoding_what_it_learnt(speaker: Speaker, trained: di
     parts = {
         name: torch.nn.Parameter(torch.from_numpy(value)) for name, value in files.tensors().items() if name != "ids"
     }
-    learnt, hidden = _Steps(parts, shape, rows), torch.from_numpy(layer.fused(features))
+    learnt, hidden = Steps(parts, shape), torch.from_numpy(layer.fused(features))
     seen = np.tri(rows, dtype=np.bool_)
     out, keys = layer.forward(embedded[:rows], layer.fused(features), np.arange(rows), layer.none(), seen)
     for step in range(steps):
