@@ -17,7 +17,7 @@ _BEGINNINGS = {
     "python": ("import ", "from "),
     "javascript": ("import ", "import{", "const ", "var "),
     "go": ("import ",),
-    "rust": ("use ", "pub use ", "extern crate "),
+    "rust": ("use ", "pub use ", "pub(crate) use ", "pub(super) use ", "extern crate "),
     "java": ("import ",),
     "kotlin": ("import ",),
     "scala": ("import ",),

@@ -62,6 +62,30 @@ def test_lines_that_call_what_other_files_define() -> None:
     assert not any(line.startswith(("def ", "import", "#", '"""', "class ")) for line in any_line)
 
 
+def test_lines_of_rust() -> None:
+    """Calls with and without type arguments, of functions and methods; no macro, attribute, text or definition."""
+    lib = "pub struct Store;\nimpl Store {\n    pub(crate) async fn open_rows(&self) {}\n}\npub fn fetch_all<T>() {}\n"
+    main = """use crate::lib::fetch_all;
+
+/// fetch_all(store)
+pub fn main(store: &Store) -> Rows {
+    #[allow(open_rows(unused))]
+    let rows = store.open_rows(12).await;
+    let more = fetch_all::<Row>(rows);
+    println!("{}", own_function(more));
+    const ROWS: Rows = fetch_all(later);
+    own_function(rows, more)
+}
+
+fn own_function(rows: Rows) -> Rows {
+    rows
+}
+"""
+    files = {"src/lib.rs": lib, "src/main.rs": main}
+    assert said(files, api=True) == ["let rows = store.open_rows(12).await;", "let more = fetch_all::<Row>(rows);"]
+    assert said(files, api=False)[-1] == "own_function(rows, more)"
+
+
 def test_a_question_is_cut_at_its_lines_start() -> None:
     """All above before it, all below after it; the id names the line."""
     case = line_cases(Repository("r", FILES), api=True)[0]
@@ -101,9 +125,10 @@ def test_repositories_are_split(tmp_path: Path) -> None:
     for name in ("zod-1", "httpx-2"):
         (tmp_path / "repositories" / name).mkdir(parents=True)
         (tmp_path / "repositories" / name / "a.py").write_bytes(b"x = 1\r\n")
+        (tmp_path / "repositories" / name / "b.rs").write_text("fn f() {}\n")
         (tmp_path / "repositories" / name / "a.txt").write_text("no code")
     (held_out,) = repositories.load(tmp_path, "held-out")
-    assert (held_out.name, dict(held_out.files)) == ("httpx-2", {"a.py": "x = 1\n"})
+    assert (held_out.name, dict(held_out.files)) == ("httpx-2", {"a.py": "x = 1\n", "b.rs": "fn f() {}\n"})
     assert [one.name for one in repositories.load(tmp_path, "development")] == ["zod-1"]
     with pytest.raises(UsageError):
         list(repositories.load(tmp_path / "none", "held-out"))

@@ -20,6 +20,7 @@ from fastcoder_lsp.prompt.imports import LONGEST, MOST_CHARACTERS, imports_above
         ),
         ("go", 'package a\n\nimport (\n\t"fmt"\n\n\t"os"\n)\n', 'import ( "fmt" "os" )'),
         ("rust", "use std::{\n    fs,\n    io,\n};\nuser(1);\n", "use std::{ fs, io, };"),
+        ("rust", "pub(crate) use a::b;\npub mod c;\nuse d;\n", "pub(crate) use a::b;\nuse d;"),
         ("cpp", "#include <a>\n#define B 1\nint c;\n", "#include <a>"),
         ("plaintext", "import nothing\n", ""),
         ("python", "", ""),

@@ -1,7 +1,7 @@
 """Whole repositories, to ask for single lines of: those of RepoEval, and public packages.
 
 Owns which of them something may be fitted on (`development`) and which are kept aside (`held-out`); the packages are
-fetched by scripts/fetch_repositories.py.
+fetched by scripts/fetch_repositories.py, and any other repository that lies beside them is one, too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ PACKAGES = "repositories"
 REPOEVAL = "repoeval"
 _DEVELOPMENT = ("zod-", "msw-", "scrapy-")
 """Packages that belong to the development repositories, beside RepoEval's."""
-_SUFFIXES = frozenset((".py", ".ts", ".tsx"))
+_SUFFIXES = frozenset((".py", ".ts", ".tsx", ".rs"))
 _LARGEST = 300_000
 
 

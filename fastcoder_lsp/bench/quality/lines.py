@@ -23,6 +23,8 @@ MOST_DEFINED = 3
 """Files that define a name, at most: what more of them define tells little of where it comes from."""
 LEAST_NAME = 4
 _NAME = r"[A-Za-z_$][\w$]*"
+_VISIBLE = r"(?:pub(?:\([^()]*\))?[ \t]+)?"
+"""Rust's."""
 _DEFINED = {
     "python": re.compile(rf"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+({_NAME})", re.MULTILINE),
     "typescript": re.compile(
@@ -31,17 +33,27 @@ _DEFINED = {
         rf"|[ \t]+(?:(?:public|private|protected|static|async|get|set)[ \t]+)*({_NAME})\([^\n;]*\{{$)",
         re.MULTILINE,
     ),
+    "rust": re.compile(
+        rf"^[ \t]*{_VISIBLE}(?:(?:async|unsafe|const|default|extern \"\w+\")[ \t]+)*"
+        rf"(?:fn|struct|enum|union|trait)[ \t]+({_NAME})",
+        re.MULTILINE,
+    ),
 }
-_CALLED = re.compile(rf"({_NAME})\s*(?:<[^<>()]*>)?\(")
+_CALLED = re.compile(rf"({_NAME})\s*(?:(?:::)?<[^<>()]*>)?\(")
 _NO_CODE = {
     "python": re.compile(r"(?:import|from|def|class|async def|global|nonlocal)\b|[#@\"')\]}]|[rbfu]+[\"']"),
     "typescript": re.compile(
         r"(?:import|export|function|class|interface|type|enum|declare|abstract|async function)\b|[/*@\"'`)\]}]"
     ),
+    "rust": re.compile(
+        r"(?:use|pub|fn|async fn|unsafe fn|const|static|struct|enum|union|trait|impl|mod|type|extern|macro_rules!)"
+        r"(?!\w)|where\b|[/*#\"')\]}]|b\""
+    ),
 }
 _FUNCTION = {
     "python": re.compile(r"(?:async\s+)?def\b"),
     "typescript": re.compile(r".*(?:\)|=>)[^;]*\{\s*$"),
+    "rust": re.compile(rf"{_VISIBLE}(?:(?:async|unsafe|const|default|extern \"\w+\")\s+)*fn\b"),
 }
 _KNOWN = frozenset(name for kind in (str, bytes, list, dict, set, int, object) for name in dir(kind)) | frozenset(
     [
