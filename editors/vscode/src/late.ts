@@ -24,6 +24,8 @@ export type ProviderOf = (document: vscode.TextDocument) => vscode.InlineComplet
 
 export class LateSuggestions implements vscode.Disposable {
     private missed: { readonly uri: string; readonly version: number } | undefined
+    /** What we make the editor ask, one question after the other: two at once would take each other's answers. */
+    private questions: Promise<void> = Promise.resolve()
     /** Where we make the editor ask, and how it did. */
     private asking: { readonly place: Place; asked?: 'alone' | 'as by a key' } | undefined
     /** Where the user has asked by a key and has no answer yet. */
@@ -116,17 +118,33 @@ export class LateSuggestions implements vscode.Disposable {
         return { ...context, triggerKind: vscode.InlineCompletionTriggerKind.Automatic }
     }
 
-    private async ask(place: Place): Promise<void> {
+    private ask(place: Place): Promise<void> {
+        const ask = async (): Promise<void> => {
+            await this.askNow(place)
+        }
+        this.questions = this.questions.then(ask, ask)
+        return this.questions
+    }
+
+    private async askNow(place: Place): Promise<void> {
+        let wanted: Place | undefined = place
+        while (wanted !== undefined && isPresent(wanted)) {
+            // Where the user has typed on meanwhile, the editor gave its own question up for ours, which nobody answered.
+            wanted = (await this.askAt(wanted)) ? undefined : presentPlace()
+        }
+    }
+
+    /** Let the editor ask at the cursor's place; whether it did: else the user has typed on. */
+    private async askAt(place: Place): Promise<boolean> {
         const document = vscode.window.activeTextEditor?.document
         if (document === undefined) {
-            return
+            return false
         }
         const isBeginning = this.shown !== undefined && same(this.shown, place)
         this.register(document)
         const trigger = ['trigger', { explicit: false, providerId: this.provider }] as const
         let asked = await this.runAsIfTyped(place, ...trigger)
-        const here = presentPlace()
-        if (asked === undefined && here !== undefined && same(here, place)) {
+        if (asked === undefined && isPresent(place)) {
             // An older editor where the user has asked by the key before: it has to forget first.
             await vscode.commands.executeCommand('editor.action.inlineSuggest.hide')
             asked = await this.runAsIfTyped(place, ...trigger)
@@ -134,6 +152,7 @@ export class LateSuggestions implements vscode.Disposable {
         if (asked === 'as by a key' && isBeginning) {
             await this.runAsIfTyped(place, 'showNext')
         }
+        return asked !== undefined || isPresent(place)
     }
 
     /** A provider that the editor has not asked yet, the first of ours to be found for the document. */
@@ -181,6 +200,12 @@ function placeOf(document: vscode.TextDocument, position: vscode.Position): Plac
 function presentPlace(): Place | undefined {
     const editor = vscode.window.activeTextEditor
     return editor?.selection.isEmpty === true ? placeOf(editor.document, editor.selection.active) : undefined
+}
+
+/** Whether the cursor is there, in this version of the document. */
+function isPresent(place: Place): boolean {
+    const here = presentPlace()
+    return here !== undefined && same(here, place)
 }
 
 function same(first: Place, second: Place): boolean {

@@ -76,6 +76,19 @@ void test('a beginning that is shown goes on to the whole, once that is made', a
     await editor.untilGhost((text) => text.endsWith('b = 2'), 'the whole')
 })
 
+void test('who types on while a late text is asked for gets the one for the last key', async () => {
+    // A text is late by about the pause between two keys, so that many a key comes while the editor asks again for the one before.
+    editor.server.scripted('--says', SAYS, '--step-ms', '5', '--budget-ms', '20')
+    await editor.command('fastcoder: Restart the Server')
+    await editor.untilStatus('Ready to load the model')
+    await editor.openFile('b.py')
+    for (const delayMs of [60, 70, 80, 90, 100, 120, 140, 160]) {
+        await editor.page.keyboard.press('Control+Enter')
+        await editor.type('v = w.', delayMs)
+        await editor.untilGhost((text) => text === SAYS, `the whole suggestion after keys every ${delayMs} ms`)
+    }
+})
+
 void test('the key for another alternative shows one where the text came late, too', { skip: model === undefined }, async () => {
     editor.server.real(model ?? '')
     await editor.command('fastcoder: Restart the Server')
