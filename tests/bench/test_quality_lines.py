@@ -64,7 +64,7 @@ def test_lines_that_call_what_other_files_define() -> None:
 
 def test_lines_of_rust() -> None:
     """Calls with and without type arguments, of functions and methods; no macro, attribute, text or definition."""
-    lib = "pub struct Store;\nimpl Store {\n    pub(crate) async fn open_rows(&self) {}\n}\npub fn fetch_all<T>() {}\n"
+    lib = "pub struct Store;\nimpl Store {\n    pub(crate) async fn open_rows(&self) {}\n    pub fn unwrap() {}\n}\npub fn fetch_all<T>() {}\n"
     main = """use crate::lib::fetch_all;
 
 /// fetch_all(store)
@@ -73,6 +73,7 @@ pub fn main(store: &Store) -> Rows {
     let rows = store.open_rows(12).await;
     let more = fetch_all::<Row>(rows);
     println!("{}", own_function(more));
+    let first = own_function(more).unwrap();
     const ROWS: Rows = fetch_all(later);
     own_function(rows, more)
 }

@@ -71,6 +71,11 @@ _KNOWN = frozenset(name for kind in (str, bytes, list, dict, set, int, object) f
         "filter",
     ]
 )
+_KNOWN_RUST = frozenset(
+    "clone unwrap expect into iter next from_str as_bytes as_str as_ref as_mut to_string to_owned default with_capacity "
+    "is_empty push_str read_line lines start open create write flush none some matches contains extend collect".split()
+)
+"""What the standard library's own types have; a repository's may be called the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,9 @@ def _defining(code: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
     files: dict[str, set[str]] = defaultdict(set)
     for path, text in code.items():
         for match in _DEFINED[_language(path)].finditer(text):
-            files[next(group for group in match.groups() if group)].add(path)
+            name = next(group for group in match.groups() if group)
+            if not (path.endswith(".rs") and name in _KNOWN_RUST):
+                files[name].add(path)
     return {
         name: frozenset(paths)
         for name, paths in files.items()
