@@ -72,8 +72,11 @@ _KNOWN = frozenset(name for kind in (str, bytes, list, dict, set, int, object) f
     ]
 )
 _KNOWN_RUST = frozenset(
-    "clone unwrap expect into iter next from_str as_bytes as_str as_ref as_mut to_string to_owned default with_capacity "
-    "is_empty push_str read_line lines start open create write flush none some matches contains extend collect".split()
+    (
+        *("clone", "unwrap", "expect", "into", "iter", "next", "from_str", "as_bytes", "as_str", "as_ref", "as_mut"),
+        *("to_string", "to_owned", "default", "with_capacity", "is_empty", "is_none", "is_some", "push_str"),
+        *("read_line", "lines", "start", "open", "create", "write", "flush", "none", "some", "contains", "extend"),
+    )
 )
 """What the standard library's own types have; a repository's may be called the same."""
 
