@@ -64,7 +64,7 @@ def test_lines_that_call_what_other_files_define() -> None:
 
 def test_lines_of_rust() -> None:
     """Calls with and without type arguments, of functions and methods; no macro, attribute, text or definition."""
-    lib = "impl Store {\n    pub(crate) async fn open_rows(&self) {}\n    pub fn unwrap() {}\n}\npub fn fetch_all<T>() {}\n"
+    lib = "impl Store {\n    pub(crate) async fn open_rows(&self) {}\n    fn unwrap() {}\n}\nfn fetch_all<T>() {}\n"
     main = """use crate::lib::fetch_all;
 
 /// fetch_all(store)
