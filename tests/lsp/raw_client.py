@@ -18,6 +18,32 @@ WAIT_S = 300.0 if os.environ.get("FASTCODER_TEST_ARM") else 30.0
 """On an emulated CPU a server takes some ten times as long to start."""
 
 
+@dataclass(frozen=True)
+class Brake:
+    """Has a scripted model work slowly, or load, until a file is there: no test then depends on who is quicker.
+
+    `held`: the arguments for a model that makes no step before `release`; `loading`: for one that is not loaded.
+    """
+
+    path: Path
+
+    @property
+    def held(self) -> tuple[str, ...]:
+        return self.steps(60_000)
+
+    @property
+    def loading(self) -> tuple[str, ...]:
+        return ("--load-ms", "60000", "--until", str(self.path))
+
+    def steps(self, each_ms: int) -> tuple[str, ...]:
+        """The arguments for a model whose steps take so long."""
+        return ("--step-ms", str(each_ms), "--until", str(self.path))
+
+    def release(self) -> None:
+        """From now on everything takes no time."""
+        self.path.touch()
+
+
 @dataclass
 class RawClient:
     """One running server. `answers`: id → every answer that came for it; `told`: notifications in their order."""

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -38,13 +39,32 @@ from tests.completion.toys import Letters, ToyPrompts
 _MARK = 1
 
 
+class Waits:
+    """Takes its time, until a file is there; None: always.
+
+    Args:
+        until: the file.
+    """
+
+    def __init__(self, until: Path | None) -> None:
+        self._until = until
+
+    def __call__(self, seconds: float) -> None:
+        if self._until is None:
+            time.sleep(seconds)
+            return
+        end = time.monotonic() + seconds
+        while not self._until.exists() and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, 0.005))
+
+
 class ScriptedEngine:
     """Says `says` after every prompt, then an end token; `step_s` a step."""
 
-    def __init__(self, says: str, step_s: float) -> None:
+    def __init__(self, says: str, step_s: float, waits: Waits) -> None:
         self.info = EngineInfo("scripted", "scripted", "made here", "none", 256, 100_000, 64)
         self._says = says.encode()
-        self._step_s = step_s
+        self._step_s, self._waits = step_s, waits
         self._said = 0
         self._cached: tuple[int, ...] = ()
 
@@ -60,7 +80,7 @@ class ScriptedEngine:
         allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
         top_k: int = 0,
     ) -> Verified:
-        time.sleep(self._step_s)
+        self._waits(self._step_s)
         print("a stray print must not reach the wire")  # noqa: T201
         token = self._says[self._said] if self._said < len(self._says) else 0
         self._said += 1
@@ -93,8 +113,10 @@ def main() -> None:
     parser.add_argument("--says", default="suggested = 1")
     parser.add_argument("--step-ms", type=float, default=0.0)
     parser.add_argument("--load-ms", type=float, default=0.0)
+    parser.add_argument("--until", type=Path, help="the file that ends all waiting")
     parser.add_argument("--budget-ms", type=int, default=60_000)
     arguments = parser.parse_args()
+    waits = Waits(arguments.until)
     budgets = {f"budget.{kind}_ms": arguments.budget_ms for kind in ("automatic", "invoked")}
     budgets["budget.background_ms"] = 60_000
 
@@ -103,8 +125,8 @@ def main() -> None:
             raise ModelMissingError(f"no model {settings.model}", "fetch it: fastcoder-lsp model pull")
         for share in (0.0, 0.5):
             progress(share, "weights")
-            time.sleep(arguments.load_ms / 2e3)
-        engine = ScriptedEngine(arguments.says, arguments.step_ms / 1e3)
+            waits(arguments.load_ms / 2e3)
+        engine = ScriptedEngine(arguments.says, arguments.step_ms / 1e3, waits)
         return Model(OneSlot(engine), Letters(), StepCosts((1, 8), (1.0, 2.0), 0.1))
 
     stdin, stdout = take_wire()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.raw_client import Json, RawClient, running
+from tests.lsp.raw_client import WAIT_S, Brake, Json, RawClient, running
 
 URI = "file:///project/a.py"
 SAYS = "suggested = 1"
@@ -87,19 +87,21 @@ async def test_the_selected_entry_of_the_popup_is_extended() -> None:
         assert item["range"] == span(0, 7, 9)
 
 
-async def test_a_changed_document_drops_the_answer() -> None:
+async def test_a_changed_document_drops_the_answer(brake: Brake) -> None:
     """The answer to a version that is gone is empty: its range would be of another text."""
-    async with running("--step-ms", "5") as client:
+    async with running(*brake.held) as client:
         await started(client, "x = ")
         asked = client.ask_inline(URI, 0, 4)
         await client.until(lambda: "thinking" in client.statuses())
         client.change(URI, 2, [{"range": span(0, 0, 0), "text": "y"}])
+        await client.call("fastcoder/stats")  # by now it has been told
+        brake.release()
         assert (await client.answer(asked))["result"] == {"items": []}
 
 
-async def test_a_superseded_request_is_answered_empty_at_once() -> None:
+async def test_a_superseded_request_is_answered_empty_at_once(brake: Brake) -> None:
     """Over all documents: one user, one cursor. The earlier one does not wait for the model."""
-    async with running("--step-ms", "40") as client:
+    async with running(*brake.held) as client:
         await started(client, "x = ")
         client.open("untitled:2", "y = ")
         first = client.ask_inline(URI, 0, 4)
@@ -107,27 +109,31 @@ async def test_a_superseded_request_is_answered_empty_at_once() -> None:
         second = client.ask_inline("untitled:2", 0, 4)
         assert (await client.answer(first))["result"] == {"items": []}
         assert second not in client.answers
+        brake.release()
         assert (await client.answer(second))["result"]["items"]
 
 
-async def test_a_cancelled_request_is_answered_by_the_cancel_error() -> None:
+async def test_a_cancelled_request_is_answered_by_the_cancel_error(brake: Brake) -> None:
     """Within a step, and the model is free for the next request."""
-    async with running("--step-ms", "100") as client:
+    async with running(*brake.held) as client:
         await started(client, "x = ")
         asked = client.ask_inline(URI, 0, 4)
         await client.until(lambda: "thinking" in client.statuses())
         client.notify("$/cancelRequest", {"id": asked})
         assert (await client.answer(asked))["error"]["code"] == -32800
         assert asked in client.answers
-        await client.until(lambda: client.statuses()[-1] == "ready")
         stats = await client.call("fastcoder/stats")
         assert stats["requests"]["cancelled"] == 1
-        assert stats["requests"]["steps"] <= 3
+        assert stats["requests"]["steps"] <= 1
+        brake.release()
+        await client.until(lambda: client.statuses()[-1] == "ready")
+        client.open("untitled:2", "y = ")
+        assert await client.inline("untitled:2", 0, 4)
 
 
-async def test_a_cancel_that_arrives_with_its_request_is_answered() -> None:
+async def test_a_cancel_that_arrives_with_its_request_is_answered(brake: Brake) -> None:
     """Both in one read: the request has not begun yet, and what was begun for the last one is far from its end."""
-    async with running("--step-ms", "300") as client:
+    async with running(*brake.held) as client:
         await started(client, "x = ")
         for _ in range(50):
             asked = client.ask_inline(URI, 0, 4)
@@ -168,18 +174,19 @@ async def test_a_storm_of_keystrokes_is_answered_once_each(seed: int) -> None:
         assert await client.leave() == 0
 
 
-async def test_at_the_deadline_whole_lines_are_shown_and_the_rest_is_there_for_the_next_key() -> None:
+async def test_at_the_deadline_whole_lines_are_shown_and_the_rest_is_there_for_the_next_key(brake: Brake) -> None:
     """The budget is the server's setting; the background goes on by itself."""
     says = "one()\n    two()\n    three()\nrest()"
-    async with running("--says", says, "--step-ms", "20", "--budget-ms", "600") as client:
+    async with running("--says", says, *brake.steps(100), "--budget-ms", "2000") as client:
         await started(client, "if x:\n    ")
-        [item] = await client.inline(URI, 1, 4)
+        while not (items := await client.inline(URI, 1, 4)):
+            pass  # it was stalled for longer than its budget
         whole = "one()\n    two()\n    three()"
-        assert whole.startswith(item["insertText"])
-        for _ in range(500):
-            if (await client.call("fastcoder/stats"))["requests"]["background"]:
-                break
-            await asyncio.sleep(0.02)
+        assert whole.startswith(items[0]["insertText"])
+        brake.release()
+        async with asyncio.timeout(WAIT_S):
+            while not (await client.call("fastcoder/stats"))["requests"]["background"]:
+                pass
         client.change(URI, 2, [{"range": span(1, 4, 4), "text": "o"}])
         [item] = await client.inline(URI, 1, 5)
         assert item["insertText"] == whole[1:]

@@ -4,11 +4,13 @@ import asyncio
 
 import pytest
 
-from tests.lsp.raw_client import Json, RawClient, running
+from tests.lsp.raw_client import WAIT_S, Brake, Json, RawClient, running
 
 URI = "file:///project/a.py"
 SAYS = "suggested = 1"
-SLOW = ("--step-ms", "50", "--budget-ms", "100", "--says", SAYS)
+TOO_LONG = ("--budget-ms", "100", "--says", SAYS + 200 * " ")
+"""Blanks at the end of a line are not shown."""
+STEP_MS = 300
 KNOWS: Json = {"initializationOptions": {"client": {"showsLate": True}}}
 TEXT = "🦀 = 1\n🦀 "
 
@@ -24,12 +26,13 @@ def told_late(client: RawClient) -> list[Json]:
         {"capabilities": {"textDocument": {"inlineCompletion": {}}, "experimental": {"fastcoderLate": True}}},
     ],
 )
-async def test_it_is_told_once_and_who_asks_again_gets_it(wish: Json) -> None:
+async def test_it_is_told_once_and_who_asks_again_gets_it(wish: Json, brake: Brake) -> None:
     """With the place that was asked about, in the client's positions; the answer then needs no model."""
-    async with running(*SLOW) as client:
+    async with running(*TOO_LONG, *brake.steps(STEP_MS)) as client:
         await client.initialize(**wish)
         client.open(URI, TEXT, version=7)
         assert await client.inline(URI, 1, 3) == []
+        brake.release()
         await client.until(lambda: told_late(client))
         place = {"textDocument": {"uri": URI, "version": 7}, "position": {"line": 1, "character": 3}}
         assert told_late(client) == [place]
@@ -39,21 +42,23 @@ async def test_it_is_told_once_and_who_asks_again_gets_it(wish: Json) -> None:
         assert told_late(client) == [place]
 
 
-async def test_a_client_that_does_not_know_it_is_told_nothing() -> None:
+async def test_a_client_that_does_not_know_it_is_told_nothing(brake: Brake) -> None:
     """A generic client may show every unknown notification as an error."""
-    async with running(*SLOW) as client:
+    async with running(*TOO_LONG, *brake.steps(STEP_MS)) as client:
         await client.initialize()
         client.open(URI, TEXT)
         assert await client.inline(URI, 1, 3) == []
-        await client.until(lambda: client.statuses()[-1] == "ready")
-        await asyncio.sleep(1.5)
+        brake.release()
+        async with asyncio.timeout(WAIT_S):
+            while not (await client.call("fastcoder/stats"))["requests"]["background"]:
+                pass
         assert await client.inline(URI, 1, 3)
         assert told_late(client) == []
 
 
-async def test_what_was_typed_meanwhile_makes_it_outdated() -> None:
+async def test_what_was_typed_meanwhile_makes_it_outdated(brake: Brake) -> None:
     """Of a text that is no longer there nothing is told; a closed document is told of no more."""
-    async with running(*SLOW) as client:
+    async with running(*TOO_LONG, *brake.steps(STEP_MS)) as client:
         await client.initialize(**KNOWS)
         client.open(URI, TEXT)
         assert await client.inline(URI, 1, 3) == []
@@ -62,5 +67,9 @@ async def test_what_was_typed_meanwhile_makes_it_outdated() -> None:
         client.open("file:///project/b.py", "x = ")
         assert await client.inline("file:///project/b.py", 0, 4) == []
         client.notify("textDocument/didClose", {"textDocument": {"uri": "file:///project/b.py"}})
-        await asyncio.sleep(2)
+        await client.call("fastcoder/stats")  # by now it has been told
+        brake.release()
+        async with asyncio.timeout(WAIT_S):
+            while not await client.inline(URI, 1, 3):
+                pass  # it was stalled for longer than its budget
         assert [place for place in told_late(client) if place["textDocument"]["version"] != 2] == []

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lsp.raw_client import SCRIPTED, WAIT_S, Json, RawClient, running
+from tests.lsp.raw_client import SCRIPTED, WAIT_S, Brake, Json, RawClient, running
 
 URI = "untitled:Untitled-1"
 
@@ -41,9 +41,9 @@ async def test_a_second_initialize_and_unknown_methods_are_refused() -> None:
         assert await client.leave() == 0
 
 
-async def test_after_shutdown_requests_are_refused_and_exit_ends_well() -> None:
+async def test_after_shutdown_requests_are_refused_and_exit_ends_well(brake: Brake) -> None:
     """Requests after `shutdown` get InvalidRequest; those open at it get the cancel error; the exit code is 0."""
-    async with running("--step-ms", "50") as client:
+    async with running(*brake.held) as client:
         await client.initialize()
         client.open(URI, "x = ")
         still_open = client.ask_inline(URI, 0, 4)

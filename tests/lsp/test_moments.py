@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.lsp.raw_client import RawClient, running
+from tests.lsp.raw_client import Brake, RawClient, running
 
 URI, OTHER = "file:///project/a.py", "file:///project/b.py"
 CLOSE = {"textDocument": {"uri": URI}}
@@ -17,14 +17,16 @@ async def goes_on(client: RawClient, uri: str) -> None:
     assert b"internal" not in client.stderr.lower()
 
 
-async def test_a_rename_while_a_question_is_open() -> None:
+async def test_a_rename_while_a_question_is_open(brake: Brake) -> None:
     """The open question is answered without an error, and what was begun is there under the new name."""
-    async with running("--step-ms", "50") as client:
+    async with running(*brake.held) as client:
         await client.initialize()
         client.open(URI, "x = ")
         asked = client.ask_inline(URI, 0, 4)
         await client.until(lambda: "thinking" in client.statuses())
         client.notify("workspace/didRenameFiles", RENAME)
+        await client.call("fastcoder/stats")  # by now it has been told
+        brake.release()
         answer = await client.answer(asked)
         assert "error" not in answer
         client.notify("textDocument/didClose", CLOSE)
@@ -32,32 +34,38 @@ async def test_a_rename_while_a_question_is_open() -> None:
         await goes_on(client, OTHER)
 
 
-async def test_a_rename_by_closing_and_opening_while_a_question_is_open() -> None:
+async def test_a_rename_by_closing_and_opening_while_a_question_is_open(brake: Brake) -> None:
     """As editors do that do not tell of renames."""
-    async with running("--step-ms", "50") as client:
+    async with running(*brake.held) as client:
         await client.initialize()
         client.open(URI, "x = ")
         asked = client.ask_inline(URI, 0, 4)
         await client.until(lambda: "thinking" in client.statuses())
         client.notify("textDocument/didClose", CLOSE)
         client.open(OTHER, "x = ")
+        await client.call("fastcoder/stats")
+        brake.release()
         assert "error" not in await client.answer(asked)
         await goes_on(client, OTHER)
 
 
 @pytest.mark.ci
-@pytest.mark.parametrize("load_ms", ["200", "3000"])
-async def test_a_document_is_closed_while_the_model_is_loaded(load_ms: str) -> None:
+@pytest.mark.parametrize("dropped", ["before", "after"])
+async def test_a_document_is_closed_while_the_model_is_loaded(dropped: str, brake: Brake) -> None:
     """Its question is answered empty, whether it is dropped (after a second) before or after the model is there."""
-    async with running("--load-ms", load_ms) as client:
+    async with running(*brake.loading) as client:
         await client.initialize()
         client.open(URI, "x = ")
         client.open(OTHER, "x = ")
         asked = client.ask_inline(URI, 0, 4)
         await client.until(lambda: "loading" in client.statuses())
         client.notify("textDocument/didClose", CLOSE)
+        await client.call("fastcoder/stats")
+        if dropped == "after":
+            brake.release()
         answer = await client.answer(asked)
         assert answer["result"]["items"] == []
+        brake.release()
         await goes_on(client, OTHER)
 
 

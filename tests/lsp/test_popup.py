@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.raw_client import Json, RawClient, running
+from tests.lsp.raw_client import Brake, Json, RawClient, running
 
 URI = "file:///project/a.py"
 HELIX: Json = {
@@ -63,30 +63,34 @@ async def test_a_client_with_ghost_text_gets_none_unless_asked() -> None:
         assert result["capabilities"]["completionProvider"]
 
 
-async def test_the_menu_never_waits_longer_than_its_budget() -> None:
+async def test_the_menu_never_waits_longer_than_its_budget(brake: Brake) -> None:
     """At the deadline it is answered empty; the work goes on and the next key finds it done."""
-    async with running("--step-ms", "40") as client:
+    async with running(*brake.steps(40), "--says", "suggested = 1" + 200 * " ") as client:
         await client.initialize(initializationOptions={"popup": {"budget_ms": 100}}, **HELIX)
         client.open(URI, "x = ")
         begun = time.monotonic()
         assert (await menu(client, 0, 4))["items"] == []
         waited_s = time.monotonic() - begun
         assert waited_s >= 0.1
+        brake.release()
         await client.until(lambda: client.statuses().count("ready") >= 2)
-        [item] = (await menu(client, 0, 4))["items"]
+        while not (items := (await menu(client, 0, 4))["items"]):
+            pass  # it was stalled for longer than its budget
+        [item] = items
         assert item["textEdit"]["newText"] == "suggested = 1"
 
 
-async def test_a_cancelled_menu_stops_the_work() -> None:
+async def test_a_cancelled_menu_stops_the_work(brake: Brake) -> None:
     """The cancel error, and the model is idle again."""
-    async with running("--step-ms", "50") as client:
-        await client.initialize(initializationOptions=PATIENT, **HELIX)
+    async with running(*brake.held) as client:
+        await client.initialize(initializationOptions={"popup": {"budget_ms": 60_000}}, **HELIX)
         client.open(URI, "x = ")
         params = {"textDocument": {"uri": URI}, "position": {"line": 0, "character": 4}}
         asked = client.ask("textDocument/completion", params)
         await client.until(lambda: "thinking" in client.statuses())
         client.notify("$/cancelRequest", {"id": asked})
         assert (await client.answer(asked))["error"]["code"] == -32800
+        brake.release()
         await client.until(lambda: client.statuses()[-1] == "ready")
         assert (await client.call("fastcoder/stats"))["requests"]["cancelled"] == 1
 

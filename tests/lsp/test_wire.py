@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lsp.raw_client import Json, RawClient, running
+from tests.lsp.raw_client import Brake, Json, RawClient, running
 
 URI = "file:///project/a.py"
 KNOWN_METHODS = (
@@ -122,9 +122,9 @@ async def test_wrong_params_are_an_error_with_the_requests_id() -> None:
         await assert_alive(client)
 
 
-async def test_an_id_that_is_open_is_not_taken_twice() -> None:
+async def test_an_id_that_is_open_is_not_taken_twice(brake: Brake) -> None:
     """The second request with an open id is refused; the first is still answered, and can be cancelled."""
-    async with running("--step-ms", "20") as client:
+    async with running(*brake.held) as client:
         await client.initialize()
         client.open(URI, "x = ")
         request: Json = {
