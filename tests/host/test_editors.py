@@ -52,8 +52,8 @@ async def test_two_editors_have_one_model_and_a_kill_or_a_stop_costs_them_a_paus
                 await typed(other, "file:///b.py", 1)
                 first = await host_of(one)
                 assert first == await host_of(other)
-                told = [message["params"] for message in other.told if message["method"] == "fastcoder/status"]
-                assert told[-1]["host"] == {"process_id": first, "fronts": 2, "turn": None}
+                shared = {"process_id": first, "fronts": 2, "turn": None}
+                await other.until(lambda: last_status(other)["host"] == shared)
                 assert psutil.Process(one.process.pid).memory_info().rss < 90e6
                 version = 1
                 for _ in range(2):
@@ -78,6 +78,12 @@ async def test_two_editors_have_one_model_and_a_kill_or_a_stop_costs_them_a_paus
         finally:
             for host in find_hosts([Path(folder) / "fastcoder-lsp"]):
                 stop_host(host, 10)
+
+
+def last_status(client: RawClient) -> dict[str, Any]:
+    told = [message["params"] for message in client.told if message["method"] == "fastcoder/status"]
+    status: dict[str, Any] = told[-1]
+    return status
 
 
 def keys(one: RawClient, other: RawClient, version: int) -> int:

@@ -161,7 +161,7 @@ def full_port() -> Iterator[int]:
 
 def test_nobody_answers(full_port: int, front: Callable[..., Front]) -> None:
     """The connection does not come about in time."""
-    assert front(f"http://127.0.0.1:{full_port}", time_outs=SOON).code() == "remote-unreachable"
+    assert front(f"http://127.0.0.1:{full_port}", time_outs=TimeOuts(connect_s=0.5)).code() == "remote-unreachable"
 
 
 def test_a_certificate_that_nobody_trusts(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
