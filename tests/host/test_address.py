@@ -169,7 +169,7 @@ def test_on_loopback_nobody_without_the_token_is_let_in_or_spoken_to(short: Path
     # Somebody else took the dead host's port, and waits for fronts.
     with socket.create_server(("127.0.0.1", 0)) as thief:
         address.path.write_text(f"{thief.getsockname()[1]} {'0' * 64}")
-        thief.settimeout(5)
+        thief.settimeout(60)
         caught: list[bytes] = []
 
         def steal() -> None:

@@ -55,7 +55,7 @@ async def test_the_index_is_kept_for_drafters_that_read_it(drafter: str, enabled
         await until_held(place, {"a.py": "a = 1\n", "b.py": "b = 2\n"}, root)
         await client.call("shutdown")
         client.notify("exit")
-        assert await asyncio.wait_for(client.process.wait(), 10) == 0
+        assert await asyncio.wait_for(client.process.wait(), 60) == 0
     assert Store.open(place, "toy", reader=True).verify() == []
 
 
@@ -73,7 +73,7 @@ async def test_an_index_that_is_switched_off_is_let_go(tmp_path: Path) -> None:
         client.notify("workspace/didChangeConfiguration", {"settings": {"fastcoder": {"index": {"enabled": False}}}})
         client.change((root / "a.py").as_uri(), 2, [{"text": "b = 2\n"}])
         await client.inline((root / "a.py").as_uri(), 0, 0)
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while not writable(place):
             assert time.monotonic() < end
             await asyncio.sleep(0.1)
@@ -111,7 +111,7 @@ async def test_reading_the_workspace_shows_progress(tmp_path: Path) -> None:
 async def until_held(place: Path, files: dict[str, str], root: Path) -> None:
     """Wait until another process can read these files from the index."""
     wanted = {str(root / name): ToyEncoder().encode(text) for name, text in files.items()}
-    end = time.monotonic() + 30
+    end = time.monotonic() + 60
     while True:
         store = Store.open(place, "toy", reader=True)
         held = {key: tokens.tolist() for key, tokens in store.pin().files().items()}

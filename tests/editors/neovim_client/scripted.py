@@ -16,7 +16,7 @@ vim.lsp.config('fastcoder', {{ cmd = dofile('{here}/scripted_server.lua')('{enco
 vim.lsp.enable('fastcoder')
 {more}
 """
-wait_for = partial(wait_long_for, wait_s=20.0)
+wait_for = partial(wait_long_for, wait_s=60.0)
 """Nothing computes here; a busy machine may still let one wait."""
 
 
