@@ -90,19 +90,21 @@ class Records(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Repository(Struct, frozen=True, forbid_unknown_fields=True):
-    """A git repository whose code drafts for those who may read it.
+    """A git repository whose code drafts, and is shown to the model where that is wanted, for those who may read it.
 
     Attributes:
         name: in keys' rights.
         url: where git fetches it: https, ssh, or a folder of this machine by `file:`.
         branch: of it.
         every_s: seconds between two fetches.
+        context: whether pieces of it go along with prompts.
     """
 
     name: _Name
     url: str
     branch: str = "HEAD"
     every_s: Annotated[float, Meta(ge=10)] = 300.0
+    context: bool = False
 
 
 class TeamConfig(Struct, frozen=True, forbid_unknown_fields=True):

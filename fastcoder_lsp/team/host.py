@@ -12,9 +12,11 @@ from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.local import Core, LoadModel, LocalHost, MakeRuntime
+from fastcoder_lsp.runtime.given_extras import GivenExtras
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.team.apart import TENANT_ENDS, apart
+from fastcoder_lsp.team.context import RepositoryWords, TeamContext
 
 
 class TenantHost(LocalHost):
@@ -25,7 +27,7 @@ class TenantHost(LocalHost):
         name: no other front has it; begins with the tenant's.
         listener: the front.
         settings: of the model.
-        folders: the repositories that draft, with their settings.
+        folders: the repositories that the tenant may read, with their settings.
     """
 
     def __init__(
@@ -37,13 +39,15 @@ class TenantHost(LocalHost):
         folders: Mapping[Path, Settings],
     ) -> None:
         self._drafted = bool(folders) and wants_datastore(settings)
+        self._folders, self._words = folders, core.words
         super().__init__(core, name, listener, settings, folders)
 
     def _make(self, model: Model) -> Runtime:
         """In the scheduler's thread."""
         around = self._workspace.surroundings(drafted_from=self._drafted)
+        context = GivenExtras(TeamContext(self._words, self._folders))
         # Without a name of the workspace nothing that is learnt is written: two tenants may read one repository.
-        own = replace(around, workspace="")
+        own = replace(around, workspace="", context=context)
         runtime = self._core.make(model, self._settings, own, self._name)
         self._workspace.begin(runtime.tokenizer)
         return runtime
@@ -54,6 +58,7 @@ class TeamCore(Core):
 
     Attributes:
         settings: of all.
+        words: of the trees of repositories that are shown.
 
     Args:
         load: loads the model.
@@ -63,7 +68,7 @@ class TeamCore(Core):
     """
 
     def __init__(self, load: LoadModel, make: MakeRuntime, settings: Settings, cache: Path) -> None:
-        self.settings = settings
+        self.settings, self.words = settings, RepositoryWords()
 
         def load_apart(own: Settings, progress: Progress) -> Model:
             model = load(own, progress)
@@ -78,3 +83,8 @@ class TeamCore(Core):
             front = TenantHost(self, name, listener, self.settings, folders)
             self._fronts[front] = None
         return front
+
+    def close(self, wait_s: float) -> None:
+        """End within a piece of work, and give the model's memory back; waits at most so long for it."""
+        self.words.close()
+        super().close(wait_s)

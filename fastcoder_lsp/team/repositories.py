@@ -43,7 +43,9 @@ class Repositories:
 
     def __init__(self, wanted: tuple[Repository, ...], place: Path, settings: Settings) -> None:
         self._wanted, self._place = wanted, place
-        self._settings = replace(settings, index_enabled=True)
+        self._settings = {
+            one.name: replace(settings, index_enabled=True, context_enabled=one.context) for one in wanted
+        }
         self._trees: dict[str, Path] = {}
         self._due_s = dict.fromkeys((one.name for one in wanted), 0.0)
         self._ended = threading.Event()
@@ -57,7 +59,7 @@ class Repositories:
 
     def folders(self, names: tuple[str, ...]) -> Mapping[Path, Settings]:
         """Those of these names that are there."""
-        return {tree: self._settings for name in names if (tree := self._trees.get(name)) is not None}
+        return {tree: self._settings[name] for name in names if (tree := self._trees.get(name)) is not None}
 
     def look(self, now_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         """Fetch what is due; what fails is said once an attempt and tried again when it is due again."""

@@ -1,6 +1,7 @@
 """With the real model and the drafter of everybody: what a tenant typed helps that tenant, and no other one."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,19 @@ def total_of_quarterly_zebra_invoices(invoices):
 
 
 stack = Stack()
+'''
+REPOSITORY = '''\
+def pop_or_none(items):
+    """The last of the items; None where the stack has none."""
+    if not items:
+        return None
+    item = items.pop()
+    return item
+
+
+def zebra_invoices(invoices):
+    """Those invoices of the quarter that are of zebra."""
+    return [invoice for invoice in invoices if invoice.zebra]
 '''
 PLACES = ("def pop(self):\n        ", "invoices):\n", '"""The sum of all zebra invoices."""\n    ', "stack = ")
 
@@ -74,3 +88,29 @@ def test_the_work_for_a_tenant_is_the_same_whoever_was_there_before(monkeypatch:
     assert sum(accepted for *_, accepted in ada[0]) > 0
     assert any(text for text, *_ in ada[0])
     assert not written
+
+
+def test_a_repository_is_in_the_prompts_of_those_alone_who_may_read_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The same question has more prompt by what is shown of it; another key's has what it has without."""
+    steady.stop_the_clock(monkeypatch)
+    tree = tmp_path / "core" / "0123abcd"
+    tree.mkdir(parents=True)
+    (tree / "totals.py").write_text(REPOSITORY, encoding="utf-8")
+    config = parse_config("", Path("/"))
+    shown = replace(config.settings(), context_enabled=True, index_enabled=False)
+    replica = TeamReplica(config, "replica", lambda names: {tree: shown} if "core" in names else {}, steady.MODULE)
+    try:
+        assert replica._core.words.of(tree, shown).settle(120.0)
+        may, may_not = work(replica, Tenant("ada", "", ("core",))), work(replica, Tenant("eve"))
+        none = work(replica, Tenant("ben", "", ("another",)))
+    finally:
+        replica.close()
+    assert prompt_of(may) > prompt_of(may_not) + 20
+    assert may_not == none
+
+
+def prompt_of(found: list[tuple[str, int, int, int]]) -> int:
+    """Tokens of the first prompt."""
+    return found[0][1] + found[0][2]
