@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Completion, CompletionRequest, Progress
 from fastcoder_lsp.errors import FastcoderError, understood
-from fastcoder_lsp.prompt import NO_CONTEXT, Context, PromptBuilder
+from fastcoder_lsp.prompt import NO_CONTEXT, Context
 from fastcoder_lsp.prompt.account import Shown
 from fastcoder_lsp.runtime.load import load_runtime
 from fastcoder_lsp.runtime.parts import Runtime, Surroundings
@@ -52,7 +53,7 @@ def complete_once(
     """
     failures: list[FastcoderError] = []
     source: list[str] = []
-    prompts: list[PromptBuilder] = []
+    runtimes: list[Runtime] = []
     opened = ExitStack()
 
     def load(tell: Progress) -> Runtime:
@@ -72,7 +73,7 @@ def complete_once(
             tell(0.0, "reading the workspace and common code")
             store.settle(_INDEX_S)
         source.append(runtime.info.source)
-        prompts.append(runtime.prompts)
+        runtimes.append(runtime)
         return runtime
 
     def on_status(status: Status) -> None:
@@ -89,9 +90,9 @@ def complete_once(
         opened.close()
     if failures:
         raise failures[0]
-    prompt = prompts[0].shown(request.snapshot.uri)
+    prompt = runtimes[0].prompts.shown(request.snapshot.uri)
     if shown is not None and prompt is not None:
-        shown(prompt)
+        shown(replace(prompt, prefill_ms=runtimes[0].costs.prefill_ms))
     return completion, source[0]
 
 

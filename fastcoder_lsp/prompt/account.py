@@ -22,11 +22,13 @@ class Shown:
         text: of all its tokens, the control tokens as their names.
         tokens: how many those are.
         found: the code that goes along.
+        prefill_ms: what reading a token takes on this machine; 0 where nobody said it.
     """
 
     text: str
     tokens: int
     found: Found
+    prefill_ms: float = 0.0
 
 
 def account(shown: Shown, text: str, offset: int) -> Iterator[str]:
@@ -39,10 +41,12 @@ def account(shown: Shown, text: str, offset: int) -> Iterator[str]:
     """
     pieces = shown.found.snippets
     cost = sum(piece.tokens for piece in pieces)
-    yield f"prompt: {shown.tokens} tokens, {cost} of them of {len(pieces)} pieces of other code"
+    time = f", read once in about {cost * shown.prefill_ms:.0f} ms" if cost and shown.prefill_ms else ""
+    yield f"prompt: {shown.tokens} tokens, {cost} of them of {len(pieces)} pieces of other code{time}"
     for piece in pieces:
         names = ", ".join(reasons(piece, text, offset)) or ("edited lately" if piece.source else "what it imports")
-        where = piece.path if piece.source else f"{piece.path} (this file, outside the window)"
+        place = f"{piece.path}:{piece.line}" if piece.line else piece.path
+        where = place if piece.source else f"{place} (this file, outside the window)"
         yield f"  {where}: {piece.tokens} tokens, score {piece.score:.1f}: {names}"
 
 

@@ -27,6 +27,7 @@ class ContextSnippet:
         source: the file's absolute path, by which it is asked later whether it may still be shown; empty for a piece of
             the document itself.
         tokens: that it takes in a prompt; 0 before it is in one.
+        line: its first one in the file, from 1; 0 where it is not of one place.
     """
 
     path: str
@@ -34,6 +35,7 @@ class ContextSnippet:
     score: float = 0.0
     source: str = ""
     tokens: int = 0
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)

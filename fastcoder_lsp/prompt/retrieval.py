@@ -103,17 +103,16 @@ def retrieve(
             files[key] = found
         if len(files) >= MOST_FILES + len(near):
             break
-    own = dict(_own(snapshot.text, offset, shown, terms))
-    lines = {key: file.lines for key, file in (files | own).items()}
-    pieces = [
-        ContextSnippet(
-            (snapshot.path or "") if piece.key in own else piece.key,
-            _lines_of((own.get(piece.key) or files[piece.key]).text, piece.begin, piece.end),
-            piece.score,
-            "" if piece.key in own else piece.key,
-        )
-        for piece in best_pieces(ask, lines)
-    ]
+    own = {key: (first, file) for key, first, file in _own(snapshot.text, offset, shown, terms)}
+    looked = files | {key: file for key, (_, file) in own.items()}
+    pieces = []
+    for piece in best_pieces(ask, {key: file.lines for key, file in looked.items()}):
+        text, above = _lines_of(looked[piece.key].text, piece.begin, piece.end)
+        line = piece.begin + above + 1
+        if piece.key in own:
+            pieces.append(ContextSnippet(snapshot.path or "", text, piece.score, line=own[piece.key][0] + line))
+        else:
+            pieces.append(ContextSnippet(piece.key, text, piece.score, piece.key, line=line))
     imported = imports_above(snapshot.text, shown[0], snapshot.language)
     if imported:
         # Nearest to the code, whatever else is shown: it says where the names of the window come from.
@@ -169,17 +168,21 @@ def worth(ask: Question, texts: Sequence[str], terms: Terms) -> float:
     return float(ask.weights_Q @ np.any(held, axis=0))
 
 
-def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterator[tuple[str, FileWords]]:
-    """What of the document stands above and below its window; the keys are no paths."""
-    above = text[text.find("\n", max(offset - MOST_OWN, 0)) + 1 if offset > MOST_OWN else 0 : shown[0]]
-    below = text[shown[1] : offset + MOST_OWN]
-    for key, part in (("<above", above[: above.rfind("\n") + 1]), ("<below", below[below.find("\n") + 1 :])):
+def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterator[tuple[str, int, FileWords]]:
+    """What of the document stands above and below its window: a key, which is no path, the lines over it, itself."""
+    first = text.find("\n", max(offset - MOST_OWN, 0)) + 1 if offset > MOST_OWN else 0
+    above, below = text[first : shown[0]], text[shown[1] : offset + MOST_OWN]
+    after = below.find("\n") + 1
+    parts = (("<above", first, above[: above.rfind("\n") + 1]), ("<below", shown[1] + after, below[after:]))
+    for key, begin, part in parts:
         if part.strip():
-            yield key, FileWords(part, terms.of_lines(part))
+            yield key, text.count("\n", 0, begin), FileWords(part, terms.of_lines(part))
 
 
-def _lines_of(text: str, begin: int, end: int) -> str:
-    return "\n".join(text.split("\n")[begin:end]).strip("\n")
+def _lines_of(text: str, begin: int, end: int) -> tuple[str, int]:
+    """Some lines without the empty ones around them, and how many of those stood above."""
+    lines = "\n".join(text.split("\n")[begin:end])
+    return lines.strip("\n"), len(lines) - len(lines.lstrip("\n"))
 
 
 def _scores(ask: Question, files: Sequence[LineTerms]) -> list[npt.NDArray[np.float32]]:

@@ -38,11 +38,13 @@ class RecentEdits:
             return
         line = text.count("\n", 0, first_difference(before, text))
         lines = text.split("\n")
-        piece = "\n".join(lines[max(line - RECENT_LINES, 0) : line + RECENT_LINES + 1]).strip("\n")
+        first = max(line - RECENT_LINES, 0)
+        around = "\n".join(lines[first : line + RECENT_LINES + 1])
+        piece, above = around.strip("\n"), len(around) - len(around.lstrip("\n"))
         name = (uri, line // (2 * RECENT_LINES))
         self._places.pop(name, None)
         if piece.strip():
-            self._places[name] = ContextSnippet(Path(path or uri).name, piece, 0.0, path)
+            self._places[name] = ContextSnippet(Path(path or uri).name, piece, 0.0, path, line=first + above + 1)
         while len(self._places) > 2 * RECENT_PLACES:
             self._places.popitem(last=False)
 

@@ -1,5 +1,7 @@
 """What is told of the code that a prompt shows: from where, why, at what cost."""
 
+from dataclasses import replace
+
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import ContextSnippet, Found, PromptBuilder, PromptOptions
 from fastcoder_lsp.prompt.account import account, reasons
@@ -37,15 +39,17 @@ def test_lines_for_a_person() -> None:
     assert shown is not None
     assert "0 pieces" in next(account(shown, TEXT, len(TEXT)))
     pieces = (
-        ContextSnippet("a.py", "x = open_store(y)\n", 2.5, "/w/a.py", 7),
+        ContextSnippet("a.py", "x = open_store(y)\n", 2.5, "/w/a.py", 7, line=12),
         ContextSnippet("main.py", "def rows_of(): ...", 1.0, "", 5),
         ContextSnippet("b.py", "unlike = 1", 0.0, "/w/b.py", 3),
     )
     told = list(account(type(shown)(shown.text, shown.tokens, Found(pieces)), TEXT, len(TEXT)))
-    assert "15 of them of 3 pieces" in told[0]
-    assert told[1] == "  a.py: 7 tokens, score 2.5: open_store, store"
+    assert told[0].endswith("15 of them of 3 pieces of other code")
+    assert told[1] == "  a.py:12: 7 tokens, score 2.5: open_store, store"
     assert told[2].startswith("  main.py (this file, outside the window): 5 tokens")
     assert told[3].endswith("edited lately")
+    costing = replace(shown, found=Found(pieces), prefill_ms=2.0)
+    assert next(account(costing, TEXT, len(TEXT))).endswith("of other code, read once in about 30 ms")
 
 
 def test_reasons_are_the_longest_shared_names() -> None:

@@ -67,6 +67,20 @@ def test_the_document_itself_outside_its_window() -> None:
     assert all(snippet.source for snippet in everything)
 
 
+def test_a_piece_is_told_by_its_first_line() -> None:
+    """Of another file, and of the document above and below its window; blank lines around a piece are not of it."""
+    files = {"lib.py": f"{FILLER}\n\n\n\n\ndef job():\n{USE}\n{FILLER}"}
+    around_it = f"{FILLER}\n{USE}{FILLER}"
+    code = f"{around_it}def mine(path, rows):\n    store = open_store(path)\n    {CURSOR}\n{around_it}"
+    texts = files | {"main.py": code.replace(CURSOR, "")}
+    found = ask(files, code, window=200)
+    assert {one.path for one in found} == {"lib.py", "main.py"}
+    for one in found:
+        lines = texts[one.path].split("\n")
+        assert "\n".join(lines[one.line - 1 :]).startswith(one.text)
+    assert len({one.line for one in found if not one.source}) > 1
+
+
 def test_what_is_imported_stands_nearest() -> None:
     """Before all pieces, of the document itself; not where the window shows it."""
     code = (
