@@ -20,6 +20,7 @@ from fastcoder_lsp import model
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.model import ModelFiles
+from tests.cpu_times import CpuTimes
 from tests.groups import ONE_PROCESS
 
 # How long an example takes says more of the machine than of the code. `tests/examples.py` has the numbers of examples.
@@ -40,6 +41,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("ci" if _with_ci(config) else "often")
     os.environ.setdefault("FASTCODER_KERNELS", str(kernels_folder()))
+    if _with_ci(config):
+        config.pluginmanager.register(CpuTimes())
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
