@@ -35,12 +35,19 @@ class Ended:
     @property
     def explanation(self) -> str:
         """The error's first line."""
-        return self.err.strip().removeprefix("fastcoder-lsp: ").partition("\n")[0]
+        return self._said[0]
 
     @property
     def advice(self) -> str:
         """What to do about it: the line after the error."""
-        return self.err.strip().partition("\n")[2]
+        return self._said[1]
+
+    @property
+    def _said(self) -> tuple[str, str]:
+        """The error's first line, and the others. Before it a command says what it does where that takes a while."""
+        lines = self.err.strip().splitlines()
+        at = next((at for at, line in enumerate(lines) if line.startswith("fastcoder-lsp: ")), 0)
+        return lines[at].removeprefix("fastcoder-lsp: ") if lines else "", "\n".join(lines[at + 1 :])
 
 
 @dataclass

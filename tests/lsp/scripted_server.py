@@ -6,7 +6,7 @@ Run as a program by the tests: what they are about is the protocol, where a mode
 import argparse
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -39,29 +39,17 @@ from tests.completion.toys import Letters, ToyPrompts
 _MARK = 1
 
 
-class Waits:
-    """Takes its time, until a file is there; None: always.
-
-    Args:
-        until: the file.
-    """
-
-    def __init__(self, until: Path | None) -> None:
-        self._until = until
-
-    def __call__(self, seconds: float) -> None:
-        if self._until is None:
-            time.sleep(seconds)
-            return
-        end = time.monotonic() + seconds
-        while not self._until.exists() and (left := end - time.monotonic()) > 0:
-            time.sleep(min(left, 0.005))
+def sleep_until(file: Path, seconds: float) -> None:
+    """Wait so long, and no longer once the file is there."""
+    end = time.monotonic() + seconds
+    while not file.exists() and (left := end - time.monotonic()) > 0:
+        time.sleep(min(left, 0.005))
 
 
 class ScriptedEngine:
     """Says `says` after every prompt, then an end token; `step_s` a step."""
 
-    def __init__(self, says: str, step_s: float, waits: Waits) -> None:
+    def __init__(self, says: str, step_s: float, waits: Callable[[float], None] = time.sleep) -> None:
         self.info = EngineInfo("scripted", "scripted", "made here", "none", 256, 100_000, 64)
         self._says = says.encode()
         self._step_s, self._waits = step_s, waits
@@ -116,7 +104,7 @@ def main() -> None:
     parser.add_argument("--until", type=Path, help="the file that ends all waiting")
     parser.add_argument("--budget-ms", type=int, default=60_000)
     arguments = parser.parse_args()
-    waits = Waits(arguments.until)
+    waits = time.sleep if arguments.until is None else partial(sleep_until, arguments.until)
     budgets = {f"budget.{kind}_ms": arguments.budget_ms for kind in ("automatic", "invoked")}
     budgets["budget.background_ms"] = 60_000
 
