@@ -5,8 +5,6 @@ Owns the numbers and the rule of `context.enabled`; which code that is, is not d
 
 from typing import Final, Literal
 
-from fastcoder_lsp.core import StepCosts
-
 PROMPT_TOKENS: Final = 1400
 """Longest prompt: what a CPU reads in a few seconds once, and keeps from then on."""
 CONTEXT_TOKENS: Final = 600
@@ -17,7 +15,7 @@ PAUSE_MS: Final = 4000.0
 """Of work while nobody types: what the scheduler grants a question on machines that this is a matter for."""
 
 
-def context_tokens(wanted: bool | Literal["auto"], costs: StepCosts) -> int:
+def context_tokens(wanted: bool | Literal["auto"], prefill_ms: float) -> int:
     """Tokens for code of other files; 0: none goes along.
 
     By `auto` as many as are read beside the longest prompt in one pause: then the exchange of pieces, which has the
@@ -25,9 +23,9 @@ def context_tokens(wanted: bool | Literal["auto"], costs: StepCosts) -> int:
 
     Args:
         wanted: the setting `context.enabled`.
-        costs: of this machine.
+        prefill_ms: what one more token of a prompt takes on this machine (`core.StepCosts`).
     """
     if wanted != "auto":
         return CONTEXT_TOKENS if wanted else 0
-    room = min(CONTEXT_TOKENS, int(PAUSE_MS / costs.prefill_ms) - PROMPT_TOKENS)
+    room = min(CONTEXT_TOKENS, int(PAUSE_MS / prefill_ms) - PROMPT_TOKENS)
     return room if room >= LEAST_TOKENS else 0

@@ -11,6 +11,7 @@ import pytest
 from fastcoder_lsp.cli.doctor.last_start import check_last_start
 from fastcoder_lsp.cli.doctor.places import check_indexes, check_kernels
 from fastcoder_lsp.errors import ModelMissingError
+from fastcoder_lsp.runtime.context_budget import CONTEXT_TOKENS
 from fastcoder_lsp.runtime.start_record import StartRecord, start_path
 from tests.faults.stranger import Ended, Stranger
 
@@ -30,6 +31,7 @@ def test_all_is_right_with_a_model_that_is_whole(stranger: Stranger, monkeypatch
     wrong = {name for name, check in checks.items() if check["state"] == "wrong"}
     assert not wrong - {"memory", "cache"}, checks  # the machine of the test may have little of both
     assert checks["completion"]["details"]["engine"] == "cpu-fp32"
+    assert 0 <= checks["completion"]["details"]["context_tokens"] <= CONTEXT_TOKENS
     assert "last start" not in checks
     monkeypatch.setenv("FASTCODER_CACHE", str(stranger.cache))
     start = next(iter(check_last_start()))

@@ -1,9 +1,13 @@
 """What `doctor` looks at of the model: its files, its prompt template, one completion."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import Settings
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.prompt.account import Shown
 
 SAMPLE = '''def fibonacci(n: int) -> list[int]:
     """The first n Fibonacci numbers."""
@@ -55,10 +59,12 @@ def check_completion(settings: Settings) -> Check:
     """One completion through the service that the editors use, timed."""
     from fastcoder_lsp.cli.once import complete_once
     from fastcoder_lsp.core import CompletionRequest, Snapshot
+    from fastcoder_lsp.runtime.context_budget import context_tokens
 
     snapshot = Snapshot("untitled:doctor.py", None, "python", 0, SAMPLE + SAMPLE_AFTER)
     request = CompletionRequest(snapshot, len(SAMPLE), invoked=True)
-    completion, _ = complete_once(settings, request, lambda _percent, _message: None)
+    prompts: list[Shown] = []
+    completion, _ = complete_once(settings, request, lambda _percent, _message: None, shown=prompts.append)
     spans = {name: round(ms, 1) for name, ms in completion.ms.items()}
     details: dict[str, object] = {"engine": completion.engine, "text": completion.text, "ms": spans}
     counts = completion.counts
@@ -72,4 +78,7 @@ def check_completion(settings: Settings) -> Check:
     first = completion.text.partition("\n")[0]
     each = spans["verify"] / max(1, counts.steps)
     text = f"{spans['total']:.0f} ms by {completion.engine} ({each:.0f} ms a step): numbers.append(«{first}»"
+    if prompts and prompts[0].prefill_ms:
+        tokens = details["context_tokens"] = context_tokens("auto", prompts[0].prefill_ms)
+        text += f"; with `context.enabled` at auto up to {tokens} tokens of other files"
     return Check("completion", "ok", text, details=details)
