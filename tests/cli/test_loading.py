@@ -28,14 +28,17 @@ def test_a_long_load_is_told_a_line_each(monkeypatch: pytest.MonkeyPatch, capsys
 def test_what_was_told_before_is_said_when_the_silence_is_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(loading, "SILENT_S", 0.2)
+    monkeypatch.setattr(loading, "SILENT_S", 3600)
     with Loading("loading the model") as told:
         told(1, "reading weights")
-        spoken(told)
+        told._break_silence()
     assert capsys.readouterr().err == "reading weights …\n"
 
 
-def test_what_ends_soon_leaves_nothing_behind(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_ends_soon_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(loading, "SILENT_S", 60)
     with Loading("loading the model") as told:
         told(1, "reading weights")
     spoken(told)
