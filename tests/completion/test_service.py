@@ -37,7 +37,7 @@ from tests.completion.simulated import threaded
 from tests.completion.toys import Letters, ToyPrompts
 from tests.decode.toy_engine import ToyEngine
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 
 
 class GatedEngine(ToyEngine):

@@ -21,7 +21,7 @@ from fastcoder_lsp.team.replica import TeamReplica, no_folders
 from fastcoder_lsp.team.scripted import MODULE
 from fastcoder_lsp.team.values import Answered, Call, Refused
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 _HERE = Path("/")
 
 

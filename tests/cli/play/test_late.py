@@ -12,7 +12,7 @@ from fastcoder_lsp.cli.play.session import OpenFile, Session
 
 SERVER = [sys.executable, "-m", "tests.lsp.scripted_server"]
 SAYS = "suggested = 1"
-WAIT_S = 30.0
+WAIT_S = 200.0
 
 
 @pytest.fixture
