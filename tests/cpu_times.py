@@ -4,7 +4,7 @@ A test's time is that of its process, fixtures included, and of the processes th
 """
 
 import os
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator
 
 import pytest
@@ -17,7 +17,7 @@ class CpuTimes:
     """A plugin for the processes that run tests and, with pytest-xdist, for the one that collects their reports."""
 
     def __init__(self) -> None:
-        self._by_file = Counter[str]()
+        self._by_file = defaultdict[str, float](float)
         self._before_s = _spent_s()
 
     @pytest.hookimpl(wrapper=True)
@@ -36,8 +36,8 @@ class CpuTimes:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Say it, the most expensive files first."""
-        terminalreporter.section(f"{self._by_file.total():.0f} s of processor time, by file")
-        for file, spent_s in self._by_file.most_common(SHOWN):
+        terminalreporter.section(f"{sum(self._by_file.values()):.0f} s of processor time, by file")
+        for file, spent_s in sorted(self._by_file.items(), key=lambda item: -item[1])[:SHOWN]:
             terminalreporter.write_line(f"{spent_s:7.1f} s  {file}")
 
 
