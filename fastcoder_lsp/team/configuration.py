@@ -50,6 +50,7 @@ class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
         tenants: whose desks one keeps at a time; the one that asked least recently gives way.
         drain_s: how long requests have that are open when a replica ends.
         surge: whether an upgrade begins a new replica before it ends an old one; false where there is no room for it.
+        at_once: so many it begins at a time; with all of them documents move once, and there are twice as many a while.
     """
 
     least: _Count = 2
@@ -63,6 +64,12 @@ class Replicas(Struct, frozen=True, forbid_unknown_fields=True):
     tenants: _Count = 64
     drain_s: _Positive = 30.0
     surge: bool = True
+    at_once: _Count = 1
+
+    @property
+    def surge_percent(self) -> int:
+        """Of a hundred replicas, those that an upgrade begins before it ends as many; 0: none."""
+        return max(1, 100 * min(self.at_once, self.least) // self.least) if self.surge else 0
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):

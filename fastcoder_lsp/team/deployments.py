@@ -41,8 +41,6 @@ _READ_S = 10.0
 """So long does a replica that begins read documents, the latest first, before it takes requests."""
 _LOADS = 3
 """So often is a replica begun that cannot be, before the server says so."""
-_SURGE = 20
-"""Of a hundred replicas, those that an upgrade begins before it ends as many; one at least."""
 _DOOR_OPEN = 2000
 """Requests that a door holds at a time, those that wait for the rest of a body among them."""
 
@@ -249,7 +247,7 @@ def _model(config: TeamConfig) -> Any:
         health_check_period_s=2.0,
         health_check_timeout_s=15.0,
         max_constructor_retry_count=_LOADS,
-        max_surge_percent=_SURGE if replicas.surge else 0,
+        max_surge_percent=replicas.surge_percent,
         request_router_config=RequestRouterConfig(
             request_router_class="fastcoder_lsp.team.router:DocumentRouter",
             initial_backoff_s=0.005,

@@ -1,9 +1,7 @@
 """`bench team` asks as it says: answers, refusals, requests that a newer key gave up; and its figures are right."""
 
 import asyncio
-import itertools
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import pytest
@@ -18,6 +16,7 @@ from fastcoder_lsp.errors import NetworkError
 from fastcoder_lsp.team.limits import Refusal
 from fastcoder_lsp.team.scripted import said_after
 from fastcoder_lsp.team.values import Answered, Call, Refused
+from tests.team.counted import looked_at
 from tests.team.toy_team import ToyTeam
 
 RUN = Typed("a.py", "python", "import os\n\n\n", 11, "def total(items):\n    return sum(items)\n")
@@ -44,11 +43,6 @@ def server(team: ToyTeam) -> Server:
 def test_the_scripted_models_checksum_is_the_benchmarks() -> None:
     """The two stand in houses that know nothing of each other."""
     assert all(said_after(text, 8) == checksum(text, 8) for text in ("", "x", "größe\n"))
-
-
-def looked_at(step_s: float = 0.02) -> Callable[[], float]:
-    """A clock that goes on by being looked at: how much is done until it says so is the same on every machine."""
-    return partial(next, itertools.count(0.0, step_s))
 
 
 def test_every_key_is_asked_and_answered_with_its_own(start: Callable[..., ToyTeam]) -> None:

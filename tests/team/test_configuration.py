@@ -1,5 +1,6 @@
 """The one file: what it says holds, and what it says wrong is said by its name."""
 
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -40,6 +41,23 @@ def test_what_is_said_holds() -> None:
     assert config.records.requests == "/var/log/requests.jsonl"
     assert (config.most_replicas, config.limits.open) == (5, 4)
     assert config.settings().engine == "cpu-int8"
+
+
+@pytest.mark.parametrize(
+    ("text", "at_a_time"),
+    [
+        ("least = 2", 1),
+        ("least = 3\nat_once = 2", 2),
+        ("least = 3\nat_once = 3", 3),
+        ("least = 7\nat_once = 100", 7),
+        ("least = 2\nsurge = false\nat_once = 2", 0),
+    ],
+)
+def test_an_upgrade_begins_so_many_at_a_time(text: str, at_a_time: int) -> None:
+    """Serve takes a share of all, of which it makes whole replicas, upwards; of a great many it is at least one."""
+    replicas = parse_config(f"[replicas]\n{text}", HERE).replicas
+    assert math.ceil(replicas.surge_percent * replicas.least / 100) == at_a_time
+    assert parse_config("[replicas]\nleast = 1000", HERE).replicas.surge_percent == 1
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A team's server of the benchmark's own, on this machine: begun, disturbed, ended.
 
-It is set to suggest in the middle of words too, so that every key asks the model.
+It is set to suggest in the middle of words too, so that every key asks the model, and an upgrade begins all replicas at
+once.
 
 Owns its process, its configuration and what is done to it: a replica is killed, one is added, an upgrade is rolled
 through.
@@ -118,7 +119,7 @@ class OwnServer:
     def _write(self) -> None:
         self._file.write_text(
             f'{self._rest}\n[model]\nmodel = "{self._model}"\n"where.middle_of_word" = true\n'
-            f"[listen]\nport = {self.port}\n[replicas]\nleast = {self.replicas}\n",
+            f"[listen]\nport = {self.port}\n[replicas]\nleast = {self.replicas}\nat_once = {self.replicas}\n",
             encoding="utf-8",
         )
 
