@@ -140,7 +140,7 @@ async def soak(client: RawClient, folder: Path, seconds: float) -> Soaked:
     memory, threads, open_files = warm
     assert process.memory_info().rss < memory + GROWTH_BYTES
     async with asyncio.timeout(WAIT_S):  # a timer's thread may be on its way
-        while process.num_threads() > threads or process.num_fds() > open_files:
+        while process.num_threads() > threads or process.num_fds() > open_files:  # noqa: ASYNC110 it tells nobody
             await asyncio.sleep(INTERVAL_S)
     for uri, text in typist.texts.items():
         copy = await client.answer(client.ask("fastcoder/debug/text", {"uri": uri}))
