@@ -223,8 +223,8 @@ class Settings:
         Scope.NARROW,
         "Show the model the document's imports, and pieces of it and of the workspace's other files that use the same "
         "names as the lines at the cursor, or were edited lately: up to 600 tokens, which are computed where a prompt "
-        "begins, not at each key. `auto`: as many as this machine reads beside the whole prompt while you pause; to "
-        "a server in the model's place (`remote.url`) none go.",
+        "begins, not at each key. `auto`: as many as this machine reads in 200 ms, none where that is less than "
+        "300; to a server in the model's place (`remote.url`) none go.",
         choices=("auto",),
     )
     read_max_file_bytes: int = _row(
