@@ -121,7 +121,7 @@ Ask again, if that is where point is."
          (percent (plist-get status :percent)))
     (pcase (plist-get status :state)
       ('nil " fast:-")
-      ("ready" " fast")
+      ("ready" (propertize " fast" 'help-echo (fastcoder--described status)))
       ("thinking" " fast·")
       ("off" " fast:off")
       ("error" (propertize " fast:!" 'face 'error 'help-echo (fastcoder--described status)))
@@ -140,10 +140,18 @@ Ask again, if that is where point is."
     (concat (plist-get status :state) (and (numberp percent) (format " %d%%" percent)))))
 
 (defun fastcoder--described (status)
-  "STATUS in a sentence: the state, what is wrong, what to do."
+  "STATUS in a sentence: the state, what is wrong, what to do, who is asked."
   (string-join (seq-filter (lambda (part) (and (stringp part) (not (string-empty-p part))))
-                           (list (fastcoder--state status) (plist-get status :message) (plist-get status :hint)))
+                           (list (fastcoder--state status) (plist-get status :message) (plist-get status :hint)
+                                 (fastcoder--sent status)))
                ": "))
+
+(defun fastcoder--sent (status)
+  "What is sent to whom, by STATUS; nil where nothing is.
+Of an error the server's own words say it."
+  (let ((asks (plist-get status :asks)))
+    (and (stringp asks) (not (equal (plist-get status :state) "error"))
+         (format "code around the cursor is sent to %s" asks))))
 
 ;;;; What is shown
 

@@ -169,6 +169,13 @@
     (setq status '(:state "loading" :percent 40 :message "" :hint ""))
     (should (equal (substring-no-properties (fastcoder--lighter)) " fast:40%%"))))
 
+(ert-deftest the-status-says-who-is-asked-in-the-models-place ()
+  (cl-flet ((said (state asks)
+              (fastcoder--described (list :state state :percent nil :message "" :hint "" :host nil :asks asks))))
+    (should (equal (said "ready" "models.example") "ready: code around the cursor is sent to models.example"))
+    (should (equal (said "error" "models.example") "error"))
+    (should (equal (said "ready" nil) "ready"))))
+
 (ert-deftest why-is-told-in-a-window ()
   (with-script ""
     (cl-letf (((symbol-function 'eglot--TextDocumentIdentifier) (lambda () '(:uri "file:///a")))

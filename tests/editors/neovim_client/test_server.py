@@ -39,6 +39,22 @@ def test_status_for_the_statusline(neovim: Scripted) -> None:
     assert editor.status() == ""
 
 
+def test_the_status_says_who_is_asked_in_the_models_place(neovim: Scripted) -> None:
+    """What is sent there, too; not of an error, whose own words say it, and not where nobody is asked."""
+    editor = neovim()
+
+    def said(state: str, asks: str | None) -> str:
+        told = {"state": state, "percent": None, "message": "", "hint": "", "host": None, "asks": asks}
+        editor.lua("scripted.tell('fastcoder/status', ...)", told)
+        asked = f"local of = require('fastcoder').status() return of.state == '{state}' and (of.asks or '') == ..."
+        wait_for(lambda: editor.lua(asked, asks or ""), "it is told")
+        return str(editor.lua("return vim.api.nvim_exec2('FastCoder status', { output = true }).output"))
+
+    assert said("ready", "models.example").endswith("ready: code around the cursor is sent to models.example")
+    assert "models.example" not in said("error", "models.example")
+    assert said("thinking", None).endswith("thinking")
+
+
 def test_a_server_that_keeps_dying_is_left_alone(neovim: Scripted) -> None:
     """It is started again a few times; then one message says what to do, and the command starts it."""
     editor = neovim(more="require('fastcoder').setup({ restarts = 2 }) _G.starts = 0")

@@ -43,6 +43,7 @@ local function describe(of)
   local parts = { of.state .. (of.percent and (' %d%%'):format(of.percent) or '') .. host(of.host) }
   vim.list_extend(parts, of.message ~= '' and { of.message } or {})
   vim.list_extend(parts, of.hint ~= '' and { of.hint } or {})
+  vim.list_extend(parts, { status.sent(of) })
   return table.concat(parts, ': ')
 end
 

@@ -91,6 +91,10 @@ local function check_server()
     )
     local report = of.state == 'error' and health.error or health.ok
     report(said)
+    local sent = status.sent(of)
+    if sent then
+      health.info(sent)
+    end
     local folders = vim.tbl_map(function(folder)
       return folder.name
     end, client.workspace_folders or {})

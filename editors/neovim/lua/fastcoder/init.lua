@@ -13,7 +13,7 @@ M.keys = config.options.keys
 --- The server's status in a word or two; `vim.o.statusline = "… %{%v:lua.require'fastcoder'.statusline()%}"`.
 M.statusline = status.statusline
 
---- The server's status as a table: state, percent, message, hint, host.
+--- The server's status as a table: state, percent, message, hint, asks, host.
 M.status = status.of
 
 --- Other settings (docs/settings.md) for the running server.

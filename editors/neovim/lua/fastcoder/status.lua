@@ -6,6 +6,7 @@ local M = {}
 ---@field percent? integer
 ---@field message string
 ---@field hint string what to do about an error
+---@field asks? string the server that is asked in the model's place: code around the cursor is sent there
 ---@field host? { process_id: integer, fronts: integer, turn: 'own'|'other'|nil } of the model, where editors share one
 
 local STOPPED = { state = 'stopped', message = '', hint = '' }
@@ -27,6 +28,7 @@ function M.on_status(_, told, context)
     percent = percent ~= vim.NIL and percent or nil,
     message = told.message or '',
     hint = told.hint or '',
+    asks = told.asks ~= vim.NIL and told.asks or nil,
     host = told.host ~= vim.NIL and told.host or nil,
   }
   changed()
@@ -49,6 +51,15 @@ function M.of(buffer)
     return STOPPED
   end
   return by_client[client.id] or { state = 'starting', message = '', hint = '' }
+end
+
+--- What is sent to whom, in words; nil where nothing is: of an error the server's own words say it.
+---@param status fastcoder.Status
+---@return string?
+function M.sent(status)
+  if status.asks and status.state ~= 'error' then
+    return ('code around the cursor is sent to %s'):format(status.asks)
+  end
 end
 
 -- Characters of what is being made.

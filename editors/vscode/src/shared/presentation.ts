@@ -71,8 +71,13 @@ export function describeHost(host: Host): string {
 
 function presentRunning(condition: Condition & { kind: 'running' }, switches: Switches): Presentation {
     const presented = presentState(condition, switches)
-    const { host } = condition.status
-    return host === undefined ? presented : { ...presented, lines: [...presented.lines, `The model: ${describeHost(host)}.`] }
+    const { asks, host, state } = condition.status
+    const more = [
+        ...(host === undefined ? [] : [`The model: ${describeHost(host)}.`]),
+        // Of an error, which may be that nobody has allowed it, the server's own words say what is sent.
+        ...(asks === '' || state === 'error' ? [] : [`Code around the cursor is sent to ${asks}.`]),
+    ]
+    return { ...presented, lines: [...presented.lines, ...more] }
 }
 
 function presentState(condition: Condition & { kind: 'running' }, switches: Switches): Presentation {

@@ -15,6 +15,8 @@ export interface ServerStatus {
     readonly hint: string
     /** The process that has the model, where editors share one. */
     readonly host: Host | undefined
+    /** The server that is asked in the model's place, by its name; empty where nothing leaves this machine. */
+    readonly asks: string
 }
 
 /** The process that has the model, how many editors share it, and whose turn it is while this one waits. */
@@ -64,6 +66,7 @@ export function readStatus(value: unknown): ServerStatus | undefined {
         message: text(at(value, 'message')),
         hint: text(at(value, 'hint')),
         host: readHost(at(value, 'host')),
+        asks: text(at(value, 'asks')),
     }
 }
 

@@ -45,6 +45,8 @@ export interface Wishes {
     readonly files?: Readonly<Record<string, string>>
     /** The editor finds the server's program on PATH. */
     readonly onPath?: boolean
+    /** Makes the folder of the extensions that it has in place of ours, within the test's own folder. */
+    readonly extensions?: (folder: string) => string
 }
 
 /** Folders and a server program of one test, and the editor over them, which can be started more than once. */
@@ -55,8 +57,10 @@ export class Workbench {
     private host: ChildProcess | undefined
     private browser: Browser | undefined
     private shown: Page | undefined
+    private readonly others: string | undefined
 
     constructor(wishes: Wishes = {}) {
+        this.others = wishes.extensions?.(this.folder)
         fs.mkdirSync(this.workspace)
         for (const [name, content] of Object.entries(wishes.files ?? {})) {
             fs.mkdirSync(path.dirname(path.join(this.workspace, name)), { recursive: true })
@@ -87,7 +91,7 @@ export class Workbench {
         this.shown = await this.browser.newPage({ viewport: { width: 1280, height: 800 } })
         this.shown.setDefaultTimeout(WAIT_MS)
         await this.page.goto(`http://127.0.0.1:${port}/?folder=${encodeURIComponent(this.workspace)}`)
-        await this.page.waitForSelector(STATUS)
+        await this.page.waitForSelector(this.others === undefined ? STATUS : '.monaco-workbench')
     }
 
     /** Keep a picture of what went wrong, if it did: for `afterEach`. */
@@ -325,7 +329,7 @@ export class Workbench {
     }
 
     private folders(): string[] {
-        return ['--user-data-dir', path.join(this.folder, 'user-data'), '--extensions-dir', needed('FASTCODER_EXTENSIONS')]
+        return ['--user-data-dir', path.join(this.folder, 'user-data'), '--extensions-dir', this.others ?? needed('FASTCODER_EXTENSIONS')]
     }
 
     private environment(): NodeJS.ProcessEnv {

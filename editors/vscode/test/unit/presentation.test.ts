@@ -49,6 +49,14 @@ void test('who shares the model is said beside the state, with whose turn it is'
     assert.deepEqual(present(running('ready', { host: null }), ON).lines, ['Ready.'])
 })
 
+void test('which server is asked in the model’s place is said beside the state, and not where nothing is sent', () => {
+    const lines = (state: State, asks: unknown): readonly string[] => present(running(state, { asks, message: 'No.' }), ON).lines
+    assert.deepEqual(lines('ready', 'models.example'), ['Ready.', 'Code around the cursor is sent to models.example.'])
+    assert.deepEqual(lines('thinking', 'models.example').at(-1), 'Code around the cursor is sent to models.example.')
+    assert.deepEqual(lines('ready', null), ['Ready.'])
+    assert.ok(!lines('error', 'models.example').join(' ').includes('is sent'))
+})
+
 void test('what the user switched off is said before what the server does, but never hides an error', () => {
     assert.match(present(running('ready'), { ...ON, languageEnabled: false }).lines[0] ?? '', /off for python/)
     assert.match(present(running('ready'), { ...ON, enabled: false }).lines[0] ?? '', /off here/)
