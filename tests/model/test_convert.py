@@ -124,11 +124,13 @@ def test_killed_in_mid_conversion_nothing_half_made_is_ever_found(path: Path, tm
     cache = tmp_path / "cache"
     program = (
         "import sys; from pathlib import Path; from fastcoder_lsp import model\n"
-        "model.prepare(sys.argv[1], Path(sys.argv[2]), lambda share, _: print(share, flush=True))\n"
+        "def told(share, _):\n"
+        "    print(share, flush=True)\n"
+        "    share < 0.1 or sys.stdin.readline()\n"  # to be killed there, however long that takes
+        "model.prepare(sys.argv[1], Path(sys.argv[2]), told)\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(path), str(cache)], stdout=subprocess.PIPE, text=True
-    ) as parent:
+    command = [sys.executable, "-c", program, str(path), str(cache)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         while float(parent.stdout.readline()) < 0.1:
             pass
