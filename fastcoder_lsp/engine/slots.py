@@ -6,7 +6,7 @@ goes first, then the cache that was used least recently. The arithmetic is the b
 `TreeEngine`'s.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -84,6 +84,7 @@ class SlotEngines:
 
     def __init__(self, backend: SharingBackend, info: EngineInfo, most_bytes: int) -> None:
         self._backend, self._most = backend, most_bytes
+        self._group_of: Callable[[str], str] = lambda _: ""
         self.info = info
         self._slots: dict[str, Slot] = {}
         self._held: dict[Slot, None] = {}
@@ -92,8 +93,12 @@ class SlotEngines:
     def slot(self, name: str) -> "Slot":
         """The engine whose KV cache goes by this name."""
         if name not in self._slots:
-            self._slots[name] = Slot(self)
+            self._slots[name] = Slot(self, self._group_of(name))
         return self._slots[name]
+
+    def part(self, group_of: Callable[[str], str]) -> None:
+        """From now on nothing is copied between groups of slots; to which a new one belongs, its name says for good."""
+        self._group_of = group_of
 
     def forget(self, name: str) -> None:
         """Give back the memory of this slot."""
@@ -182,17 +187,23 @@ class SlotEngines:
         """Copy the beginning of `tokens` from the slot that has most of it, where that is more than `shared`."""
         best, most = None, shared
         for other in self._held:
-            if other is not slot and (found := common_prefix(other.cached(), tokens)) > most:
+            if other is slot or other.group != slot.group:
+                continue
+            if (found := common_prefix(other.cached(), tokens)) > most:
                 best, most = other, found
         if best is not None and most - shared >= WORTH:
             slot.copy(best, shared, most)
 
 
 class Slot:
-    """One KV cache by name: an ordinary `core.Engine`, whose memory comes and goes."""
+    """One KV cache by name: an ordinary `core.Engine`, whose memory comes and goes.
 
-    def __init__(self, pool: SlotEngines) -> None:
-        self._pool = pool
+    Attributes:
+        group: only within it is anything copied.
+    """
+
+    def __init__(self, pool: SlotEngines, group: str) -> None:
+        self._pool, self.group = pool, group
         self.backend: SharingBackend | None = None
         self.engine: TreeEngine | None = None
 

@@ -7,9 +7,9 @@ theirs. So only a tenant's own caches are looked at.
 
 from weakref import WeakKeyDictionary
 
-from fastcoder_lsp.core import Engine, Engines, Tokens
+from fastcoder_lsp.core import Engine, Engines
 from fastcoder_lsp.engine.one_slot import OneSlot
-from fastcoder_lsp.engine.slots import Slot, SlotEngines
+from fastcoder_lsp.engine.slots import SlotEngines
 
 TENANT_ENDS = "\0"
 """Ends the tenant's part of a cache's name."""
@@ -20,7 +20,7 @@ _NEVER_TEXT = (0,)
 def apart(engines: Engines) -> Engines:
     """`engines`, for tenants; anything that shares nothing stays as it is."""
     if isinstance(engines, SlotEngines):
-        return _ApartSlots(engines)
+        engines.part(tenant_of)
     if isinstance(engines, OneSlot):
         return _ApartOne(engines)
     return engines
@@ -29,27 +29,6 @@ def apart(engines: Engines) -> Engines:
 def tenant_of(name: str) -> str:
     """Of a cache, by its name."""
     return name.partition(TENANT_ENDS)[0]
-
-
-class _ApartSlots(SlotEngines):
-    """Several caches: what is copied is copied within a tenant."""
-
-    def __init__(self, engines: SlotEngines) -> None:
-        super().__init__(engines._backend, engines.info, engines._most)  # noqa: SLF001 of its own class; it is used no more
-        self._tenants: WeakKeyDictionary[Slot, str] = WeakKeyDictionary()
-
-    def slot(self, name: str) -> Slot:
-        found = super().slot(name)
-        self._tenants[found] = tenant_of(name)
-        return found
-
-    def _share(self, slot: Slot, tokens: Tokens, shared: int) -> None:
-        tenant, held = self._tenants.get(slot), self._held
-        self._held = {other: None for other in held if self._tenants.get(other) == tenant}
-        try:
-            super()._share(slot, tokens, shared)
-        finally:
-            self._held = held
 
 
 class _ApartOne(OneSlot):

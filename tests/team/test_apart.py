@@ -30,8 +30,8 @@ def test_another_tenants_text_is_computed_anew(engines: Engines) -> None:
     assert engines.slot("ada\0front-1\na.py").prefill(TEXT, never).computed == len(TEXT)
     assert engines.slot("eve\0front-2\na.py").prefill(TEXT, never).reused > 100
     kept_apart = apart(engines)
-    kept_apart.slot("ada\0front-1\na.py").prefill(TEXT, never)
-    alone = kept_apart.slot("eve\0front-2\na.py").prefill(TEXT, never)
+    kept_apart.slot("ada\0front-3\na.py").prefill(TEXT, never)
+    alone = kept_apart.slot("eve\0front-4\na.py").prefill(TEXT, never)
     assert (alone.reused, alone.computed) == (0, len(TEXT))
     kept_apart.close()
 

@@ -2,7 +2,7 @@
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -37,9 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _typing(arguments: argparse.Namespace, server: Server, _: OwnServer | None) -> dict[str, Any]:
+async def _typing(arguments: argparse.Namespace, server: Server, own: OwnServer | None) -> dict[str, Any]:
+    before = own.cpu_s() if own else {}
     asked = await _typed(arguments, server)
-    return figures(asked, arguments.seconds, arguments.typists)
+    return figures(asked, arguments.seconds, arguments.typists) | _cpu(before, own, len(asked))
 
 
 async def _disturbed(arguments: argparse.Namespace, server: Server, own: OwnServer | None) -> dict[str, Any]:
@@ -82,9 +83,13 @@ async def _overhead(arguments: argparse.Namespace, server: Server, own: OwnServe
     await closed(server, 1, 3.0)
     before = own.cpu_s() if own else {}
     asked = await closed(server, 1, arguments.seconds)
+    return figures(asked, arguments.seconds, 1) | _cpu(before, own, len(asked))
+
+
+def _cpu(before: Mapping[str, float], own: OwnServer | None, requests: int) -> dict[str, Any]:
+    """What processors did for a request since then: it says the same on a busy machine."""
     used = own.cpu_s() if own else {}
-    spent = {name: 1e3 * (used[name] - before[name]) / len(asked) for name in used}
-    return figures(asked, arguments.seconds, 1) | {"cpu_ms_a_request": spent}
+    return {"cpu_ms_a_request": {name: 1e3 * (used[name] - before[name]) / max(1, requests) for name in used}}
 
 
 _PARTS = {"typing": _typing, "disturbed": _disturbed, "overload": _overload, "overhead": _overhead}
