@@ -24,7 +24,7 @@ from tests.engine.tiny_models import VOCABULARY, load, make_model
 KINDS = tuple(in_four_bits(kind) for kind in kinds_here())
 
 
-@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 8, 9, 17, 33])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 8, 9, 13, 16, 17, 33])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_products_are_those_of_whole_numbers(kind: DotKind, rows: int) -> None:
     """Any factor with any code, the largest of all together, as numpy multiplies them; replaced, and added to."""

@@ -96,18 +96,19 @@ def unfolding_tile(kind: DotKind, *, add: bool) -> Any:
 def unfold_block(kind: DotKind) -> Any:
     """Write a block's weights as the bytes [K/4][vectors][16][4] that the products of `int8` read.
 
-    The intrinsic's arguments: address of the block, K/4, address of the bytes, with room behind as above.
+    Arguments as of `unfolding_tile`: rows are not looked at.
     """
 
     def generate(context: Any, builder: ir.IRBuilder, _signature: Any, arguments: Any) -> ir.Value:
-        w, groups, unfolded = arguments
+        _x, w, groups, *_others, unfolded = arguments
         loop = Loop(builder, ir.Constant(I64, 0), _lines(builder, groups), [])
         for _ in _unfolded_pieces(builder, kind, w, groups, loop, unfolded):
             pass
         loop.close([])
         return context.get_dummy_value()
 
-    return intrinsic(lambda _typing, _w, _groups, _unfolded: (nt.void(*[nt.intp] * 3), generate))
+    signature = nt.void(*[nt.intp] * 10)
+    return intrinsic(lambda _typing, _x, _w, _k, _s, _scales, _b, _rows, _out, _stride, _bytes: (signature, generate))
 
 
 def _unfolded_pieces(

@@ -35,7 +35,7 @@ class DotKind:
     side until the end. `panel`: rows whose bytes lie together, [K/4][panel][4], so that one pointer walks through all
     of them. `step`: bytes of a row that are taken at once; what is longer has a number of them. `tiled`: by `amx`.
     `neon`: by `neon`; `eights`: that multiplies pairs of rows by pairs of columns, eight bytes of each.
-    `bits`: of a weight in memory; fewer than eight are unfolded by `int4`.
+    `bits`: of a weight in memory; fewer than eight are unfolded by `int4`, by its `lookup` where the kind `looks_up`.
     """
 
     name: str
@@ -49,6 +49,7 @@ class DotKind:
     tiled: bool = False
     neon: bool = False
     eights: bool = False
+    looks_up: bool = False
     bits: int = 8
 
     @property
@@ -106,7 +107,7 @@ def _words(builder: ir.IRBuilder, sums: ir.Value, w: ir.Value, x: ir.Value) -> i
 
 
 _HALF = ir.VectorType(ir.IntType(16), 16)
-VNNI_512 = DotKind("vnni-512", 16, 3, 8, _vnni(16))
+VNNI_512 = DotKind("vnni-512", 16, 3, 8, _vnni(16), looks_up=True)
 VNNI_256 = DotKind("vnni-256", 8, 1, 4, _vnni(8))
 AVX2 = DotKind("avx2", 8, 1, 2, _words, partial=2)
 PLAIN = DotKind("plain", 16, 1, 4, _plain)
@@ -116,13 +117,22 @@ NEON_DOT = DotKind("neon-dot", 4, 1, 4, sdot, panel=1, step=16, neon=True)
 
 
 def in_four_bits(kind: DotKind) -> DotKind:
-    """The same instructions, on weights that are kept in four bits."""
-    return replace(kind, name=f"{kind.name}-int4", bits=4, step=max(kind.step, GROUP))
+    """The same instructions, on weights that are kept in four bits.
+
+    Where bytes are looked up, 16 columns are a block: what is read then follows what was read.
+    """
+    return replace(
+        kind,
+        name=f"{kind.name}-int4",
+        bits=4,
+        step=max(kind.step, GROUP),
+        vectors=1 if kind.looks_up else kind.vectors,
+    )
 
 
 def unfolded_bytes(kind: DotKind, longest: int) -> int:
     """Bytes that a thread needs for a block of weights as bytes, of rows of up to so many numbers, and for factors."""
-    return 64 if kind.bits == 8 else kind.vectors * LANES * (longest + UNFOLDING * 4)
+    return 64 if kind.bits == 8 or kind.looks_up else kind.vectors * LANES * (longest + UNFOLDING * 4)
 
 
 def kinds_here() -> tuple[DotKind, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from fastcoder_lsp.engine.int4.lookup import lookup_tile
 from fastcoder_lsp.engine.int4.unfold import folded_tile, unfold_block, unfolding_tile
 from fastcoder_lsp.engine.int8.amx import SIDE, begin_tiles, end_tiles, tiled_product
 from fastcoder_lsp.engine.int8.dot import DotKind
@@ -15,6 +16,8 @@ from fastcoder_lsp.engine.int8.tiles import product_tile
 
 FOLDED_EACH, FOLDED_ROWS = 4, 8
 """Rows that four-bit weights are unfolded for in registers: at a time, and at most; for more it is done once."""
+LOOKED_UP = 16
+"""Rows that a byte is looked up for, at most."""
 
 
 def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
@@ -63,7 +66,7 @@ def make_block(kind: DotKind, tag: str, *, add: bool) -> tuple[Any, Any, Any]:
     For each block: addresses, and bytes between rows, as of `tiles.product_tile`, for `count` rows of any number; and
     an address of room for `unfolded_bytes`.
     """
-    make = _folded_block if kind.bits < 8 else _tiled_block if kind.tiled else _unrolled_block
+    make = _folded_block if kind.bits < 8 else _tiled_block if kind.tiled else _rows_block
     block = make(kind, tag, add=add)
     return (begin_tiles, block, end_tiles) if kind.tiled else (_nothing, block, _nothing)
 
@@ -104,19 +107,18 @@ def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:
     return multiply_block
 
 
-def _unrolled_block(
-    kind: DotKind,
-    tag: str,
-    *,
-    add: bool,
-    tile: Callable[..., Any] | None = None,
-    most: int | None = None,
-    first: int = 0,
+Tile = Callable[..., Any]
+"""Makes the product of so many rows, `tile(kind, rows, add=…)`."""
+
+
+def _rows_block(
+    kind: DotKind, tag: str, *, add: bool, tile: Tile | None = None, most: int | None = None, first: int = 0
 ) -> Any:
     """By `tile`, the rows from `first` on, up to `most` at a time: as many as the kind has, or fewer."""
     most, panel = most or kind.rows, kind.panel
     tile = tile or (neon_tile if kind.neon else product_tile)
-    tile1, tile2, tile4, tile8 = (tile(kind, min(rows, most), add=add) for rows in (1, 2, 4, 8))
+    few, some, many = _fewer(most)
+    tile1, tile2, tile3, tile4 = (tile(kind, rows, add=add) for rows in (few, some, many, most))
 
     @tagged(tag)
     def multiply_block(
@@ -135,26 +137,37 @@ def _unrolled_block(
         for row in range(first, count, most):
             here = x + (row // panel) * groups * 4 * panel + (row % panel) * 4
             row_scale, target, left = row_scales + row * 4, out + row * stride, count - row
-            if left == 1 or most == 1:
+            if left <= few:
                 tile1(here, w, groups, sums, scales, biases, row_scale, target, stride)
-            elif left == 2 or most == 2:
+            elif left <= some:
                 tile2(here, w, groups, sums, scales, biases, row_scale, target, stride)
-            elif left <= 4 or most == 4:
-                tile4(here, w, groups, sums, scales, biases, row_scale, target, stride)
+            elif left <= many:
+                tile3(here, w, groups, sums, scales, biases, row_scale, target, stride)
             else:
-                tile8(here, w, groups, sums, scales, biases, row_scale, target, stride)
+                tile4(here, w, groups, sums, scales, biases, row_scale, target, stride)
 
     return multiply_block
 
 
+def _fewer(most: int) -> tuple[int, int, int]:
+    """Numbers of rows below `most` that have code of their own."""
+    return (4, 8, 12) if most == LOOKED_UP else (min(1, most), min(2, most), min(4, most))
+
+
 def _folded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
-    """Few rows multiply what is unfolded in registers; for more, a block is unfolded once and read as bytes are."""
-    each, limit = min(kind.rows, FOLDED_EACH), FOLDED_ROWS
-    if kind.tiled or kind.neon:
-        each = limit = FOLDED_ROWS_OF_NEON if kind.neon else 1
-    tile = neon_folded_tile if kind.neon else folded_tile
-    few = _unrolled_block(kind, f"{tag}_folded", add=add, tile=tile, most=each)
-    many = (_unfolded_tiles if kind.tiled or kind.neon else _unfolded_rows)(kind, tag, add=add)
+    """Few rows multiply what is unfolded in registers; for more, bytes are made once for as many as can be."""
+    tile, each, limit = folded_tile, min(kind.rows, FOLDED_EACH), FOLDED_ROWS
+    if kind.neon:
+        tile, each, limit = neon_folded_tile, FOLDED_ROWS_OF_NEON, FOLDED_ROWS_OF_NEON
+    elif kind.tiled:
+        each = limit = 1
+    elif kind.looks_up:
+        limit = each
+    few = _rows_block(kind, f"{tag}_folded", add=add, tile=tile, most=each)
+    if kind.looks_up:
+        many = _rows_block(kind, tag, add=add, tile=lookup_tile, most=LOOKED_UP)
+    else:
+        many = _unfolded_block(kind, tag, add=add)
 
     @tagged(f"{tag}_chosen")
     def multiply_block(
@@ -178,10 +191,12 @@ def _folded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
     return multiply_block
 
 
-def _unfolded_rows(kind: DotKind, tag: str, *, add: bool) -> Any:
-    """The first rows beside the unfolding, the others by what it wrote."""
-    first = unfolding_tile(kind, add=add)
-    others = _unrolled_block(kind, tag, add=add, first=kind.rows)
+def _unfolded_block(kind: DotKind, tag: str, *, add: bool) -> Any:
+    """A block is unfolded once and read as bytes are: by all rows, or by those that were not multiplied meanwhile."""
+    if kind.tiled or kind.neon:
+        unfold, read = unfold_block(kind), (_tiled_block if kind.tiled else _rows_block)(kind, tag, add=add)
+    else:
+        unfold, read = unfolding_tile(kind, add=add), _rows_block(kind, tag, add=add, first=kind.rows)
 
     @tagged(f"{tag}_unfolded")
     def multiply_block(
@@ -197,32 +212,7 @@ def _unfolded_rows(kind: DotKind, tag: str, *, add: bool) -> Any:
         count: int,
         unfolded: int,
     ) -> None:
-        first(x, w, groups, sums, scales, biases, row_scales, out, stride, unfolded)
-        others(x, unfolded, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
-
-    return multiply_block
-
-
-def _unfolded_tiles(kind: DotKind, tag: str, *, add: bool) -> Any:
-    """All rows by the tiles that take bytes from memory alone."""
-    unfold = unfold_block(kind)
-    tiles = (_tiled_block if kind.tiled else _unrolled_block)(kind, tag, add=add)
-
-    @tagged(f"{tag}_unfolded")
-    def multiply_block(
-        x: int,
-        w: int,
-        groups: int,
-        sums: int,
-        scales: int,
-        biases: int,
-        row_scales: int,
-        out: int,
-        stride: int,
-        count: int,
-        unfolded: int,
-    ) -> None:
-        unfold(w, groups, unfolded)
-        tiles(x, unfolded, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
+        unfold(x, w, groups, sums, scales, biases, row_scales, out, stride, unfolded)
+        read(x, unfolded, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
 
     return multiply_block

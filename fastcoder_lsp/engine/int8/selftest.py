@@ -15,7 +15,7 @@ from fastcoder_lsp.engine.int4.packing import unpack_rows
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind, in_four_bits, kinds_here, unfolded_bytes
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array, matrices
-from fastcoder_lsp.engine.int8.product import make_block
+from fastcoder_lsp.engine.int8.product import LOOKED_UP, make_block
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.int8.tagged import tagged
 from fastcoder_lsp.kernels import KernelCache
@@ -44,7 +44,8 @@ def found_exact(kind: DotKind, kernels: Path) -> bool:
 def is_exact(kind: DotKind, kernels: Path) -> bool:
     """Compare a tile of the largest and of mixed values with 64-bit integers."""
     columns = kind.vectors * LANES
-    bytes_MK = np.full((kind.rows, GROUPS * 4), 255, dtype=np.uint8)
+    most = LOOKED_UP if kind.bits == 4 and kind.looks_up else kind.rows
+    bytes_MK = np.full((most, GROUPS * 4), 255, dtype=np.uint8)
     weights_NK = np.full((columns, GROUPS * 4), 127, dtype=np.int8)
     bytes_MK[1::2, ::3], weights_NK[1::3], weights_NK[2::3, ::2] = 1, -127, -127
     if kind.bits == 4:
@@ -52,16 +53,16 @@ def is_exact(kind: DotKind, kernels: Path) -> bool:
     else:
         block = aligned((GROUPS * 4 // kind.line, columns, kind.line), np.int8)
         block[:] = weights_NK.reshape(columns, -1, kind.line).transpose(1, 0, 2)
-    panels = aligned((-(-kind.rows // kind.panel), GROUPS, kind.panel, 4), np.uint8)
-    for row in range(kind.rows):
+    panels = aligned((-(-most // kind.panel), GROUPS, kind.panel, 4), np.uint8)
+    for row in range(most):
         panels[row // kind.panel, :, row % kind.panel] = bytes_MK[row].reshape(GROUPS, 4)
     unfolded = aligned((unfolded_bytes(kind, GROUPS * 4),), np.int8)
-    zeros_N, ones = np.zeros(columns, dtype=np.float32), np.ones(max(columns, kind.rows), dtype=np.float32)
+    zeros_N, ones = np.zeros(columns, dtype=np.float32), np.ones(max(columns, most), dtype=np.float32)
     sums_N = weights_NK.sum(axis=1, dtype=np.int32) * np.int32(128)
     expected_MN = ((bytes_MK.astype(np.int64) - 128) @ weights_NK.T.astype(np.int64)).astype(np.float32)
     trial = _make_trial(kind)
     KernelCache.attach(trial, lambda: kernels, f"trial-{kind.name}")
-    for count in (1, kind.rows // 2, kind.rows):  # other numbers of rows are other code
+    for count in sorted({1, kind.rows // 2, kind.rows, most}):  # other numbers of rows are other code
         out_MN = np.zeros((count, columns), dtype=np.float32)
         trial(panels, block, sums_N, ones, ones, zeros_N, out_MN, unfolded)
         if not (out_MN == expected_MN[:count]).all():
