@@ -237,8 +237,7 @@ class RemoteHost:
 
     @hear.register
     def _(self, message: heard.Told) -> None:
-        status = status_value(message)
-        self._tell(lambda: self._told(status))
+        self._tell(partial(self._told, status_value(message)))
 
     @hear.register
     def _(self, message: heard.Indexing) -> None:

@@ -16,11 +16,11 @@ from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Counts, Reason
 from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.answers import answer_of, too_slow
-from fastcoder_lsp.remote.budgets import rest_ms
 from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, stays_here
 from fastcoder_lsp.remote.failures import RemoteError
 from fastcoder_lsp.remote.pauses import Pauses
+from fastcoder_lsp.remote.rest import Rest
 from fastcoder_lsp.remote.saying import Saying
 from fastcoder_lsp.remote.server import Server
 from fastcoder_lsp.remote.variants import vary
@@ -60,7 +60,7 @@ class Asking:
         """The last question, where nothing was shown for it: what can be shown of its text is told as it comes."""
         self._saying: Saying | None = None
         self._stream: asyncio.Task[None] | None = None
-        self._rest: asyncio.TimerHandle | None = None
+        self._rest = Rest(self._hang_up)
         self._unheard_ms: float | None = None
         """Since when it is asked and has said nothing: who types on hangs up before a time-out could tell."""
 
@@ -216,9 +216,7 @@ class Asking:
 
     def _suggestion(self, saying: Saying) -> Suggestion:
         """What was said, with the other answers if they were looked for."""
-        others = saying.others
-        if others is None and saying.question.candidates > 1:
-            others = ()
+        others = () if saying.others is None and saying.question.candidates > 1 else saying.others
         for other in reversed(others or ()):
             self._listener.made(saying.uri, other)
         if others:
@@ -281,9 +279,7 @@ class Asking:
     def _leave(self, *, quietly: bool = False) -> None:
         """Nobody waits any more."""
         waiting, self._waiting = self._waiting, None
-        if self._rest is not None:
-            self._rest.cancel()
-            self._rest = None
+        self._rest.end()
         if waiting is None:
             return
         waiting.over()
@@ -293,12 +289,8 @@ class Asking:
     def _rests(self) -> None:
         """Nobody waits for what is being said: it goes on for a while, for whoever comes there next."""
         saying = self._saying
-        if saying is None or saying.finished or self._waiting is not None:
-            return
-        if self._rest is not None:
-            self._rest.cancel()
-        loop = asyncio.get_running_loop()
-        self._rest = loop.call_later(rest_ms(saying.question.policy) / 1e3, self._hang_up)
+        if saying is not None and not saying.finished and self._waiting is None:
+            self._rest.begin(saying.question.policy)
 
     def _hang_up(self) -> None:
         stream, self._stream, self._saying = self._stream, None, None
