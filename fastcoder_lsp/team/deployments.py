@@ -24,7 +24,7 @@ from fastcoder_lsp.team.counts import Outcome, RequestFile
 from fastcoder_lsp.team.door import Door
 from fastcoder_lsp.team.keys import KeyFile
 from fastcoder_lsp.team.limits import Refusal
-from fastcoder_lsp.team.recent import Held, coming
+from fastcoder_lsp.team.recent import Held, coming, time_to_read
 from fastcoder_lsp.team.replica import TeamReplica
 from fastcoder_lsp.team.repositories import Repositories
 from fastcoder_lsp.team.scripted import MODULE, PREFIX
@@ -37,8 +37,6 @@ _HEALTH_S = 3.0
 _RECENT = 200
 """Answers that the time to text is told of."""
 _HELD_S = 2.0
-_READ_S = 10.0
-"""So long does a replica that begins read documents, the latest first, before it takes requests."""
 _LOADS = 3
 """So often is a replica begun that cannot be, before the server says so."""
 _DOOR_OPEN = 2000
@@ -63,7 +61,7 @@ class ModelReplica:
         self._took_ms: deque[float] = deque(maxlen=_RECENT)
         # Requests come once this is done: until then the others have the documents that will be its own.
         held = await _held_by_all(context.deployment, context.app_name)
-        await self._replica.read(coming(held, name, version), _READ_S)
+        await self._replica.read(coming(held, name, version), time_to_read(held, version))
 
     async def answer(self, call: Call) -> Answered | Refused:
         """What is asked."""

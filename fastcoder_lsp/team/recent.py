@@ -16,6 +16,9 @@ CHARACTERS = 8_000_000
 """…of so much text together…"""
 AGE_S = 120.0
 """…for so long: who has not asked since then may never come back."""
+READ_S, READ_SOON_S = 10.0, 3.0
+"""So many seconds does a replica read that begins in an upgrade, while others do the work, and one that is wanted soon:
+in the place of one that died, or as one more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,11 @@ def coming(held: Iterable[Held], name: str, version: str) -> Sequence[Call]:
                 latest[call.place] = age_s, call
     own = (one for one in latest.values() if preferred(one[1].place, [*staying, name])[0] == name)
     return [call for _, call in sorted(own, key=lambda one: one[0])]
+
+
+def time_to_read(held: Iterable[Held], version: str) -> float:
+    """Seconds for it: in an upgrade nobody waits for the new ones."""
+    return READ_S if any(one.version != version for one in held) else READ_SOON_S
 
 
 def _length(call: Call) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from fastcoder_lsp.http.ask import Ask
 from fastcoder_lsp.team import recent
 from fastcoder_lsp.team.places import place_of, preferred
-from fastcoder_lsp.team.recent import Held, RecentCalls, coming
+from fastcoder_lsp.team.recent import READ_S, READ_SOON_S, Held, RecentCalls, coming, time_to_read
 from fastcoder_lsp.team.replica import TeamReplica, no_folders
 from fastcoder_lsp.team.scripted import MODULE
 from fastcoder_lsp.team.values import Answered, Call, Tenant
@@ -55,6 +55,13 @@ def test_what_comes_to_a_new_replica_is_read_from_all() -> None:
     assert first[0].ask.before.endswith("later")
     second = coming([*old, Held("c", "2", ())], "d", "2")
     assert sorted(places(second)) == sorted(one.place for one in calls if preferred(one.place, ["c", "d"])[0] == "d")
+
+
+def test_who_is_wanted_soon_reads_little() -> None:
+    """In the place of one that died, or as one more; in an upgrade the old ones work until the new ones are ready."""
+    old, new = Held("a", "1", ()), Held("b", "2", ())
+    assert time_to_read([old], "1") == time_to_read([], "1") == READ_SOON_S < READ_S
+    assert time_to_read([old], "2") == time_to_read([new, old], "2") == READ_S
 
 
 def test_what_was_read_is_found(start: Callable[..., ToyTeam]) -> None:
