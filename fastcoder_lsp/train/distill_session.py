@@ -3,7 +3,6 @@
 The composition root for `train distill`. Owns the order of things; prints nothing: it tells.
 """
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -14,13 +13,16 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.train.collecting import collect
 from fastcoder_lsp.train.curve import read_points, series
 from fastcoder_lsp.train.distill import LAYERS, DistillLesson, DistillSettings
-from fastcoder_lsp.train.drafter_session import COLLECTING_SHARE, CPU_SAMPLES, HELD_OUT, fitted, target_engine
+from fastcoder_lsp.train.drafter_session import USED, target_engine
 from fastcoder_lsp.train.export import write_model
 from fastcoder_lsp.train.loop import Outcome, Trainer
 from fastcoder_lsp.train.machine import machine
+from fastcoder_lsp.train.minutes import Minutes
 from fastcoder_lsp.train.options import Asked, TrainSettings, settle
+from fastcoder_lsp.train.planning import fitted
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.samples import Collector, Sample
 from fastcoder_lsp.train.sequences import Sequences
@@ -50,7 +52,7 @@ def distil(job: DistillJob, cache: Path, should_stop: Callable[[], bool], listen
         FastcoderError: a model or the data is not there, or the folder holds another run.
         UsageError: the two models cut text into other tokens.
     """
-    started = time.monotonic()
+    minutes = Minutes(job.asked.max_minutes)
     target, student = (models.find(name, cache) for name in (job.model, job.distill.student))
     for files in (target, student):
         models.require_checkpoint(files.folder, lambda _share, _what: None)
@@ -68,18 +70,16 @@ def distil(job: DistillJob, cache: Path, should_stop: Callable[[], bool], listen
         listener.note(note)
     sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
 
-    def left() -> float | None:
-        return None if job.asked.max_minutes is None else job.asked.max_minutes - (time.monotonic() - started) / 60
-
-    found = _samples(job, target, tokenizer, sequences, folder, settings, left(), cache, should_stop, listener)
+    found = _samples(job, target, tokenizer, sequences, folder, settings, minutes, cache, should_stop, listener)
     if found is None:
-        return Result(Outcome(0, finished=False, seconds=time.monotonic() - started), None, folder.export)
+        return Result(Outcome(0, finished=False, seconds=minutes.seconds), None, folder.export)
     trainable = load_trainable(student.folder, settings, (), fresh=False, to_merge=False)
     with open_weights(target.folder) as weights:
         head_VE = weights.head(shape_of(target.folder))
     lesson = DistillLesson(trainable, head_VE, *found, batch=settings.batch, seed=settings.seed)
-    planned = fitted(lesson, settings, folder, left() if job.asked.steps is None else None, listener)
-    outcome = Trainer(lesson, planned, folder.path).run(should_stop, listener.status, minutes=left())
+    left = minutes.left() if job.asked.steps is None else None
+    planned = fitted(lesson, settings, folder, left, listener.note, used=USED)
+    outcome = Trainer(lesson, planned, folder.path).run(should_stop, listener.status, minutes=minutes.left())
     if outcome.step == 0:
         return Result(outcome, None, folder.export)
     listener.note(f"writing {folder.export}")
@@ -94,7 +94,7 @@ def _samples(
     sequences: Sequences,
     folder: RunFolder,
     settings: TrainSettings,
-    left: float | None,
+    minutes: Minutes,
     cache: Path,
     should_stop: Callable[[], bool],
     listener: Listener,
@@ -103,30 +103,9 @@ def _samples(
     engine = target_engine(target, settings.length + job.distill.said + 256, cache)
     try:
         collector = Collector(engine, tokenizer, LAYERS, job.distill.said)
-        held_texts = sequences.held_out()[:HELD_OUT]
-        states = folder.path / "states"
-        held = collector.samples(
-            states / "held", lambda index: held_texts[index].tokens, len(held_texts), should_stop, lambda *_: None
-        )
-        planned = folder.plan().get("samples")
-        wanted = planned or job.samples or min(CPU_SAMPLES, 4 * len(sequences))
-        until = None if left is None or planned else time.monotonic() + 60 * left * COLLECTING_SHARE
-        samples = collector.samples(
-            states / "learnt",
-            lambda index: sequences.at(index).tokens,
-            wanted,
-            lambda: should_stop() or (until is not None and time.monotonic() > until),
-            listener.collected,
-        )
+        return collect(collector, folder, sequences, job.samples, minutes, should_stop, listener.collected)
     finally:
         engine.close()
-    if should_stop():
-        return None
-    if not samples:
-        raise UsageError(f"nothing was collected in time ({job.asked.max_minutes} minutes)", "Give it more.")
-    if planned is None:
-        folder.set_plan(samples=len(samples))
-    return samples, held
 
 
 def _identity(

@@ -5,7 +5,6 @@ nothing: it tells.
 """
 
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -22,14 +21,17 @@ from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.drafter_files import WEIGHTS, DrafterRecord
 from fastcoder_lsp.model.store import publish
 from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.train.collecting import collect
 from fastcoder_lsp.train.curve import read_points, series
 from fastcoder_lsp.train.drafter_lessons import LessonKind, kind_of
 from fastcoder_lsp.train.drafter_settings import Collected, DrafterMethod, settle_drafter
 from fastcoder_lsp.train.half import DrafterLesson, InHalf
-from fastcoder_lsp.train.loop import Lesson, Outcome, Trainer, time_step
+from fastcoder_lsp.train.loop import Outcome, Trainer
 from fastcoder_lsp.train.machine import machine
 from fastcoder_lsp.train.measure import tokens_a_pass
+from fastcoder_lsp.train.minutes import Minutes
 from fastcoder_lsp.train.options import Asked, TrainSettings
+from fastcoder_lsp.train.planning import fitted
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.samples import Collector, Sample
 from fastcoder_lsp.train.sequences import Sequences
@@ -37,11 +39,8 @@ from fastcoder_lsp.train.session import Listener
 from fastcoder_lsp.train.teacher import make_teacher, shape_of
 from fastcoder_lsp.train.texts import Texts, read_texts
 
-HELD_OUT = 8
-"""Texts that losses are measured on, and by which the drafter is measured at the end."""
-CPU_SAMPLES = 400
-COLLECTING_SHARE, USED = 0.4, 0.9
-"""Of --max-minutes, for samples; of what is left then, for steps."""
+USED = 0.9
+"""Of the time that is left when samples are there, for steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ def train_drafter(job: DrafterJob, cache: Path, should_stop: Callable[[], bool],
     Raises:
         FastcoderError: the model or the data is not there, or the folder holds another run.
     """
-    started = time.monotonic()
+    minutes = Minutes(job.asked.max_minutes)
     files = models.find(job.model, cache)
     models.require_checkpoint(files.folder, lambda _share, _what: None)
     tokenizer = Tokenizer.load(files.folder)
@@ -84,23 +83,20 @@ def train_drafter(job: DrafterJob, cache: Path, should_stop: Callable[[], bool],
     for note in notes:
         listener.note(note)
     torch.manual_seed(settings.seed)
-
-    def left() -> float | None:
-        return None if job.asked.max_minutes is None else job.asked.max_minutes - (time.monotonic() - started) / 60
-
     sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
     engine = target_engine(files, settings.length + job.collected.said + 256, cache)
     try:
-        run = _Run(job, files, folder, sequences, tokenizer, engine, settings, listener, should_stop)
-        made = run.lesson(left())
+        run = _Run(job, files, folder, sequences, tokenizer, engine, settings, listener, should_stop, minutes)
+        made = run.lesson()
         if made is None:
-            return DrafterResult(Outcome(0, finished=False, seconds=time.monotonic() - started), None, place)
+            return DrafterResult(Outcome(0, finished=False, seconds=minutes.seconds), None, place)
         lesson, kind, held = made
-        planned = fitted(lesson, settings, folder, left() if job.asked.steps is None else None, listener)
+        left = minutes.left() if job.asked.steps is None else None
+        planned = fitted(lesson, settings, folder, left, listener.note, used=USED)
         trainer = Trainer(lesson, planned, folder.path)
         if trainer.step:
             listener.note(f"going on after step {trainer.step}")
-        outcome = trainer.run(should_stop, listener.status, minutes=left())
+        outcome = trainer.run(should_stop, listener.status, minutes=minutes.left())
         if outcome.step == 0:
             return DrafterResult(outcome, None, place)
         record = run.record(lesson, kind, texts)
@@ -129,19 +125,6 @@ def write_drafter(place: Path, record: DrafterRecord, tensors: dict[str, torch.T
     publish(made, place)
 
 
-def fitted(
-    lesson: Lesson, settings: TrainSettings, folder: RunFolder, left: float | None, listener: Listener
-) -> TrainSettings:
-    """The settings with as many steps as the minutes that are `left` allow; None: nobody counts them."""
-    if left is not None and "steps" not in folder.plan():
-        seconds = time_step(lesson)
-        steps = max(8, int(60 * left * USED / seconds))
-        folder.set_plan(steps=steps, warm_up=max(1, round(settings.warm_up / settings.steps * steps)))
-        listener.note(f"{seconds:.1f} s a step: {steps} steps fit into the time; --steps fixes their number")
-    plan = folder.plan()
-    return replace(settings, steps=plan.get("steps", settings.steps), warm_up=plan.get("warm_up", settings.warm_up))
-
-
 @dataclass(frozen=True, slots=True)
 class _Run:
     """The parts of one run."""
@@ -155,34 +138,21 @@ class _Run:
     settings: TrainSettings
     listener: Listener
     should_stop: Callable[[], bool]
+    minutes: Minutes
 
-    def lesson(self, left: float | None) -> tuple[DrafterLesson, LessonKind, Sequence[Sample]] | None:
+    def lesson(self) -> tuple[DrafterLesson, LessonKind, Sequence[Sample]] | None:
         """What is to be learnt, and the samples that are held out; None where the user stopped before."""
         job, settings = self.job, self.settings
         shape = shape_of(self.files.folder)
         kind = kind_of(job.method, job.own, shape.layers)
-        held_texts = self.sequences.held_out()[:HELD_OUT]
-        planned = self.folder.plan().get("samples")
-        wanted = planned or job.collected.samples or min(CPU_SAMPLES, 4 * len(self.sequences))
-        until = None if left is None else time.monotonic() + 60 * left * COLLECTING_SHARE
         collector = Collector(self.engine, self.tokenizer, kind.kept, job.collected.said)
-        states = self.folder.path / "states"
-        held = collector.samples(
-            states / "held", lambda index: held_texts[index].tokens, len(held_texts), self.should_stop, _nobody
+        found = collect(
+            *(collector, self.folder, self.sequences, job.collected.samples),
+            *(self.minutes, self.should_stop, self.listener.collected),
         )
-        samples = collector.samples(
-            states / "learnt",
-            lambda index: self.sequences.at(index).tokens,
-            wanted,
-            lambda: self.should_stop() or (until is not None and time.monotonic() > until),
-            self.listener.collected,
-        )
-        if self.should_stop():
+        if found is None:
             return None
-        if not samples:
-            raise UsageError(f"nothing was collected in time ({job.asked.max_minutes} minutes)", "Give it more.")
-        if planned is None:
-            self.folder.set_plan(samples=len(samples))
+        samples, held = found
         counts_V = self.sequences.counts(shape.vocabulary)
         teacher = make_teacher(self.files.folder, self.engine, [*samples, *held], job.collected.vocabulary, counts_V)
         self.listener.note(
@@ -239,7 +209,3 @@ def target_engine(files: ModelFiles, context: int, cache: Path) -> KeepingEngine
     )
     assert isinstance(engine, KeepingEngine)
     return engine
-
-
-def _nobody(_done: int, _wanted: int) -> None:
-    pass

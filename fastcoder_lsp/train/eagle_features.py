@@ -58,7 +58,7 @@ class FeatureLesson(EagleLesson):
         draw = torch.Generator().manual_seed(self._seed)
 
         def drawn(rows: int, columns: int) -> torch.Tensor:
-            return torch.randn((rows, columns), generator=draw) * columns**-0.5
+            return torch.randn((rows, columns), generator=draw).mul(columns**-0.5)
 
         return {
             "fc": self._linear_guess(),
@@ -81,7 +81,8 @@ class FeatureLesson(EagleLesson):
             if rows > FITTED:
                 break
         held_back = torch.diag(squares.diagonal() * RIDGE + 1e-6 * max(rows, 1))
-        return torch.linalg.solve(squares + held_back, products).T.contiguous()
+        guess_EF: torch.Tensor = torch.linalg.solve(squares + held_back, products)
+        return guess_EF.T.contiguous()
 
     def _seen(self, sample: Sample) -> tuple[torch.Tensor, torch.Tensor]:
         """Embeddings and features of a text's rows, and the features that come next; the first token's is like none."""

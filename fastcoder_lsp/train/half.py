@@ -3,6 +3,7 @@
 Owns the protocol of such lessons, and nothing of how precise is precise enough (`drafter_settings`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -29,7 +30,7 @@ class InHalf:
 
     lesson: DrafterLesson
 
-    def parameters(self) -> dict[str, torch.nn.Parameter]:
+    def parameters(self) -> Mapping[str, torch.nn.Parameter]:
         """What changes, in fp32."""
         return self.lesson.parameters()
 

@@ -108,7 +108,7 @@ PUBLISHED: dict[Method, Published] = {
     "sdsat": Published(16384, 256, 2000, 0.2, 5e-5, 0.2, (0.9, 0.95)),
     # CLLM, appendix A: 2e-5, cosine, 3 % warm-up; a batch of 128 over one epoch of some 100,000 trajectories.
     "cllm": Published(2048, 128, 800, 0.03, 2e-5, 0.1, (0.9, 0.999)),
-    # DistillSpec, section 5 and its appendix: 3e-4 for students of some 100 M parameters, batches of 32.
+    # DistillSpec's own constants were not at hand: these are usual ones for students of some 100 M parameters.
     "distill": Published(2048, 32, 20_000, 0.03, 3e-4, 0.1, (0.9, 0.999)),
 }
 
@@ -117,14 +117,15 @@ def settle(method: Method, asked: Asked, machine: Machine) -> tuple[TrainSetting
     """Every setting, and a note for each that is not as published."""
     published, notes = PUBLISHED[method], list[str]()
     small = machine.parameters < SMALL_PARAMETERS
+    known = "usual" if method == "distill" else "published"
 
     def scaled(name: str, value: float, paper: float, why: str) -> None:
         if value != paper:
-            notes.append(f"{name}: {value:,g} (published: {paper:,g}; {why})")
+            notes.append(f"{name}: {value:,g} ({known}: {paper:,g}; {why})")
 
     tuning = asked.tuning or _tuning(machine)
     if tuning == "lora":
-        notes.append("LoRA (published: all weights are tuned; --full does that)")
+        notes.append(f"LoRA ({known}: all weights are tuned; --full does that)")
     length = asked.length or min(published.length, _length(machine))
     batch = asked.batch or _batch(machine, published)
     steps = asked.steps or (200 if machine.is_cpu else published.steps)

@@ -22,9 +22,11 @@ from fastcoder_lsp.train.curve import read_points, series
 from fastcoder_lsp.train.export import export
 from fastcoder_lsp.train.forward import Forward, agrees
 from fastcoder_lsp.train.jacobi import JacobiCollector
-from fastcoder_lsp.train.loop import Lesson, ModelLesson, Outcome, Status, Task, Trainer, time_step
+from fastcoder_lsp.train.loop import ModelLesson, Outcome, Status, Task, Trainer
 from fastcoder_lsp.train.machine import machine
+from fastcoder_lsp.train.minutes import Minutes
 from fastcoder_lsp.train.options import Asked, Method, TrainSettings, settle
+from fastcoder_lsp.train.planning import fitted, with_plan
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.sdsat import SdsatSettings, SdsatTask, choose_adaptive
 from fastcoder_lsp.train.sequences import Sequences
@@ -79,7 +81,7 @@ def train(job: Job, cache: Path, should_stop: Callable[[], bool], listener: List
     Raises:
         FastcoderError: the model or the data is not there, or the folder holds another run.
     """
-    started = time.monotonic()
+    minutes = Minutes(job.asked.max_minutes)
     files = models.find(job.model, cache)
     models.require_checkpoint(files.folder, _once(listener.note))
     tokenizer = Tokenizer.load(files.folder)
@@ -101,19 +103,17 @@ def train(job: Job, cache: Path, should_stop: Callable[[], bool], listener: List
     sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
     listener.note(f"{sequences.files} files, {sequences.tokens:,} tokens; {_size(trainable):,} numbers change")
 
-    def left() -> float | None:
-        return None if job.asked.max_minutes is None else job.asked.max_minutes - (time.monotonic() - started) / 60
-
     run = _Run(job, folder, tokenizer, sequences, settings, trainable, listener, should_stop)
-    task = run.task(left())
+    task = run.task(minutes.left())
     if task is None:
-        return Result(Outcome(0, finished=False, seconds=time.monotonic() - started), None, folder.export)
+        return Result(Outcome(0, finished=False, seconds=minutes.seconds), None, folder.export)
     lesson = ModelLesson(trainable, forward, task)
-    settings = run.fitted(lesson, left())
+    left = minutes.left() if job.asked.steps is None else None
+    settings = fitted(lesson, settings, folder, left, listener.note, used=USED)
     trainer = Trainer(lesson, settings, folder.path)
     if trainer.step:
         listener.note(f"going on after step {trainer.step} of {settings.steps}")
-    outcome = trainer.run(should_stop, listener.status, minutes=left())
+    outcome = trainer.run(should_stop, listener.status, minutes=minutes.left())
     if outcome.step == 0:
         return Result(outcome, None, folder.export)
     listener.note(f"writing {folder.export}")
@@ -143,7 +143,7 @@ def export_run(out: Path, model: str | None, target: Path | None, cache: Path) -
         )
     models.require_checkpoint(files.folder, _once(lambda _: None))
     settings = settings_of(identity["settings"])
-    return _export(files.folder, _with_plan(settings, folder), folder, target or folder.export, record)
+    return _export(files.folder, with_plan(settings, folder), folder, target or folder.export, record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +175,6 @@ class _Run:
         if not found:
             return None
         return CllmTask(found, job.cllm, batch=settings.batch, seed=settings.seed, held_out=settings.held_out)
-
-    def fitted(self, lesson: Lesson, left: float | None) -> TrainSettings:
-        """The settings with as many steps as the time allows, where the user gave a time and no number."""
-        if self.job.asked.steps is None and left is not None and "steps" not in self.folder.plan():
-            seconds = time_step(lesson)
-            steps = max(8, int(60 * left * USED / seconds))
-            share = self.settings.warm_up / self.settings.steps
-            self.folder.set_plan(steps=steps, warm_up=max(1, round(share * steps)))
-            self.listener.note(f"{seconds:.1f} s a step: {steps} steps fit into the time; --steps fixes their number")
-        return _with_plan(self.settings, self.folder)
 
     def _trajectories(self, left: float | None) -> list[Trajectory]:
         """Collected now, or by the run that was interrupted."""
@@ -286,11 +276,6 @@ def _once(note: Callable[[str], None]) -> Progress:
             note(what)
 
     return tell
-
-
-def _with_plan(settings: TrainSettings, folder: RunFolder) -> TrainSettings:
-    plan = folder.plan()
-    return replace(settings, steps=plan.get("steps", settings.steps), warm_up=plan.get("warm_up", settings.warm_up))
 
 
 def _size(trainable: Trainable) -> int:

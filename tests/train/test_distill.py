@@ -9,7 +9,7 @@ from safetensors.torch import load_file, save_file
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.train import distill_session
+from fastcoder_lsp.train import collecting
 from fastcoder_lsp.train.distill import DistillSettings
 from fastcoder_lsp.train.distill_session import DistillJob, distil
 from fastcoder_lsp.train.options import Asked
@@ -79,6 +79,6 @@ def test_a_time_is_kept_to(speaker: Speaker, tmp_path: Path, monkeypatch: pytest
     assert plan["samples"] == 32
     assert any(f"{plan['steps']} steps fit" in note for note in notes)
     made.clear()
-    monkeypatch.setattr(distill_session, "COLLECTING_SHARE", 0.0)
+    monkeypatch.setattr(collecting, "SHARE", 0.0)
     with pytest.raises(UsageError, match="nothing was collected in time"):
         go_on(tmp_path / "other")
