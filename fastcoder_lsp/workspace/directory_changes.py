@@ -7,6 +7,7 @@ Both are told here (`Gaps`). (Microsoft: ReadDirectoryChangesW, Remarks.)
 
 import logging
 import queue
+from contextlib import suppress
 from typing import Any
 
 from watchdog.observers.api import BaseObserver
@@ -45,7 +46,8 @@ class _Emitter(WindowsApiEmitter):
         """As watchdog's, with another reader."""
         with self._lock:
             self._reader = reader = _Reader(self.watch.path, self._gaps, recursive=self.watch.is_recursive)
-        reader.start()
+        with suppress(queue.Empty):  # it waits two seconds for the thread to begin, which a busy machine may take
+            reader.start()
 
 
 class _Reader(DirectoryChangeReader):

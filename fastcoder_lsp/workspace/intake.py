@@ -15,6 +15,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, text_digest
 from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.workspace.long_paths import openable
 from fastcoder_lsp.workspace.rules import ReadingRules, Reason, resolved
 
 log = logging.getLogger(__name__)
@@ -153,7 +154,7 @@ class Intake:
         for top in _outermost(folders):
             for store in self._stores.values():
                 keys = store.below(top)
-                if keys and not os.path.lexists(top):
+                if keys and not os.path.lexists(openable(Path(top))):
                     store.remove(keys)
                 else:
                     doubtful += map(Path, keys)
@@ -165,7 +166,9 @@ class Intake:
         for root, store in self._stores.items():
             # A file that appeared meanwhile may be stored already, and none of `paths`.
             others = [key for key in store.records() if key not in keys or self._root_of(key) != root]
-            store.remove([key for key in others if not os.path.lexists(key) or self._misplaced(key, root)])
+            store.remove(
+                [key for key in others if not os.path.lexists(openable(Path(key))) or self._misplaced(key, root)]
+            )
 
     def _new_rules(self) -> dict[Path, ReadingRules]:
         """The rules of each folder; of one that can't be looked at there are none, and nothing in it is read."""
@@ -219,7 +222,7 @@ class Intake:
         real = resolved(path)
         key = str(real)
         try:
-            status = real.stat()
+            status = openable(real).stat()
         except OSError:
             self._same.pop(key, None)
             return None
@@ -261,7 +264,7 @@ def _stamp(status: os.stat_result) -> _Stamp:
 
 def _unchanged(record: FileRecord) -> bool:
     try:
-        modified_ns, size, changed_ns = _stamp(Path(record.key).stat())
+        modified_ns, size, changed_ns = _stamp(openable(Path(record.key)).stat())
     except OSError:
         return False
     return (record.modified_ns, record.changed_ns) == (modified_ns, changed_ns) and record.size in (size, -1)

@@ -28,6 +28,7 @@ from fastcoder_lsp.workspace.open_stores import OpenStores, close
 from fastcoder_lsp.workspace.priority import lower_priority
 from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.trouble import Trouble, each_once
+from fastcoder_lsp.workspace.wake import Wake
 from fastcoder_lsp.workspace.watch import Watcher
 
 log = logging.getLogger(__name__)
@@ -152,9 +153,13 @@ class LiveIndex:
 
     def _look_after(self) -> None:
         lower_priority()
-        encoder = ChunkedEncoder(self._encoder)
+        encoder, wake = ChunkedEncoder(self._encoder), Wake()
         while not self._backlog.stopping:
-            if not self._backlog.take_up():
+            wake.begin()
+            due = self._backlog.take_up()
+            if wake.slept():  # others may have written meanwhile: to a share, or from another system on this machine
+                self._backlog.hand_on((), everything=True, at_once=False)
+            if not due:
                 continue
             try:
                 self._do_what_is_due(encoder)

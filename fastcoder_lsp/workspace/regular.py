@@ -10,6 +10,7 @@ import stat
 from io import FileIO
 from pathlib import Path
 
+from fastcoder_lsp.workspace.long_paths import openable
 from fastcoder_lsp.workspace.names import as_on_disk
 
 _FLAGS = (
@@ -65,9 +66,9 @@ def read_real(real: Path, limit: int) -> bytes:
 def open_real(real: Path) -> FileIO:
     """The regular file at `real`, which is no link, opened for reading; see `read_regular`."""
     # Looked at first, because opening alone can do something to a device; and again, because it may have been replaced.
-    if not stat.S_ISREG(real.lstat().st_mode):
+    if not stat.S_ISREG(openable(real).lstat().st_mode):
         raise NotRegularError(real)
-    file = FileIO(os.open(real, _FLAGS), "r")
+    file = FileIO(os.open(openable(real), _FLAGS), "r")
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file
     file.close()

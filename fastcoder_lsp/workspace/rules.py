@@ -14,6 +14,7 @@ from typing import Final
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.ignore import IgnoreFiles
 from fastcoder_lsp.workspace.languages import language_of
+from fastcoder_lsp.workspace.long_paths import openable
 from fastcoder_lsp.workspace.names import as_on_disk
 from fastcoder_lsp.workspace.regular import NotRegularError, read_regular
 from fastcoder_lsp.workspace.secrets import is_secret, is_secret_folder, is_secret_language, is_secret_name
@@ -169,7 +170,7 @@ class ReadingRules:
             if language in exclude or (include and language not in include):
                 return Reason.LANGUAGE
         try:
-            status = real.lstat()
+            status = openable(real).lstat()
         except (OSError, ValueError):
             return Reason.UNREADABLE
         if not stat.S_ISREG(status.st_mode):

@@ -11,6 +11,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from fastcoder_lsp.workspace.long_paths import openable
+
 MAX_ENTRIES: Final = 1_000_000
 """Entries that are looked at, whatever they are."""
 MAX_DEPTH: Final = 200
@@ -56,7 +58,7 @@ def list_folder(folder: Path, most: int = MAX_ENTRIES) -> list[tuple[str, bool]]
     Nothing where it cannot be looked into; of a folder with more than `most` entries those that the system names first.
     """
     try:
-        with os.scandir(folder) as listed:
+        with os.scandir(openable(folder)) as listed:
             kinds = ((entry.name, _is_folder(entry)) for entry in islice(listed, most))
             return sorted((name, is_folder) for name, is_folder in kinds if is_folder is not None)
     except OSError:
