@@ -1,4 +1,4 @@
-"""The first layers of a model, small enough for an emulated CPU, and the logits of many rows of them as one number.
+"""The first layers of a model, small enough for an emulated CPU, and what they say: logits as one number, and tokens.
 
     .venv/bin/python -m tests.engine.recorded FOLDER     # cut them out of the default model, where it is here
 
@@ -8,6 +8,7 @@ The folder is FASTCODER_TEST_MODELS; `scripts/test-arm` has it made on the machi
 import hashlib
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from zlib import crc32
@@ -17,11 +18,15 @@ import numpy.typing as npt
 
 from fastcoder_lsp import model
 from fastcoder_lsp.config import cache_folder, kernels_folder
+from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
+from fastcoder_lsp.engine.int4.packing import Rounded, lay_out
+from fastcoder_lsp.engine.int4.rounding import MOST
 from fastcoder_lsp.engine.int8.backend import Int8Backend
-from fastcoder_lsp.engine.int8.dot import DotKind
+from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.packed_file import packed_in_memory
-from fastcoder_lsp.engine.int8.packing import layout, pack
+from fastcoder_lsp.engine.int8.packing import Matrix, Piece, Products, layout, pack
+from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.engine.weights import EMBEDDING, NORM, open_weights
 from fastcoder_lsp.errors import FastcoderError
 from tests.engine.rows import Logits, alone, hide_in_tree, run, same_bits
@@ -101,12 +106,32 @@ def weights_of(name: str) -> FirstLayers | None:
     return RealLayers(folder) if (folder / ".ready").exists() else None
 
 
-def recorded_sums(weights: FirstLayers, kind: DotKind, rows: int, threads: int = 2) -> Sums:
-    """Run `rows` rows as a chain, one by one, and hidden in a tree of as many."""
+def products_in_four_bits(kind: DotKind) -> Products:
+    """Four-bit weights from a seed, with every code and factor; how weights are rounded is no part of this."""
+
+    def products(matrix: Matrix, layer: int) -> Iterator[Piece]:
+        chance = np.random.default_rng(crc32(f"{matrix.name} {layer}".encode()))
+        rows, groups = matrix.rows, matrix.columns // GROUP
+        steps = chance.integers(-8, 8, (rows, groups, GROUP), dtype=np.int8)
+        factors = chance.integers(-MOST, MOST + 1, (rows, groups), dtype=np.int8)
+        sums = (steps.sum(axis=2, dtype=np.int32) * factors).sum(axis=1, dtype=np.int32)
+        scales = np.full(rows, 2.0**-11, np.float32)
+        yield lay_out(Rounded(steps.reshape(rows, -1), factors, sums, scales), kind)
+
+    return products
+
+
+def backend_of(weights: FirstLayers, kind: DotKind, threads: int = 2) -> Int8Backend:
+    """The engine's part that computes, over these layers."""
     shape = first_shape()
-    places, pieces = layout(shape, kind, "F16"), pack(weights, shape, kind)  # type: ignore[arg-type]  # all that it asks for
+    products = products_in_four_bits(kind) if kind.bits == 4 else None
+    places, pieces = layout(shape, kind, "F16"), pack(weights, shape, kind, products)  # type: ignore[arg-type]  # all that it asks for
     arrays = packed_in_memory(places, pieces, lambda _share, _what: None)
-    backend = Int8Backend(shape, arrays, kind, capacity=256, threads=threads, kernels=kernels_folder())
+    return Int8Backend(shape, arrays, kind, capacity=256, threads=threads, kernels=kernels_folder())
+
+
+def recorded_sums(backend: Int8Backend, rows: int) -> Sums:
+    """Run `rows` rows as a chain, one by one, and hidden in a tree of as many."""
     chance = np.random.default_rng(rows)
     tokens = chance.integers(0, VOCABULARY, rows).tolist()
     chain = run(backend, tokens, range(-1, rows - 1), 0)
@@ -114,8 +139,13 @@ def recorded_sums(weights: FirstLayers, kind: DotKind, rows: int, threads: int =
     tree_tokens, parents, nodes = hide_in_tree(tokens[: rows // 2], VOCABULARY, rows, chance)
     tree = run(backend, tree_tokens, parents, 0)
     equal = int(same_bits(chain, single).sum() + same_bits(chain[: rows // 2], tree[nodes]).sum())
-    backend.close()
     return Sums(_sum_of(chain, tree), equal)
+
+
+def engine_of(backend: Int8Backend) -> TreeEngine:
+    """The whole engine, for texts of up to 128 tokens."""
+    info = EngineInfo("first layers", "", "", "cpu", VOCABULARY, context=128, max_nodes=64)
+    return TreeEngine(backend, info)
 
 
 def _sum_of(*logits: Logits) -> str:

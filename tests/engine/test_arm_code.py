@@ -10,6 +10,7 @@ from llvmlite import binding, ir
 
 from fastcoder_lsp.engine.int8 import neon, neon_row, sync, tiles
 from fastcoder_lsp.engine.int8.dot import NEON_DOT, NEON_I8MM, DotKind, in_four_bits
+from fastcoder_lsp.engine.int8.dot_neon import SIZE
 
 TRIPLE = "aarch64-unknown-linux-gnu"
 I64 = ir.IntType(64)
@@ -83,7 +84,7 @@ def test_instructions_a_byte_product(kind: DotKind, rows: int, inner: str, most:
     """The inner loop is all products and what they need, and nothing of it is put aside in memory."""
     code = code_of(neon.neon_tile(kind, rows, add=False), features_of(kind), inner)
     registers = neon_row.TURN if rows == 1 and inner == "usmmla" else 1
-    assert len(code.loop) / (registers * neon.SIZE * COLUMNS * rows) <= most
+    assert len(code.loop) / (registers * SIZE * COLUMNS * rows) <= most
     assert code.spills == 0
 
 
