@@ -22,6 +22,7 @@ from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.model import ModelFiles
 from tests.cpu_times import CpuTimes
 from tests.groups import ONE_PROCESS
+from tests.stalls import sitecustomize
 
 # How long an example takes says more of the machine than of the code. `tests/examples.py` has the numbers of examples.
 hypothesis.settings.register_profile("often", deadline=None, max_examples=40)
@@ -36,11 +37,14 @@ REQUIRE_EDITORS = os.environ.get("FASTCODER_REQUIRE_EDITORS", "") not in ("", "0
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--ci", action="store_true", help="also run what only CI runs: slow proofs, all examples")
     parser.addoption("--long", action="store_true", help="also the soaks, the kill series, the long exactness runs")
+    parser.addoption("--stalls", action="store_true", help="processes and threads stand still at times")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.load_profile("ci" if _with_ci(config) else "often")
     os.environ.setdefault("FASTCODER_KERNELS", str(kernels_folder()))
+    if config.getoption("--stalls"):
+        _stall()
     if _with_ci(config):
         config.pluginmanager.register(CpuTimes())
 
@@ -52,6 +56,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif item.get_closest_marker("ci") and not _with_ci(config):
             item.add_marker(pytest.mark.skip(reason=CI_REASON))
     items.sort(key=lambda item: not item.nodeid.startswith(ONE_PROCESS))  # what cannot be shared out must not come last
+
+
+def _stall() -> None:
+    """Have this process stand still at times, and all that it starts."""
+    folder, rest = str(Path(__file__).with_name("stalls")), os.environ.get("PYTHONPATH")
+    os.environ[sitecustomize.VARIABLE] = "1"
+    os.environ["PYTHONPATH"] = os.pathsep.join([folder, rest]) if rest else folder
+    sitecustomize.begin()
 
 
 @pytest.hookimpl(optionalhook=True)
