@@ -1,6 +1,8 @@
 """What docs/team/ gives to deploy: an example that is whole and true, a manifest that is well-formed, its sources."""
 
+import json
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -119,13 +121,52 @@ def test_every_pod_answers_where_serve_listens() -> None:
     assert serve["applications"][0]["import_path"] == "fastcoder_lsp.team.cluster:build"
 
 
-def test_the_container_is_built_of_what_there_is() -> None:
-    """Its sources lie in a checkout, and it does not run as root."""
+def instructions() -> list[tuple[str, str]]:
+    """The container file's, each on one line, as they are written there."""
     text = (DOCS / "team" / "Containerfile").read_text(encoding="utf-8")
-    sources = [word for line in re.findall(r"^COPY (.*)$", text, re.MULTILINE) for word in line.split()[:-1]]
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    joined = re.sub(r"\\\n\s*", "", "\n".join(lines))
+    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in joined.splitlines())]
+
+
+def test_the_container_is_built_of_what_there_is() -> None:
+    """Its sources lie in a checkout, its extras and its program in the package, and it does not run as root."""
+    found = instructions()
+    words = [word for word, _ in found]
+    assert words[0] == "FROM"
+    assert set(words) <= {
+        "FROM",
+        "ARG",
+        "RUN",
+        "WORKDIR",
+        "COPY",
+        "USER",
+        "ENV",
+        "VOLUME",
+        "EXPOSE",
+        "ENTRYPOINT",
+        "CMD",
+    }
+    sources = [source for word, rest in found if word == "COPY" for source in rest.split()[:-1]]
     assert sources
     assert all((DOCS.parent / source).exists() for source in sources)
-    assert text.index("USER ray") < text.index("ENTRYPOINT")
+    assert words.index("USER") < words.index("ENTRYPOINT") < words.index("CMD")
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert json.loads(dict(found)["ENTRYPOINT"])[0] in project["scripts"]
+    assert {"team", "gpu"} <= set(project["optional-dependencies"])
+    assert json.loads(dict(found)["CMD"])[0] == "team"
+
+
+def test_the_containers_commands_are_a_shells() -> None:
+    """Each can be read by one, and what it takes of the checkout was copied before."""
+    copied = ""
+    for word, rest in instructions():
+        if word == "COPY":
+            copied += f" {rest}"
+        if word == "RUN":
+            subprocess.run(["sh", "-n", "-c", rest], check=True, timeout=60)
+            assert all(name.split("/")[0] in copied for name in re.findall(r"fastcoder_lsp/\S+", rest))
+    assert "fastcoder_lsp" in copied
 
 
 def test_the_page_names_every_field_and_file() -> None:
