@@ -14,6 +14,10 @@ def inserted(line: int, character: int, text: str) -> Json:
     return {"range": {"start": place, "end": place}, "text": text}
 
 
+def progress_kinds(client: RawClient) -> list[str]:
+    return [message["params"]["value"]["kind"] for message in client.told if message["method"] == "$/progress"]
+
+
 async def stats(client: RawClient) -> Json:
     result: Json = await client.call("fastcoder/stats")
     return result
@@ -40,10 +44,11 @@ async def test_loading_shows_progress_where_the_client_can() -> None:
         await client.initialize(capabilities={"window": {"workDoneProgress": True}})
         client.open(URI, "x = ")
         assert await client.inline(URI, 0, 4)
+        await client.until(lambda: progress_kinds(client)[-1:] == ["end"])
         [created] = [asked for asked in client.asked if asked["method"] == "window/workDoneProgress/create"]
         shown = [message["params"] for message in client.told if message["method"] == "$/progress"]
         assert {progress["token"] for progress in shown} == {created["params"]["token"]}
-        kinds = [progress["value"]["kind"] for progress in shown]
+        kinds = progress_kinds(client)
         assert kinds[0] == "begin"
         assert kinds[-1] == "end"
         assert set(kinds[1:-1]) <= {"report"}
