@@ -77,7 +77,9 @@ def train_drafter(job: DrafterJob, cache: Path, should_stop: Callable[[], bool],
     models.require_checkpoint(files.folder, lambda _share, _what: None)
     tokenizer = Tokenizer.load(files.folder)
     texts = read_texts(job.data, tokenizer, cache)
-    settings, notes = settle_drafter(job.method, job.asked, machine("cpu", shape_of(files.folder).weight_count))
+    settings, notes = settle_drafter(
+        job.method, job.asked, machine("cpu", shape_of(files.folder).weight_count, drafter=True)
+    )
     folder, place = RunFolder(job.out.expanduser().absolute()), job.out.expanduser().absolute() / "drafter"
     folder.begin(_identity(job, files, texts, settings), restart=job.restart)
     for note in notes:

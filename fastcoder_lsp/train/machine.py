@@ -10,8 +10,13 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.train.options import Machine
 
 
-def machine(device: str, parameters: int) -> Machine:
+def machine(device: str, parameters: int, *, drafter: bool = False) -> Machine:
     """The machine behind `device`: "auto", "cpu", "cuda" or "cuda:N".
+
+    Args:
+        device: as the user names it.
+        parameters: of the model.
+        drafter: weights of a drafter are taught, not the model's.
 
     Raises:
         UsageError: there is no such device.
@@ -24,15 +29,22 @@ def machine(device: str, parameters: int) -> Machine:
     if kind == "cuda":
         memory = int(torch.cuda.get_device_properties(device).total_memory)
         return Machine(device, memory, torch.cuda.is_bf16_supported(), parameters)
-    return Machine(device, psutil.virtual_memory().available, _has_bf16(), parameters)
+    return Machine(
+        device, psutil.virtual_memory().available, _has_amx() or (drafter and _has_bf16_vectors()), parameters
+    )
 
 
-def _has_bf16() -> bool:
-    """Whether this CPU multiplies bf16, by vectors or in tiles: without, bf16 is slower than fp32.
+def _has_amx() -> bool:
+    """Whether this CPU multiplies bf16 in tiles: without, bf16 is slower than fp32 for a whole model."""
+    return _supported("_is_amx_tile_supported")
 
-    On a core of a Zen 4 server (vectors) torch's products of a training step take half of fp32's time.
-    """
-    try:
-        return bool(torch.cpu._is_amx_tile_supported() or torch.cpu._is_avx512_bf16_supported())  # noqa: SLF001 no public names
-    except AttributeError:
-        return False
+
+def _has_bf16_vectors() -> bool:
+    """Whether it does so by vectors: on a core of a Zen 4 server a drafter's products take half of fp32's time."""
+    return _supported("_is_avx512_bf16_supported")
+
+
+def _supported(name: str) -> bool:
+    """What torch says of this CPU, by no public name."""
+    ask = getattr(torch.cpu, name, None)
+    return ask is not None and bool(ask())
