@@ -12,6 +12,7 @@ from fastcoder_lsp.bench.typing.comparison import compared
 from fastcoder_lsp.bench.typing.desk import Desk, Typed
 from fastcoder_lsp.bench.typing.history_disk import OPEN_FILES, DiskContext, HistoryDisk
 from fastcoder_lsp.bench.typing.history_parts import LONGEST_RUN, history_parts
+from fastcoder_lsp.bench.typing.kept_parts import keep_part, known_parts
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Snapshot, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
@@ -117,3 +118,18 @@ def test_a_difference_is_pooled_over_keys_and_its_error_taken_by_part(
     assert (found.mat_left, found.mat_right) == (3.0, 2.0)
     assert (found.wait_left_ms, found.wait_right_ms) == (200.0, 230.0)
     assert (found.shown_left, found.shown_right) == (50.0, 50.0)
+
+
+def test_a_stopped_run_goes_on_with_what_was_typed_by_the_same_options(tmp_path: Path) -> None:
+    """A line that was cut short is none; what other options came to is not taken."""
+    kept, same = tmp_path / "typing.jsonl", {"model": "auto", "speed": 3.0}
+    assert dict(known_parts(kept, same)) == {}
+    assert dict(known_parts(None, same)) == {}
+    keep_part(kept, same, ("svcs", 0, True), ONE)
+    keep_part(kept, same | {"speed": 5.0}, ("svcs", 1, True), ONE)
+    keep_part(kept, same, ("svcs", 2, False), replace(ONE, saved=1))
+    kept.write_text(kept.read_text() + '{"same": {"mod')
+    assert dict(known_parts(kept, same)) == {("svcs", 0, True): ONE, ("svcs", 2, False): replace(ONE, saved=1)}
+    keep_part(kept, same, ("svcs", 3, True), ONE)
+    assert ("svcs", 3, True) in dict(known_parts(kept, same))
+    keep_part(None, same, ("svcs", 4, True), ONE)

@@ -1,12 +1,8 @@
 """Runs `bench typing`: every part with code of other files and without, in turn, and what that is worth."""
 
 import argparse
-import json
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import Any
 
 from fastcoder_lsp.bench import report
 from fastcoder_lsp.bench.datasets import histories
@@ -15,6 +11,7 @@ from fastcoder_lsp.bench.sharing.reckoned import AMX, VNNI
 from fastcoder_lsp.bench.typing.comparison import compared
 from fastcoder_lsp.bench.typing.desk import Desk, Typed
 from fastcoder_lsp.bench.typing.history_parts import history_parts
+from fastcoder_lsp.bench.typing.kept_parts import keep_part, known_parts
 from fastcoder_lsp.completion.question import policy_of
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import StepCosts
@@ -68,7 +65,7 @@ def _typed(arguments: argparse.Namespace) -> dict[tuple[str, int], dict[bool, Ty
     if not parts:
         raise UsageError("nothing can be typed", "Name a history with typed runs, and some keys: --keys N")
     same = {name: getattr(arguments, name) for name in _SAME}
-    known = dict(_known(arguments.answers, same))
+    known = dict(known_parts(arguments.answers, same))
     settings = replace(Settings(), model=arguments.model, threads=arguments.threads)
     costs = _slower({"amx": AMX, "vnni": VNNI}[arguments.costs], arguments.slower)
     model = load_model(settings, lambda _share, _what: None)
@@ -83,7 +80,7 @@ def _typed(arguments: argparse.Namespace) -> dict[tuple[str, int], dict[bool, Ty
                         histories.base(folder, name),
                         partial(_runtime, replace(settings, context_enabled=way)),
                     )
-                    _keep(arguments.answers, same, name, number, way=way, made=known[name, number, way])
+                    keep_part(arguments.answers, same, (name, number, way), known[name, number, way])
             typed[name, number] = {way: known[name, number, way] for way in WAYS}
     finally:
         model.close()
@@ -92,24 +89,6 @@ def _typed(arguments: argparse.Namespace) -> dict[tuple[str, int], dict[bool, Ty
 
 def _runtime(settings: Settings, model: Model, context: Context) -> Runtime:
     return make_runtime(model, settings, Surroundings(context=context))
-
-
-def _known(path: Path | None, same: dict[str, Any]) -> Iterator[tuple[tuple[str, int, bool], Typed]]:
-    """What was typed by the same options; a half-written last line is none."""
-    for line in path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else ():
-        try:
-            row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if row["same"] == same:
-            yield (row["history"], row["part"], row["context"]), Typed(**row["typed"])
-
-
-def _keep(path: Path | None, same: dict[str, Any], name: str, number: int, *, way: bool, made: Typed) -> None:
-    if path is not None:
-        row = {"same": same, "history": name, "part": number, "context": way, "typed": made.to_json()}
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
 
 
 def _slower(costs: StepCosts, factor: float) -> StepCosts:
