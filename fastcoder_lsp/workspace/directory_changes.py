@@ -12,7 +12,7 @@ from typing import Any
 
 from watchdog.observers.api import BaseObserver
 from watchdog.observers.read_directory_changes import WindowsApiEmitter
-from watchdog.observers.winapi import DirectoryChangeReader
+from watchdog.observers.winapi import DirectoryChangeReader, _close_directory_handle, _get_directory_handle
 
 from fastcoder_lsp.workspace.gaps import Gaps
 
@@ -43,7 +43,12 @@ class _Emitter(WindowsApiEmitter):
         self._gaps = gaps
 
     def on_thread_start(self) -> None:
-        """As watchdog's, with another reader."""
+        """As watchdog's, with another reader.
+
+        Raises:
+            OSError: the folder cannot be watched, which watchdog's thread would find out by itself and keep to itself.
+        """
+        _close_directory_handle(_get_directory_handle(self.watch.path))
         with self._lock:
             self._reader = reader = _Reader(self.watch.path, self._gaps, recursive=self.watch.is_recursive)
         with suppress(queue.Empty):  # it waits two seconds for the thread to begin, which a busy machine may take

@@ -106,11 +106,16 @@ class Kernel32:
         name.value = self.root
         return 1
 
+    def _CreateFileW(self, *_: Any) -> int:  # noqa: N802
+        if self.closed:
+            raise FileNotFoundError(errno.ENOENT, "The system cannot find the path specified")
+        return 1
+
     def _CancelIoEx(self, *_: Any) -> int:  # noqa: N802
         self.buffers.put(ABORTED)
         return 1
 
-    root = ""
+    root, closed = "", False
 
 
 class _Call:

@@ -133,6 +133,19 @@ def test_a_reader_that_ends_is_known(windows: tuple[Path, Told, Gaps, system.Ker
     assert gaps.broken
 
 
+def test_a_folder_that_cannot_be_watched_is_known(tmp_path: Path) -> None:
+    """At once, so that it is looked through now and then instead; no thread is left."""
+    library, before = system.Kernel32(), set(threading.enumerate())
+    library.closed = True
+    with system.directory_changes(library) as made:
+        observer = made.Observer(Gaps())
+        observer.schedule(Handler(Told().changed, tmp_path), str(tmp_path), recursive=True)
+        with pytest.raises(FileNotFoundError):
+            observer.start()
+        observer.stop()
+    assert set(threading.enumerate()) <= before
+
+
 def test_changes_without_end_are_told(windows: tuple[Path, Told, Gaps, system.Kernel32]) -> None:
     """Watchdog tells what it has when nothing comes for a second; who writes all the time would never be heard of."""
     root, told, _, library = windows
