@@ -74,6 +74,17 @@ def build() -> str:
     return f"{__version__}+{facts.hexdigest()[:16]}"
 
 
+def keep_known(address: Address) -> None:
+    """Have the system see that a host's files are used.
+
+    macOS deletes from its folder for passing files what nobody touched for three days, some Linux systems for ten: the
+    name of a socket that is listened to, and of a lock that is held, with it the knowledge that there is a host.
+    """
+    for path in address.folder.glob(f"{address.key}.*"):
+        with contextlib.suppress(OSError):
+            os.utime(path)
+
+
 def lock_path(address: Address, what: str) -> Path:
     """The file of a lock on an address: of "spawn", held by who starts a host, or "host", held by the host.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from fastcoder_lsp.completion.host import OpenHost
-from fastcoder_lsp.host.address import build, lock_path, named_address
+from fastcoder_lsp.host.address import build, keep_known, lock_path, named_address
 from fastcoder_lsp.host.host_log import turn_over
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.server import HostServer
@@ -147,7 +147,7 @@ def _serve(address: Address, linger_s: float, shared: Shared, version: str, limi
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     threading.Thread(target=server.serve, name="fastcoder-host-door", daemon=True).start()
     try:
-        why = _watch(server, shared, linger_s, stopped, limits)
+        why = _watch(server, shared, linger_s, stopped, limits, address)
     except _AskedToEndError:
         why = "a signal"
     logger.info("ending: %s", why)
@@ -156,7 +156,9 @@ def _serve(address: Address, linger_s: float, shared: Shared, version: str, limi
     return 0
 
 
-def _watch(server: HostServer, shared: Shared, linger_s: float, stopped: threading.Event, limits: Limits) -> str:
+def _watch(
+    server: HostServer, shared: Shared, linger_s: float, stopped: threading.Event, limits: Limits, address: Address
+) -> str:
     """Until nobody has been there for long, or somebody asks for the end; why it ends."""
     worker = WorkerWatch(shared.probe, limits.look_s)
     while not stopped.is_set():
@@ -165,6 +167,7 @@ def _watch(server: HostServer, shared: Shared, linger_s: float, stopped: threadi
             return f"no front for {alone_s:.0f} s"
         server.wait(limits.look_s if server.fronts() else min(limits.look_s, max(linger_s - alone_s, 0.01)))
         turn_over()
+        keep_known(address)
         if (stuck_s := worker.stuck_s(server)) > limits.stuck_s:
             _give_up(stuck_s)
     return "asked by the command line"

@@ -284,6 +284,17 @@ def test_a_process_whose_worker_comes_to_nothing_more_ends_and_is_replaced(machi
     ask(heard, front, 3)
 
 
+def test_a_hosts_files_stay_in_use(machine: Machine) -> None:
+    """Systems delete what nobody touched for days, and a second host would come to be."""
+    heard = Heard()
+    front = machine.front(heard)
+    ask(heard, front, 1)
+    (lock,) = machine.folder.glob("*.host.lock")
+    os.utime(lock, (1.0, 1.0))
+    front.close(1)
+    heard.wait(lambda: lock.stat().st_mtime > 1.0)
+
+
 DIES = "import os, time\nif os.fork() == 0:\n    time.sleep(0.3)\n    os._exit(9)\n"
 
 
