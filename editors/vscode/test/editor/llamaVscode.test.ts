@@ -39,10 +39,12 @@ async function shown(from: string, server: HttpServer, context: TestContext): Pr
     })
     try {
         await editor.open()
+        // It begins with the first file, and puts a page of its own before it then.
+        await editor.page.locator('.explorer-folders-view .monaco-list-row', { hasText: 'total.py' }).dblclick()
+        await editor.page.locator('.tabs-container .tab', { hasText: 'Information' }).waitFor()
+        await editor.openFile('total.py')
         await until(async () => {
-            // Whoever types before the extension has begun is not heard, and it puts a page of its own before the text then.
-            await editor.openFile('total.py')
-            await editor.type(' ')
+            await editor.type(' ') // whoever types before it listens is not heard
             await sleep(ANSWER_MS)
             return (await editor.ghostText()).trim() === SAYS
         }, 'ghost text is shown')
