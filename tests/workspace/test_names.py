@@ -1,6 +1,7 @@
 """Names that a disk takes for the same, asked of a system that is made here: macOS tells the one that it has."""
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,9 @@ from fastcoder_lsp.workspace.rules import ReadingRules, Reason, resolved
 
 COMPOSED, APART = "\u00e4.py", "a\u0308.py"
 """One name, as an editor writes it, and as a disk may have it."""
+
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is scripted stands on /proc, and on exact names")
 
 
 def disk(*real: Path) -> Callable[[int], bytes]:
