@@ -1,7 +1,8 @@
-"""How long a model will take for a token on this machine's CPU, told before it is fetched.
+"""How long a model will take for a token on this machine's CPU, and how much memory, told before it is fetched.
 
 Owns the estimate: what a step reads of the weights, over what memory hands to all threads together. That is what a step
-of one row waits for (docs/benchmarks.md); a prompt, which is computed once, is not in it.
+of one row waits for (docs/benchmarks.md); a prompt, which is computed once, is not in it. Those weights are what is in
+memory, and what a server needs beside them; of the embedding only the rows that are used.
 """
 
 import os
@@ -15,12 +16,15 @@ import numpy.typing as npt
 WEIGHTS: Mapping[str, int] = {
     "Qwen2.5-Coder-0.5B": 494_000_000,
     "Qwen2.5-Coder-1.5B": 1_544_000_000,
+    "Qwen2.5-Coder-3B": 3_086_000_000,
     "Qwen2.5-Coder-7B": 7_070_000_000,
 }
 """Numbers that a step reads: all but the embedding, where the head is another matrix."""
 BYTES: Mapping[str, float] = {"eight bits": 1.0, "four bits": 4.25 / 8}
 ABOVE_LIMIT = 1.2
 """A step takes so much longer than its reading: 1.06 to 1.3 were measured."""
+BESIDE_BYTES = 270_000_000
+"""Of a server's memory, beside the weights: its two processes with the default model (docs/benchmarks.md)."""
 _READ_BYTES, _TIMES, _MOST_THREADS = 1 << 26, 8, 8
 
 
@@ -29,13 +33,20 @@ def expected_ms(weights: int, bytes_a_second: float) -> dict[str, float]:
     return {name: weights * size / bytes_a_second * ABOVE_LIMIT * 1e3 for name, size in BYTES.items()}
 
 
+def expected_bytes(weights: int) -> dict[str, float]:
+    """Memory of a server, by the precision of the weights."""
+    return {name: weights * size + BESIDE_BYTES for name, size in BYTES.items()}
+
+
 def expectation(bytes_a_second: float) -> str:
     """A line about every size of the default family."""
     parts = []
     for name, weights in WEIGHTS.items():
         eight, four = expected_ms(weights, bytes_a_second).values()
-        parts.append(f"{name.rpartition('-')[2]} {eight:.0f} ms (in four bits {four:.0f})")
-    return f"On this CPU a token will take about, without drafting: {', '.join(parts)}."
+        memory, less = (size / 1e9 for size in expected_bytes(weights).values())
+        size = name.rpartition("-")[2]
+        parts.append(f"{size} {eight:.0f} ms (in four bits {four:.0f}) and {memory:.1f} GB ({less:.1f})")
+    return f"On this CPU a token will take about, without drafting, and the server of memory: {', '.join(parts)}."
 
 
 def read_speed() -> float:

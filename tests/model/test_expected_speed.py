@@ -19,7 +19,8 @@ def test_every_size_is_told() -> None:
     assert [told.index(name.rpartition("-")[2]) for name in WEIGHTS] == sorted(
         told.index(name.rpartition("-")[2]) for name in WEIGHTS
     )
-    assert "0.5B 15 ms (in four bits 8)" in told
+    assert "0.5B 15 ms (in four bits 8) and 0.8 GB (0.5)" in told
+    assert "7B 212 ms (in four bits 113) and 7.3 GB (4.0)" in told
 
 
 def test_memory_is_measured() -> None:
