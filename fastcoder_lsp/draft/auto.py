@@ -214,8 +214,9 @@ class AutoDrafter(BaseDrafter):
         self._grown, self._spare = self._spare, self._grown
         if len(self._grown.token_N) != nodes:
             self._grown = new_grown(nodes)
-        tail = np.array(context.tokens[: -TAIL - 1 : -1], np.int32)
-        _, best = grow(tail, self.said(), draft_costs(self._costs, nodes), self._scratch, self._grown)
+        _, best = grow(
+            self._found.tail(context.tokens), self.said(), draft_costs(self._costs, nodes), self._scratch, self._grown
+        )
         grown = self._grown
         self._steps.append(_Step(len(context.tokens), grown, int(best)))
         names = tuple(map(SOURCES.__getitem__, grown.source_N[:best].tolist()))

@@ -31,10 +31,17 @@ class FoundContinuations:
             np.full((capacity, depth), GAP, np.int32), np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
         )
         self._filled = 0
+        self._tail_L: npt.NDArray[np.int32] | None = None
 
     def clear(self) -> None:
         """Begin another draft."""
-        self._filled = 0
+        self._filled, self._tail_L = 0, None
+
+    def tail(self, tokens: Sequence[int]) -> npt.NDArray[np.int32]:
+        """The end of the text that is drafted for, backwards: several sources look for it, and all of them for one."""
+        if self._tail_L is None:
+            self._tail_L = np.array(tokens[: -TAIL - 1 : -1], np.int32)
+        return self._tail_L
 
     def free(self, rows: int) -> npt.NDArray[np.int32]:
         """The next free rows, so many at most, to be written to; then `take`."""
@@ -138,8 +145,7 @@ class StoreSource(QuietSource):
         if self._store is None or (self._skips and not self.rule.worth(last, self._search_ms, self._token_ms)):
             return
         started = time.perf_counter()
-        backwards_L = np.array(context.tokens[: -TAIL - 1 : -1], np.int32)
-        match, rows = self._store.fill(backwards_L, found.free(self._hits), self._buffers)
+        match, rows = self._store.fill(found.tail(context.tokens), found.free(self._hits), self._buffers)
         self._search_ms += 0.05 * (min((time.perf_counter() - started) * 1e3, 1.0) - self._search_ms)
         if match:
             self._asked.append((len(context.tokens), last))

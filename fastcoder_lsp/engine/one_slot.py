@@ -4,7 +4,7 @@ Owns whose tokens the cache holds. Whoever begins to prefill takes it over, and 
 there; whoever had it finds its own gone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from fastcoder_lsp.core import (
     DraftTree,
     Engine,
     EngineInfo,
+    KeepingEngine,
     LaunchingEngine,
     Prefilled,
     Sampler,
@@ -65,6 +66,11 @@ class OneSlot:
         self._owner = None
         self._engine.close()
 
+    @property
+    def engine(self) -> Engine:
+        """The engine, whoever has its cache: for what is not about the cache's tokens."""
+        return self._engine
+
     def owned_by(self, slot: "_Borrowed") -> bool:
         """Whether the cache holds what `slot` left there."""
         return self._owner is slot
@@ -109,6 +115,21 @@ class _Borrowed:
 
     def cached(self) -> tuple[int, ...]:
         return self._owner.engine_of(self).cached() if self._owner.owned_by(self) else ()
+
+    def keep_states(self, layers: Sequence[int]) -> bool:
+        """Hidden states are the engine's, as the cache is: whoever asks for more of them empties it for all."""
+        engine = self._owner.engine
+        return engine.keep_states(layers) if isinstance(engine, KeepingEngine) else not layers
+
+    def states(self, layers: Sequence[int], start: int, stop: int) -> npt.NDArray[np.float32]:
+        engine = self._owner.engine_of(self)
+        assert isinstance(engine, KeepingEngine)
+        return engine.states(layers, start, stop)
+
+    def embed(self, tokens: Tokens) -> npt.NDArray[np.float32]:
+        engine = self._owner.engine
+        assert isinstance(engine, KeepingEngine)
+        return engine.embed(tokens)
 
     def close(self) -> None:
         if self._owner.owned_by(self):

@@ -143,6 +143,10 @@ class TreeEngine:
     def _check_step(self, tree: DraftTree) -> int:
         """How many of the tree's guesses fit; raises ResourceError where not even what is decided does."""
         tree.check()
+        return self._room(tree)
+
+    def _room(self, tree: DraftTree) -> int:
+        """The same of a well-formed tree."""
         assert len(tree) <= self._info.max_nodes, f"{len(tree)} nodes, at most {self._info.max_nodes}"
         self._check_ids(tree.tokens[: tree.pending])
         needed = len(self._cached) + tree.pending

@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from fastcoder_lsp.core import Sampler
 from fastcoder_lsp.engine.static import kernel_choice
 from fastcoder_lsp.engine.static.attention import TreeView
 from fastcoder_lsp.engine.static.build import build
@@ -15,9 +17,10 @@ from fastcoder_lsp.engine.static.engine import StaticEngine
 from fastcoder_lsp.engine.static.guarded import NOTE
 from fastcoder_lsp.engine.static.kernel_choice import KernelChoice
 from fastcoder_lsp.engine.static.kernels import TorchKernels
+from fastcoder_lsp.engine.static.step_io import Inputs, Outputs
 from fastcoder_lsp.engine.static.ways import FUSED, OPERATIONS, OVERLAPPED, TORCH, way, without
 from tests.engine.static_parts import MeanDevice, tiny_recipe
-from tests.engine.test_static import plain
+from tests.engine.test_static import drafted, plain
 
 PROMPT = [5, 6, 7] * 60
 
@@ -50,7 +53,23 @@ class Ours(TorchKernels):
 
     def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
         super().say(logits_TV, said_T)
-        self._did("best", said_T)
+        said_T.copy_(self._did("best", said_T))
+
+    def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
+        super().best(logits_TV, ids_TK, values_TK)
+        ids_TK.copy_(self._did("best", ids_TK))
+
+    def follow(self, outputs: Outputs, inputs: Inputs, cache: StaticCache) -> None:
+        said, guesses, above = (each.tolist() for each in (outputs.said_T, inputs.ids_T, inputs.parents_T))
+        cached, pending, room = int(inputs.cached), int(inputs.pending), int(inputs.room)
+        path = list[int]()
+        for row, guess in enumerate(guesses):
+            node = path[-1] if path else pending - 1
+            if above[row] == node and guess == said[node] and len(path) < room:
+                path.append(row)
+        cache.move(torch.tensor(path, dtype=torch.int64) + cached, torch.arange(len(path)) + cached + pending)
+        outputs.kept_P[: 1 + len(path)] = torch.tensor([len(path), *path])
+        outputs.kept_P.copy_(self._did("follow", outputs.kept_P))
 
 
 def raising(_found: torch.Tensor, _ours: Ours) -> torch.Tensor:
@@ -137,7 +156,14 @@ def test_what_a_gpu_cannot_is_not_remembered(made: Made) -> None:
 
 @pytest.mark.parametrize("fault", [raising, wrong])
 @pytest.mark.parametrize(
-    "operation", [pytest.param("norm", marks=pytest.mark.ci), "attend", pytest.param("activate", marks=pytest.mark.ci)]
+    "operation",
+    [
+        pytest.param("norm", marks=pytest.mark.ci),
+        "attend",
+        pytest.param("activate", marks=pytest.mark.ci),
+        pytest.param("best", marks=pytest.mark.ci),
+        "follow",
+    ],
 )
 def test_one_bad_kernel_costs_itself_alone(operation: str, fault: Any, made: Made, tmp_path: Path) -> None:
     """Where ours fail or differ, the way without the one that does is found, and says what torch says."""
@@ -147,6 +173,42 @@ def test_one_bad_kernel_costs_itself_alone(operation: str, fault: Any, made: Mad
     assert kernels_note(engine) == f"fused without {operation}"
     assert plain(engine, PROMPT, 8) == plain(build(tiny_recipe(tmp_path), CpuDevice()), PROMPT, 8)
     assert made.made[-1].ran == set(OPERATIONS) - {operation}
+
+
+def sliding(cache_move: Any) -> Any:
+    """Slots that are moved one too far."""
+    return lambda cache, sources, targets: cache_move(cache, sources, (targets + 1).clamp(max=cache.capacity - 1))
+
+
+def test_slots_that_are_moved_to_the_wrong_place_are_found(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The path is right and the cache is not: following is left to the host."""
+    move = StaticCache.move
+    monkeypatch.setattr(Ours, "follow", _with(Ours.follow, "move", sliding(move), monkeypatch))
+    made.ms = {without(FUSED, "follow"): 0.5, FUSED: 0.1}
+    assert kernels_note(made.engine(overlaps=False)) == "fused without follow"
+
+
+def _with(function: Any, name: str, replaced: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The function, while the cache's method is another one."""
+
+    def changed(*given: Any) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(StaticCache, name, replaced)
+            function(*given)
+
+    return changed
+
+
+def test_what_kernels_follow_is_what_the_host_would(made: Made, tmp_path: Path) -> None:
+    """Drafted text, greedy and sampled, is plain text; nothing is left for the host to move."""
+    plainly, engine = build(tiny_recipe(tmp_path), CpuDevice()), made.engine(FUSED)
+    moves = engine.static.programs.moves
+    moves.keep = lambda *_given: pytest.fail("moved by the host")  # type: ignore[method-assign]
+    rng = np.random.default_rng(1)
+    for sampler in (Sampler(), Sampler(0.9, seed=2), Sampler(0.8, 30, 0.9, 3)):
+        truth = plain(plainly, PROMPT, 24, sampler)
+        said, steps = drafted(engine, PROMPT, truth, rng, sampler)
+        assert (said, steps < 24) == (truth, True)
 
 
 def test_faults_that_long_texts_show_are_found(made: Made) -> None:

@@ -81,11 +81,14 @@ def test_numbers_are_the_same_compiled_and_not(tree: DraftTree, cached: int) -> 
     parents, filled = np.array(tree.parents, np.int64), []
     for function in (layout.lay_out, layout._lay_out):
         numbers = np.full(layout.size(32), 77, np.int64)
-        function(tokens, parents, cached, 32, VOCABULARY, numbers, np.zeros(65, np.int64))
+        function(tokens, parents, tree.pending, cached, 32, VOCABULARY, numbers, np.zeros(65, np.int64))
         filled.append(numbers)
     assert (filled[0] == filled[1]).all()
     assert (filled[0][layout.ids_at(32)] < VOCABULARY).all()
     assert (filled[0][: layout.HEAD] == 77).all()
+    above = [layout.NOWHERE] * tree.pending + list(tree.parents[tree.pending :])
+    above[len(tree) - 1] = layout.NOWHERE  # the guess that is outside of the vocabulary
+    assert filled[0][layout.parents_at(32)].tolist() == above + [layout.NOWHERE] * (32 - len(tree))
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 64, 65])

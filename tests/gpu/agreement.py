@@ -6,6 +6,7 @@ are widened before, which is what the hardware does. What a caller gets is how f
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from types import ModuleType
 from typing import Any
 
@@ -14,15 +15,17 @@ import torch
 import triton.language as tl
 from triton.runtime import interpreter
 
-from fastcoder_lsp.core import GREEDY
+from fastcoder_lsp.core import GREEDY, DraftTree
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static import fused, int8_product, triton_best, triton_int8, triton_kernels
+from fastcoder_lsp.engine.static import fused, int8_product, triton_best, triton_follow, triton_int8, triton_kernels
 from fastcoder_lsp.engine.static.attention import TreeAttention
-from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.cache import Saved, StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.kernels import Kernels, TorchKernels
+from fastcoder_lsp.engine.static.moves import Moves
 from fastcoder_lsp.engine.static.products import Int8Product
-from fastcoder_lsp.engine.static.step_io import StepInput
+from fastcoder_lsp.engine.static.step_io import StepInput, StepOutput
+from fastcoder_lsp.engine.static.walk import follow
 from fastcoder_lsp.engine.static.weights import Norm
 
 CAPACITY, BUCKET = 512, 384
@@ -108,7 +111,8 @@ class Subject:
         count = width if count is None else count
         shape, rng = self.shape, np.random.default_rng(width + cached)
         caches = [StaticCache(shape, CAPACITY, self.dtype, CpuDevice()) for _ in range(2)]
-        filled = self.random(*caches[0].save(CAPACITY).shape)
+        empty = caches[0].save(CAPACITY)
+        filled = replace(empty, slots_2LKCD=self.random(*empty.slots_2LKCD.shape))
         for cache in caches:
             cache.restore(filled, CAPACITY)
         rows = StepInput(CpuDevice(), 128, shape.vocabulary)
@@ -118,7 +122,7 @@ class Subject:
         qkv = self.random(width, (shape.heads + 2 * shape.kv_heads) * shape.head_dim)
         expected = self.plain.attend(1, qkv, caches[0], view)
         found = self.fused.attend(1, qkv, caches[1], view)
-        return max(apart(expected, found), apart(*(cache.save(CAPACITY) for cache in caches)))
+        return max(apart(expected, found), apart(*(cache.save(CAPACITY).slots_2LKCD for cache in caches)))
 
     def best(self, width: int) -> float:
         """The best ids and logits with many ties: 0 where all are the same."""
@@ -136,6 +140,73 @@ class Subject:
         same = all(torch.equal(*pair) for pair in (ids, values, said))
         return 0.0 if same else float("inf")
 
+    def conclude(self, width: int) -> float:
+        """A step's end over trees of which much is right: ids, path and moved slots; 0 where all are the same."""
+        seeds = range(3) if width <= 8 else (4,)
+        same = [self._concluded(width, seed, best=best) for seed in seeds for best in (False, True)]
+        return 0.0 if all(same) else float("inf")
+
+    def follow(self, width: int) -> float:
+        """The same where something else has decided what the rows say."""
+        return 0.0 if all(self._concluded(width, seed, best=None) for seed in range(6)) else float("inf")
+
+    def _concluded(self, width: int, seed: int, *, best: bool | None) -> bool:
+        """One tree by both kinds of kernels; `best` None: what the rows say is given, and only followed."""
+        cached, rng = 20 + seed, np.random.default_rng((width, seed))
+        tree, logits = self._tree(width, rng)
+        room = len(tree) if seed % 3 else 1
+        caches = [StaticCache(self.shape, CAPACITY, self.dtype, CpuDevice()) for _ in range(2)]
+        filled = Saved(self.random(*caches[0].save(CAPACITY).slots_2LKCD.shape), self.random(2, CAPACITY, 48))
+        for cache in caches:
+            cache.keep_states((1, 2))
+            cache.restore(filled, CAPACITY)
+        outputs = [StepOutput(CpuDevice(), 128, 2) for _ in range(2)]
+        rows = StepInput(CpuDevice(), 128, VOCABULARY)
+        rows.write(
+            tree.tokens, tree.parents, width=width, cached=cached, sampler=GREEDY, pending=tree.pending, room=room
+        )
+        inputs = rows.view(width)
+        views = [output.view(width) for output in outputs]
+        both: tuple[Kernels, Kernels] = self.plain, self.fused
+        for kernels, view, cache in zip(both, views, caches, strict=True):
+            for _ in range(2):  # a program may run again: the second run is like the first
+                cache.restore(filled, CAPACITY)
+                if best is None:
+                    view.said_T.copy_(logits.argmax(1))
+                    kernels.follow(view, inputs, cache)
+                else:
+                    kernels.conclude(logits, view, inputs, cache, best=best)
+        for output in outputs:
+            output.send(width)
+        assert outputs[0].path(width, tree.pending) is None
+        expected = follow(tree, outputs[0].said(width), room)
+        Moves(CpuDevice(), caches[0], 128).keep(cached, [*range(tree.pending), *expected[0]])
+        left, right = (cache.save(CAPACITY) for cache in caches)
+        return (
+            outputs[1].path(width, tree.pending) == expected
+            and outputs[0].said(width) == outputs[1].said(width)
+            and all(
+                np.array_equal(*pair) for pair in zip(*(each.best(width, width, 2) for each in outputs), strict=True)
+            )
+            and torch.equal(left.slots_2LKCD, right.slots_2LKCD)
+            and torch.equal(left.states_SCE, right.states_SCE)
+        )
+
+    def _tree(self, width: int, rng: np.random.Generator) -> tuple[DraftTree, torch.Tensor]:
+        """A tree of up to `width` rows, of different tokens below each row, and logits that agree with much of it."""
+        pending = 1 + int(rng.integers(min(width, 3)))
+        tokens, parents = rng.integers(0, 9, pending).tolist(), list(range(-1, pending - 1))
+        while len(tokens) < width - int(rng.integers(2)):
+            above, token = int(rng.integers(max(pending - 1, len(tokens) - 5), len(tokens))), int(rng.integers(4))
+            if (above, token) not in zip(parents[pending:], tokens[pending:], strict=True):
+                tokens.append(token if rng.integers(9) else VOCABULARY + token)
+                parents.append(above)
+        logits = self.random(width, VOCABULARY)
+        for row, above in enumerate(parents):
+            if row >= pending and tokens[row] < VOCABULARY:
+                logits[above, tokens[row]] = 9.0  # of several children the least token is said
+        return DraftTree(tuple(tokens), tuple(parents), pending), logits
+
     def int8(self, width: int) -> float:
         """The product with int8 weights, with a bias and without."""
         worst = 0.0
@@ -152,6 +223,8 @@ CHECKS: dict[str, Callable[[Subject, int], float]] = {
     "activate": Subject.activate,
     "attend": Subject.attend,
     "best": Subject.best,
+    "conclude": Subject.conclude,
+    "follow": Subject.follow,
     "int8": Subject.int8,
 }
 
@@ -160,6 +233,8 @@ KERNELS_OF: Mapping[str, ModuleType] = {
     "activate": triton_kernels,
     "attend": triton_kernels,
     "best": triton_best,
+    "conclude": triton_best,
+    "follow": triton_follow,
     "int8": triton_int8,
 }
 """Check → where its kernels are."""

@@ -22,7 +22,7 @@ from tests.gpu.shapes import launches, without_data
 WORKERS = 2
 KERNELS = {
     *("add_norm", "rotate_store", "attend_split", "join_splits", "activate"),
-    *("chunk_best", "best_rows", "int8_split", "int8_join"),
+    *("chunk_best", "best_rows", "conclude_rows", "follow_rows", "int8_split", "int8_join"),
 }
 
 
@@ -96,7 +96,7 @@ def test_what_is_launched_early_waits_before_it_touches_memory(recorded: list[La
             assert (WAIT in code) == overlapped
 
 
-FIRST_READ = "    left = tl.load(highest + row * chunks + chunk, mask=chunk < chunks, other=GONE)\n"
+FIRST_WRITE = "    tl.store(highest + row * chunks + chunk, tl.max("
 WAITS = "    after_the_last(PDL)\n"
 
 
@@ -104,7 +104,7 @@ WAITS = "    after_the_last(PDL)\n"
     ("name", "changes"),
     [
         ("chunk_best", {WAITS: ""}),
-        ("best_rows", {WAITS: "", FIRST_READ: FIRST_READ + WAITS}),
+        ("chunk_best", {WAITS: "", FIRST_WRITE: WAITS + FIRST_WRITE}),
     ],
     ids=["no wait", "a read before it"],
 )
@@ -115,6 +115,37 @@ def test_what_does_not_wait_is_found(
     faulty = changed(triton_best, tmp_path, changes)
     launch = next(launch for launch in recorded if launch.name == name and launch.overlapped)
     assert early(code_of(launch, 90, [faulty]).asm["ptx"])
+
+
+COUNTED = re.compile(r"\batom\.\S*acq_rel\S*\.add")
+STORED = re.compile(r"\bst\.global")
+BARRIER = re.compile(r"\b(bar|barrier)\.(cta\.)?sync")
+
+
+def unordered(code: str) -> list[str]:
+    """What is wrong with code whose last program reads what the others wrote."""
+    lines = [line.strip() for line in code.splitlines()]
+    counts = [number for number, line in enumerate(lines) if COUNTED.search(line)]
+    if len(counts) != 1 or ".gpu" not in lines[counts[0]]:
+        return ["programs are not counted for all of the GPU to see"]
+    before = lines[: counts[0]]
+    last_store = max(number for number, line in enumerate(before) if STORED.search(line))
+    if not any(BARRIER.search(line) for line in before[last_store:]):
+        return ["a program is counted before all of its threads have stored"]
+    if not any(BARRIER.search(line) for line in lines[counts[0] :]):
+        return ["threads go on before the count is known"]
+    return []
+
+
+@pytest.mark.parametrize("capability", [80, 90])
+def test_the_last_program_sees_what_the_others_wrote(capability: int, recorded: list[Launch], tmp_path: Path) -> None:
+    """Their stores, a barrier, a count that releases and acquires; without one of both it is said what is wrong."""
+    launch = next(launch for launch in recorded if launch.name == "conclude_rows" and not launch.overlapped)
+    code = code_of(launch, capability).asm["ptx"]
+    assert unordered(code) == []
+    assert unordered(BARRIER.sub("nothing", code)) == ["a program is counted before all of its threads have stored"]
+    faulty = changed(triton_best, tmp_path, {'sem="acq_rel"': 'sem="relaxed"'})
+    assert unordered(code_of(launch, capability, [faulty]).asm["ptx"])
 
 
 def nodes(layers: int, program: Program, monkeypatch: pytest.MonkeyPatch) -> int:

@@ -79,6 +79,20 @@ FAULTS = {
         "inside = ids < vocabulary\n",
         "inside = ids < vocabulary - vocabulary % CHUNK\n",
     ),
+    "conclude: whoever comes first follows": ("conclude", "before == width - 1", "before == 0"),
+    "conclude: once and never again": ("conclude", "tl.store(arrived, 0)", "pass"),
+    "conclude: another row's word": ("conclude", "tl.store(said + row, found", "tl.store(said + row * 0, found"),
+    "follow: nothing is moved": ("follow", "if child != target:", "if child < 0:"),
+    "follow: states stay behind": (
+        "follow",
+        "        move_slot(states, held + child",
+        "        move_slot(states, held + target",
+    ),
+    "follow: one slot too far": ("follow", "target = decided + taken", "target = decided + taken + 1"),
+    "follow: more than there is room for": ("follow", "(taken < most)", "(taken < ROWS)"),
+    "follow: from the first row on": ("follow", "node = decided - 1", "node = decided * 0"),
+    "follow: whatever is guessed": ("follow", "(above == node) & (guess == token)", "(above == node)"),
+    "follow: one panel too few": ("follow", "in range(0, panels, PANELS)", "in range(PANELS, panels, PANELS)"),
     "int8: no scale": ("int8", "total = total * tl.load(scale", "total = total + 0 * tl.load(scale"),
     "int8: the first split alone": ("int8", "for split in range(splits):", "for split in range(1):"),
 }
@@ -91,7 +105,7 @@ CASES = [
     for width in STEP_WIDTHS
     for kind in ("qwen2", "starcoder2")
     # Interpreting takes its time: what does not depend on the kind is run for one, and so is what is wide.
-    if not (kind == "starcoder2" and (check in ("best", "int8") or width > 16))
+    if not (kind == "starcoder2" and (check in ("best", "conclude", "follow", "int8") or width > 16))
     # Wider products go the plain way.
     if not (check == "int8" and width > MOST_INT8_ROWS)
 ]

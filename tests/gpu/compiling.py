@@ -15,12 +15,12 @@ import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from fastcoder_lsp.engine.static import triton_best, triton_int8, triton_kernels
+from fastcoder_lsp.engine.static import triton_best, triton_follow, triton_int8, triton_kernels
 from tests.gpu.launches import Launch
 
 SHARED_KIB = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}
 """Compute capability → KiB of shared memory that one program may take."""
-MODULES = triton_kernels, triton_best, triton_int8
+MODULES = triton_kernels, triton_best, triton_follow, triton_int8
 OVERLAPPING = 90
 """Compute capability from which kernels are launched early."""
 _READER = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"

@@ -12,7 +12,7 @@ from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.plan import plan
 from fastcoder_lsp.engine.static.products import PlainProduct
 from fastcoder_lsp.engine.static.programs import TOP_K, Programs
-from fastcoder_lsp.engine.static.step_io import Inputs, StepInput
+from fastcoder_lsp.engine.static.step_io import Inputs, StepInput, StepOutput
 from fastcoder_lsp.engine.static.transformer import Transformer
 from fastcoder_lsp.engine.static.weights import Block, Model, Norm
 from tests.engine.static_parts import META, MetaDevice
@@ -23,6 +23,8 @@ UNITS = (14, 40, 108, 132, 170)
 OVERLAPPING_MODELS = "Qwen2.5-Coder 0.5B", "Qwen2.5-Coder 7B"
 """Those whose launches are compiled in both ways: waiting takes no registers."""
 CONTEXT = 4096
+STATES = 1, 5, 9
+"""Layers whose hidden states are kept: as many as drafters ask for."""
 
 
 def inputs(width: int) -> Inputs:
@@ -74,6 +76,12 @@ def _launch_all(shape: Shape, units: int, *, overlapped: bool) -> None:
             logits_TV, ids = tensor(width, shape.vocabulary), tensor(width, TOP_K, dtype=torch.int32)
             kernels.say(logits_TV, tensor(width, dtype=torch.int64))
             kernels.best(logits_TV, ids, tensor(width, TOP_K, dtype=torch.float32))
+            outputs = StepOutput(MetaDevice(), width, TOP_K).view(width)
+            for layers in ((), STATES):
+                cache.keep_states(layers)
+                kernels.follow(outputs, inputs(width), cache)
+                for best in (False, True):
+                    kernels.conclude(logits_TV, outputs, inputs(width), cache, best=best)
         if width <= MOST_INT8_ROWS:
             for bias in (None, tensor(inner)):
                 weight = tensor(inner, shape.width, dtype=torch.int8)

@@ -13,6 +13,7 @@ from typing import cast
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from fastcoder_lsp.bench.common.requests import decode_request
 from fastcoder_lsp.bench.drafting.drafters import drafter_names, make
@@ -29,7 +30,8 @@ from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.engine import StaticEngine
 from fastcoder_lsp.engine.static.plan import MAX_NODES, plan
 from fastcoder_lsp.engine.static.programs import TOP_K, Program
-from fastcoder_lsp.engine.static.step_io import StepInput
+from fastcoder_lsp.engine.static.step_io import StepInput, StepOutput
+from fastcoder_lsp.engine.static.verifier import Ask
 from fastcoder_lsp.observe import Spans, percentile
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -46,7 +48,8 @@ class RecordedPrograms:
         self.plan = plan(CONTEXT)
         self.tree = DraftTree.chain((0,))
         self.launched = self.done = 0
-        self.moves, self._last = RecordedMoves(), vocabulary - 1
+        self._outputs = {count: StepOutput(CpuDevice(), MAX_NODES, count) for count in (0, TOP_K)}
+        self._program, self._filled = Program(1, 0, Ask()), (0, 0)
         self._input = StepInput(CpuDevice(), self.plan.rows, vocabulary)
         self._trace, self._said = trace, 0
         self._verified = Verified((), ())
@@ -54,43 +57,67 @@ class RecordedPrograms:
         self._ids_NK = np.sort(chance.integers(0, vocabulary, (MAX_NODES, TOP_K)))
         self._logits_NK = -np.sort(-chance.normal(size=(MAX_NODES, TOP_K)).astype(np.float32))
 
-    def send(self, tokens: Sequence[int], parents: Sequence[int], *, width: int, cached: int, sampler: Sampler) -> None:
+    def send(
+        self,
+        tokens: Sequence[int],
+        parents: Sequence[int],
+        *,
+        width: int,
+        cached: int,
+        sampler: Sampler,
+        pending: int,
+        room: int,
+    ) -> None:
         """Write a step's inputs to where the device would read them."""
-        self._input.write(tokens, parents, width=width, cached=cached, sampler=sampler)
+        self._input.write(tokens, parents, width=width, cached=cached, sampler=sampler, pending=pending, room=room)
 
-    def launch(self, program: Program) -> None:  # noqa: ARG002 see `Programs`
+    def launch(self, program: Program) -> None:
         """Hand a step over: from here on a device would work."""
+        self._program = program
         self.launched = time.perf_counter_ns()
 
     def wait(self) -> None:
         """Wait for what a device would have done: the recording says what came of the step."""
         self._verified = accept(self.tree, self._trace.tokens[self._said :])
         self._said += len(self._verified.emitted)
+        program, path = self._program, self._verified.path
+        assert program.ask is not None, "no step"
+        ints = self._written(program.width, program.ask.top_k)
+        for row, token in zip((self.tree.pending - 1, *path), self._verified.emitted, strict=True):
+            ints[row] = token
+        ints[program.width] = len(path)
+        for place, row in enumerate(path):
+            ints[program.width + 1 + place] = row
         self.done = time.perf_counter_ns()
 
-    def said(self, program: Program) -> list[int]:
-        """Each row's token: the rows of the path say what was recorded, the others the last id that there is."""
-        said = [self._last] * program.width
-        root = self.tree.pending - 1
-        for node, token in zip((root, *self._verified.path), self._verified.emitted, strict=True):
-            said[node] = token
-        return said
+    def _written(self, width: int, count: int) -> npt.NDArray[np.int64]:
+        """What a device's copy fills, as numpy sees it, best ids in place: torch's calls would cool the caches."""
+        outputs = self._outputs[count]
+        if (width, count) != self._filled:
+            written = outputs.view(width)
+            written.ids_TK.copy_(torch.from_numpy(self._ids_NK[:width, :count]))
+            written.logits_TK.copy_(torch.from_numpy(self._logits_NK[:width, :count]))
+            outputs.send(width)
+            self._filled = width, count
+        return outputs.on_host
 
-    def best(
+    def accepted(
         self,
-        program: Program,  # noqa: ARG002 as above
-        nodes: int,
-        count: int,
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        program: Program,
+        tree: DraftTree,
+        cached: int,  # noqa: ARG002 see `Programs`
+        room: int,  # noqa: ARG002
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The path and the tokens, as a device's kernels leave them: see `StepOutput.path`."""
+        assert program.ask is not None, "no step"
+        found = self._outputs[program.ask.top_k].path(program.width, tree.pending)
+        assert found is not None, "written above"
+        return found
+
+    def best(self, program: Program, nodes: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """The `count` best ids and logits of `nodes` rows; made up, for a recording has none."""
-        return self._ids_NK[:nodes, :count].copy(), self._logits_NK[:nodes, :count].copy()
-
-
-class RecordedMoves:
-    """Stands in for `Moves`: nothing is held that could be moved."""
-
-    def keep(self, cached: int, kept: Sequence[int]) -> None:
-        """Keep the accepted rows of the KV cache: there are none to be moved."""
+        assert program.ask is not None, "no step"
+        return self._outputs[program.ask.top_k].best(program.width, nodes, count)
 
 
 class RecordedBackend:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 
 from fastcoder_lsp.core import GREEDY, Tokens
+from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import Device
@@ -25,16 +26,69 @@ class StaticBackend:
         programs: what can be run.
         cache: of the programs' transformer.
         shelf: keeps prefixes that leave the cache.
-        vocabulary: ids that may be said.
+        shape: the model's sizes.
     """
 
     def __init__(
-        self, name: str, programs: Programs, cache: StaticCache, shelf: Shelf, device: Device, vocabulary: int
+        self, name: str, programs: Programs, cache: StaticCache, shelf: Shelf, device: Device, shape: Shape
     ) -> None:
-        self.name, self.device, self.vocabulary = name, device.name, vocabulary
+        self.name, self.device, self.vocabulary, self._eps = name, device.name, shape.vocabulary, shape.eps
         self.capacity, self.chunk = programs.plan.capacity, programs.plan.reads[-1]
         self.programs = programs
         self._cache, self._shelf, self._device = cache, shelf, device
+
+    @property
+    def layers(self) -> int:
+        """Blocks of the model."""
+        return len(self.programs.model.blocks)
+
+    @property
+    def kept_layers(self) -> tuple[int, ...]:
+        """Behind which layers hidden states are kept, each from 1 on."""
+        return self._cache.state_layers
+
+    def last_norm(self) -> tuple[npt.NDArray[np.float32], float]:
+        """The weights [E] of the norm before the head, and its ε."""
+        return self.programs.model.norm.scale_E.float().cpu().numpy(), self._eps
+
+    @torch.inference_mode()
+    def keep_states(self, layers: Sequence[int]) -> None:
+        """Keep hidden states behind these layers from now on (`states.KeepingBackend`); the KV cache is empty after.
+
+        What was captured keeps none, and is captured anew: nobody who does not ask pays for who does.
+
+        Raises:
+            torch.OutOfMemoryError: there is no room for them, and all is as it was.
+        """
+        before = self._cache.state_layers
+        captured = len(self.programs.graphs) > 0
+        try:
+            self._keep(layers, captured=captured)
+        except torch.OutOfMemoryError:
+            self._keep(before, captured=captured)
+            raise
+
+    def _keep(self, layers: Sequence[int], *, captured: bool) -> None:
+        self.programs.forget()
+        self._shelf.clear()
+        self._cache.keep_states(layers)
+        if captured and self._device.captures:
+            self.programs.warm_up(lambda _share, _what: None)
+
+    @torch.inference_mode()
+    def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Those of the slots `start`…`stop`, [slots, kept layers, E]: a copy on the host."""
+        found: npt.NDArray[np.float32] = self._cache.states(start, stop).float().cpu().numpy()
+        return found
+
+    @torch.inference_mode()
+    def embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """The embeddings of tokens, [tokens, E]."""
+        embedding_VE = self.programs.model.embedding_VE
+        found: npt.NDArray[np.float32] = (
+            embedding_VE[torch.from_numpy(tokens).to(embedding_VE.device)].float().cpu().numpy()
+        )
+        return found
 
     @torch.inference_mode()
     def forward(self, rows: Rows) -> npt.NDArray[np.float32] | None:
@@ -71,8 +125,7 @@ class StaticBackend:
 
     def close(self) -> None:
         """Give the memory back."""
-        self.programs.graphs.drop()
-        self.programs.moves.graphs.drop()
+        self.programs.forget()
         self._shelf.clear()
         del self.programs, self._cache
         self._device.release()

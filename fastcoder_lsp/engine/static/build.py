@@ -184,7 +184,7 @@ def _finish(recipe: Recipe, parts: _Assembled, size: Plan, device: Device) -> St
         programs.warm_up(recipe.progress)
     recipe.notes.extend(sorted(programs.graphs.notes))
     shelf = Shelf(device.memory().free // SHELF_SHARE)
-    backend = StaticBackend(recipe.name, programs, parts.cache, shelf, device, recipe.shape.vocabulary)
+    backend = StaticBackend(recipe.name, programs, parts.cache, shelf, device, recipe.shape)
     info = EngineInfo(
         name=recipe.name,
         model=recipe.model,

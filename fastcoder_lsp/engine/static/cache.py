@@ -1,14 +1,32 @@
 """The KV cache: one tensor for all layers, written by slots, moved on the device.
 
-Owns keys and values and nothing about which tokens they are of. A program looks at the first slots only, its bucket.
+Owns keys and values, and where somebody asks the hidden states beside them; nothing about which tokens they are of. A
+program looks at the first slots only, its bucket.
 
-Legend: L layers, K key/value heads, C slots, D head dimension, T rows of a program.
+Legend: L layers, K key/value heads, C slots, D head dimension, T rows of a program, S layers whose states are kept,
+E width of the model.
 """
+
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.device import Device
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Copies of the first slots: keys and values, and hidden states [S, C, E] as far as they were kept."""
+
+    slots_2LKCD: torch.Tensor
+    states_SCE: torch.Tensor
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both."""
+        return self.slots_2LKCD.nbytes + self.states_SCE.nbytes
 
 
 class StaticCache:
@@ -22,6 +40,10 @@ class StaticCache:
         self.capacity = capacity
         size = (2, shape.layers, shape.kv_heads, capacity, shape.head_dim)
         self._slots_2LKCD = torch.zeros(size, dtype=dtype, device=device.place)
+        self._width = shape.width
+        self.state_layers: tuple[int, ...] = ()
+        """Behind which layers hidden states are kept, each from 1 on."""
+        self._states_SCE = self._no_states(())
 
     def layer(self, layer: int, bucket: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values of a layer's first slots, [K, C, D] each; views."""
@@ -34,14 +56,43 @@ class StaticCache:
         keys_KCD.index_copy_(1, slots_T, keys_KTD)
         values_KCD.index_copy_(1, slots_T, values_KTD)
 
+    def keep_states(self, layers: Sequence[int]) -> None:
+        """Keep the hidden states behind these layers from now on; programs that were captured before keep none.
+
+        Raises:
+            torch.OutOfMemoryError: there is no room; what was kept before is kept on.
+        """
+        self._states_SCE = self._no_states(layers)
+        self.state_layers = tuple(layers)
+
+    def store_states(self, layer: int, slots_T: torch.Tensor, hidden_TE: torch.Tensor) -> None:
+        """Write what leaves layer `layer` into the rows' slots, where it is kept."""
+        if layer in self.state_layers:
+            self._states_SCE[self.state_layers.index(layer)].index_copy_(0, slots_T, hidden_TE)
+
+    def states(self, start: int, stop: int) -> torch.Tensor:
+        """Hidden states of some slots, [C, S, E]; a view."""
+        return self._states_SCE[:, start:stop].transpose(0, 1)
+
     def move(self, sources_T: torch.Tensor, targets_T: torch.Tensor) -> None:
         """Move slots; all are read before any is written."""
         self._slots_2LKCD.index_copy_(3, targets_T, self._slots_2LKCD.index_select(3, sources_T))
+        if self.state_layers:
+            self._states_SCE.index_copy_(1, targets_T, self._states_SCE.index_select(1, sources_T))
 
-    def save(self, count: int) -> torch.Tensor:
+    def panels(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """All that moves with a slot, as panels: keys and values of every head [2·L·K, C, D], and states [S, C, E]."""
+        return self._slots_2LKCD.flatten(0, 2), self._states_SCE
+
+    def save(self, count: int) -> Saved:
         """A copy of the first `count` slots of all layers."""
-        return self._slots_2LKCD[:, :, :, :count].clone()
+        return Saved(self._slots_2LKCD[:, :, :, :count].clone(), self._states_SCE[:, :count].clone())
 
-    def restore(self, saved: torch.Tensor, count: int) -> None:
-        """Put the first `count` slots of such a copy back."""
-        self._slots_2LKCD[:, :, :, :count].copy_(saved[:, :, :, :count])
+    def restore(self, saved: Saved, count: int) -> None:
+        """Put the first `count` slots of such a copy back, which kept the same states."""
+        self._slots_2LKCD[:, :, :, :count].copy_(saved.slots_2LKCD[:, :, :, :count])
+        self._states_SCE[:, :count].copy_(saved.states_SCE[:, :count])
+
+    def _no_states(self, layers: Sequence[int]) -> torch.Tensor:
+        slots = self._slots_2LKCD
+        return torch.zeros(len(layers), self.capacity, self._width, dtype=slots.dtype, device=slots.device)

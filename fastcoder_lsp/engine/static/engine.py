@@ -3,7 +3,8 @@
 Owns which program runs a tree, and the bookkeeping around it; everything else happens on the device.
 """
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,9 +15,10 @@ from fastcoder_lsp.core import GREEDY, DraftTree, EngineInfo, Prefilled, Sampler
 from fastcoder_lsp.engine.static.backend import StaticBackend
 from fastcoder_lsp.engine.static.programs import TOP_K, Program
 from fastcoder_lsp.engine.static.verifier import HEAD, Ask
-from fastcoder_lsp.engine.static.walk import follow
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import UsageError
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ class StaticEngine(TreeEngine):
         super().__init__(backend, info)
         self.static = backend
         self._launched: _Launched | None = None
+        self._programs: dict[tuple[tuple[int, int], tuple[bool, bool, bool, bool, int]], Program] = {}
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         """Make the cache hold `tokens`; prefixes of other documents are found again, but no prompt forgets them all."""
@@ -48,7 +51,21 @@ class StaticEngine(TreeEngine):
         self._cached[:] = tokens[:found]
         return super().prefill(tokens, should_stop)
 
-    @torch.inference_mode()
+    def keep_states(self, layers: Sequence[int]) -> bool:
+        """Keep hidden states behind these layers; the cache is given up where it has not all of them.
+
+        False as well where the last norm centres, which readers of states don't know, and where memory has no room.
+        """
+        assert self._launched is None, "a step is under way"
+        if self.static.programs.model.norm.offset_E is not None:
+            return not layers
+        try:
+            return super().keep_states(layers)
+        except torch.OutOfMemoryError:
+            logger.warning("hidden states are not kept: memory has no room for them")
+            self._cached.clear()
+            return not layers
+
     def launch(
         self,
         tree: DraftTree,
@@ -60,10 +77,18 @@ class StaticEngine(TreeEngine):
         assert self._launched is None, "a step is under way"
         if sampler.rule == "rejection" and sampler.temperature > 0:
             raise UsageError("the graph engine knows no acceptance by chance", "take cuda-bf16 or an engine of the CPU")
-        room = self._check_step(tree)
+        room = self._room(tree)  # that the tree is one is looked at where its rows are laid out
         programs, cached = self.static.programs, len(self._cached)
         program = self.program(len(tree), sampler, bound=bool(allowed), top_k=top_k)
-        programs.send(tree.tokens, tree.parents, width=program.width, cached=cached, sampler=sampler)
+        programs.send(
+            tree.tokens,
+            tree.parents,
+            width=program.width,
+            cached=cached,
+            sampler=sampler,
+            pending=tree.pending,
+            room=room,
+        )
         if allowed:
             programs.bind(allowed, len(tree))
         programs.launch(program)
@@ -73,27 +98,27 @@ class StaticEngine(TreeEngine):
         """What runs a tree of `nodes` over what is cached now; `bound`: not all ids may follow all of its rows."""
         plan = self.static.programs.plan
         width = plan.step_width(nodes)
-        held = 0 if not top_k else max(TOP_K, 1 << (top_k - 1).bit_length())
-        ask = Ask(
-            sampled=sampler.temperature > 0,
-            nucleus=sampler.temperature > 0 and (sampler.top_k > 0 or sampler.top_p < 1.0),
-            whole=sampler.temperature > 0 and sampler.top_k > HEAD,
-            bound=bound,
-            top_k=min(held, self._info.vocabulary),
-        )
-        return Program(width, plan.bucket(len(self._cached), width), ask)
+        size = width, plan.bucket(len(self._cached), width)
+        sampled = sampler.temperature > 0
+        nucleus = sampled and (sampler.top_k > 0 or sampler.top_p < 1.0)
+        kind = sampled, nucleus, sampled and sampler.top_k > HEAD, bound, top_k
+        # A look costs less than making one, and a program that is the same object is found sooner in its turn.
+        found = self._programs.get((size, kind))
+        if found is None:
+            held = 0 if not top_k else max(TOP_K, 1 << (top_k - 1).bit_length())
+            ask = Ask(*kind[:4], min(held, self._info.vocabulary))
+            found = self._programs[size, kind] = Program(*size, ask)
+        return found
 
-    @torch.inference_mode()
     def collect(self) -> Verified:
         """Wait for the step that was launched, and take its outcome."""
         assert self._launched is not None, "no step is under way"
         launched, self._launched = self._launched, None
         tree, program, programs = launched.tree, launched.program, self.static.programs
         programs.wait()
-        path, emitted = follow(tree, programs.said(program), launched.room)
+        path, emitted = programs.accepted(program, tree, len(self._cached), launched.room)
         if min(emitted) < 0:
             path, emitted = self._decided(launched)
-        programs.moves.keep(len(self._cached), [*range(tree.pending), *path])
         self._cached.extend(tree.tokens[: tree.pending])
         self._cached.extend(emitted[:-1])
         if not launched.top_k:
@@ -107,7 +132,7 @@ class StaticEngine(TreeEngine):
         again = replace(program, ask=replace(program.ask, whole=True))
         programs.launch(again)
         programs.wait()
-        return follow(launched.tree, programs.said(again), launched.room)
+        return programs.accepted(again, launched.tree, len(self._cached), launched.room)
 
     def step(
         self,

@@ -1,8 +1,8 @@
 """The layer's small work in Triton: one kernel where torch launches four, and attention that splits the KV cache.
 
-Owns the launches; the kernels are in `triton_kernels` and `triton_best`. Needs Triton and a GPU; `kernels` says the
-same in torch. At batch one a step is hundreds of launches of a microsecond's work each, so their number decides
-(`docs/gpu.md`).
+Owns the launches; the kernels are in `triton_kernels`, `triton_best` and `triton_follow`. Needs Triton and a GPU;
+`kernels` says the same in torch. At batch one a step is hundreds of launches of a microsecond's work each, so their
+number decides (`docs/gpu.md`).
 
 Legend: T rows, E width, H query heads, K key/value heads, G query heads of a group, D head dimension, I inner width,
 S splits of the KV cache, R folded rows (G·T), N output columns, V vocabulary, C chunks of it.
@@ -11,10 +11,11 @@ S splits of the KV cache, R folded rows (G·T), N output columns, V vocabulary, 
 import torch
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static import triton_best, triton_kernels
+from fastcoder_lsp.engine.static import triton_best, triton_follow, triton_kernels
 from fastcoder_lsp.engine.static.attention import TreeView
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.kernels import TorchKernels
+from fastcoder_lsp.engine.static.step_io import Inputs, Outputs
 from fastcoder_lsp.engine.static.top import CHUNK
 from fastcoder_lsp.engine.static.triton_order import launch_order
 from fastcoder_lsp.engine.static.weights import Norm
@@ -42,6 +43,7 @@ class FusedKernels:
     def __init__(self, plain: TorchKernels, units: int, *, overlapped: bool = False) -> None:
         self._plain, self._shape, self._units = plain, plain.shape, units
         self._order = launch_order(overlapped=overlapped)
+        self._arrived = torch.zeros(1, dtype=torch.int32, device=plain.cos_CD.device)
 
     def add_norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
         """Add `change_TE` to `x_TE`, in place, and return the norm of the sum."""
@@ -94,21 +96,53 @@ class FusedKernels:
         """Write the K best ids and logits of every row, best first, equal ones by id."""
         self._best(logits_TV, ids_TK, values_TK)
 
-    def _best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor | None) -> None:
-        """One look at all logits, then one at the few chunks that hold the best."""
+    def follow(self, outputs: Outputs, inputs: Inputs, cache: StaticCache) -> None:
+        """Walk down the tree by what the rows say, move what is accepted behind the cached text, and write the path."""
+        triton_follow.follow_rows[(1,)](*_following(outputs, inputs, cache), **self._order)
+
+    def conclude(
+        self, logits_TV: torch.Tensor, outputs: Outputs, inputs: Inputs, cache: StaticCache, *, best: bool
+    ) -> None:
+        """What every row says, greedily, and `follow`; with `best` its best ids and logits too."""
+        highest_TC = self._highest(logits_TV)
+        ids_TK = outputs.ids_TK if best else outputs.said_T[:, None]
+        triton_best.conclude_rows[(len(logits_TV),)](
+            logits_TV,
+            highest_TC,
+            ids_TK,
+            outputs.logits_TK if best else ids_TK,
+            self._arrived,
+            *_following(outputs, inputs, cache),
+            logits_TV.shape[1],
+            highest_TC.shape[1],
+            COUNT=ids_TK.shape[1],
+            VALUED=best,
+            CHUNKS=1 << (highest_TC.shape[1] - 1).bit_length(),
+            CHUNK=CHUNK,
+            **self._order,
+        )
+
+    def _highest(self, logits_TV: torch.Tensor) -> torch.Tensor:
+        """One look at all logits: the highest of every chunk, [T, C], as `triton_best.ascending` has them."""
         width, vocabulary = logits_TV.shape
         chunks, group = -(-vocabulary // CHUNK), 32
         highest_TC = torch.empty(width, chunks, dtype=torch.int32, device=logits_TV.device)
-        sizes = vocabulary, chunks
         triton_best.chunk_best[(width, -(-chunks // group))](
-            logits_TV, highest_TC, *sizes, GROUP=group, CHUNK=CHUNK, **self._order
+            logits_TV, highest_TC, vocabulary, chunks, GROUP=group, CHUNK=CHUNK, **self._order
         )
+        return highest_TC
+
+    def _best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor | None) -> None:
+        """One look at all logits, then one at the few chunks that hold the best."""
+        highest_TC = self._highest(logits_TV)
+        width, chunks = highest_TC.shape
         triton_best.best_rows[(width,)](
             logits_TV,
             highest_TC,
             ids_TK,
             ids_TK if values_TK is None else values_TK,
-            *sizes,
+            logits_TV.shape[1],
+            chunks,
             COUNT=ids_TK.shape[1],
             VALUED=values_TK is not None,
             CHUNKS=1 << (chunks - 1).bit_length(),
@@ -185,3 +219,25 @@ class FusedKernels:
             **self._order,
         )
         return mixed
+
+
+def _following(outputs: Outputs, inputs: Inputs, cache: StaticCache) -> tuple[torch.Tensor | int, ...]:
+    """What `triton_follow.follow_tree` is given: outcome and tree, and the panels whose slots are moved."""
+    slots, states = cache.panels()
+    return (
+        outputs.said_T,
+        inputs.ids_T,
+        inputs.parents_T,
+        inputs.cached,
+        inputs.pending,
+        inputs.room,
+        outputs.kept_P,
+        slots,
+        states,
+        len(inputs.ids_T),
+        cache.capacity,
+        len(slots),
+        slots.shape[2],
+        len(states),
+        states.shape[2],
+    )

@@ -16,6 +16,16 @@ logger = logging.getLogger(__name__)
 Key = TypeVar("Key", bound=Hashable)
 
 
+def inferring(work: Launch) -> Launch:
+    """The work in torch's inference mode, whoever launches it: a replay needs none, and entering it takes its time."""
+
+    def launch() -> None:
+        with torch.inference_mode():
+            work()
+
+    return launch
+
+
 class GraphSet(Generic[Key]):
     """Programs by key.
 

@@ -12,7 +12,8 @@ import torch
 
 from fastcoder_lsp.engine.static.attention import TreeView
 from fastcoder_lsp.engine.static.cache import StaticCache
-from fastcoder_lsp.engine.static.kernels import Kernels
+from fastcoder_lsp.engine.static.kernels import Kernels, conclude
+from fastcoder_lsp.engine.static.step_io import Inputs, Outputs
 from fastcoder_lsp.engine.static.weights import Norm
 
 logger = logging.getLogger(__name__)
@@ -64,6 +65,19 @@ class GuardedKernels:
     def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
         """Write the K best ids and logits of every row, best first, equal ones by id."""
         self._run("best", lambda kernels: kernels.best(logits_TV, ids_TK, values_TK))
+
+    def follow(self, outputs: Outputs, inputs: Inputs, cache: StaticCache) -> None:
+        """Walk down the tree and move what is accepted, or leave it to the host."""
+        self._run("follow", lambda kernels: kernels.follow(outputs, inputs, cache))
+
+    def conclude(
+        self, logits_TV: torch.Tensor, outputs: Outputs, inputs: Inputs, cache: StaticCache, *, best: bool
+    ) -> None:
+        """What every row says and `follow`, at once where both are the first one's; else each by itself."""
+        if self._without.isdisjoint(("best", "follow")):
+            self._run("follow", lambda kernels: kernels.conclude(logits_TV, outputs, inputs, cache, best=best))
+        else:
+            conclude(self, logits_TV, outputs, inputs, cache, best=best)
 
     def _run(self, operation: str, work: Callable[[Kernels], Found]) -> Found:
         if operation not in self._without:

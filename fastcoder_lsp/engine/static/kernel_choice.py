@@ -11,19 +11,30 @@ from typing import Any
 
 import torch
 
-from fastcoder_lsp.core import GREEDY, Progress
+from fastcoder_lsp.core import GREEDY, DraftTree, Progress
 from fastcoder_lsp.engine.static.device import Device
 from fastcoder_lsp.engine.static.guarded import NOTE, GuardedKernels
 from fastcoder_lsp.engine.static.kernels import Kernels, TorchKernels
 from fastcoder_lsp.engine.static.plan import Plan
 from fastcoder_lsp.engine.static.programs import Program, Programs
+from fastcoder_lsp.engine.static.step_check import agreeing_tree, any_tree, wrong_end
 from fastcoder_lsp.engine.static.tuning import Choice, Tuning, agree, time_ms
 from fastcoder_lsp.engine.static.verifier import Ask
 from fastcoder_lsp.engine.static.ways import FUSED, OPERATIONS, OVERLAPPED, TORCH, way, without
 
 logger = logging.getLogger(__name__)
 TRIED_WIDTHS = (1, 16)
-"""Rows that kernels are timed at; what they say is compared at all."""
+"""Rows that kernels are timed at; their logits are compared at all."""
+ENDED_WIDTHS = (1, 32)
+"""Rows of the steps whose end is checked: its kernel is compiled once for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """A tree of some width, and what torch's kernels make of it."""
+
+    tree: DraftTree
+    logits_TV: torch.Tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +100,14 @@ class KernelChoice:
 
     def _compare(self, fused: Any) -> Choice:
         """Milliseconds of steps by every way that says what torch says."""
-        expected: dict[int, torch.Tensor] = {}
+        expected: dict[int, _Expected] = {}
         found = {TORCH: self._timed(self.plain, expected)}
         self._try_each(found, [FUSED, *([OVERLAPPED] if self.device.overlaps else [])], fused, expected)
         if FUSED not in found:
             self._try_each(found, [without(FUSED, operation) for operation in OPERATIONS], fused, expected)
         return Choice(min(found, key=lambda name: found[name]), found)
 
-    def _try_each(
-        self, found: dict[str, float], names: list[str], fused: Any, expected: dict[int, torch.Tensor]
-    ) -> None:
+    def _try_each(self, found: dict[str, float], names: list[str], fused: Any, expected: dict[int, _Expected]) -> None:
         for name in names:
             try:
                 found[name] = self._timed(self._made(name, fused, None), expected)
@@ -107,19 +116,26 @@ class KernelChoice:
             except Exception as why:  # noqa: BLE001 Triton's exceptions are no errors of torch
                 logger.warning("kernels %s are not used: %s: %s", name, type(why).__name__, why)
 
-    def _timed(self, kernels: Kernels, expected: dict[int, torch.Tensor]) -> float:
-        """Milliseconds of steps; raises where logits are not those expected, which the first one sets."""
+    def _timed(self, kernels: Kernels, expected: dict[int, _Expected]) -> float:
+        """Milliseconds of steps; raises where logits are not those expected (the first sets them), or it ends wrong."""
         programs, bucket = self.programs(kernels), self.size.buckets[len(self.size.buckets) // 2]
         try:
             cached = _fill(programs, bucket)
+            ended = set(map(self.size.step_width, ENDED_WIDTHS))
             for width in self.size.widths:
-                _send_trial(programs, width, cached)
-                logits = programs.logits(width, bucket)
-                if not agree(logits, expected.setdefault(width, logits.clone())):
+                if width not in expected:
+                    tree = agreeing_tree(programs, width, bucket, cached) if width in ended else any_tree(width)
+                    _send_trial(programs, tree, width, cached)
+                    expected[width] = _Expected(tree, programs.logits(width, bucket).clone())
+                tree = expected[width].tree
+                _send_trial(programs, tree, width, cached)
+                if not agree(programs.logits(width, bucket), expected[width].logits_TV):
                     raise RuntimeError(f"its logits differ at {width} rows")
+                if width in ended and (wrong := wrong_end(programs, tree, width, bucket, cached)) is not None:
+                    raise RuntimeError(f"a step of {width} rows ends wrong: {wrong}")
             total = 0.0
             for width in dict.fromkeys(map(self.size.step_width, TRIED_WIDTHS)):
-                _send_trial(programs, width, cached)
+                _send_trial(programs, expected[width].tree, width, cached)
                 program = Program(width, bucket, Ask())
                 programs.graphs.run(program)
                 total += time_ms(lambda key=program: programs.graphs.run(key), self.device)  # type: ignore[misc]
@@ -144,8 +160,5 @@ def _fill(programs: Programs, bucket: int) -> int:
     return length
 
 
-def _send_trial(programs: Programs, width: int, cached: int) -> None:
-    """A tree of guesses below each other in pairs."""
-    tokens = [(7 * row) % 101 for row in range(width)]
-    parents = [(row - 1) // 2 if row else -1 for row in range(width)]
-    programs.send(tokens, parents, width=width, cached=cached, sampler=GREEDY)
+def _send_trial(programs: Programs, tree: DraftTree, width: int, cached: int) -> None:
+    programs.send(tree.tokens, tree.parents, width=width, cached=cached, sampler=GREEDY)

@@ -13,6 +13,7 @@ from torch.nn import functional as F  # noqa: N812 its name everywhere
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.attention import TreeAttention, TreeView
 from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.step_io import WALK, Inputs, Outputs
 from fastcoder_lsp.engine.static.top import top_rows
 from fastcoder_lsp.engine.static.weights import Norm
 
@@ -42,6 +43,19 @@ class Kernels(Protocol):
 
     def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
         """Write the K best ids and logits of every row, best first, equal ones by id."""
+        ...
+
+    def follow(self, outputs: Outputs, inputs: Inputs, cache: StaticCache) -> None:
+        """Walk down the tree by what the rows say, move what is accepted behind the cached text, and write the path.
+
+        Or write `WALK` in its place: then the host does all of it.
+        """
+        ...
+
+    def conclude(
+        self, logits_TV: torch.Tensor, outputs: Outputs, inputs: Inputs, cache: StaticCache, *, best: bool
+    ) -> None:
+        """What every row says, greedily, and `follow`; with `best` its best ids and logits too."""
         ...
 
 
@@ -102,6 +116,28 @@ class TorchKernels:
         found_TK, values = top_rows(logits_TV, ids_TK.shape[1])
         ids_TK.copy_(found_TK)
         values_TK.copy_(values)
+
+    def follow(self, outputs: Outputs, inputs: Inputs, cache: StaticCache) -> None:  # noqa: ARG002 see `Kernels`
+        """Leave it to the host: in torch it is some thirty launches."""
+        outputs.kept_P[:1].fill_(WALK)
+
+    def conclude(
+        self, logits_TV: torch.Tensor, outputs: Outputs, inputs: Inputs, cache: StaticCache, *, best: bool
+    ) -> None:
+        """What every row says, greedily, and `follow`; with `best` its best ids and logits too."""
+        conclude(self, logits_TV, outputs, inputs, cache, best=best)
+
+
+def conclude(
+    kernels: Kernels, logits_TV: torch.Tensor, outputs: Outputs, inputs: Inputs, cache: StaticCache, *, best: bool
+) -> None:
+    """`Kernels.conclude` by its parts."""
+    if best:
+        kernels.best(logits_TV, outputs.ids_TK, outputs.logits_TK)
+        outputs.said_T.copy_(outputs.ids_TK[:, 0])
+    else:
+        kernels.say(logits_TV, outputs.said_T)
+    kernels.follow(outputs, inputs, cache)
 
 
 def _rotate(x_THD: torch.Tensor, cos_TD: torch.Tensor, sin_TD: torch.Tensor) -> torch.Tensor:

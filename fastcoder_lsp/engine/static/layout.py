@@ -16,19 +16,21 @@ import numpy.typing as npt
 
 from fastcoder_lsp.index.entry import FixedTypes
 
-HEAD = 6
-"""Numbers before the rows: cached, noise, top-k, one of no meaning, temperature, top-p; the last two are floats."""
-FLOATS = 4
+HEAD = 8
+"""Numbers before the rows: cached, noise, top-k, pending, room, one of no meaning, temperature, top-p, both floats."""
+FLOATS = 6
 """Where the floats begin; they lie in the same buffer, bit for bit."""
 EDGES = 2
 """Columns of a stretch beside the rows: the cached text before them, and what lies behind them."""
 FAR = 1 << 40
 """A place that no row has."""
+NOWHERE = -2
+"""What a row hangs from that is no guess, or none that could be accepted."""
 
 
 def size(width: int) -> int:
     """Numbers that a program of `width` rows reads."""
-    return HEAD + 3 * width + 2 * (width + EDGES)
+    return HEAD + 4 * width + 2 * (width + EDGES)
 
 
 def ids_at(width: int) -> slice:
@@ -46,19 +48,31 @@ def slots_at(width: int) -> slice:
     return slice(HEAD + 2 * width, HEAD + 3 * width)
 
 
+def parents_at(width: int) -> slice:
+    """The rows that guesses hang from."""
+    return slice(HEAD + 3 * width, HEAD + 4 * width)
+
+
 def stretches_at(width: int) -> slice:
     """`enter` and then `leave` of the cached text, of the rows, and of what lies behind them."""
-    return slice(HEAD + 3 * width, size(width))
+    return slice(HEAD + 4 * width, size(width))
 
 
-def _lay_out(tokens_N: Any, parents_N: Any, cached: Any, width: Any, vocabulary: Any, numbers: Any, free: Any) -> None:
+def _lay_out(
+    tokens_N: Any, parents_N: Any, pending: Any, cached: Any, width: Any, vocabulary: Any, numbers: Any, free: Any
+) -> bool:
     """Fill `numbers` behind the head, for a tree of N rows in a program of `width`; `free` has N + 1 places.
 
     Guesses outside the vocabulary get any embedding, for they are never accepted; rows from N on see themselves only.
+    False where a row does not hang from one before it, or the first `pending` are no chain: nothing is filled then.
     """
     count = len(tokens_N)
-    positions, slots = HEAD + width, HEAD + 2 * width
-    enter = HEAD + 3 * width + 1
+    for row in range(count):
+        above = parents_N[row]
+        if above >= row or above < -1 or (row < pending and above != row - 1):
+            return False
+    positions, slots, above_row = HEAD + width, HEAD + 2 * width, HEAD + 3 * width
+    enter = HEAD + 4 * width + 1
     leave = enter + width + EDGES
     numbers[enter - 1], numbers[leave - 1] = 0, count
     numbers[enter + width], numbers[leave + width] = FAR, 0
@@ -75,15 +89,19 @@ def _lay_out(tokens_N: Any, parents_N: Any, cached: Any, width: Any, vocabulary:
         free[row + 1] = place + 1
         numbers[enter + row], numbers[leave + row] = place, place + below
         numbers[positions + row] = cached if above < 0 else numbers[positions + above] + 1
-        numbers[HEAD + row] = tokens_N[row] if 0 <= tokens_N[row] < vocabulary else 0
+        known = 0 <= tokens_N[row] < vocabulary
+        numbers[HEAD + row] = tokens_N[row] if known else 0
+        numbers[above_row + row] = above if known and row >= pending else NOWHERE
     for row in range(count, width):
         numbers[enter + row], numbers[leave + row] = row, row + 1
         numbers[positions + row], numbers[HEAD + row] = cached, 0
+        numbers[above_row + row] = NOWHERE
     for row in range(width):
         numbers[slots + row] = cached + row
+    return True
 
 
-def _compiled(function: Callable[..., None]) -> Callable[..., None]:
+def _compiled(function: Callable[..., bool]) -> Callable[..., bool]:
     try:
         from fastcoder_lsp.kernels import kernel  # noqa: PLC0415 brings numba along: see the module's docstring
     except ImportError:
@@ -92,6 +110,7 @@ def _compiled(function: Callable[..., None]) -> Callable[..., None]:
 
 
 lay_out: Callable[
-    [npt.NDArray[np.int64], npt.NDArray[np.int64], int, int, int, npt.NDArray[np.int64], npt.NDArray[np.int64]], None
+    [npt.NDArray[np.int64], npt.NDArray[np.int64], int, int, int, int, npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    bool,
 ] = _compiled(_lay_out)
 """`_lay_out`, compiled where a compiler is there."""

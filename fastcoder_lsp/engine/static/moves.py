@@ -12,7 +12,7 @@ import torch
 
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import Device, Launch
-from fastcoder_lsp.engine.static.graphs import GraphSet
+from fastcoder_lsp.engine.static.graphs import GraphSet, inferring
 
 COUNTS = (8, 32)
 """Moves of the captured programs; one more has as many as a step has rows."""
@@ -29,9 +29,10 @@ class Moves:
     def __init__(self, device: Device, cache: StaticCache, most: int) -> None:
         self._place, self._cache = device, cache
         self._counts = (*(count for count in COUNTS if count < most), most)
-        self._host = device.staging(2 * most, torch.int64)
+        with torch.inference_mode(mode=False):  # copied to in any mode
+            self._host = device.staging(2 * most, torch.int64)
+            self._device = torch.zeros(2 * most, dtype=torch.int64, device=device.place)
         self._ints = self._host.numpy()
-        self._device = torch.zeros(2 * most, dtype=torch.int64, device=device.place)
         self.graphs = GraphSet[int](device, self._make)
 
     def warm_up(self) -> None:
@@ -73,4 +74,4 @@ class Moves:
 
     def _make(self, count: int) -> Launch:
         sources_M, targets_M = self._device[: 2 * count].view(2, count).unbind()
-        return lambda: self._cache.move(sources_M, targets_M)
+        return inferring(lambda: self._cache.move(sources_M, targets_M))

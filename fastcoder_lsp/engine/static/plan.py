@@ -3,6 +3,7 @@
 Pure arithmetic; allocates nothing.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -47,15 +48,15 @@ class Plan:
 
     def step_width(self, nodes: int) -> int:
         """Rows of the step that runs a tree of `nodes`."""
-        return next(width for width in self.widths if width >= nodes)
+        return self.widths[bisect_left(self.widths, nodes)]
 
     def read_width(self, tokens: int) -> int:
         """Rows of the program that reads `tokens` of a prompt."""
-        return next(width for width in self.reads if width >= tokens)
+        return self.reads[bisect_left(self.reads, tokens)]
 
     def bucket(self, cached: int, width: int) -> int:
         """The shortest bucket that holds `cached` slots and the rows of a program."""
-        return next(bucket for bucket in self.buckets if bucket >= cached + width)
+        return self.buckets[bisect_left(self.buckets, cached + width)]
 
     def sizes(self) -> Iterator[tuple[int, int]]:
         """Every (width, bucket) of a step, the largest first: later graphs then fit into the memory of earlier ones."""

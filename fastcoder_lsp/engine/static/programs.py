@@ -10,16 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fastcoder_lsp.core import GREEDY, Progress, Sampler
+from fastcoder_lsp.core import GREEDY, DraftTree, Progress, Sampler
 from fastcoder_lsp.engine.static.attention import TreeAttention, TreeView
+from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import Device, Launch
-from fastcoder_lsp.engine.static.graphs import GraphSet
+from fastcoder_lsp.engine.static.graphs import GraphSet, inferring
 from fastcoder_lsp.engine.static.moves import Moves
 from fastcoder_lsp.engine.static.noise import keys_of
 from fastcoder_lsp.engine.static.plan import Plan
 from fastcoder_lsp.engine.static.step_io import Outputs, StepInput, StepOutput
 from fastcoder_lsp.engine.static.transformer import Transformer
 from fastcoder_lsp.engine.static.verifier import Ask, choose_rows
+from fastcoder_lsp.engine.static.walk import follow
+from fastcoder_lsp.engine.static.weights import Model
 
 TOP_K = 16
 """Best ids that a program gives for every row, where any are asked for; callers that want more get one of their own."""
@@ -51,11 +54,21 @@ class Programs:
         self._transformer, self._attention, self.plan, self._device = transformer, attention, plan, device
         self._input = StepInput(device, plan.rows, vocabulary)
         self._outputs: dict[int, StepOutput] = {}
-        self._vocabulary = vocabulary
+        self.vocabulary = vocabulary
         self._keys_V: torch.Tensor | None = None
         self._may_TV: torch.Tensor | None = None
         self.graphs = GraphSet(device, self._make)
         self.moves = Moves(device, transformer.cache, plan.widths[-1])
+
+    @property
+    def model(self) -> Model:
+        """The weights."""
+        return self._transformer.model
+
+    @property
+    def cache(self) -> StaticCache:
+        """Where rows leave their keys and values."""
+        return self._transformer.cache
 
     @property
     def weight_bytes(self) -> int:
@@ -66,7 +79,7 @@ class Programs:
         """Capture greedy steps and reads of every size; the cache must hold nothing yet."""
         # With best ids and without: drafters that learn from rejected rows ask for them at every step.
         # A healed first step may say certain ids only.
-        most = min(TOP_K, self._vocabulary)
+        most = min(TOP_K, self.vocabulary)
         asks = (Ask(), Ask(top_k=most), Ask(bound=True), Ask(bound=True, top_k=most))
         steps = [Program(width, bucket, ask) for width, bucket in self.plan.sizes() for ask in asks]
         reads = [
@@ -78,23 +91,42 @@ class Programs:
         self.graphs.warm_up([*reads, *steps], progress, self._ready)
         self.moves.warm_up()
 
-    def send(self, tokens: Sequence[int], parents: Sequence[int], *, width: int, cached: int, sampler: Sampler) -> None:
-        """Hand over the rows of the next program, which has `width`."""
-        self._input.write(tokens, parents, width=width, cached=cached, sampler=sampler)
+    def forget(self) -> None:
+        """Drop all that was captured; each is captured anew when it is wanted, or by `warm_up`."""
+        self.graphs.drop()
+        self.moves.graphs.drop()
 
+    def send(
+        self,
+        tokens: Sequence[int],
+        parents: Sequence[int],
+        *,
+        width: int,
+        cached: int,
+        sampler: Sampler,
+        pending: int = 1,
+        room: int = 0,
+    ) -> None:
+        """Hand over the rows of the next program, which has `width`; see `StepInput.write`."""
+        self._input.write(tokens, parents, width=width, cached=cached, sampler=sampler, pending=pending, room=room)
+
+    @torch.inference_mode()
     def bind(self, allowed: Mapping[int, npt.NDArray[np.int64]], nodes: int) -> None:
         """Hand over which ids may follow which rows; the others may say anything."""
         may_TV = self._may()
         may_TV.fill_(True)
         for node, ids in allowed.items():
             if node < nodes:
-                may_V = np.zeros(self._vocabulary, np.bool_)
+                may_V = np.zeros(self.vocabulary, np.bool_)
                 may_V[ids] = True
                 may_TV[node].copy_(torch.from_numpy(may_V))
 
-    def launch(self, program: Program) -> None:
-        """Run a program on what was handed over, and send its outcome behind it."""
-        self.graphs.run(program)
+    def launch(self, program: Program, *, captured: bool = True) -> None:
+        """Run a program on what was handed over, and send its outcome behind it; `captured` or launch by launch."""
+        if captured:
+            self.graphs.run(program)
+        else:
+            self._make(program)()
         if program.ask is not None:
             self._outputs[program.ask.top_k].send(program.width)
         self._device.mark()
@@ -103,16 +135,29 @@ class Programs:
         """Wait for what was launched last."""
         self._device.wait()
 
-    def said(self, program: Program) -> list[int]:
-        """What every row of the last step says."""
+    def accepted(
+        self, program: Program, tree: DraftTree, cached: int, room: int
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Which guesses of the last step are accepted, and what is emitted; their slots are moved behind the cached.
+
+        By the program itself where its kernels do so, else by a walk here and a launch of `moves`. Where a row says
+        `UNDECIDED` nothing was moved that another run of the step would not write again.
+        """
         assert program.ask is not None, "no step"
-        return self._outputs[program.ask.top_k].said(program.width)
+        outputs = self._outputs[program.ask.top_k]
+        found = outputs.path(program.width, tree.pending)
+        if found is None:
+            found = follow(tree, outputs.said(program.width), room)
+            if min(found[1]) >= 0:
+                self.moves.keep(cached, [*range(tree.pending), *found[0]])
+        return found
 
     def best(self, program: Program, nodes: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """The best `count` of the last step's first `nodes` rows."""
         assert program.ask is not None, "no step"
         return self._outputs[program.ask.top_k].best(program.width, nodes, count)
 
+    @torch.inference_mode()
     def logits(self, width: int, bucket: int) -> torch.Tensor:
         """Logits of all rows handed over, uncaptured: for comparisons."""
         found = self._transformer.logits(self._transformer.read(self._view(width, bucket)))
@@ -129,7 +174,7 @@ class Programs:
     def _may(self) -> torch.Tensor:
         """Which id may follow which row; made when first wanted."""
         if self._may_TV is None:
-            shape = (self.plan.widths[-1], self._vocabulary)
+            shape = (self.plan.widths[-1], self.vocabulary)
             self._may_TV = torch.ones(shape, dtype=torch.bool, device=self._device.place)
         return self._may_TV
 
@@ -137,14 +182,14 @@ class Programs:
         """The work of a program; whatever outlives it is made here."""
         width, bucket, ask = program.width, program.bucket, program.ask
         if ask is None:
-            return lambda: self._read(width, bucket)
+            return inferring(lambda: self._read(width, bucket))
         if ask.top_k not in self._outputs:
             self._outputs[ask.top_k] = StepOutput(self._device, self.plan.widths[-1], ask.top_k)
         outputs = self._outputs[ask.top_k].view(width)
         may_TV = self._may()[:width] if ask.bound else None
         if ask.sampled and self._keys_V is None:
-            self._keys_V = keys_of(self._vocabulary, self._device.place)
-        return lambda: self._step(width, bucket, ask, outputs, may_TV)
+            self._keys_V = keys_of(self.vocabulary, self._device.place)
+        return inferring(lambda: self._step(width, bucket, ask, outputs, may_TV))
 
     def _view(self, width: int, bucket: int) -> TreeView:
         return self._attention.view(self._input.view(width), bucket)
@@ -155,14 +200,15 @@ class Programs:
     def _step(self, width: int, bucket: int, ask: Ask, outputs: Outputs, may_TV: torch.Tensor | None) -> None:
         view, transformer = self._view(width, bucket), self._transformer
         logits_TV = transformer.logits(transformer.read(view))
-        if ask.top_k:
-            transformer.kernels.best(logits_TV, outputs.ids_TK, outputs.logits_TK)
+        kernels, cache = transformer.kernels, transformer.cache
+        one_look = not ask.sampled and may_TV is None  # what the rows say is the best of what is asked for
+        if ask.top_k and not one_look:
+            kernels.best(logits_TV, outputs.ids_TK, outputs.logits_TK)
         if may_TV is not None:
             logits_TV = torch.where(may_TV, logits_TV, -torch.inf)
         if ask.sampled:
             assert self._keys_V is not None, "sampled without keys"
             outputs.said_T.copy_(choose_rows(logits_TV, view.inputs, self._keys_V, ask))
-        elif ask.top_k and may_TV is None:
-            outputs.said_T.copy_(outputs.ids_TK[:, 0])
+            kernels.follow(outputs, view.inputs, cache)
         else:
-            transformer.kernels.say(logits_TV, outputs.said_T)
+            kernels.conclude(logits_TV, outputs, view.inputs, cache, best=ask.top_k > 0 and one_look)

@@ -10,7 +10,7 @@ import torch
 
 from fastcoder_lsp.core import Tokens
 from fastcoder_lsp.engine.prefix import common_prefix
-from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.cache import Saved, StaticCache
 
 WORTH = 64
 """Tokens that must be gained, or lost, for a copy to pay."""
@@ -22,7 +22,7 @@ class _Kept:
     """Tokens and a copy of their slots."""
 
     tokens: tuple[int, ...]
-    slots: torch.Tensor
+    slots: Saved
 
 
 class Shelf:

@@ -3,7 +3,8 @@
 Owns the fixed tensors that programs read and write, and their places in the two copies; decides nothing. Every width
 has a form of its own, so that a copy is as long as its program needs.
 
-Legend: T rows of the program, K best ids of a row, E = T + 2 (the cached text, the rows, what lies behind them).
+Legend: T rows of the program, K best ids of a row, E = T + 2 (the cached text, the rows, what lies behind them),
+P = T + 1 (how many guesses are accepted, and which).
 """
 
 from collections.abc import Sequence
@@ -24,17 +25,21 @@ class Inputs:
     """A program's view of its inputs, all on the device.
 
     `ids_T`: embeddings to take; `positions_T`: in the text; `slots_T`: where keys and values go. `stretches_2E`: see
-    `layout`. The scalars are what sampling needs, and how many tokens are cached.
+    `layout`; `parents_T`: what guesses hang from. The scalars are what sampling needs, how many tokens are cached, how
+    many rows are decided, and how many guesses may be accepted.
     """
 
     cached: torch.Tensor
     noise: torch.Tensor
     top_k: torch.Tensor
+    pending: torch.Tensor
+    room: torch.Tensor
     temperature: torch.Tensor
     top_p: torch.Tensor
     ids_T: torch.Tensor
     positions_T: torch.Tensor
     slots_T: torch.Tensor
+    parents_T: torch.Tensor
     stretches_2E: torch.Tensor
 
 
@@ -43,26 +48,42 @@ class StepInput:
 
     def __init__(self, device: Device, rows: int, vocabulary: int) -> None:
         self._place, self._rows, self._vocabulary = device, rows, vocabulary
-        self._host = device.staging(layout.size(rows), torch.int64)
+        with torch.inference_mode(mode=False):  # so that a copy needs no mode, which takes longer than the copy
+            self._host = device.staging(layout.size(rows), torch.int64)
+            self._device = torch.zeros(layout.size(rows), dtype=torch.int64, device=device.place)
         self._ints = self._host.numpy()
         self._floats = self._ints[layout.FLOATS : layout.HEAD].view(np.float64)
         self._free = np.zeros(rows + 1, np.int64)
-        self._device = torch.zeros(layout.size(rows), dtype=torch.int64, device=device.place)
         self._copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # slicing takes longer than copying
+        self._sampler: Sampler | None = None
 
     def write(
-        self, tokens: Sequence[int], parents: Sequence[int], *, width: int, cached: int, sampler: Sampler
+        self,
+        tokens: Sequence[int],
+        parents: Sequence[int],
+        *,
+        width: int,
+        cached: int,
+        sampler: Sampler,
+        pending: int = 1,
+        room: int = 0,
     ) -> None:
         """Send the inputs of a program of `width` rows; the copy runs before whatever is launched next.
 
-        Row i holds `tokens[i]` and hangs from row `parents[i]`, -1 for the cache. What was sent before must have been
-        used: the caller waits for a program before it writes the next.
+        Row i holds `tokens[i]` and hangs from row `parents[i]`, -1 for the cache; rows from `pending` on are guesses,
+        of which `room` may be accepted at most. What was sent before must have been used: the caller waits for a
+        program before it writes the next.
         """
         assert len(tokens) == len(parents) <= width <= self._rows, "compiled code looks at no bounds"
-        self._ints[:3] = (cached, start_of(sampler.seed), sampler.top_k)
-        self._floats[:] = (sampler.temperature or 1.0, sampler.top_p)
+        ints = self._ints
+        ints[0], ints[3], ints[4] = cached, pending, room
+        if sampler is not self._sampler:  # mostly it is the last step's
+            self._sampler = sampler
+            ints[1:3] = (start_of(sampler.seed), sampler.top_k)
+            self._floats[:] = (sampler.temperature or 1.0, sampler.top_p)
         tokens_N, parents_N = np.array(tokens, np.int64), np.array(parents, np.int64)
-        layout.lay_out(tokens_N, parents_N, cached, width, self._vocabulary, self._ints, self._free)
+        sound = layout.lay_out(tokens_N, parents_N, pending, cached, width, self._vocabulary, ints, self._free)
+        assert sound, "rows hang from rows before them, and what is decided is a chain"
         copy = self._copies.get(width)
         if copy is None:
             end = layout.size(width)
@@ -71,28 +92,39 @@ class StepInput:
 
     def view(self, width: int) -> Inputs:
         """The tensors that a program of `width` rows reads."""
-        cached, noise, top_k = self._device[:3].unbind()
+        cached, noise, top_k, pending, room = self._device[:5].unbind()
         temperature, top_p = self._device[layout.FLOATS : layout.HEAD].view(torch.float64).unbind()
         return Inputs(
             cached=cached,
             noise=noise,
             top_k=top_k,
+            pending=pending,
+            room=room,
             temperature=temperature,
             top_p=top_p,
             ids_T=self._device[layout.ids_at(width)],
             positions_T=self._device[layout.positions_at(width)],
             slots_T=self._device[layout.slots_at(width)],
+            parents_T=self._device[layout.parents_at(width)],
             stretches_2E=self._device[layout.stretches_at(width)].view(2, width + layout.EDGES),
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """A program's view of its outputs: what every row says, and its best ids with their logits, on one side."""
+    """A program's view of its outputs: what every row says, which guesses that accepts, and every row's best ids.
+
+    `kept_P`: how many guesses are accepted, and their rows, root side first; `WALK` where the host has to find out.
+    """
 
     said_T: torch.Tensor
+    kept_P: torch.Tensor
     ids_TK: torch.Tensor
     logits_TK: torch.Tensor
+
+
+WALK = -1
+"""In the place of how many guesses are accepted: nobody has walked yet, and nothing was moved."""
 
 
 class StepOutput:
@@ -100,31 +132,51 @@ class StepOutput:
 
     def __init__(self, device: Device, rows: int, count: int) -> None:
         self._place, self.count = device, count
-        self._device = torch.zeros(rows * (1 + count), dtype=torch.int64, device=device.place)
-        self._host = device.staging(rows * (1 + count), torch.int64)
-        self._ints = self._host.numpy()
+        size = _best_at(rows) + rows * count
+        with torch.inference_mode(mode=False):
+            self._device = torch.zeros(size, dtype=torch.int64, device=device.place)
+            self._host = device.staging(size, torch.int64)
+        self.on_host = self._host.numpy()
+        """The copy's target, in numpy."""
         self._copies: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     def view(self, width: int) -> Outputs:
         """What a program of `width` rows writes."""
-        halves = self._device[width : width * (1 + self.count)].view(torch.int32)
+        start = _best_at(width)
+        halves = self._device[start : start + width * self.count].view(torch.int32)
         ids, logits = halves.view(2, width, self.count).unbind()
-        return Outputs(self._device[:width], ids, logits.view(torch.float32))
+        kept = self._device[width : 2 * width + 1]
+        return Outputs(self._device[:width], kept, ids, logits.view(torch.float32))
 
     def send(self, width: int) -> None:
         """Launch the copy to the host, behind the program."""
         copy = self._copies.get(width)
         if copy is None:
-            end = width * (1 + self.count)
+            end = _best_at(width) + width * self.count
             copy = self._copies[width] = (self._device[:end], self._host[:end])
         self._place.fetch(*copy)
 
     def said(self, width: int) -> list[int]:
         """What every row says; valid once the copy is done."""
-        found: list[int] = self._ints[:width].tolist()
+        found: list[int] = self.on_host[:width].tolist()
         return found
+
+    def path(self, width: int, pending: int) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+        """The accepted guesses and the emitted tokens, as `walk.follow` says them; None where it has to."""
+        count = int(self.on_host[width])
+        if count == WALK:
+            return None
+        said = self.on_host
+        path = tuple(said[width + 1 : width + 1 + count].tolist())
+        return path, (int(said[pending - 1]), *[int(said[node]) for node in path])
 
     def best(self, width: int, nodes: int, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
         """The first `nodes` rows' `count` best; copies, for the buffers are written again."""
-        halves = self._ints[width : width * (1 + self.count)].view(np.int32).reshape(2, width, self.count)
+        start = _best_at(width)
+        halves = self.on_host[start : start + width * self.count].view(np.int32).reshape(2, width, self.count)
         return halves[0, :nodes, :count].astype(np.int64), halves[1, :nodes, :count].copy().view(np.float32)
+
+
+def _best_at(width: int) -> int:
+    """Where the best ids begin: behind what the rows say and what is kept, at an even place."""
+    return 2 * width + 2

@@ -32,11 +32,14 @@ class Transformer:
             h_TE = (
                 kernels.norm(x_TE, block.norm1) if change_TE is None else kernels.add_norm(x_TE, change_TE, block.norm1)
             )
+            self.cache.store_states(layer, view.inputs.slots_T, x_TE)  # what the layers before it left
             mixed = kernels.attend(layer, block.qkv(h_TE), self.cache, view)
             h_TE = kernels.add_norm(x_TE, block.out(mixed), block.norm2)
             change_TE = block.down(kernels.activate(block.inner(h_TE)))
         assert change_TE is not None, "a model without layers"
-        return x_TE.add_(change_TE)
+        x_TE.add_(change_TE)
+        self.cache.store_states(len(self.model.blocks), view.inputs.slots_T, x_TE)
+        return x_TE
 
     def logits(self, hidden_TE: torch.Tensor) -> torch.Tensor:
         """Logits [T, V] of hidden states."""

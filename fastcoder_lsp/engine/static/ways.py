@@ -6,8 +6,9 @@ Owns the names and what they mean; launches nothing. Any of our kernels can be l
 from dataclasses import dataclass
 
 TORCH, FUSED, OVERLAPPED = "torch", "fused", "overlapped"
-OPERATIONS = ("norm", "attend", "activate", "best")
-"""What can be left to torch by itself: norms, attention with rotation and storing, activations, best ids."""
+OPERATIONS = ("norm", "attend", "activate", "best", "follow")
+"""What can be left to torch by itself: norms, attention with rotation and storing, activations, best ids, and following
+what the rows say with moving what is accepted, which torch leaves to the host."""
 _WITHOUT = " without "
 
 
