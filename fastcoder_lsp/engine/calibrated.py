@@ -38,10 +38,17 @@ class Loss:
 
 
 def known_loss(digest: str, cache: Path) -> Loss | None:
-    """What was measured for the model with this hash; None: its weights were never chosen so, or are gone."""
-    from fastcoder_lsp.engine.int8.stored import calibrated_name  # noqa: PLC0415 numba takes a while to import
+    """What was measured for the model with this hash; None: its weights were never chosen so, or are gone.
 
+    Those that an earlier version or another machine laid out otherwise are not read here, so they count as gone.
+    """
+    from fastcoder_lsp.engine.int8.dot import in_four_bits, kinds_here  # noqa: PLC0415 numba takes a while to import
+    from fastcoder_lsp.engine.int8.stored import calibrated_name, form_of  # noqa: PLC0415
+
+    begins = tuple(f"{calibrated_name(digest)}-{form_of(in_four_bits(kind))}-" for kind in kinds_here())
     for path in (cache / "int4").glob(f"{calibrated_name(digest)}*.json"):
+        if not path.name.startswith(begins):
+            continue
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             loss = Loss(float(found["nats"]), float(found["standard_error"]), int(found["tokens"]))

@@ -46,9 +46,12 @@ class Wanted:
     def path(self, embedding: str, *, calibrated: bool = False) -> Path:
         """The file of the packed form; `calibrated`: of weights that were chosen by what the model computes."""
         name = calibrated_name(self.digest) if calibrated else _name(self.digest)
-        bits, form = self.kind.bits, f"v{FORMATS[self.kind.bits]}-x{self.kind.vectors}"
-        form += "-by8" if self.kind.line == 8 else ""
-        return self.cache / f"int{bits}" / f"{name}-{form}-{embedding.lower()}.safetensors"
+        return self.cache / f"int{self.kind.bits}" / f"{name}-{form_of(self.kind)}-{embedding.lower()}.safetensors"
+
+
+def form_of(kind: DotKind) -> str:
+    """What tells files of one layout from those of another, in their names."""
+    return f"v{FORMATS[kind.bits]}-x{kind.vectors}" + ("-by8" if kind.line == 8 else "")
 
 
 def calibrated_name(digest: str) -> str:
