@@ -1,7 +1,7 @@
 """Whether a step's end, as some kernels compute it, is what its own logits ask for: said, followed, and moved.
 
-Owns the check, which whole programs run uncaptured. It compares bits, for kernels give the same ones at every run; what
-another order of summation makes of logits is none of its business.
+Owns the check, for which whole programs run uncaptured, several times. What another order of summation makes of one run
+is none of its business: rows that are not each other's differ by far more.
 """
 
 from dataclasses import replace
@@ -10,6 +10,7 @@ import torch
 
 from fastcoder_lsp.core import GREEDY, DraftTree
 from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs
+from fastcoder_lsp.engine.static.tuning import agree
 from fastcoder_lsp.engine.static.verifier import Ask
 from fastcoder_lsp.engine.static.walk import follow
 
@@ -54,7 +55,7 @@ def wrong_end(programs: Programs, tree: DraftTree, width: int, bucket: int, cach
         for place, node in enumerate(path):
             moved[:, :, :, tree.pending + place] = before[:, :, :, node]
         end = tree.pending + len(path)
-        if not torch.equal(_slots(programs, cached, width)[:, :, :, :end], moved[:, :, :, :end]):
+        if not agree(_slots(programs, cached, width)[:, :, :, :end], moved[:, :, :, :end]):
             return "other slots are moved"
     return None
 
