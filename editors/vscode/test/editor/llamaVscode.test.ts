@@ -12,7 +12,7 @@ const SAYS = 'return sum(items)'
 /** After which another key is typed, where nothing is shown. */
 const ANSWER_MS = 2000
 const from = archive()
-const skip = from === undefined ? 'llama.vscode is absent: its archive is not in ../shared/peers, or where FASTCODER_PEERS says' : false
+const skip = from === undefined ? 'llama.vscode is absent: FASTCODER_PEERS names no folder with its archive' : false
 
 void test('what llama.vscode asks is understood, shown and accepted', { skip }, async (context) => {
     assert.ok(from !== undefined)

@@ -7,13 +7,13 @@ import * as path from 'node:path'
 import { needed, python, ROOT } from './server.ts'
 import { until } from './waiting.ts'
 
-/** Where archives of other people's programs lie; FASTCODER_PEERS names another folder. */
-const PEERS = process.env.FASTCODER_PEERS ?? path.join(ROOT, '..', 'shared', 'peers')
+/** Where archives of other people's programs lie. Asked for by name: to build this one, its hundreds of packages are fetched. */
+const PEERS = process.env.FASTCODER_PEERS
 
 /** The archive; undefined where there is none. */
 export function archive(): string | undefined {
-    const found = fs.existsSync(PEERS) ? fs.readdirSync(PEERS).filter((name) => /^llama\.vscode-\w+\.tar\.gz$/.test(name)) : []
-    return found.map((name) => path.join(PEERS, name)).sort().at(-1)
+    const found = PEERS !== undefined && fs.existsSync(PEERS) ? fs.readdirSync(PEERS).filter((name) => /^llama\.vscode-\w+\.tar\.gz$/.test(name)) : []
+    return found.map((name) => path.join(PEERS ?? '', name)).sort().at(-1)
 }
 
 /** Build it in a folder as its own scripts do, and install it; the folder of the extensions. */
