@@ -103,7 +103,7 @@ def test_a_slot_whose_states_stay_behind_is_noticed(tmp_path: Path, monkeypatch:
 
 
 def test_no_room_for_states_costs_states_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine says that it keeps none, and goes on as before, its programs captured anew."""
+    """The engine says that it keeps none, and goes on as before, its programs captured anew. Asked again, it loses nothing."""
     device = MeanDevice(1 << 40)
     engine = build(tiny_recipe(tmp_path, kernels="torch"), device)
     captured, truth = len(device.captured), plain(engine, PROMPT, 8)
@@ -119,6 +119,11 @@ def test_no_room_for_states_costs_states_alone(tmp_path: Path, monkeypatch: pyte
     assert engine.keep_states(())
     assert len(device.captured) == captured
     assert plain(engine, PROMPT, 8) == truth
+    held, given_back = engine.cached(), device.given_back
+    assert held
+    assert not engine.keep_states((1,))
+    assert engine.cached() == held
+    assert device.given_back == given_back
 
 
 def test_a_norm_that_centres_is_none_that_drafters_know(tmp_path: Path) -> None:

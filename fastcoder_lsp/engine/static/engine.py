@@ -42,6 +42,7 @@ class StaticEngine(TreeEngine):
         self.static = backend
         self._launched: _Launched | None = None
         self._programs: dict[tuple[tuple[int, int], tuple[bool, bool, bool, bool, int]], Program] = {}
+        self._refused: set[tuple[int, ...]] = set()
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         """Make the cache hold `tokens`; prefixes of other documents are found again, but no prompt forgets them all."""
@@ -55,14 +56,16 @@ class StaticEngine(TreeEngine):
         """Keep hidden states behind these layers; the cache is given up where it has not all of them.
 
         False as well where the last norm centres, which readers of states don't know, and where memory has no room.
+        That is tried once: it costs the cache, and drafters ask before every draft, whose step needs it.
         """
         assert self._launched is None, "a step is under way"
-        if self.static.programs.model.norm.offset_E is not None:
+        if self.static.programs.model.norm.offset_E is not None or tuple(layers) in self._refused:
             return not layers
         try:
             return super().keep_states(layers)
         except torch.OutOfMemoryError:
             logger.warning("hidden states are not kept: memory has no room for them")
+            self._refused.add(tuple(layers))
             self._cached.clear()
             return not layers
 
