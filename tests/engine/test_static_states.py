@@ -103,7 +103,7 @@ def test_a_slot_whose_states_stay_behind_is_noticed(tmp_path: Path, monkeypatch:
 
 
 def test_no_room_for_states_costs_states_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine says that it keeps none, and goes on as before, its programs captured anew. Asked again, it loses nothing."""
+    """The engine says that it keeps none, and goes on as before, its programs captured anew. It is tried but once."""
     device = MeanDevice(1 << 40)
     engine = build(tiny_recipe(tmp_path, kernels="torch"), device)
     captured, truth = len(device.captured), plain(engine, PROMPT, 8)
