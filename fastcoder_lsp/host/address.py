@@ -80,9 +80,10 @@ def keep_known(address: Address) -> None:
     macOS deletes from its folder for passing files what nobody touched for three days, some Linux systems for ten: the
     name of a socket that is listened to, and of a lock that is held, with it the knowledge that there is a host.
     """
-    for path in address.folder.glob(f"{address.key}.*"):
-        with contextlib.suppress(OSError):
-            os.utime(path)
+    with contextlib.suppress(OSError):  # no more files may be open, which passes
+        for path in address.folder.glob(f"{address.key}.*"):
+            with contextlib.suppress(OSError):
+                os.utime(path)
 
 
 def lock_path(address: Address, what: str) -> Path:

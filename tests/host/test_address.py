@@ -1,5 +1,6 @@
 """Where a host is found: in a folder of the user's own, whatever others have put there before."""
 
+import errno
 import os
 import socket
 import stat
@@ -14,7 +15,7 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.config.surroundings import host_environment
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.host.address import LONGEST_PATH, address_of, key_of, runtime_folder
+from fastcoder_lsp.host.address import LONGEST_PATH, address_of, keep_known, key_of, runtime_folder
 from fastcoder_lsp.host.listening import ForeignError
 from fastcoder_lsp.host.loopback import LoopbackAddress
 from fastcoder_lsp.host.private_folder import private_folder
@@ -213,6 +214,23 @@ def test_who_finds_other_models_shares_no_host(monkeypatch: pytest.MonkeyPatch) 
     assert key_of(Settings(), "test") == before
     monkeypatch.setenv("HF_HOME", "/elsewhere")
     assert key_of(Settings(), "test") != before
+
+
+def test_a_folder_that_cannot_be_listed_ends_no_host(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With as many files open as may be, its files are seen to the next time."""
+    lock = short / f"{KEY}.host.lock"
+    lock.touch()
+    os.utime(lock, (1.0, 1.0))
+
+    def refused(_folder: Path, _pattern: str) -> Iterator[Path]:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as full:
+        full.setattr(Path, "glob", refused)
+        keep_known(UnixAddress(short, KEY))
+    assert lock.stat().st_mtime == 1.0
+    keep_known(UnixAddress(short, KEY))
+    assert lock.stat().st_mtime > 1.0
 
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="everything can be written to")
