@@ -6,12 +6,13 @@ Owns the judgement and when `auto` relies on it. The numbers are `int4.calibrate
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.backend import Backend, Rows
 from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.errors import UsageError
@@ -37,15 +38,18 @@ class Loss:
         return self.nats + 2 * self.standard_error <= MOST_LOSS
 
 
-def known_loss(digest: str, cache: Path) -> Loss | None:
+def known_loss(digest: str, cache: Path, shape: Shape | None = None) -> Loss | None:
     """What was measured for the model with this hash; None: its weights were never chosen so, or are gone.
 
-    Those that an earlier version or another machine laid out otherwise are not read here, so they count as gone.
+    Those that an earlier version or another machine laid out otherwise are not read here, so they count as gone: of a
+    model of this `shape`, all but those of the layout that runs it; None: those that nothing here reads.
     """
     from fastcoder_lsp.engine.int8.dot import in_four_bits, kinds_here  # noqa: PLC0415 numba takes a while to import
+    from fastcoder_lsp.engine.int8.selftest import fitting_kinds  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.stored import calibrated_name, form_of  # noqa: PLC0415
 
-    begins = tuple(f"{calibrated_name(digest)}-{form_of(in_four_bits(kind))}-" for kind in kinds_here())
+    kinds = map(in_four_bits, kinds_here()) if shape is None else islice(fitting_kinds(shape, 4), 1)
+    begins = tuple(f"{calibrated_name(digest)}-{form_of(kind)}-" for kind in kinds)
     for path in (cache / "int4").glob(f"{calibrated_name(digest)}*.json"):
         if not path.name.startswith(begins):
             continue
@@ -59,9 +63,9 @@ def known_loss(digest: str, cache: Path) -> Loss | None:
     return None
 
 
-def taken_by_auto(digest: str, cache: Path) -> Loss | None:
+def taken_by_auto(digest: str, cache: Path, shape: Shape | None = None) -> Loss | None:
     """What is given up by the four-bit weights that `auto` takes for a model on a CPU; None: it takes eight bits."""
-    loss = known_loss(digest, cache)
+    loss = known_loss(digest, cache, shape)
     return loss if loss is not None and loss.small else None
 
 

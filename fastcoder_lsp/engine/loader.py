@@ -104,7 +104,7 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
         return asked, notes
     if shape is None:
         return "cpu-fp32", notes
-    if asked == "auto" and (loss := taken_by_auto(job.digest, job.cache)) is not None:
+    if asked == "auto" and (loss := taken_by_auto(job.digest, job.cache, shape)) is not None:
         asked = "cpu-int4"
         notes.append(f"four-bit weights: {loss.nats:.3f} nats a token worse than eight-bit ones, measured here")
     for kind in dict.fromkeys((asked if asked in BITS else "cpu-int8", "cpu-int8")):

@@ -11,13 +11,15 @@ import pytest
 
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.engine import EngineOptions
-from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.calibrated import MOST_LOSS, Loss, choose_weights, judge, known_loss, taken_by_auto
 from fastcoder_lsp.engine.int4 import calibrate
 from fastcoder_lsp.engine.int4.compensated import DAMPING, Inputs, round_compensated
 from fastcoder_lsp.engine.int4.packing import Rounded, round_matrix
-from fastcoder_lsp.engine.int8.dot import GROUP, PLAIN, in_four_bits
+from fastcoder_lsp.engine.int8 import selftest
+from fastcoder_lsp.engine.int8.dot import AMX, GROUP, PLAIN, VNNI_512, DotKind, in_four_bits
+from fastcoder_lsp.engine.int8.stored import calibrated_name, form_of
 from fastcoder_lsp.engine.job import Job, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.weights import open_weights
@@ -220,6 +222,21 @@ def test_what_is_better_is_kept_and_auto_takes_what_loses_little(folder: Path, t
         shutil.copyfile(kept, kept.with_name(kept.name.replace("-x", "-x9")))
     path.unlink()
     assert known_loss(str(folder), tmp_path) is None
+
+
+@pytest.mark.parametrize(("kinds", "width", "read"), [((AMX, VNNI_512), 128, False), ((AMX, VNNI_512), 96, True)])
+def test_weights_of_a_layout_that_another_kind_reads_count_as_gone(
+    kinds: tuple[DotKind, ...], width: int, *, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine with tiles shares a cache with one without: what that one chose is for models that do not fit tiles."""
+    monkeypatch.setattr(selftest, "kinds_here", lambda: kinds)
+    shape = Shape("qwen2", 1, width, 2, 1, 64, 2 * width, 100, 1e-6, 64, np.ones(32))
+    name = f"{calibrated_name('a model')}-{form_of(in_four_bits(VNNI_512))}-f16"
+    (tmp_path / "int4").mkdir()
+    (tmp_path / "int4" / f"{name}.safetensors").touch()
+    told = Loss(0.01, 0.001, 1000)
+    (tmp_path / "int4" / f"{name}.json").write_text(json.dumps(dataclasses.asdict(told)), encoding="utf-8")
+    assert known_loss("a model", tmp_path, shape) == (told if read else None)
 
 
 def test_weights_that_nobody_judged_are_not_left(folder: Path, tmp_path: Path) -> None:

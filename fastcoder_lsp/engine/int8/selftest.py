@@ -3,6 +3,7 @@
 Owns the choice of the kind of product. Found wrong, a kind is passed over; the plain one needs no special instruction.
 """
 
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -29,10 +30,14 @@ def exact_kind(shape: Shape, kernels: Path, bits: int = 8) -> DotKind | None:
 
     None that comes after it is tried, or compiled. `kernels`: folder for machine code. `bits`: of a weight in memory.
     """
+    return next((kind for kind in fitting_kinds(shape, bits) if found_exact(kind, kernels)), None)
+
+
+def fitting_kinds(shape: Shape, bits: int = 8) -> Iterator[DotKind]:
+    """What this CPU can run a model by, the fastest first; none of them is tried."""
     sizes = [matrix.columns for matrix in matrices(shape)]
     here = kinds_here() if bits == 8 else map(in_four_bits, kinds_here())
-    fitting = (kind for kind in here if not any(size % kind.step for size in sizes))
-    return next((kind for kind in fitting if found_exact(kind, kernels)), None)
+    return (kind for kind in here if not any(size % kind.step for size in sizes))
 
 
 @cache
