@@ -7,6 +7,7 @@ asked for as any client asks, so that the same place has the same text, and the 
 from dataclasses import dataclass
 
 from fastcoder_lsp.core import Extra
+from fastcoder_lsp.http.extras import MOST
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 
 
@@ -38,8 +39,11 @@ def _by(template: Template, prompt: str) -> Parts | None:
 
 
 def _files(mark: str, head: str) -> tuple[Extra, ...]:
-    """What stands before the prefix mark: a name in the first line of each file; what has no text tells nothing."""
+    """What stands before the prefix mark: a name in the first line of each file; what has no text tells nothing.
+
+    Of more files than a question may have, the last ones: a body of marks alone would make half a million.
+    """
     if not mark:
         return ()
-    pieces = (piece.partition("\n") for piece in head.split(mark)[1:])
+    pieces = (piece.partition("\n") for piece in head.split(mark)[1:][-MOST:])
     return tuple(Extra(name.strip(), text) for name, _, text in pieces if text.strip())

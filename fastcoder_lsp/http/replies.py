@@ -45,7 +45,7 @@ def timings(said: Said) -> dict[str, float]:
 
 def only(reply: dict[str, Any], fields: Sequence[str] | None) -> dict[str, Any]:
     """The fields that are wanted, "a/b" for one within another, each by that name; all where none are named."""
-    if fields is None:
+    if not fields:
         return reply
     found: dict[str, Any] = {}
     for name in fields:

@@ -8,6 +8,7 @@ import pytest
 
 from fastcoder_lsp.core import Extra
 from fastcoder_lsp.http.extras import within_bounds
+from fastcoder_lsp.http.forms import CompletionForm, ask_of_completion
 from tests.http.toy_server import PREFIX, ToyServer
 
 SAYS = "return sum(items)"
@@ -42,6 +43,8 @@ def test_infill_answers_with_the_fields_that_are_wanted(server: ToyServer) -> No
     assert (code, reply["content"]) == (200, SAYS)
     assert set(reply) == set(FIELDS)
     assert server.call("/infill", infill(response_fields=[""])) == (200, {})
+    code, reply = server.call("/infill", infill(response_fields=[]))
+    assert (code, reply["content"], reply["stop"]) == (200, SAYS, True)
     _, whole = server.call("/infill", infill())
     assert whole["content"] == SAYS
     assert whole["stop"] is True
@@ -117,6 +120,13 @@ def test_chunks_that_no_prompt_can_hold_are_passed_over() -> None:
     assert 10 < len(kept) < 100
     assert [one.name for one in kept] == [f"{number}.py" for number in range(100 - len(kept), 100)]
     assert len(within_bounds((Extra("n", "y"),) * 5000)) < 1000
+
+
+def test_a_name_that_the_shared_process_would_hang_up_on_is_passed_over() -> None:
+    """Names in marks of a prompt are as long as their lines are."""
+    head = f"<|file_sep|>{'名' * 30_000}\nx = 1\n<|file_sep|>a.py\ny = 1\n"
+    ask = ask_of_completion(CompletionForm(prompt=f"{head}<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"))
+    assert within_bounds(ask.extras) == (Extra("a.py", "y = 1\n"),)
 
 
 def test_no_tokens_ask_nothing_of_the_model(start: Callable[..., ToyServer]) -> None:

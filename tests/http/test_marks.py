@@ -4,6 +4,7 @@ import pytest
 
 from fastcoder_lsp.core import Completion, Extra
 from fastcoder_lsp.http.ask import Ask, said
+from fastcoder_lsp.http.extras import MOST
 from fastcoder_lsp.http.forms import OpenAIForm, ask_of_openai
 from fastcoder_lsp.http.marks import Parts, taken_apart
 
@@ -28,6 +29,13 @@ QWEN = "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"
 def test_marks(prompt: str, parts: Parts) -> None:
     """Of every family whose marks are there in their order; anything else is text."""
     assert taken_apart(prompt) == parts
+
+
+def test_of_very_many_files_the_last_ones() -> None:
+    """No question has more, and each is looked at on the event loop."""
+    head = "".join(f"<|file_sep|>{number}.py\nx = {number}\n" for number in range(MOST + 2))
+    extras = taken_apart("{}{}a{}b{}".format(head, *QWEN)).extras
+    assert [one.name for one in extras] == [f"{number}.py" for number in range(2, MOST + 2)]
 
 
 def test_with_a_suffix_marks_are_text() -> None:
