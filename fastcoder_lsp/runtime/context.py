@@ -90,7 +90,7 @@ class RepositoryContext:
         ask = question_at(here.text, offset, words.index, words.terms)
         if KEYS in here.text:
             shown = 0, len(here.text)
-        look = _Look(words, opened, _kind(here.language), self._may_show, MOST_CHARACTERS)
+        look = _Look(words, opened, _kind(here.language), self._may_show, self._elsewhere, MOST_CHARACTERS)
         near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
         pieces = retrieve(ask, here, offset, shown, words.index, words.terms, look, near)
         recent = [place for place in self._recent.places(snapshot.uri) if self._may_show(place.source, place.text)]
@@ -150,6 +150,11 @@ class RepositoryContext:
             return False
         return folder.rules.size_reason(len(text), max(map(len, text.split("\n")))) is None
 
+    def _elsewhere(self, root: Path, path: Path) -> bool:
+        """Whether a file below `root` lies in a folder within it, which has rules of its own, or shows nothing."""
+        folder = self._folder_of(path)
+        return folder is None or folder.root != root
+
 
 @dataclass(slots=True)
 class _Look:
@@ -160,6 +165,7 @@ class _Look:
         opened: the open documents.
         kind: of language.
         may_show: whether a file's text may be shown now.
+        elsewhere: whether a file below a folder belongs to another one.
         room: characters that may be read anew.
     """
 
@@ -167,6 +173,7 @@ class _Look:
     opened: Mapping[Path, FileWords]
     kind: str
     may_show: Callable[[str, str], bool]
+    elsewhere: Callable[[Path, Path], bool]
     room: int
 
     def __call__(self, key: str) -> FileWords | None:
@@ -176,6 +183,8 @@ class _Look:
         one = self.opened.get(path)
         if one is not None:
             return one if self.may_show(str(path), one.text) else None
+        if self.elsewhere(self.words.root, path) and not self.may_show(str(path), ""):
+            return None
         if self.words.held(key):
             return self.words.load(key)
         read = self.words.load(key) if self.room > 0 else None

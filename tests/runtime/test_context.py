@@ -76,6 +76,22 @@ def test_rules_hold(root: Path) -> None:
     assert found_at(finder(root), Snapshot(outside.as_uri(), str(outside), "python", 0, USE), len(USE)) == ()
 
 
+def test_a_folder_within_the_folder_has_its_own_say(root: Path) -> None:
+    """A file is the innermost folder's: what that shows to no model, or leaves out, is in no prompt of the outer."""
+    inner = root / "inner"
+    inner.mkdir()
+    (inner / "store.py").write_text(STORE)
+    outer = ReadableFolder(root, ReadingRules((root, inner), Settings()))
+    for settings in (None, Settings(read_exclude=("store.py",)), Settings()):
+        own = None if settings is None else ReadableFolder(inner, ReadingRules((root, inner), settings))
+        of = lambda path, own=own: own if path.is_relative_to(inner) else outer  # noqa: E731
+        context = RepositoryContext(of, dict, 60.0)
+        snippets = found_at(context, main(root), len(USE))
+        expected = {"src/app/store.py"} if settings != Settings() else {"src/app/store.py", "inner/store.py"}
+        assert {snippet.path for snippet in snippets} == expected
+        assert context.may_show([snippet.source for snippet in snippets])
+
+
 def test_places_edited_lately(root: Path) -> None:
     """An edit in one document is offered in another, not in its own."""
     context, other = finder(root), root / "src/app/other.py"
