@@ -63,8 +63,8 @@ class RecentCalls:
             self._characters -= _length(kept[1])
 
 
-def coming(held: Iterable[Held], name: str, version: str) -> Sequence[Call]:
-    """The calls for documents that will belong to the new replica `name`, the latest first.
+def coming(held: Iterable[Held], name: str, version: str) -> Sequence[tuple[float, Call]]:
+    """The calls for documents that will belong to the new replica `name`, the latest first, with their ages.
 
     Of an upgrade's first one those are all: replicas of other versions will not stay.
     """
@@ -76,7 +76,7 @@ def coming(held: Iterable[Held], name: str, version: str) -> Sequence[Call]:
             if call.place not in latest or age_s < latest[call.place][0]:
                 latest[call.place] = age_s, call
     own = (one for one in latest.values() if preferred(one[1].place, [*staying, name])[0] == name)
-    return [call for _, call in sorted(own, key=lambda one: one[0])]
+    return sorted(own, key=lambda one: one[0])
 
 
 def time_to_read(held: Iterable[Held], version: str) -> float:

@@ -85,6 +85,12 @@ class TeamReplica:
 
     async def answer(self, call: Call) -> Answered | Refused:
         """What `call` asks. Whoever waits no more cancels the task, and the work ends within a step."""
+        answer = await self._answer(call)
+        if isinstance(answer, Answered):
+            self._recent.keep(call, time.monotonic())
+        return answer
+
+    async def _answer(self, call: Call) -> Answered | Refused:
         begun = time.monotonic()
         gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         try:
@@ -96,25 +102,26 @@ class TeamReplica:
             return Refused(error.code, error.message)
         except Gone:
             return Refused(499, "nobody waits")
-        ended = time.monotonic()
-        self._recent.keep(call, ended)
-        return Answered(said(call.ask, completion), self.name, 1e3 * (ended - begun))
+        return Answered(said(call.ask, completion), self.name, 1e3 * (time.monotonic() - begun))
 
     def held(self) -> Held:
         """What it was asked of late."""
         return Held(self.name, self.version, self._recent.calls(time.monotonic()))
 
-    async def read(self, calls: Iterable[Call], seconds: float) -> int:
+    async def read(self, calls: Iterable[tuple[float, Call]], seconds: float) -> int:
         """Answer `calls` to nobody, as many as it begins in so many seconds: their prompts are in KV caches then.
 
-        Returns how many.
+        They come with their ages, the latest first, and stay as old as they are. Returns how many.
         """
-        end, done = time.monotonic() + seconds, 0
-        for call in calls:
-            if time.monotonic() >= end:
+        begun, done = time.monotonic(), list[tuple[float, Call]]()
+        for age_s, call in calls:
+            if time.monotonic() >= begun + seconds:
                 break
-            done += isinstance(await self.answer(call), Answered)
-        return done
+            if isinstance(await self._answer(call), Answered):
+                done.append((age_s, call))
+        for age_s, call in reversed(done):
+            self._recent.keep(call, begun - age_s)
+        return len(done)
 
     def check(self) -> None:
         """See that it can answer: the model is there, and its thread goes on.

@@ -1,7 +1,9 @@
 """A new replica reads what will be its own: the latest texts, of its documents alone, as much as is kept."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+import pytest
 
 from fastcoder_lsp.http.ask import Ask
 from fastcoder_lsp.team import recent
@@ -19,8 +21,8 @@ def call(number: int, text: str = TEXT) -> Call:
     return Call(place_of("ada", f"{number}.py"), Tenant("ada", str(number)), Ask(f"# {number}\n{text}", ""))
 
 
-def places(calls: object) -> list[str]:
-    return [one.place for one in calls]  # type: ignore[attr-defined]
+def places(calls: Iterable[tuple[float, Call]]) -> list[str]:
+    return [one.place for _, one in calls]
 
 
 def test_the_last_call_of_each_document_is_kept_for_a_while() -> None:
@@ -51,8 +53,9 @@ def test_what_comes_to_a_new_replica_is_read_from_all() -> None:
     )
     assert 5 < len(added) < 40
     first = coming(old, "c", "2")
-    assert sorted(places(first)) == sorted(places(calls)), "nobody else will be there, as far as it knows"
-    assert first[0].ask.before.endswith("later")
+    assert sorted(places(first)) == sorted(one.place for one in calls), "nobody else will be there, as far as it knows"
+    assert first[0][0] == 1.0
+    assert first[0][1].ask.before.endswith("later")
     second = coming([*old, Held("c", "2", ())], "d", "2")
     assert sorted(places(second)) == sorted(one.place for one in calls if preferred(one.place, ["c", "d"])[0] == "d")
 
@@ -64,22 +67,28 @@ def test_who_is_wanted_soon_reads_little() -> None:
     assert time_to_read([old], "2") == time_to_read([new, old], "2") == READ_S
 
 
-def test_what_was_read_is_found(start: Callable[..., ToyTeam]) -> None:
-    """A document's first request to a replica that has read it computes what is new in it, and no more."""
+def test_what_was_read_is_found(start: Callable[..., ToyTeam], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document's first request to a replica that has read it computes what is new in it, and no more.
+
+    What it read is as old as it was to whoever begins next: the latest is first there, too.
+    """
+    monkeypatch.setattr(recent, "AGE_S", 1e6)
     team = start()
     replica = TeamReplica(team.config, "later", no_folders, MODULE)
 
-    async def asked() -> tuple[int, Answered]:
-        read = await replica.read([call(1), call(2)], 60.0)
+    async def asked() -> tuple[int, Held, Answered]:
+        read = await replica.read([(0.0, call(1)), (9.0, call(2)), (99.0, call(3))], 60.0)
+        held = replica.held()
         answer = await replica.answer(call(1, f"{TEXT}x"))
         assert isinstance(answer, Answered)
-        return read, answer
+        return read, held, answer
 
     try:
-        read, answer = asyncio.run(asked())
-        assert read == 2
+        read, held, answer = asyncio.run(asked())
+        assert read == 3
+        assert places(held.calls) == [call(number).place for number in (1, 2, 3)]
         assert answer.said.completion.counts.reused > len(TEXT) // 2
-        assert len(replica.held().calls) == 2
-        assert asyncio.run(replica.read([call(3)], 0.0)) == 0, "there is no time"
+        assert len(replica.held().calls) == 3
+        assert asyncio.run(replica.read([(0.0, call(4))], 0.0)) == 0, "there is no time"
     finally:
         replica.close()
