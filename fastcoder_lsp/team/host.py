@@ -86,5 +86,5 @@ class TeamCore(Core):
 
     def close(self, wait_s: float) -> None:
         """End within a piece of work, and give the model's memory back; waits at most so long for it."""
-        self.words.close()
         super().close(wait_s)
+        self.words.close()  # after the thread that looks into them
