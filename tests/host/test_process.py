@@ -286,6 +286,7 @@ def test_a_process_whose_worker_comes_to_nothing_more_ends_and_is_replaced(machi
 
 def test_a_hosts_files_stay_in_use(machine: Machine) -> None:
     """Systems delete what nobody touched for days, and a second host would come to be."""
+    machine.settings = Settings(host_linger_s=60)  # however late it looks, it has not ended by then
     heard = Heard()
     front = machine.front(heard)
     ask(heard, front, 1)
