@@ -18,7 +18,8 @@ from fastcoder_lsp.engine.static.device import Device
 from fastcoder_lsp.engine.static.products import Make, Product, possible
 
 logger = logging.getLogger(__name__)
-FORMAT = 2
+FORMAT = 3
+"""Rises when ways are tried otherwise, or do more: what was chosen before says nothing of them."""
 WIDTHS = (1, 16, 64)
 """Rows that ways are compared at."""
 TOLERANCE = 0.05
