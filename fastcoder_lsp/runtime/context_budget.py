@@ -15,7 +15,9 @@ LATER_MS: Final = 200.0
 """By so much the first text at a document may come later: the pause between two keys of an ordinary typist."""
 
 
-def context_tokens(wanted: bool | Literal["auto"], prefill_ms: float) -> int:
+def context_tokens(
+    wanted: bool | Literal["auto"], prefill_ms: float, room: int = PROMPT_TOKENS + CONTEXT_TOKENS
+) -> int:
     """Tokens for code of other files; 0: none goes along.
 
     By `auto` as many as are read between two keys. Where 600 of them took 600 ms, people who typed had fewer texts in
@@ -24,8 +26,10 @@ def context_tokens(wanted: bool | Literal["auto"], prefill_ms: float) -> int:
     Args:
         wanted: the setting `context.enabled`.
         prefill_ms: what one more token of a prompt takes on this machine (`core.StepCosts`).
+        room: of a prompt; half of it at least is the document's.
     """
+    most = min(CONTEXT_TOKENS, max(room, 0) // 2)
     if wanted != "auto":
-        return CONTEXT_TOKENS if wanted else 0
-    room = min(CONTEXT_TOKENS, int(LATER_MS / prefill_ms))
-    return room if room >= LEAST_TOKENS else 0
+        return most if wanted else 0
+    quick = min(most, int(LATER_MS / prefill_ms))
+    return quick if quick >= LEAST_TOKENS else 0

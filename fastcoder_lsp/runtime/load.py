@@ -92,7 +92,7 @@ def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE,
     warm_up(drafter)
     slots = Slots(model.engines, seat)
     room = slots.info.context - settings.completion_max_tokens
-    told = context_tokens(settings.context_enabled, model.costs.prefill_ms)
+    told = context_tokens(settings.context_enabled, model.costs.prefill_ms, room)
     fills_rows = slots.info.name.startswith("cpu-") and not drafter.traits.weighs_costs
     return Runtime(
         slots=slots,

@@ -2,13 +2,24 @@
 
 import pytest
 
-from fastcoder_lsp.runtime.context_budget import CONTEXT_TOKENS, LATER_MS, LEAST_TOKENS, context_tokens
+from fastcoder_lsp.prompt import PromptOptions
+from fastcoder_lsp.runtime.context_budget import CONTEXT_TOKENS, LATER_MS, LEAST_TOKENS, PROMPT_TOKENS, context_tokens
 
 
 @pytest.mark.parametrize("prefill_ms", [0.01, 1.0, 50.0])
 def test_who_says_yes_or_no_is_not_asked_by_the_machine(prefill_ms: float) -> None:
     assert context_tokens(True, prefill_ms) == CONTEXT_TOKENS
     assert context_tokens(False, prefill_ms) == 0
+
+
+def test_half_of_a_small_memory_is_the_documents() -> None:
+    """The least that the setting `context_tokens` allows included: a prompt that does not fit is answered by nobody."""
+    for room in (-512, 0, 384, 896, 1200, 4000):
+        told = context_tokens(True, 1.0, room)
+        options = PromptOptions(limit=min(PROMPT_TOKENS + told, room), context_tokens=told)
+        assert told <= max(options.limit - told, 0)
+    assert [context_tokens(True, 1.0, room) for room in (384, 1200, 4000)] == [192, 600, 600]
+    assert [context_tokens("auto", 0.1, room) for room in (384, 896, 4000)] == [0, 448, 600]
 
 
 def test_auto_takes_what_is_read_between_two_keys() -> None:
