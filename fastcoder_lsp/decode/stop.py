@@ -5,7 +5,7 @@ monotone: once it has named a length, later text never changes it. Texts have `\
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -30,6 +30,10 @@ class StopRule(Protocol):
         """The length of `text` to keep, once its end is known; else None."""
         ...
 
+    def follow(self) -> Callable[[str], int | None]:
+        """`cut` of one text that only grows from call to call, until it names a length: no line is looked at twice."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LineRule:
@@ -39,6 +43,10 @@ class LineRule:
         """The length of the text before its first line end, once there is one."""
         end = text.find("\n")
         return end if end >= 0 else None
+
+    def follow(self) -> Callable[[str], int | None]:
+        """See `StopRule`."""
+        return self.cut
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +71,11 @@ class BlockRule:
 
     def cut(self, text: str) -> int | None:
         """The length up to the last line that belongs to the block, once a line is there that does not."""
-        walk = _Walk(self, self.floor, bool(scan(self.head, self.language).openers))
-        start = 0
-        for line in text.split("\n"):
-            end = start + len(line)
-            length = walk.take(text, start, end)
-            if length is not None or walk.waits:
-                return length
-            start = end + 1
-        return None
+        return self.follow()(text)
+
+    def follow(self) -> Callable[[str], int | None]:
+        """See `StopRule`."""
+        return _Walk(self, self.floor, bool(scan(self.head, self.language).openers)).go
 
 
 @dataclass(slots=True)
@@ -82,6 +86,8 @@ class _Walk:
     floor: int | None
     bracketed: bool
     """The block was opened by a bracket of the statement, so the bracket's end is its end."""
+    start: int = 0
+    """Where the first line begins that is not whole yet: nothing of it is remembered."""
     waits: bool = False
     kept: int = 0
     count: int = 0
@@ -94,6 +100,17 @@ class _Walk:
     repeated: int = 0
     """How often the last line was said in a row, beyond once; `unrepeated`: the length up to its first time."""
     unrepeated: int = 0
+
+    def go(self, text: str) -> int | None:
+        """Look at the lines that have come; the length to keep if the end is known."""
+        self.waits = False
+        for line in text[self.start :].split("\n"):
+            end = self.start + len(line)
+            length = self.take(text, self.start, end)
+            if length is not None or self.waits:
+                return length
+            self.start = end + 1
+        return None
 
     def take(self, text: str, start: int, end: int) -> int | None:
         """Look at the line `text[start:end]`; the length to keep if the end is known. Sets `waits` where it is not."""

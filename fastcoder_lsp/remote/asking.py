@@ -269,7 +269,7 @@ class Asking:
     def _faulty(self, saying: Saying, error: Exception) -> None:
         status = failure("An internal error occurred", error)
         if self._saying is saying:
-            self._saying = self._stream = None
+            self._saying = self._stream = self._unheard_ms = None
         waiting = self._waiting
         self._leave(quietly=True)
         if waiting is not None:

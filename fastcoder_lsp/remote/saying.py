@@ -42,6 +42,7 @@ class Saying:
         snapshot = question.request.snapshot
         self.uri, self._language = snapshot.uri, snapshot.language
         self._rule = stop_rule(self.place.before, self.place.after, self._language)
+        self._cut = self._rule.follow()
         self._made: Suggestion | None = None
 
     @property
@@ -53,9 +54,9 @@ class Saying:
         """A piece came: the text goes on, and may end by it, by the rule of this place, or by its length."""
         self.pieces += 1
         most = LETTERS_A_TOKEN * max_tokens
-        said = self.said + heard.text.replace("\r\n", "\n")
+        said = (self.said + heard.text).replace("\r\n", "\n")
         self.said = said[:most]
-        end = self._rule.cut(self.said)
+        end = self._cut(self.said)
         if end is not None:
             self.said, self.finish = self.said[:end], "stop"
         elif len(said) > most or self.pieces > _PIECES_A_TOKEN * max_tokens:

@@ -4,7 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastcoder_lsp.decode import stop
 from fastcoder_lsp.decode.stop import stop_rule
+from fastcoder_lsp.syntax import Brackets, scan
 
 CURSOR = "▮"
 
@@ -128,6 +130,20 @@ def test_no_end_no_limit() -> None:
     assert said[length] == "\n"
 
 
+def test_a_growing_text_is_followed_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many lines of nothing a server says: what was looked at is not looked at again."""
+    scanned = list[str]()
+
+    def counted(text: str, language: str) -> Brackets:
+        scanned.append(text)
+        return scan(text, language)
+
+    monkeypatch.setattr(stop, "scan", counted)
+    follow = stop_rule("def f(x):\n    ", "", "python").follow()
+    assert all(follow("\n" * said) is None for said in range(300))
+    assert 0 < len(scanned) < 1_000
+
+
 @given(
     st.lists(
         st.sampled_from(["a", "if x:", "    ", "\n", "\n", "(", ")", "{", "}", "else:", '"', "#", "  b", "return"])
@@ -141,8 +157,10 @@ def test_an_end_once_known_stays(parts: list[str], before: str, after: str, lang
     said = "".join(parts)
     rule = stop_rule(before, after, language)
     known: int | None = None
+    follow = rule.follow()
     for end in range(len(said) + 1):
         length = rule.cut(said[:end])
+        assert known is not None or follow(said[:end]) == length
         if known is not None:
             assert length == known
         elif length is not None:
