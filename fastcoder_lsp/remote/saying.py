@@ -3,6 +3,7 @@
 Owns the text, where it ends, and whether it serves another place too, where the user has typed along it.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Final
 
@@ -42,7 +43,7 @@ class Saying:
         snapshot = question.request.snapshot
         self.uri, self._language = snapshot.uri, snapshot.language
         self._rule = stop_rule(self.place.before, self.place.after, self._language)
-        self._cut = self._rule.follow()
+        self._cut = self.follow()
         self._made: Suggestion | None = None
 
     @property
@@ -104,9 +105,9 @@ class Saying:
             return self.made()
         return self._suggestion(useful_at(self.said, self._around, self._rule.cut))
 
-    def ends(self, said: str) -> bool:
-        """Whether a text that is said here has come to its end."""
-        return self._rule.cut(said) is not None
+    def follow(self) -> Callable[[str], int | None]:
+        """Where another text ends that is said here and grows (`StopRule.follow`)."""
+        return self._rule.follow()
 
     def variant(self, said: str, finish: str = "stop") -> Suggestion:
         """Another answer for this place, as it is shown."""

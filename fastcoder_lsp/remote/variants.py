@@ -19,11 +19,11 @@ async def vary(server: Server, excerpt: Excerpt, saying: Saying, wanted: int) ->
 
 async def _one(server: Server, excerpt: Excerpt, saying: Saying, variant: int) -> Suggestion:
     said, finish, pieces = "", "", server.say(excerpt, variant)
-    most = LETTERS_A_TOKEN * excerpt.max_tokens
+    most, cut = LETTERS_A_TOKEN * excerpt.max_tokens, saying.follow()
     try:
         async for heard in pieces:
             said, finish = (said + heard.text)[:most], heard.finish
-            if saying.ends(said) or len(said) == most:
+            if cut(said) is not None or len(said) == most:
                 break
     finally:
         await pieces.aclose()
