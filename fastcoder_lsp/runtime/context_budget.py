@@ -1,14 +1,18 @@
-"""How many tokens of code of other files a prompt has room for, by what reading them costs on this machine.
+"""How long a prompt may be, and how many tokens of code of other files are in it, by what reading them costs here.
 
 Owns the numbers and the rule of `context.enabled`; which code that is, is not decided here.
 """
 
 from typing import Final, Literal
 
+from fastcoder_lsp.prompt import PromptOptions
+
 PROMPT_TOKENS: Final = 1400
 """Longest prompt: what a CPU reads in a few seconds once, and keeps from then on."""
 CONTEXT_TOKENS: Final = 600
 """For code of other files, where it is wanted; on top of the longest prompt. What `bench quality` measured."""
+_TYPED_SHARE: Final = 0.24
+"""Of a prompt without that code, what its text before and after the cursor leaves for what is typed since."""
 LEAST_TOKENS: Final = 300
 """With fewer there is no room for the imports and two or three pieces."""
 LATER_MS: Final = 200.0
@@ -33,3 +37,15 @@ def context_tokens(
         return most if wanted else 0
     quick = min(most, int(LATER_MS / prefill_ms))
     return quick if quick >= LEAST_TOKENS else 0
+
+
+def prompt_options(told: int, room: int) -> PromptOptions:
+    """The budgets of a prompt.
+
+    Args:
+        told: tokens of other files' code (`context_tokens`).
+        room: of a prompt in the model's memory; what does not fit is answered by nobody.
+    """
+    limit = min(PROMPT_TOKENS + told, room)
+    typed = min(PromptOptions().typed_tokens, max(1, int((limit - told) * _TYPED_SHARE)))
+    return PromptOptions(limit=limit, context_tokens=told, typed_tokens=typed)

@@ -16,9 +16,9 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
 from fastcoder_lsp.core import Drafter, Engines, Progress
 from fastcoder_lsp.engine.calibrated import taken_by_auto
-from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
+from fastcoder_lsp.prompt import PromptBuilder, allowed
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, heads_of, needed
-from fastcoder_lsp.runtime.context_budget import PROMPT_TOKENS, context_tokens
+from fastcoder_lsp.runtime.context_budget import context_tokens, prompt_options
 from fastcoder_lsp.runtime.costs import step_costs
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, Limits, Model, Runtime, Surroundings, cpu_nodes
 from fastcoder_lsp.runtime.slots import Slots
@@ -97,9 +97,7 @@ def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE,
     return Runtime(
         slots=slots,
         tokenizer=model.tokenizer,
-        prompts=PromptBuilder(
-            model.tokenizer, PromptOptions(limit=min(PROMPT_TOKENS + told, room), context_tokens=told), around.context
-        ),
+        prompts=PromptBuilder(model.tokenizer, prompt_options(told, room), around.context),
         drafter=drafter,
         allow=lambda remaining: allowed(model.tokenizer, remaining),
         limits=Limits(settings.completion_max_tokens, cpu_nodes(model.costs) if fills_rows else GPU_NODES),

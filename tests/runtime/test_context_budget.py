@@ -2,8 +2,10 @@
 
 import pytest
 
-from fastcoder_lsp.prompt import PromptOptions
-from fastcoder_lsp.runtime.context_budget import CONTEXT_TOKENS, LATER_MS, LEAST_TOKENS, PROMPT_TOKENS, context_tokens
+from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.prompt import PromptBuilder, PromptOptions
+from fastcoder_lsp.runtime.context_budget import CONTEXT_TOKENS, LATER_MS, LEAST_TOKENS, context_tokens, prompt_options
+from tests.prompt.toy_tokenizers import of_family
 
 
 @pytest.mark.parametrize("prefill_ms", [0.01, 1.0, 50.0])
@@ -16,10 +18,23 @@ def test_half_of_a_small_memory_is_the_documents() -> None:
     """The least that the setting `context_tokens` allows included: a prompt that does not fit is answered by nobody."""
     for room in (-512, 0, 384, 896, 1200, 4000):
         told = context_tokens(True, 1.0, room)
-        options = PromptOptions(limit=min(PROMPT_TOKENS + told, room), context_tokens=told)
-        assert told <= max(options.limit - told, 0)
+        assert told <= max(prompt_options(told, room).limit - told, 0)
     assert [context_tokens(True, 1.0, room) for room in (384, 1200, 4000)] == [192, 600, 600]
     assert [context_tokens("auto", 0.1, room) for room in (384, 896, 4000)] == [0, 448, 600]
+
+
+@pytest.mark.parametrize("told", [0, 192])
+def test_a_prompt_fits_a_small_memory_however_much_is_typed(told: int) -> None:
+    """Without a pause: the anchor moves before it is full. In a large memory what is typed has the room it had."""
+    builder = PromptBuilder(of_family("Qwen2.5-Coder"), prompt_options(told, 384))
+    text, typed = "def shared(left, right):\n    return left + right\n" * 100, "    value = compute(left, right)\n" * 30
+    at, longest = text.index("\n", len(text) // 2) + 1, 0
+    for end in range(1, len(typed), 7):
+        now = Snapshot("file:///a.py", "/a.py", "python", end, text[:at] + typed[:end] + "\n" + text[at:])
+        longest = max(longest, len(builder.build(now, at + end).tokens))
+    assert 200 < longest + told <= 384 + 20
+    assert prompt_options(0, 3968) == PromptOptions(limit=1400)
+    assert prompt_options(600, 3968) == PromptOptions(limit=2000, context_tokens=600)
 
 
 def test_auto_takes_what_is_read_between_two_keys() -> None:
