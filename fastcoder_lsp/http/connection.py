@@ -1,7 +1,8 @@
 """A connection whose client may be slow, but not for ever: uvicorn's, with a time for what precedes a request.
 
 Owns that no connection stays because of bytes that come to no request: a head letter by letter, the rest of a body that
-was refused, or nothing at all. uvicorn ends a connection alone that is silent after an answer.
+was refused, or nothing at all; nor because of answers that nobody reads, which keep a connection that was closed.
+uvicorn ends a connection alone that is silent after an answer.
 """
 
 import asyncio
@@ -12,6 +13,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_S = 10.0
 """How long the head of a request may take to arrive, from the connection or from the first byte after an answer."""
+READ_S = 30.0
+"""How long what the system takes no more of may wait for its reader."""
 MOST_CONNECTIONS = 256
 """At a time, whether anything was asked by them or not."""
 
@@ -19,11 +22,13 @@ logger = logging.getLogger(__name__)
 
 
 class Connection(H11Protocol):
-    """A connection that ends when no request begins in time."""
+    """A connection that ends when no request begins in time, or no answer is read."""
 
     _late: asyncio.TimerHandle | None = None
+    _unread: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:  # noqa: D102 asyncio's
+        transport.set_write_buffer_limits(0)  # `pause_writing` is called for whatever has to wait
         super().connection_made(transport)
         if len(self.connections) > MOST_CONNECTIONS:
             logger.warning("more than %d connections", MOST_CONNECTIONS)
@@ -37,7 +42,16 @@ class Connection(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102 asyncio's
         self._unwatch()
+        self._was_read()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:  # noqa: D102 asyncio's
+        super().pause_writing()
+        self._unread = self.loop.call_later(READ_S, self.transport.abort)
+
+    def resume_writing(self) -> None:  # noqa: D102 asyncio's
+        self._was_read()
+        super().resume_writing()
 
     def _watch(self) -> None:
         """While no request is worked on, the time runs; what comes does not set it back."""
@@ -51,3 +65,8 @@ class Connection(H11Protocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
+
+    def _was_read(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None

@@ -10,7 +10,7 @@ import pytest
 from uvicorn.server import ServerState
 
 from fastcoder_lsp.http import connection, receiving
-from fastcoder_lsp.http.connection import HEAD_S, MOST_CONNECTIONS, Connection
+from fastcoder_lsp.http.connection import HEAD_S, MOST_CONNECTIONS, READ_S, Connection
 from fastcoder_lsp.http.server import configuration
 from tests.http.toy_server import ToyServer
 
@@ -48,7 +48,7 @@ class Wire(asyncio.Transport):
 
     def __init__(self) -> None:
         super().__init__()
-        self.said, self.closed = bytearray(), False
+        self.said, self.closed, self.aborted, self.most = bytearray(), False, False, 65_536
 
     def write(self, data: Any) -> None:
         self.said += data
@@ -56,8 +56,15 @@ class Wire(asyncio.Transport):
     def close(self) -> None:
         self.closed = True
 
+    def abort(self) -> None:
+        self.closed = self.aborted = True
+
     def is_closing(self) -> bool:
         return self.closed
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        assert (high, low) == (0, None)
+        self.most = 0
 
     def pause_reading(self) -> None:
         pass
@@ -150,6 +157,21 @@ async def test_the_rest_of_a_refused_body_ends() -> None:
         await guest.say(b" ")
         guest.clock.pass_s(HEAD_S / 10)
     assert guest.wire.closed
+
+
+async def test_answers_that_nobody_reads_are_thrown_away() -> None:
+    """What closes in order waits for its reader, for ever; one that reads late, and then again, has the time anew."""
+    guest = Guest()
+    assert guest.wire.most == 0
+    for _ in range(3):
+        guest.connection.pause_writing()
+        guest.clock.pass_s(READ_S - 1)
+        guest.connection.resume_writing()
+    guest.connection.pause_writing()
+    guest.clock.pass_s(READ_S - 1)
+    assert not guest.wire.aborted
+    guest.clock.pass_s(1)
+    assert guest.wire.aborted
 
 
 async def test_there_are_only_so_many() -> None:
