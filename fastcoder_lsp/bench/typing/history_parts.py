@@ -1,6 +1,7 @@
 """A history in parts of some hundred keys: each run is in one part at most, and a part is typed by itself.
 
-Owns the choice, which depends on the seed alone, so that parts can be typed in any order, and a run be taken up again.
+Owns the choice, which depends on the seed and on the bound on keys, and on that in its last parts alone: parts can be
+typed in any order, and a run be taken up again.
 """
 
 import random
