@@ -68,7 +68,9 @@ def _typed(arguments: argparse.Namespace) -> dict[tuple[str, int], dict[bool, Ty
     # Another bound on the keys cuts the last parts elsewhere: they are other parts of the same number.
     lengths = {name: part.keys for name, part in parts.items()}
     known = {
-        name: kept for name, kept in known_parts(arguments.answers, same) if kept.keys == lengths.get((name[0], name[1]))
+        name: kept
+        for name, kept in known_parts(arguments.answers, same)
+        if kept.keys == lengths.get((name[0], name[1]))
     }
     settings = replace(Settings(), model=arguments.model, threads=arguments.threads)
     costs = _slower({"amx": AMX, "vnni": VNNI}[arguments.costs], arguments.slower)
