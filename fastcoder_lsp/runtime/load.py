@@ -175,13 +175,17 @@ def _engine(settings: Settings, files: models.ModelFiles, record: StartRecord, p
 
 def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress, *, datastore: bool) -> None:
     """What guesses is compiled, and the search of the datastore with it; those that are kept are made like it."""
-    from fastcoder_lsp.draft.registry import warm_up  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.decode.states import ask_states  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.draft.registry import warm_up  # noqa: PLC0415
     from fastcoder_lsp.index.warm_up import warm_up as warm_up_index  # noqa: PLC0415
     from fastcoder_lsp.kernels import compiling  # noqa: PLC0415
 
     with compiling(progress, "compiling what drafts (first start only)", _DRAFTER_FUNCTIONS):
         record.enter("drafter")
-        warm_up(_drafter(model, drafter, ALONE))
+        made = _drafter(model, drafter, ALONE)
+        warm_up(made)
+        ask_states(model.engines.slot(_TIMED), made.traits.layers)  # the graph engine captures its programs anew for it
+        model.engines.forget(_TIMED)
         if datastore:
             record.enter("datastore")
             warm_up_index()
