@@ -27,6 +27,8 @@ MOST_DESKS = 4
 _SAME = 0.5
 """The share of lines in common from which two texts are versions of one document."""
 _MORE_PATIENCE = 2.0
+_LENGTHS = 8
+"""Bounds of an answer's length by which a desk's document is known at a time."""
 
 
 class Gone(Exception):  # noqa: N818 nothing went wrong: nobody is there to be answered
@@ -42,6 +44,8 @@ class Desk:
         self.busy, self.used, self.lines = False, 0, frozenset[str]()
         self.service = CompletionService(open_host, self._told)
         self._version = 0
+        self._tokens: int | None = None
+        self._uris = dict[str, None]()
 
     def _told(self, status: Status) -> None:
         self.status = status
@@ -53,15 +57,30 @@ class Desk:
     def seat(self, lines: frozenset[str]) -> None:
         """It is for a text with these lines now; what is kept for another document is dropped."""
         if self.lines and self.alike(lines) < _SAME:
-            self.service.document_closed(self.uri)
+            for uri in self._uris:
+                self.service.document_closed(uri)
+            self._uris.clear()
         self.busy, self.lines = True, lines
 
     def request(self, ask: Ask, at_most: int) -> CompletionRequest:
-        """`ask` as the service is asked."""
+        """`ask` as the service is asked; one of no tokens expects what the one before wanted.
+
+        Answers of another greatest length are of another document: what is known of one would be too long for the
+        other, or end too early. What the model has read of the text serves both.
+        """
         self._version += 1
+        if ask.max_tokens != 0:
+            self._tokens = None if ask.max_tokens is None else min(ask.max_tokens, at_most)
+        tokens = self._tokens
+        uri = self.uri if tokens in (None, at_most) else f"{self.uri}/{tokens}"
+        self._uris.pop(uri, None)
+        self._uris[uri] = None
+        if len(self._uris) > _LENGTHS:
+            oldest = next(iter(self._uris))
+            del self._uris[oldest]
+            self.service.document_closed(oldest)
         text, extras = ask.before + ask.after, within_bounds(ask.extras)
-        snapshot = Snapshot(self.uri, None, ask.language, self._version, text, extras=extras)
-        tokens = None if ask.max_tokens is None else max(1, min(ask.max_tokens, at_most))
+        snapshot = Snapshot(uri, None, ask.language, self._version, text, extras=extras)
         return CompletionRequest(snapshot, len(ask.before), invoked=ask.alternatives > 1, max_tokens=tokens)
 
 
@@ -129,7 +148,7 @@ class Desks:
 
     def _expect(self, desk: Desk, ask: Ask) -> Completion:
         if ask.before or ask.after:
-            desk.service.accepted(desk.request(replace(ask, max_tokens=None), self._max_tokens), self._policy)
+            desk.service.accepted(desk.request(ask, self._max_tokens), self._policy)
         return Completion("", len(ask.before), len(ask.before), finish="stop")
 
     async def _ask(self, desk: Desk, ask: Ask, gone: "asyncio.Future[None]") -> Completion:

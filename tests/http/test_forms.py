@@ -137,6 +137,19 @@ def test_no_tokens_ask_nothing_of_the_model(start: Callable[..., ToyServer]) -> 
     assert server.engine.steps == 0
 
 
+def test_how_long_an_answer_may_be_holds_for_that_answer(server: ToyServer) -> None:
+    """The same place by other bounds: neither is an answer cut short by one before, nor longer than it may be."""
+    for tokens in (8, 128, 8, None, 9):
+        more = {} if tokens is None else {"n_predict": tokens}
+        _, reply = server.call("/infill", {"input_prefix": PREFIX, "input_suffix": "\n", **more})
+        assert reply["content"] == (SAYS if tokens in (None, 128) else "return")
+    steps = server.engine.steps
+    assert (
+        server.call("/infill", {"input_prefix": PREFIX, "input_suffix": "\n", "n_predict": 8})[1]["content"] == "return"
+    )
+    assert server.engine.steps == steps
+
+
 def test_what_clients_ask_beside(server: ToyServer) -> None:
     """Health, properties, models, and the numbers for Prometheus, which grow."""
     assert server.call("/health") == (200, {"status": "ok"})
