@@ -3,7 +3,7 @@
 Owns that they fit: the same tokenizer, for a token must mean the same to both, and the memory that they may take.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -71,6 +71,7 @@ class SmallerModels:
         self._lending, self._tokenizer, self._progress = lending, tokenizer, progress
         self._engines: list[Engines] | None = None
         self._slots: dict[str, list[Slots]] = {}
+        self._apart: Callable[[Engines], Engines] = _as_they_are
 
     def __len__(self) -> int:
         return len(self._lending.names)
@@ -89,6 +90,13 @@ class SmallerModels:
                 self.close()
                 raise
         return self._slots.setdefault(seat, [Slots(one, seat) for one in self._engines])
+
+    def keep_apart(self, apart: Callable[[Engines], Engines]) -> None:
+        """Lend what `apart` makes of each model, those that are loaded by now among them."""
+        self._apart = apart
+        if self._engines is not None:
+            self._engines = [apart(one) for one in self._engines]
+            self._slots.clear()
 
     def leave(self, seat: str) -> None:
         """The front is gone: its caches are given up."""
@@ -116,23 +124,22 @@ class SmallerModels:
             )
         for files in found:
             self._progress(0.0, f"loading {files.name}, which drafts")
-            loaded.append(
-                engines.load_engines(
-                    files.folder,
-                    name=files.name,
-                    source=files.source,
-                    digest=files.digest,
-                    options=engines.EngineOptions(
-                        kind=cast("engines.Kind", asked.kind),  # the table of settings allows no other
-                        context=asked.context,
-                        threads=asked.threads,
-                        kv_mb=max(int((asked.memory_mb - weights_mb) / len(found)), LEAST_KV_MB),
-                    ),
-                    cache=asked.cache,
-                    progress=self._progress,
-                    kernels=kernels_folder(),
-                )
+            one = engines.load_engines(
+                files.folder,
+                name=files.name,
+                source=files.source,
+                digest=files.digest,
+                options=engines.EngineOptions(
+                    kind=cast("engines.Kind", asked.kind),  # the table of settings allows no other
+                    context=asked.context,
+                    threads=asked.threads,
+                    kv_mb=max(int((asked.memory_mb - weights_mb) / len(found)), LEAST_KV_MB),
+                ),
+                cache=asked.cache,
+                progress=self._progress,
+                kernels=kernels_folder(),
             )
+            loaded.append(self._apart(one))
 
     def _require_tokenizer(self, files: ModelFiles) -> None:
         """The same ids mean the same texts."""
@@ -147,6 +154,10 @@ class SmallerModels:
                 f"{files.name} has another tokenizer than the model that it is to draft for",
                 "Name a smaller model of the same family in draft.models.",
             )
+
+
+def _as_they_are(loaded: Engines) -> Engines:
+    return loaded
 
 
 def _weight_bytes(files: ModelFiles, kind: str) -> float:

@@ -72,6 +72,8 @@ class TeamCore(Core):
 
         def load_apart(own: Settings, progress: Progress) -> Model:
             model = load(own, progress)
+            if model.smaller is not None:
+                model.smaller.keep_apart(apart)
             return replace(model, engines=apart(model.engines))
 
         super().__init__(load_apart, make, settings, cache)

@@ -10,6 +10,7 @@ from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.engine.slots import several
 from fastcoder_lsp.team.apart import apart
 from tests.engine.tiny_models import VOCABULARY, load, make_model
+from tests.runtime.test_smaller_models import models, write_tokenizer
 
 TEXT = [int(token) for token in np.random.default_rng(3).integers(1, VOCABULARY, 120)]
 
@@ -48,3 +49,23 @@ def test_a_tenants_own_text_is_found(engines: Engines) -> None:
     other.prefill(TEXT, never)
     assert other.step(DraftTree((7,), (-1,))).emitted == said
     kept_apart.close()
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_models_that_draft_are_apart_too(loaded: bool, tmp_path: Path) -> None:
+    """Whether they are loaded by then or not; by themselves they know what two texts begin with."""
+    place = make_model(tmp_path / "model", "qwen2")
+    write_tokenizer(place, "abcdefgh")
+    smaller = models(place, tmp_path, place)
+
+    def reused(seat: str) -> int:
+        return smaller.of(seat)[0].of("a.py").prefill(TEXT, never).reused
+
+    if loaded:
+        reused("ada\0front-1")
+        assert reused("eve\0front-2") > 100
+    smaller.keep_apart(apart)
+    assert reused("ada\0front-3") == 0
+    assert reused("ada\0front-4") > 100
+    assert reused("eve\0front-5") == 0
+    smaller.close()
