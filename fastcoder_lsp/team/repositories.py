@@ -5,6 +5,7 @@ its name when it is whole; what goes into it is plain text within bounds, by nam
 configuration names some; which key may be drafted for from which one says the key.
 """
 
+import errno
 import logging
 import os
 import shutil
@@ -27,6 +28,10 @@ LONGEST_BYTES = 1_000_000
 """Files that are longer are hardly written by hand."""
 MOST_BYTES = 2_000_000_000
 """Of one repository."""
+_NO_NAMES = frozenset(
+    (errno.ENAMETOOLONG, errno.EILSEQ, errno.EINVAL, errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOENT)
+)
+"""What is wrong with a name; whatever else a disk says is about the disk, and a tree of which parts lack is none."""
 _LOOK_S = 5.0
 _KEPT = 2
 """Trees of a repository: replicas may read the one before for as long as it takes to open the new one."""
@@ -98,7 +103,11 @@ def laid_out(repository: Repository, place: Path) -> Path:
             unfinished = trees / f".{commit}"
             shutil.rmtree(unfinished, ignore_errors=True)
             unfinished.mkdir(parents=True)
-            _lay_out(clone, commit, unfinished)
+            try:
+                _lay_out(clone, commit, unfinished)
+            except (FastcoderError, OSError):
+                shutil.rmtree(unfinished, ignore_errors=True)
+                raise
             unfinished.rename(tree)
         os.utime(tree)
         _tidy(trees)
@@ -118,7 +127,9 @@ def _lay_out(clone: Path, commit: str, folder: Path) -> None:
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(text)
-        except OSError:  # a name that this file system has not, or one that is a folder here by another spelling
+        except OSError as error:  # a name that this file system has not, or one that is a folder by another spelling
+            if error.errno not in _NO_NAMES:
+                raise
             logger.debug("A file of a repository could not be laid out", exc_info=True)
 
 

@@ -1,5 +1,6 @@
 """Repositories that a team follows: fetched as they are, and nothing in them runs or leads elsewhere."""
 
+import errno
 import os
 import subprocess
 from dataclasses import replace
@@ -58,6 +59,27 @@ def test_it_is_fetched_laid_out_and_followed(origin: Path, tmp_path: Path) -> No
     commit(origin, {"newer.py": "x = 1\n"})
     laid_out(named(origin), tmp_path / "cache")
     assert not first.exists()
+
+
+def test_a_tree_that_the_disk_does_not_take_whole_is_none(
+    origin: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is laid out anew at the next time; a name that the file system has not is passed over."""
+    commit(origin, {"another.py": "x = 1\n"})
+    write, wrong = Path.write_bytes, errno.ENOSPC
+
+    def refusing(path: Path, data: bytes) -> int:
+        if path.name == "total.py":
+            raise OSError(wrong, os.strerror(wrong), str(path))
+        return write(path, data)
+
+    monkeypatch.setattr(Path, "write_bytes", refusing)
+    with pytest.raises(OSError, match="total"):
+        laid_out(named(origin), tmp_path / "cache")
+    assert list((tmp_path / "cache" / "core").iterdir()) == []
+    wrong = errno.ENAMETOOLONG
+    tree = laid_out(named(origin), tmp_path / "cache")
+    assert [path.name for path in tree.rglob("*.py")] == ["another.py"]
 
 
 def test_trees_that_hold_each_other_over_and_over_are_refused(
