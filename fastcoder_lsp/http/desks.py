@@ -52,7 +52,7 @@ class Desk:
 
     def alike(self, lines: frozenset[str]) -> float:
         """The share of lines that its text has in common with another one."""
-        return len(self.lines & lines) / max(1, min(len(self.lines), len(lines)))
+        return _alike(self.lines, lines)
 
     def seat(self, lines: frozenset[str]) -> None:
         """It is for a text with these lines now; what is kept for another document is dropped."""
@@ -205,6 +205,15 @@ async def _within(wait: Callable[[], Awaitable[object]]) -> None:
         await asyncio.wait_for(wait(), 1.0)
     except TimeoutError:
         return
+
+
+def is_same_document(ask: Ask, other: Ask) -> bool:
+    """Whether both texts are taken for versions of one document: the later one has the desk of the other."""
+    return _alike(_lines_of(ask), _lines_of(other)) >= _SAME
+
+
+def _alike(lines: frozenset[str], others: frozenset[str]) -> float:
+    return len(lines & others) / max(1, min(len(lines), len(others)))
 
 
 def _lines_of(ask: Ask) -> frozenset[str]:

@@ -5,6 +5,7 @@ Owns loading before the first request, the wait for an answer, and what "can ans
 
 import asyncio
 import time
+from collections import defaultdict
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
@@ -17,14 +18,14 @@ from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.local import LoadModel, LocalHost, MakeRuntime
 from fastcoder_lsp.http.app import ANSWER_S
-from fastcoder_lsp.http.ask import said
-from fastcoder_lsp.http.desks import Gone
+from fastcoder_lsp.http.ask import Ask, said
+from fastcoder_lsp.http.desks import Gone, is_same_document
 from fastcoder_lsp.http.errors import RequestError
 from fastcoder_lsp.team.configuration import TeamConfig
 from fastcoder_lsp.team.host import TeamCore
 from fastcoder_lsp.team.recent import Held, RecentCalls
 from fastcoder_lsp.team.tenants import Folders, Tenants
-from fastcoder_lsp.team.values import Answered, Call, Refused
+from fastcoder_lsp.team.values import Answered, Call, Refused, Tenant
 
 DESKS = 4
 """Documents of one tenant that a replica works on at a time, by turns."""
@@ -67,7 +68,8 @@ class TeamReplica:
         settings = config.settings()
         parts: Parts = import_module(model)
         self._core = TeamCore(parts.load_model, parts.make_runtime, settings, cache_folder())
-        self._tenants = Tenants(self._core, settings, folders, config.replicas.tenants, DESKS)
+        self._most_tenants = config.replicas.tenants
+        self._tenants = Tenants(self._core, settings, folders, self._most_tenants, DESKS)
         self._own = CompletionService(self._open, self._told)
         if not self._own.preload().result():
             status = self.status
@@ -111,16 +113,25 @@ class TeamReplica:
     async def read(self, calls: Iterable[tuple[float, Call]], seconds: float) -> int:
         """Answer `calls` to nobody, as many as it begins in so many seconds: their prompts are in KV caches then.
 
-        They come with their ages, the latest first, and stay as old as they are. Returns how many.
+        They come with their ages, the latest first, and stay as old as they are. What would push out one that was
+        asked later, for want of room or because it is taken for the same document, is not read. Returns how many were.
         """
         begun, done = time.monotonic(), list[tuple[float, Call]]()
+        read = defaultdict[Tenant, list[Ask]](list)
         for age_s, call in calls:
             if time.monotonic() >= begun + seconds:
                 break
+            later = read.get(call.tenant, ())
+            if len({*read, call.tenant}) > self._most_tenants or len(later) >= DESKS:
+                continue
+            if any(is_same_document(call.ask, other) for other in later):
+                continue
+            read[call.tenant].append(call.ask)
             if isinstance(await self._answer(call), Answered):
                 done.append((age_s, call))
         for age_s, call in reversed(done):
             self._recent.keep(call, begun - age_s)
+            self._tenants.asked(call.tenant)
         return len(done)
 
     def check(self) -> None:

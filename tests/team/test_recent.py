@@ -92,3 +92,26 @@ def test_what_was_read_is_found(start: Callable[..., ToyTeam], monkeypatch: pyte
         assert asyncio.run(replica.read([(0.0, call(4))], 0.0)) == 0, "there is no time"
     finally:
         replica.close()
+
+
+def test_what_would_push_out_a_later_text_is_not_read(start: Callable[..., ToyTeam]) -> None:
+    """One that is taken for the same document, and those of more workspaces than a replica keeps."""
+    team = start()
+    replica = TeamReplica(team.config, "later", no_folders, MODULE)
+    most = team.config.replicas.tenants
+    older = Call(place_of("ada", "copy.py"), Tenant("ada", "0"), Ask(f"# copied\n{TEXT}", ""))
+
+    async def asked() -> tuple[int, int]:
+        read = await replica.read(
+            [(0.0, call(0)), (1.0, older), *((2.0, call(1 + more)) for more in range(most))], 60.0
+        )
+        answer = await replica.answer(call(0, f"{TEXT}x"))
+        assert isinstance(answer, Answered)
+        return read, answer.said.completion.counts.reused
+
+    try:
+        read, reused = asyncio.run(asked())
+        assert read == most
+        assert reused > len(TEXT) // 2
+    finally:
+        replica.close()
