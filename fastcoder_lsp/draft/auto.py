@@ -9,7 +9,7 @@ Owns the order of these parts and what is kept of each document; none of the ari
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -60,6 +60,7 @@ class AutoParameters:
         learns: whether to count what is accepted.
         without: sources that are left out, by their names in `evidence.SOURCES`, parted by `/`.
         weights: the folder of a drafter's own weights (`medusa`, `eagle`, `dflash`): it is asked where that pays.
+        priced: whether drafters that run a model are left out where they do not pay; false asks them in every step.
     """
 
     width: Literal["cost", "fixed"] = "cost"
@@ -69,6 +70,7 @@ class AutoParameters:
     learns: bool = True
     without: str = ""
     weights: str = ""
+    priced: bool = True
 
     def silent(self) -> frozenset[str]:
         """The sources left out.
@@ -84,7 +86,7 @@ class AutoParameters:
 
 def _make(parameters: AutoParameters, parts: DrafterParts) -> "AutoDrafter":
     adaptive = SdsatSource(SdsatDrafter(parts.trained.adaptive)) if parts.trained.adaptive else None
-    more = model_sources(parts, parameters.weights)
+    more = model_sources(parts, parameters.weights, priced=parameters.priced)
     return AutoDrafter(parts.pin, parameters, costs=parts.costs, kept=parts.kept, more=more, adaptive=adaptive)
 
 
@@ -199,6 +201,7 @@ class AutoDrafter(BaseDrafter):
         self._steps.clear()
         for source in self.sources:
             source.begin(context, stores)
+        self._ask_states()
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         """Ask the sources, and grow the tree."""
@@ -255,7 +258,8 @@ class AutoDrafter(BaseDrafter):
         build(np.zeros(0, np.int32), TableShape()).commonest_VR  # noqa: B018 made when it is asked for
         for source in self.sources:
             if isinstance(source, DrafterSource):
-                source.drafter.warm_up()
+                source.warm_up()
+        self._ask_states()
 
     def forget(self, document: str) -> None:
         """The document is closed: drop what is remembered of it, and keep what was learnt of all."""
@@ -285,6 +289,10 @@ class AutoDrafter(BaseDrafter):
         if self._kept is not None and self._changed:
             kept_counts.save(self.calibration.counts, self._kept)
             self._changed = False
+
+    def _ask_states(self) -> None:
+        """From the next decode on, hidden states are kept for those who are asked; a text is read before it begins."""
+        self.traits = replace(self.traits, layers=layers_read(self.sources))
 
     def said(self) -> Said:
         """What the tree grows from; sources that are left out say nothing."""

@@ -1,11 +1,14 @@
 """Another drafter as a source of `auto`: asked where what it brings is worth the time that it takes.
 
-A drafter that runs a model costs milliseconds before anything is verified. What it brings is counted: tokens that were
-accepted on its word alone. It is asked where that many tokens, at what a token costs otherwise, are worth more than the
-asking takes; where they are not, it is asked again once in a while, for texts differ. Both prices are measured in the
-same steps, so that a busy machine makes both dearer alike.
+A drafter that runs a model costs milliseconds before anything is verified. What a draft takes and brings is known
+before the first one (`forecast`), and corrected by what is measured: the time of its drafts and of reading the text for
+them, and tokens that were accepted on its word alone. It is asked where that many tokens, at what a token costs
+otherwise, are worth more than the asking takes. Where they are not, nothing is begun for it: it reads no text, and no
+hidden states are kept. It is tried again when what a trial takes is a small part of the time since the last one; one
+that reads hidden states only where the engine has some, for having them would cost more than all drafts of a trial.
 
-Owns the price; what is guessed is the drafter's.
+Both prices are measured in the same steps, so that a busy machine makes both dearer alike. Owns the price; what is
+guessed is the drafter's.
 """
 
 import time
@@ -14,23 +17,30 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fastcoder_lsp.core import Draft, DraftContext, Drafter, DraftTree, Verified
+from fastcoder_lsp.core import Draft, DraftContext, DraftTree, StepCosts, Verified
 from fastcoder_lsp.draft.auto_branches import TAIL
 from fastcoder_lsp.draft.auto_sources import FoundContinuations, QuietSource
+from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.evidence import SOURCES, TRAINED
+from fastcoder_lsp.draft.forecast import BELIEVED, Forecast
 from fastcoder_lsp.draft.kernels import GAP
 from fastcoder_lsp.draft.store import Pinned
 
-BELIEVED, STRENGTH = 2.0, 4.0
-"""Tokens that asking is believed to bring before it was tried, which weighs as much as so many tries."""
+BESIDE = 0.35
+"""Of the tokens that a drafter has accepted alone, the part that no other source of `auto` says: EAGLE's layer for the
+0.5B model had 0.75 accepted in a step, and brought 0.24 (docs/training.md)."""
+STEP_TOKENS = 2.0
+"""What a step of `auto` is believed to give before one was made."""
+STRENGTH = 6.0
+"""So many tries what was believed before weighs as much as."""
 KEPT = 0.98
-"""Of what was counted, the part that is kept at each try…"""
-FORGOTTEN = 0.9995
-"""…and at each step without one: so a drafter that does not pay is tried once in some hundreds of steps."""
+"""Of what was counted, the part that is kept at each try."""
 NEWEST = 0.1
 """The weight of the newest time in each mean."""
 TIMES = 4
-"""Of the newest times the least is the price: the others may hold the reading of a text, which is done once."""
+"""Drafts that are asked for before anything is known, and in a trial; of their times the least is the price."""
+TRIALS = 0.004
+"""Of the time of all steps, what trials may take."""
 _NODES = 16
 """Guesses that are asked for at once."""
 
@@ -41,67 +51,113 @@ class DrafterSource(QuietSource):
     Args:
         drafter: proposes by itself; it is told of the tree that was verified, not of the one that it proposed.
         clock: in seconds.
+        costs: of the engine's steps, for what a token costs before a step was made; None: nobody timed them.
+        priced: whether it is left out where it does not pay; False asks it in every step, as if it cost nothing.
     """
 
     name = SOURCES[TRAINED]
 
-    def __init__(self, drafter: Drafter, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(
+        self,
+        drafter: BaseDrafter,
+        clock: Callable[[], float] = time.perf_counter,
+        costs: StepCosts | None = None,
+        *,
+        priced: bool = True,
+    ) -> None:
         self.drafter, self.top_k = drafter, drafter.traits.top_k
-        self._clock = clock
+        self._clock, self._costs, self._priced = clock, costs, priced
+        self._forecast: Forecast | None = None
+        self._believed = BELIEVED
+        """Tokens that asking is believed to bring, as far as nothing was counted."""
         self._tries = self._brought = 0.0
-        self._step_ms = 0.0
+        self._step_ms = 0.0 if costs is None else costs.step_ms(1)
+        self._step_tokens = 1.0 if costs is None else STEP_TOKENS
         self._asking_ms: deque[float] = deque(maxlen=TIMES)
-        self._step_tokens = 1.0
+        self._reading_ms = 0.0
+        """What reading the text took, for each draft that was made of what was read: a mean."""
+        self._unpaid_ms = 0.0
+        """What it took since the last draft."""
+        self._text_ms = 0.0
+        """What the last long reading took."""
         self._asked = False
         self._since = 0.0
         self._guessed: dict[tuple[int, int], int] = {}
         """Of its last tree, by parent and token, the nodes."""
+        self._trial = 0
+        """Drafts that the trial has to make yet."""
+        self._idle_ms = 0.0
+        """What the steps took since it was last asked."""
+        self._lent = False
+        """Whether the engine ever kept hidden states for it: what is kept once stays so."""
         self.asked = self.left_out = 0
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Whose hidden states the next decode must keep for it: none while it is not asked."""
+        layers = self.drafter.traits.layers
+        return layers if layers and (self.pays() or (self._lent and (self._trial or self._due()))) else ()
+
+    def warm_up(self) -> None:
+        """Have the drafter ready, and know its price."""
+        self.drafter.warm_up()
+        self._forecast = self.drafter.forecast(self._costs)
+        if self._forecast is not None:
+            self._believed = BESIDE * self._forecast.tokens
 
     def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
         """The drafter prepares; what was counted stays, for it is about the model and its user."""
         self._asked = False
         self._since = 0.0
+        self._lent |= context.engine is not None
+        if not self._trial and self._possible(context) and self._due() and not self.pays():
+            self._trial = TIMES
+            self._believed = self._brings()  # and what was counted long ago weighs no more than a forecast
+            self._tries = self._brought = 0.0
         self.drafter.begin(context)
 
     def find(self, context: DraftContext, found: FoundContinuations) -> None:
         """The paths of the drafter's tree, where it is worth asking."""
         before = self._clock()
         self._guessed = {}
-        self._asked = self.pays()
+        self._asked = self._possible(context) and (self._trial > 0 or self.pays())
         if self._asked:
             self.asked += 1
+            self._idle_ms = 0.0
             draft = self.drafter.propose(context, _NODES)
             self._guessed = {at: node for node, at in enumerate(zip(draft.parents, draft.tokens, strict=True))}
             self._add(draft, found)
+            took = (self._clock() - before) * 1e3
             if draft.tokens:
-                self._asking_ms.append((self._clock() - before) * 1e3)
-            else:  # it is reading the text yet: that is done once
+                self._took(took)
+            else:  # it is reading the text yet
+                self._unpaid_ms += took
                 self._asked = False
         else:
             self.left_out += 1
-            self._tries *= FORGOTTEN
-            self._brought *= FORGOTTEN
         self._since = self._clock()
 
     def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
         """Count what was accepted on this source's word, and what a step takes and gives without it."""
-        if self._since:
-            self._step_ms = _mean(self._step_ms, (self._clock() - self._since) * 1e3)
+        if self._since and verified.emitted:
+            took = (self._clock() - self._since) * 1e3
+            self._step_ms = _mean(self._step_ms, took)
+            self._idle_ms += took
             brought = self._brought_by(verified.emitted, accepted)
             self._step_tokens = _mean(self._step_tokens, max(len(verified.emitted) - brought, 1))
             if self._asked:
                 self._tries = KEPT * self._tries + 1
                 self._brought = KEPT * self._brought + brought
+                self._trial = max(self._trial - 1, 0)
         self._since = 0.0
         self.drafter.observe(tree, verified)
 
     def pays(self) -> bool:
-        """Whether asking is worth its time, as far as is known: at first it is tried."""
-        if len(self._asking_ms) < TIMES:
+        """Whether asking is worth its time, as far as is known; of what nobody knows anything the first drafts tell."""
+        price = self._price_ms()
+        if price is None or not self._priced:
             return True
-        brings = (BELIEVED * STRENGTH + self._brought) / (STRENGTH + self._tries)
-        return brings * self._step_ms / self._step_tokens >= min(self._asking_ms)
+        return self._brings() * self._step_ms / self._step_tokens >= price
 
     def forget(self, document: str) -> None:
         """The document is closed."""
@@ -110,6 +166,36 @@ class DrafterSource(QuietSource):
     def rename(self, old: str, new: str) -> None:
         """The document has another URI."""
         self.drafter.rename(old, new)
+
+    def _brings(self) -> float:
+        """Tokens that asking brings in a step, as far as is known."""
+        return (self._believed * STRENGTH + self._brought) / (STRENGTH + self._tries)
+
+    def _price_ms(self) -> float | None:
+        """Of a draft; None where that is not known yet."""
+        if len(self._asking_ms) == TIMES:
+            return min(self._asking_ms) + self._reading_ms
+        if self._forecast is not None and self._step_ms:
+            return self._forecast.ms
+        return None
+
+    def _took(self, ms: float) -> None:
+        """A draft was made; what was read before it, or within it, is for this one and those that follow."""
+        self._asking_ms.append(ms)
+        least = min(self._asking_ms)
+        reading = self._unpaid_ms + ms - least
+        self._reading_ms = KEPT * self._reading_ms + (1 - KEPT) * reading
+        self._text_ms = reading if reading > least else self._text_ms
+        self._unpaid_ms = 0.0
+
+    def _due(self) -> bool:
+        """Whether it was left alone for so long that a trial is a small part of that."""
+        price = self._price_ms()
+        return price is not None and TRIALS * self._idle_ms >= TIMES * price + self._text_ms
+
+    def _possible(self, context: DraftContext) -> bool:
+        """Whether the drafter has what it needs of the engine."""
+        return context.engine is not None or not self.drafter.traits.layers
 
     def _brought_by(self, emitted: Sequence[int], accepted: Sequence[int]) -> int:
         """How many accepted tokens stand in this drafter's own tree: another one may speak by the same name."""

@@ -29,12 +29,13 @@ _OWN: dict[str, Callable[[DrafterFiles, MakeLinear], BaseDrafter]] = {
 }
 
 
-def model_sources(parts: DrafterParts, weights: str) -> list[ContinuationSource]:
+def model_sources(parts: DrafterParts, weights: str, *, priced: bool = True) -> list[ContinuationSource]:
     """The sources that these parts and weights allow.
 
     Args:
         parts: what drafters are made of.
         weights: the folder of a drafter's own weights, or "".
+        priced: whether they are left out where they do not pay.
 
     Raises:
         UsageError: there is no such folder, or its drafter is of a kind that `auto` does not ask.
@@ -42,17 +43,18 @@ def model_sources(parts: DrafterParts, weights: str) -> list[ContinuationSource]
     """
     block = parts.trained.block
     found: list[ContinuationSource] = [JacobiSource(block)] if block else []
+    drafters: list[BaseDrafter] = []
     if parts.smaller is not no_models:
-        found.append(DrafterSource(DraftModelDrafter(parts.smaller, DRAFT_MODEL_TREE.parameters)))
+        drafters.append(DraftModelDrafter(parts.smaller, DRAFT_MODEL_TREE.parameters))
     if parts.skipped:
-        found.append(DrafterSource(SelfDrafter(found=parts.skipped)))
+        drafters.append(SelfDrafter(found=parts.skipped, speed=parts.skipped_speed))
     if weights:
         files = open_drafter(Path(weights), "", parts.trained.digest)
         make = _OWN.get(files.record.method)
         if make is None:
             raise UsageError(f"auto does not ask a drafter {files.record.method}", f"It asks: {', '.join(_OWN)}.")
-        found.append(DrafterSource(make(files, parts.linear)))
-    return found
+        drafters.append(make(files, parts.linear))
+    return [*found, *(DrafterSource(drafter, costs=parts.costs, priced=priced) for drafter in drafters)]
 
 
 def skims(sources: Sequence[ContinuationSource]) -> bool:
@@ -61,6 +63,6 @@ def skims(sources: Sequence[ContinuationSource]) -> bool:
 
 
 def layers_read(sources: Sequence[ContinuationSource]) -> tuple[int, ...]:
-    """Whose hidden states they read."""
-    read = (source.drafter.traits.layers for source in sources if isinstance(source, DrafterSource))
+    """Whose hidden states the next decode must keep for them."""
+    read = (source.layers for source in sources if isinstance(source, DrafterSource))
     return tuple(sorted({layer for layers in read for layer in layers}))

@@ -7,8 +7,9 @@ document. Compiles nothing.
 from collections.abc import Mapping
 from typing import Any
 
-from fastcoder_lsp.core import Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.core import Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.documents import PerDocument
+from fastcoder_lsp.draft.forecast import Forecast
 from fastcoder_lsp.draft.specification import Specification
 
 
@@ -50,6 +51,14 @@ class BaseDrafter:
 
     def warm_up(self) -> None:
         """Have compiled what `begin`, `propose` and `observe` do not always run: by default there is nothing more."""
+
+    def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
+        """What a draft takes and brings, before one was asked for; by default nobody knows.
+
+        Args:
+            costs: of the steps of the engine that verifies; None: nobody timed them.
+        """
+        return None
 
     def figures(self) -> Mapping[str, float]:
         """What it has counted of its own work, for reports: by default nothing."""

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits
+from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, StepCosts
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.dflash_model import BlockModel, Pair
+from fastcoder_lsp.draft.forecast import Forecast, timed
 from fastcoder_lsp.draft.linear import MakeLinear, exact
 from fastcoder_lsp.draft.numbers import agreed, best_of
 from fastcoder_lsp.draft.places import tree_of_places
@@ -85,6 +86,22 @@ class DflashDrafter(BaseDrafter):
         columns_BC, likely_BC = best_of(logits_BD, self._parameters.branch)
         chances_BC = np.exp(likely_BC.astype(np.float64))
         return tree_of_places(model.tokens_of(columns_BC), chances_BC, nodes, FROM_DFLASH.name)
+
+    def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
+        """A row that is read, and a block."""
+        model = self._weights()
+        if model is None or self._files is None:
+            return None
+        record = self._files.record
+        features, first_E = (
+            np.ones((1, len(record.layers) * record.width), np.float32),
+            np.ones(record.width, np.float32),
+        )
+
+        def draft() -> None:
+            best_of(model.say(first_E, 1, model.read(features, np.zeros(1, np.int64))), self._parameters.branch)
+
+        return timed(draft, record.figures)
 
     def _weights(self) -> BlockModel | None:
         if self._model is None and self._files is not None:

@@ -15,12 +15,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Draw, Proposal
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Draw, Proposal, StepCosts
 from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.forecast import Forecast, timed
 from fastcoder_lsp.draft.small_trees import likeliest
 from fastcoder_lsp.draft.smaller import BEST, DocumentEngines, Smaller, SmallModel, shares
 from fastcoder_lsp.draft.specification import Source, Specification
 
+_TIMED = "timed"
 FROM_DRAFT_MODEL = Source("draft-model", "other")
 
 
@@ -136,6 +138,23 @@ class DraftModelDrafter(SmallerDrafter):
             count = len(tree.tokens)
             return Draft(tree.tokens, tree.parents, (FROM_DRAFT_MODEL.name,) * count, (0,) * count)
         return self._chain(model, context, model.room(min(nodes, asked.length)))
+
+    def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
+        """As many passes as a draft is long, over a short text, in a cache of their own."""
+        if not self._lent:
+            return None
+        engine, asked = self._lent[0].of(_TIMED), self._parameters
+        rows = min(asked.beam if asked.shape == "tree" else 1, engine.info.max_nodes)
+        tree = DraftTree((0,) * rows, (-1,) * rows if rows == 1 else (-1, *(0,) * (rows - 1)))
+
+        def draft() -> None:
+            for _ in range(asked.length):
+                engine.prefill((), lambda: False)
+                engine.step(tree, top_k=BEST)
+
+        found = timed(draft, {})
+        self._lent[0].forget(_TIMED)
+        return found
 
     def _chain(self, model: SmallModel, context: DraftContext, length: int) -> Draft:
         """Token by token as the sampler chooses them."""

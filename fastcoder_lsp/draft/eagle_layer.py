@@ -57,7 +57,7 @@ class EagleLayer:
         self.version = record.whole("version")
         require_sizes(tensors, {"fc": (None, None)})
         # The target's embeddings are as wide as the target; a layer of another width brings its own.
-        width = len(tensors["fc"]) if "embedding" in tensors else record.width
+        self.width = width = len(tensors["fc"]) if "embedding" in tensors else record.width
         read = len(record.layers) * record.width
         tensors, sizes = dict(tensors), block_sizes(record, width, 2 * width if self.new else width)
         sizes = {**sizes, "head": (None, width), "fc": (width, read if self.new else width + read)}

@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits
+from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, StepCosts
 from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.forecast import Forecast, timed
 from fastcoder_lsp.draft.linear import MakeLinear, exact
 from fastcoder_lsp.draft.numbers import Floats, best_of, silu
 from fastcoder_lsp.draft.places import tree_of_places
@@ -125,6 +126,15 @@ class MedusaDrafter(BaseDrafter):
         assert self._files is not None
         measured = self._files.record.lists.get("ranks", ()) if parameters.ranks else ()
         return tree_of_places(tokens_KC, measured or likely_KC, nodes, FROM_MEDUSA.name)
+
+    def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
+        """All heads over one state."""
+        heads = self._weights()
+        if heads is None or self._files is None:
+            return None
+        record = self._files.record
+        state_E = np.ones(record.width, np.float32)
+        return timed(lambda: heads.candidates(state_E, self._parameters.branch), record.figures)
 
     def _weights(self) -> Heads | None:
         if self._heads is None and self._files is not None:

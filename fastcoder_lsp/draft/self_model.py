@@ -12,8 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Draw, Proposal, Verified
+from fastcoder_lsp.core import (
+    NO_DRAFT,
+    Draft,
+    DraftContext,
+    DrafterTraits,
+    DraftTree,
+    Draw,
+    Proposal,
+    StepCosts,
+    Verified,
+)
 from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.forecast import BELIEVED, Forecast
 from fastcoder_lsp.draft.parts import DrafterParts
 from fastcoder_lsp.draft.smaller import shares
 from fastcoder_lsp.draft.specification import Source, Specification
@@ -48,7 +59,7 @@ class SelfParameters:
 
 
 def _make(parameters: SelfParameters, parts: DrafterParts) -> "SelfDrafter":
-    return SelfDrafter(parameters, parts.skipped)
+    return SelfDrafter(parameters, parts.skipped, parts.skipped_speed)
 
 
 SELF = Specification(
@@ -75,12 +86,15 @@ class SelfDrafter(BaseDrafter):
     Args:
         parameters: the published ones by default.
         found: parts that a search has found; none: nobody has searched.
+        speed: how many times as fast as plain decoding the search promised; 0: nobody knows.
     """
 
-    def __init__(self, parameters: SelfParameters | None = None, found: frozenset[int] = frozenset()) -> None:
+    def __init__(
+        self, parameters: SelfParameters | None = None, found: frozenset[int] = frozenset(), speed: float = 0.0
+    ) -> None:
         super().__init__(SELF)
         self._parameters = parameters or SelfParameters()
-        self._found = found
+        self._found, self._speed = found, speed
         self._threshold = self._parameters.threshold
         self._share = self._parameters.accepted
         self._drafted = 0
@@ -128,6 +142,12 @@ class SelfDrafter(BaseDrafter):
         wanted = self._threshold + (asked.step if self._share < asked.accepted else -asked.step)
         self._threshold = of_threshold * self._threshold + (1 - of_threshold) * wanted
         self._drafted = 0
+
+    def forecast(self, costs: StepCosts | None) -> Forecast | None:
+        """What so many tokens take at the speed that the search promised: 1 + tokens for the time of 1 + draft."""
+        if costs is None or self._speed <= 0:
+            return None
+        return Forecast(max((1 + BELIEVED) / self._speed - 1, 0.0) * costs.step_ms(1))
 
     def _skipped(self, sublayers: int) -> frozenset[int]:
         asked = self._parameters

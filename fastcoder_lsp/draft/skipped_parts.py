@@ -6,6 +6,7 @@ set is worth is counted, not timed, so a busy machine finds the same. Owns the s
 """
 
 import json
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -57,6 +58,17 @@ class Found:
     skipped: frozenset[int]
     speed: float
     tried: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A set of an earlier search, and the speed that it promised; 0: nobody knows."""
+
+    skipped: frozenset[int] = frozenset()
+    speed: float = 0.0
+
+
+NOBODY_SEARCHED = Kept()
 
 
 def trials(engines: Engines, texts: Sequence[Sequence[int]], places: int, seed: int = 0) -> list[Trial]:
@@ -133,15 +145,16 @@ def keep(cache: Path, digest: str, found: Found) -> Path:
     return path
 
 
-def kept(cache: Path, digest: str) -> frozenset[int]:
+def kept(cache: Path, digest: str) -> Kept:
     """The set that was found for these weights; none where nobody has searched, or what is kept is damaged."""
     try:
         record = json.loads(_path(cache, digest).read_bytes())
         if record["format"] != FORMAT or record["digest"] != digest:
-            return frozenset()
-        return frozenset(int(part) for part in record["skipped"] if int(part) >= 0)
+            return NOBODY_SEARCHED
+        parts, speed = frozenset(int(part) for part in record["skipped"] if int(part) >= 0), float(record["speed"])
+        return Kept(parts, speed if math.isfinite(speed) and speed > 0 else 0.0)
     except (OSError, ValueError, TypeError, KeyError, OverflowError, RecursionError):
-        return frozenset()
+        return NOBODY_SEARCHED
 
 
 def _path(cache: Path, digest: str) -> Path:

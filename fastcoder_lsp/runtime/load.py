@@ -17,7 +17,7 @@ from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
 from fastcoder_lsp.core import Drafter, Engines, Progress
 from fastcoder_lsp.engine.calibrated import taken_by_auto
 from fastcoder_lsp.prompt import PromptBuilder, allowed
-from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, heads_of, needed
+from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
 from fastcoder_lsp.runtime.context_budget import context_tokens, prompt_options
 from fastcoder_lsp.runtime.costs import step_costs
 from fastcoder_lsp.runtime.parts import ALONE, GPU_NODES, Limits, Model, Runtime, Surroundings, cpu_nodes
@@ -92,12 +92,13 @@ def make_runtime(model: Model, settings: Settings, around: Surroundings = ALONE,
     warm_up(drafter)
     slots = Slots(model.engines, seat)
     room = slots.info.context - settings.completion_max_tokens
-    told = context_tokens(settings.context_enabled, model.costs.prefill_ms, room)
+    prefill_ms, beside = model.costs.prefill_ms, model.engines.beside(_TIMED) is not None
+    told = context_tokens(settings.context_enabled, prefill_ms, room, beside=beside)
     fills_rows = slots.info.name.startswith("cpu-") and not drafter.traits.weighs_costs
     return Runtime(
         slots=slots,
         tokenizer=model.tokenizer,
-        prompts=PromptBuilder(model.tokenizer, prompt_options(told, room), around.context),
+        prompts=PromptBuilder(model.tokenizer, prompt_options(told, room, prefill_ms), around.context),
         drafter=drafter,
         allow=lambda remaining: allowed(model.tokenizer, remaining),
         limits=Limits(settings.completion_max_tokens, cpu_nodes(model.costs) if fills_rows else GPU_NODES),
@@ -126,8 +127,9 @@ def _load(
     trained = load_trained(files.folder, files.digest)
     require_tuned(settings.drafter, trained)
     if needed():
-        bits = 4 if settings.engine == "auto" and taken_by_auto(files.digest, cache) else BITS.get(settings.engine, 8)
-        ahead.begin(heads_of(files.folder) if settings.engine in BITS else None, bits)
+        shape = shape_of(files.folder) if settings.engine in BITS else None
+        four = settings.engine == "auto" and shape is not None and taken_by_auto(files.digest, cache, shape)
+        ahead.begin(shape and (shape.group, shape.head_dim), 4 if four else BITS.get(settings.engine, 8))
     record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
@@ -203,7 +205,7 @@ def _drafter(model: Model, name: str, around: Surroundings, seat: str = "") -> D
     pin, skipped = around.pin or nothing, skipped_parts.kept(cache_folder(), model.digest)
     linear = partial(packed_linear, kernels=kernels_folder())
     piece, costs, trained = model.tokenizer.piece, model.costs, model.trained
-    return make(name, DrafterParts(pin, piece, costs, kept, trained, smaller, skipped, linear))
+    return make(name, DrafterParts(pin, piece, costs, kept, trained, smaller, skipped.skipped, linear, skipped.speed))
 
 
 @contextmanager

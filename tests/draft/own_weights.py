@@ -42,11 +42,15 @@ MADE = {"medusa": medusa, "eagle": eagle, "dflash": dflash}
 
 def write(folder: Path, method: str) -> str:
     """Write one; the name of its drafter."""
-    record, tensors = MADE[method]()
+    save(folder, *MADE[method]())
+    return f"{method}:{WIDE[method]},weights={folder}"
+
+
+def save(folder: Path, record: DrafterRecord, tensors: Tensors) -> None:
+    """Write these."""
     folder.mkdir(parents=True, exist_ok=True)
     record.write(folder)
     save_file(tensors, folder / WEIGHTS)
-    return f"{method}:{WIDE[method]},weights={folder}"
 
 
 def _record(method: str, read: tuple[int, ...], /, **numbers: float) -> DrafterRecord:

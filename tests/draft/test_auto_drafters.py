@@ -1,19 +1,23 @@
 """Drafters that run a model as sources of `auto`: asked while they pay, left out where they don't, and tried again."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NORMED, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.auto_drafters import DrafterSource
+from fastcoder_lsp.draft.auto_drafters import TRIALS, DrafterSource
 from fastcoder_lsp.draft.auto_sources import FoundContinuations
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.evidence import TEXT, TRAINED
+from fastcoder_lsp.draft.forecast import Forecast, timed
 from fastcoder_lsp.draft.none import NONE, NoDrafter
-from fastcoder_lsp.draft.registry import DrafterParts, make
+from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up
 from fastcoder_lsp.draft.store import Pinned
+from tests.draft import own_weights
 from tests.draft.small_models import toys
 from tests.draft.test_exactness import VOCABULARY, request
 from tests.draft.toys import RepetitiveEngine
@@ -34,13 +38,19 @@ class Clock:
 class Dear(BaseDrafter):
     """Drafts a fork, for so many milliseconds."""
 
-    def __init__(self, clock: Clock, ms: float) -> None:
+    def __init__(self, clock: Clock, ms: float, forecast: Forecast | None = None) -> None:
         super().__init__(NONE)
-        self._clock, self.ms = clock, ms
+        self._clock, self.ms, self._forecast = clock, ms, forecast
+
+    def forecast(self, costs: StepCosts | None) -> Forecast | None:
+        return self._forecast
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
         self._clock.seconds += self.ms / 1e3
         return Draft((7, 8, 9, 10), (-1, 0, 0, 1), ("x",) * 4, (0,) * 4)
+
+
+STEPS_OF_A_DECODE = 50
 
 
 def steps(
@@ -53,7 +63,9 @@ def steps(
 ) -> int:
     """So many steps; in those where it was asked, tokens by these sources are accepted; returns how often it was."""
     before = source.asked
-    for _ in range(count):
+    for number in range(count):
+        if number % STEPS_OF_A_DECODE == STEPS_OF_A_DECODE - 1:
+            source.begin(CONTEXT, Pinned())
         asked = source.asked
         source.find(CONTEXT, FoundContinuations())
         clock.seconds += ms / 1e3
@@ -63,9 +75,11 @@ def steps(
     return source.asked - before
 
 
-def made(ms: float) -> tuple[DrafterSource, Clock]:
+def made(ms: float, forecast: Forecast | None = None) -> tuple[DrafterSource, Clock]:
     clock = Clock()
-    source = DrafterSource(Dear(clock, ms), clock)
+    costs = None if forecast is None else StepCosts((1, 16), (20.0, 30.0), 1.0)
+    source = DrafterSource(Dear(clock, ms, forecast), clock, costs)
+    source.warm_up()
     source.begin(CONTEXT, Pinned())
     return source, clock
 
@@ -110,6 +124,73 @@ def test_a_drafter_that_comes_to_pay_is_found_again() -> None:
     source, clock = made(10)
     steps(source, clock, 2000, [])
     assert steps(source, clock, 4000, [TRAINED] * 3) > 1000
+
+
+def test_what_cannot_pay_is_known_before_it_is_asked() -> None:
+    """Half a token is hoped for, at 10 ms a token, and a draft takes 30: a trial alone asks it, and seldom."""
+    source, clock = made(30, Forecast(ms=30.0, tokens=1.5))
+    assert steps(source, clock, 200, [TRAINED]) == 0
+    clock.seconds, started = 0.0, source.asked
+    steps(source, clock, 20_000, [])
+    assert 0 < (source.asked - started) * 0.030 < 2 * TRIALS * clock.seconds
+
+
+def test_what_may_pay_is_begun_with() -> None:
+    """Two tokens are hoped for, of which some are news."""
+    source, clock = made(5, Forecast(ms=5.0, tokens=2.0))
+    assert steps(source, clock, 1, [TRAINED]) == 1
+
+
+def test_a_forecast_is_corrected_by_what_is_measured() -> None:
+    """A draft takes ten times as long as was thought, or is never right."""
+    for ms, accepted in ((50, [TRAINED]), (5, [])):
+        source, clock = made(ms, Forecast(ms=5.0, tokens=2.0))
+        steps(source, clock, 100, accepted)
+        assert steps(source, clock, 1000, accepted) <= 16  # which are trials
+
+
+def test_hidden_states_are_kept_only_for_who_is_asked() -> None:
+    """One that cannot pay has none kept, not even for a trial; one that may pay has, and one of unknown price."""
+    for forecast, layers in ((Forecast(30.0, 1.5), ()), (Forecast(5.0, 2.0), (NORMED,)), (None, (NORMED,))):
+        source, clock = made(30, forecast)
+        source.drafter.traits = DrafterTraits(layers=(NORMED,))
+        assert source.layers == layers
+    source, clock = made(30, Forecast(30.0, 1.5))
+    source.drafter.traits = DrafterTraits(layers=(NORMED,))
+    assert steps(source, clock, 20_000, []) == 0
+    assert source.layers == ()
+
+
+def test_without_a_price_it_is_asked_in_every_step() -> None:
+    """For measurements."""
+    clock = Clock()
+    source = DrafterSource(Dear(clock, 1000, Forecast(1000.0, 0.0)), clock, StepCosts((1,), (1.0,), 1.0), priced=False)
+    source.warm_up()
+    source.begin(CONTEXT, Pinned())
+    assert steps(source, clock, 300, []) == 300
+
+
+def test_weights_tell_what_a_draft_takes_and_brings(tmp_path: Path) -> None:
+    """Whatever they are of; what was reached on held-out texts is the hope."""
+    for method in own_weights.MADE:
+        drafter = make(own_weights.write(tmp_path / method, method))
+        assert isinstance(drafter, BaseDrafter)
+        found = drafter.forecast(None)
+        assert found is not None
+        assert found.ms >= 0
+    clock = Clock()
+    assert timed(lambda: None, {"tokens_a_pass": 2.25}, clock) == Forecast(0.0, 1.25)
+
+
+def test_auto_asks_for_no_states_where_weights_cannot_pay(tmp_path: Path) -> None:
+    """The engine keeps none, and the drafter is left out; as if it cost nothing, it is asked."""
+    record, tensors = own_weights.eagle()
+    own_weights.save(tmp_path, replace(record, figures={"tokens_a_pass": 1.0}), tensors)
+    parts = DrafterParts(costs=StepCosts((1, 64), (20.0, 30.0), 1.0))
+    for name, layers in ((f"auto:weights={tmp_path}", ()), (f"auto:weights={tmp_path},priced=false", record.layers)):
+        drafter = make(name, parts)
+        warm_up(drafter)
+        assert set(drafter.traits.layers) == set(layers)
 
 
 def test_the_reading_of_a_text_is_not_the_price() -> None:

@@ -18,6 +18,7 @@ from fastcoder_lsp.bench.drafting.drafters import (
     drafter_names,
     label,
     make,
+    warm_up,
 )
 from fastcoder_lsp.bench.drafting.pairs import Pair, figures, run_once
 from fastcoder_lsp.bench.drafting.task_parts import LEAKAGE, TaskParts, TaskPin, document_of, parts_of
@@ -71,10 +72,13 @@ def run_round(
         costs,
         trained=parts.trained,
         smaller=parts.lend,
-        skipped=parts.skipped,
+        skipped=parts.skipped.skipped,
         linear=parts.linear,
+        skipped_speed=parts.skipped.speed,
     )
     drafters = {name: make(name, given) for name in names}
+    for drafter in drafters.values():
+        warm_up(drafter)
     done = []
     for task in parts.in_file_order():
         pin.task = task
@@ -105,10 +109,10 @@ def sampler_of(arguments: argparse.Namespace) -> Sampler:
 
 def _print(parts: TaskParts, engine: Engine, arguments: argparse.Namespace, results: Mapping[str, Any]) -> None:
     rows = arguments.nodes or f"{NODES} (auto: what pays, {AUTO_NODES} at most)"
-    columns = ("ms_per_token", "plain_ms_per_token", "speedup", "mat", "worst_speedup", "identical")
+    columns = ("ms_per_token", "plain_ms_per_token", "speedup", "cpu_ms_per_token", "mat", "worst_speedup", "identical")
     print_table(
         f"{len(parts.chosen)} tasks, {arguments.setting}, {rows} nodes, {arguments.cache}, {engine.info.name}",
-        ("drafter", "ms/token", "plain", "speed-up", "MAT", "worst", "identical"),
+        ("drafter", "ms/token", "plain", "speed-up", "CPU ms/token", "MAT", "worst", "identical"),
         [(label(name), *(found[column] for column in columns)) for name, found in results.items()],
     )
 

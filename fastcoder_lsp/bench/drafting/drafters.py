@@ -5,10 +5,10 @@ The one door to the drafters' registry. Owns the groups: names that stand for se
 
 from collections.abc import Mapping
 
-from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make, require_smaller, require_tuned
+from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make, require_smaller, require_tuned, warm_up
 from fastcoder_lsp.draft.trained import Trained
 
-__all__ = ["DrafterParts", "make", "require_smaller", "require_tuned"]
+__all__ = ["DrafterParts", "make", "require_smaller", "require_tuned", "warm_up"]
 
 ABLATION: Mapping[str, str] = {
     "fastcoder-paper:repository=false,skip=false,missing=false,cache=false": "REST with D_c",

@@ -24,13 +24,14 @@ LONG_ENOUGH = 48
 class Run:
     """One decode of one task: what came out, passes after the prefill, and milliseconds without it.
 
-    `draft_us`: what the drafter's own work took in each step.
+    `cpu_ms`: of all threads together. `draft_us`: what the drafter's own work took in each step.
     """
 
     tokens: tuple[int, ...]
     emitted: int
     steps: int
     ms: float
+    cpu_ms: float
     draft_us: tuple[float, ...]
 
 
@@ -54,12 +55,14 @@ def run_once(engine: Engine, drafter: Drafter, request: DecodeRequest) -> Run:
     decoding = Decoding(engine, GuardedDrafter(timed), request, Spans())
     done = decoding.prefill(lambda: False)
     assert done
-    started = time.perf_counter()
+    started, cpu = time.perf_counter(), time.process_time()
     while decoding.step():
         pass
-    ms = (time.perf_counter() - started) * 1e3
+    ms, cpu_ms = (time.perf_counter() - started) * 1e3, (time.process_time() - cpu) * 1e3
     result = decoding.result()
-    return Run(result.tokens, len(result.tokens) + (result.finish == "eos"), result.counts.steps, ms, tuple(timed.us))
+    return Run(
+        result.tokens, len(result.tokens) + (result.finish == "eos"), result.counts.steps, ms, cpu_ms, tuple(timed.us)
+    )
 
 
 def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
@@ -80,6 +83,7 @@ def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
         "ms_per_token": drafted_ms / tokens,
         "plain_ms_per_token": plain_ms / tokens,
         "speedup": plain_ms / drafted_ms,
+        "cpu_ms_per_token": sum(pair.drafted.cpu_ms for pair in pairs) / tokens,
         "mat": tokens / sum(pair.drafted.steps for pair in pairs),
         "identical": all(pair.plain.tokens == pair.drafted.tokens for pair in pairs),
         "worst_speedup": medians[worst] if worst else None,

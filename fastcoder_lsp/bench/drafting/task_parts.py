@@ -65,8 +65,9 @@ class TaskParts:
             self.tokenizer.piece,
             trained=self.trained,
             smaller=self.lend,
-            skipped=self.skipped,
+            skipped=self.skipped.skipped,
             linear=self.linear,
+            skipped_speed=self.skipped.speed,
         )
 
     @property
@@ -75,7 +76,7 @@ class TaskParts:
         return partial(packed_linear, kernels=kernels_folder())
 
     @property
-    def skipped(self) -> frozenset[int]:
+    def skipped(self) -> skipped_parts.Kept:
         """Parts that a search has found for the model."""
         return skipped_parts.kept(self.model.cache, self.model.files.digest)
 
