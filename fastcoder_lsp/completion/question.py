@@ -88,6 +88,11 @@ class Question:
         return self.request.snapshot.uri
 
     @property
+    def hurried(self) -> bool:
+        """Whether whoever waits types on: nobody asked by a key, nor for a whole answer however long it takes."""
+        return not self.request.invoked and math.isfinite(self.policy.automatic_ms)
+
+    @property
     def candidates(self) -> int:
         """How many candidates are wanted."""
         return self.policy.alternatives if self.request.invoked else 1

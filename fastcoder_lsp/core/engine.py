@@ -223,6 +223,18 @@ class Engines(Protocol):
         """
         ...
 
+    def beside(self, name: str) -> Engine | None:
+        """A second KV cache for the text of this name, for its next prompt; None where one cache goes round.
+
+        Nobody gives way to it: where it finds no room its `prefill` does nothing and is not done, and where others need
+        room it is given up first. It is forgotten and renamed with the slot of its name.
+        """
+        ...
+
+    def exchange(self, name: str) -> None:
+        """The second cache of this name takes the place of the first, whose memory is given back."""
+        ...
+
     def forget(self, name: str) -> None:
         """Give back the memory of this slot; nothing where there is none."""
         ...

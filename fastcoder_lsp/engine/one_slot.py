@@ -49,6 +49,13 @@ class OneSlot:
             self._slots[name] = kind(self)
         return self._slots[name]
 
+    def beside(self, name: str) -> None:  # noqa: ARG002 as the protocol has it
+        """There is no second cache: what is prepared for later would take the one away from who uses it."""
+        return
+
+    def exchange(self, name: str) -> None:
+        """There is no second cache."""
+
     def forget(self, name: str) -> None:
         """The cache is nobody's, where it was this one's; its memory is the engine's for good."""
         if (slot := self._slots.pop(name, None)) is not None:

@@ -2,8 +2,8 @@
 
 Owns which slot has memory. What a new text shares with another one's beginning is copied, which takes a thousandth of
 the time of computing it and gives the same bits; where memory is short, what a shortened cache does not use any more
-goes first, then the cache that was used least recently. The arithmetic is the backend's, the order of things in a slot
-`TreeEngine`'s.
+goes first, then what is only prepared beside another one, then the cache that was used least recently. The arithmetic
+is the backend's, the order of things in a slot `TreeEngine`'s.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -87,6 +87,7 @@ class SlotEngines:
         self._group_of: Callable[[str], str] = lambda _: ""
         self.info = info
         self._slots: dict[str, Slot] = {}
+        self._beside: dict[str, Slot] = {}
         self._held: dict[Slot, None] = {}
         """Those that have memory, the one used last at the end; forgotten ones among them, if they are used still."""
 
@@ -96,35 +97,58 @@ class SlotEngines:
             self._slots[name] = Slot(self, self._group_of(name))
         return self._slots[name]
 
+    def beside(self, name: str) -> "Slot":
+        """A second KV cache for the text of this name: it takes from no other, and gives way to every other."""
+        if name not in self._beside:
+            self._beside[name] = Slot(self, self._group_of(name), spare=True)
+        return self._beside[name]
+
+    def exchange(self, name: str) -> None:
+        """The second cache of this name takes the place of the first."""
+        if (slot := self._beside.pop(name, None)) is not None:
+            self.forget(name)
+            slot.spare = False
+            self._slots[name] = slot
+
     def part(self, group_of: Callable[[str], str]) -> None:
         """From now on nothing is copied between groups of slots; to which a new one belongs, its name says for good."""
         self._group_of = group_of
 
     def forget(self, name: str) -> None:
-        """Give back the memory of this slot."""
-        if (slot := self._slots.pop(name, None)) is not None:
-            slot.close()
+        """Give back the memory of this slot, and of what was prepared beside it."""
+        for slots in (self._slots, self._beside):
+            if (slot := slots.pop(name, None)) is not None:
+                slot.close()
 
     def rename(self, old: str, new: str) -> None:
-        """Carry a slot over to another name."""
+        """Carry a slot over to another name, and what was prepared beside it."""
         if old != new and old in self._slots:
             self.forget(new)
-            self._slots[new] = self._slots.pop(old)
+            for slots in (self._slots, self._beside):
+                if old in slots:
+                    slots[new] = slots.pop(old)
 
     def close(self) -> None:
         """Give all memory back, the weights' too."""
         for slot in list(self._held):
             slot.close()
         self._slots.clear()
+        self._beside.clear()
         self._backend.close()
 
     def bytes_held(self) -> int:
         """Memory that all caches take."""
         return sum(slot.bytes_held() for slot in self._held)
 
-    def prepare(self, slot: "Slot", tokens: Tokens) -> TreeEngine:
-        """Give `slot` a cache that holds as much of `tokens` as is known anywhere; its engine."""
+    def prepare(self, slot: "Slot", tokens: Tokens) -> TreeEngine | None:
+        """Give `slot` a cache that holds as much of `tokens` as is known anywhere; its engine.
+
+        None where it is a spare one for which others would have to give way.
+        """
         engine = slot.engine or self._open(slot)
+        if engine is None or (slot.spare and not self._spares(slot, len(tokens))):
+            slot.close()
+            return None
         shared = common_prefix(engine.cached(), tokens)
         if len(tokens) - shared >= WORTH:
             self._share(slot, tokens, shared)  # before others give way: it may be one of them that is copied from
@@ -139,7 +163,7 @@ class SlotEngines:
             return
         for other in list(self._held):
             other.trim()
-        for other in list(self._held):
+        for other in sorted(self._held, key=lambda one: not one.spare):  # of a kind, the one used least recently
             if other is slot or self._fits(slot, tokens):
                 return
             other.close()
@@ -173,11 +197,23 @@ class SlotEngines:
         others = self.bytes_held() - slot.bytes_held()
         return others + slot.bytes_at(tokens + self.info.max_nodes) <= self._most
 
-    def _open(self, slot: "Slot") -> TreeEngine:
-        """An empty cache for `slot`; where the system has no memory for it, all others are given up first."""
+    def _spares(self, slot: "Slot", tokens: int) -> bool:
+        """Whether `slot` may come to hold so many tokens, others giving back what they do not use at most."""
+        if not self._fits(slot, tokens):
+            for other in list(self._held):
+                other.trim()
+        return self._fits(slot, tokens)
+
+    def _open(self, slot: "Slot") -> TreeEngine | None:
+        """An empty cache for `slot`; where the system has no memory for it, all others are given up first.
+
+        None where it is a spare one, for which none is.
+        """
         try:
             backend = self._backend.another()
         except (MemoryError, OSError, RuntimeError):  # by the system, by the map of memory, and by torch
+            if slot.spare:
+                return None
             for other in list(self._held):
                 other.close()
             backend = self._backend.another()
@@ -200,10 +236,11 @@ class Slot:
 
     Attributes:
         group: only within it is anything copied.
+        spare: a second one of its name: it gives way to every other, and none to it.
     """
 
-    def __init__(self, pool: SlotEngines, group: str) -> None:
-        self._pool, self.group = pool, group
+    def __init__(self, pool: SlotEngines, group: str, *, spare: bool = False) -> None:
+        self._pool, self.group, self.spare = pool, group, spare
         self.backend: SharingBackend | None = None
         self.engine: TreeEngine | None = None
 
@@ -218,7 +255,8 @@ class Slot:
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         """Make the cache hold `tokens`; what another slot begins with is taken over."""
-        return self._pool.prepare(self, tokens).prefill(tokens, should_stop)
+        engine = self._pool.prepare(self, tokens)
+        return Prefilled(0, 0, done=False) if engine is None else engine.prefill(tokens, should_stop)
 
     def step(
         self,

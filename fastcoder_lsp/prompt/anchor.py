@@ -9,10 +9,28 @@ one goes; knows nothing of tokens but their number.
 
 from dataclasses import dataclass
 
-from fastcoder_lsp.prompt.context import Found
+from fastcoder_lsp.prompt.context import NOTHING, Found
 
 CLOSERS = frozenset(")]}>\"'`;,")
 """What editors put right of the cursor by themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Code of other files as a prompt shows it, or will.
+
+    Attributes:
+        tokens: of it; empty: none goes along.
+        found: what is in `tokens`.
+        looked: whether it was looked for; not yet, where a document's first prompt was in a hurry.
+    """
+
+    tokens: tuple[int, ...]
+    found: Found
+    looked: bool = True
+
+
+UNTOLD = Told((), NOTHING, looked=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +47,7 @@ class Anchor:
         length: characters of the text last seen.
         prefix_tokens: the tokens of `prefix`.
         suffix_tokens: the tokens of `suffix`.
-        context_tokens: the tokens of other files' code.
-        found: what is in `context_tokens`.
+        told: code of other files.
     """
 
     start: int
@@ -41,8 +58,7 @@ class Anchor:
     length: int
     prefix_tokens: tuple[int, ...]
     suffix_tokens: tuple[int, ...]
-    context_tokens: tuple[int, ...]
-    found: Found
+    told: Told
 
 
 def holds(anchor: Anchor, text: str, offset: int) -> int | None:

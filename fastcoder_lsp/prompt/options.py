@@ -13,6 +13,7 @@ class PromptOptions:
         refill_share: share of the prefix budget that a new window fills, so that it can grow before it must move.
         suffix_share: the same for the text after the cursor.
         context_tokens: budget for snippets of other files.
+        context_later: whether a document's first prompt for who types on goes without them.
         lines_above: lines above the cursor's that a new anchor leaves after the middle mark.
         typed_lines, typed_tokens: the anchor moves once more than this stands after the middle mark.
         anchored: False for the plain order, the whole text before the cursor in the prefix part.
@@ -24,6 +25,7 @@ class PromptOptions:
     refill_share: float = 0.75
     suffix_share: float = 0.20
     context_tokens: int = 0
+    context_later: bool = False
     lines_above: int = 8
     typed_lines: int = 24
     typed_tokens: int = 320

@@ -17,35 +17,47 @@ LEAST_TOKENS: Final = 300
 """With fewer there is no room for the imports and two or three pieces."""
 LATER_MS: Final = 200.0
 """By so much the first text at a document may come later: the pause between two keys of an ordinary typist."""
+BESIDE_MS: Final = 1500.0
+"""Of work beside, between keys, for the code that goes along: it is of use within some ten keys then. Where it takes
+longer, who works in a document for a minute would have little of it."""
 
 
 def context_tokens(
-    wanted: bool | Literal["auto"], prefill_ms: float, room: int = PROMPT_TOKENS + CONTEXT_TOKENS
+    wanted: bool | Literal["auto"],
+    prefill_ms: float,
+    room: int = PROMPT_TOKENS + CONTEXT_TOKENS,
+    *,
+    beside: bool = True,
 ) -> int:
     """Tokens for code of other files; 0: none goes along.
 
-    By `auto` as many as are read between two keys. Where 600 of them took 600 ms, people who typed had fewer texts in
-    time to accept than without (`bench typing`), whatever whole lines gained.
+    By `auto` as many as are read in a while where that is done beside, which no key waits for; else as many as are read
+    between two keys. Where 600 of them took 600 ms of who typed, people had fewer texts in time to accept than without
+    (`bench typing`), whatever whole lines gained.
 
     Args:
         wanted: the setting `context.enabled`.
         prefill_ms: what one more token of a prompt takes on this machine (`core.StepCosts`).
         room: of a prompt; half of it at least is the document's.
+        beside: whether there is a second KV cache for what is prepared (`core.Engines.beside`).
     """
     most = min(CONTEXT_TOKENS, max(room, 0) // 2)
     if wanted != "auto":
         return most if wanted else 0
-    quick = min(most, int(LATER_MS / prefill_ms))
+    quick = min(most, int((BESIDE_MS if beside else LATER_MS) / prefill_ms))
     return quick if quick >= LEAST_TOKENS else 0
 
 
-def prompt_options(told: int, room: int) -> PromptOptions:
+def prompt_options(told: int, room: int, prefill_ms: float = 0.0) -> PromptOptions:
     """The budgets of a prompt.
 
     Args:
         told: tokens of other files' code (`context_tokens`).
         room: of a prompt in the model's memory; what does not fit is answered by nobody.
+        prefill_ms: what one more token of a prompt takes on this machine; a first prompt waits for no code that takes
+            longer than is noticed.
     """
     limit = min(PROMPT_TOKENS + told, room)
     typed = min(PromptOptions().typed_tokens, max(1, int((limit - told) * _TYPED_SHARE)))
-    return PromptOptions(limit=limit, context_tokens=told, typed_tokens=typed)
+    later = told * prefill_ms > LATER_MS
+    return PromptOptions(limit=limit, context_tokens=told, context_later=later, typed_tokens=typed)

@@ -34,10 +34,21 @@ class Slots:
         self._names[document] = None
         return self._engines.slot(self._name(document))
 
+    def beside(self, document: str) -> Engine | None:
+        """A second cache of this document, for its next prompt; None where the engine has none."""
+        self._names[document] = None
+        return self._engines.beside(self._name(document))
+
+    def exchange(self, document: str) -> None:
+        """The second cache takes the first one's place."""
+        self._engines.exchange(self._name(document))
+
     def forget(self, document: str) -> None:
-        """The document was closed; its cache is given up when some more are."""
+        """The document was closed; its cache is given up when some more are, the second one at once."""
         if document not in self._names:
             return
+        if (beside := self._engines.beside(self._name(document))) is not None:
+            beside.close()
         self._closed.pop(document, None)
         self._closed[document] = None
         while len(self._closed) > CLOSED_AT_MOST:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.scheduling.beside import Beside
 from fastcoder_lsp.scheduling.budget import Allowance
 from fastcoder_lsp.scheduling.current import CurrentTask
 from fastcoder_lsp.scheduling.model import Loaded
@@ -37,6 +38,8 @@ class Background:
         self._current, self._clock, self._idle_ms = current, clock, idle_ms
         self._on_made, self._on_counted = on_made, on_counted
         self._prefill: tuple[Question, Prefill] | None = None
+        self._settled: Question | None = None
+        self._beside = Beside(clock)
 
     def advance(self, loaded: Loaded, allowance: Allowance, asked_ms: float, *, unserved: bool) -> float:
         """The next piece; returns 0, or for how many milliseconds there will be nothing to do.
@@ -57,16 +60,15 @@ class Background:
             self._finish(task, allowance, room_ms, owed=owed)
         elif not allowance.prepare:
             return math.inf
-        elif (wait_ms := asked_ms + self._idle_ms - started) > 0:
-            return min(wait_ms, self._idle_ms)  # a clock that jumped back makes it no longer
-        else:
-            self._prepare(loaded, allowance, room_ms)
+        elif (wait_ms := self._prepare(loaded, allowance, asked_ms, room_ms)) > 0:
+            return wait_ms
         allowance.charge(self._clock() - started)
         return 0.0
 
     def clear(self) -> None:
         """Another model: what was begun with this one is of no use."""
-        self._prefill = None
+        self._prefill = self._settled = None
+        self._beside.clear()
 
     def _finish(self, task: Task, allowance: Allowance, room_ms: float, *, owed: bool) -> None:
         """A piece of what was begun; what comes of it is told where somebody waits for it.
@@ -84,16 +86,35 @@ class Background:
         if made is not None and made.text:
             self._on_made(made)
 
-    def _prepare(self, loaded: Loaded, allowance: Allowance, room_ms: float) -> None:
+    def _prepare(self, loaded: Loaded, allowance: Allowance, asked_ms: float, room_ms: float) -> float:
+        """A piece of what will probably be asked; returns 0, or for how many milliseconds there will be nothing to do.
+
+        What is prepared beside waits for no pause: no key needs to wait for it either.
+        """
+        question, wait_ms = allowance.question, asked_ms + self._idle_ms - self._clock()
+        if wait_ms <= 0 and self._settled is not question:
+            self._settle(loaded, question, room_ms)
+            return 0.0
+        still, before = asked_ms <= question.asked_ms, self._beside.prefilled
+        done = self._beside.advance(loaded, question, room_ms, paused=wait_ms <= 0, still=still)
+        self._on_counted("prefilled", self._beside.prefilled - before)
+        if done:
+            return 0.0
+        if wait_ms > 0:
+            return min(wait_ms, self._idle_ms)  # a clock that jumped back makes it no longer
+        allowance.prepare = False
+        return 0.0
+
+    def _settle(self, loaded: Loaded, question: Question, room_ms: float) -> None:
         """The user paused: move the prompt's anchor here, and bring the KV cache up to date."""
-        question = allowance.question
+        runtime = loaded.runtime
         if self._prefill is None or self._prefill[0] is not question:
-            prompt = loaded.runtime.prompts.settle(question.request.snapshot, question.request.offset)
-            engine = loaded.runtime.engine_for(question.uri)
-            prefill = Prefill(engine, loaded.pace, self._clock, prompt.tokens[:-1])
-            self._prefill = question, prefill
+            alone = runtime.slots.beside(question.uri) is None
+            prompt = runtime.prompts.settle(question.request.snapshot, question.request.offset, exchange=alone)
+            engine = runtime.engine_for(question.uri)
+            self._prefill = question, Prefill(engine, loaded.pace, self._clock, prompt.tokens[:-1])
         prefill = self._prefill[1]
         if not prefill.advance(room_ms) or prefill.finished:
             self._on_counted("ahead", 1)
             self._on_counted("prefilled", prefill.prefilled)
-            self._prefill, allowance.prepare = None, False
+            self._prefill, self._settled = None, question

@@ -45,7 +45,8 @@ class CurrentTask:
         """A new one for `question`; what the old one had said is outdated."""
         self.give_up()
         expected = self._outdated.expected(question.uri, question.place)
-        self.task = begin(runtime, pace, self._clock, question.request, question.place, expected, spans)
+        request, place, hurried = question.request, question.place, question.hurried
+        self.task = begin(runtime, pace, self._clock, request, place, expected, spans, hurried=hurried)
         self.begun_ms, self.ahead = asked_ms, ahead
 
     def adopt(self, asked_ms: float, spans: Spans) -> bool:

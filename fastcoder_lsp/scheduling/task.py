@@ -30,6 +30,7 @@ from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
+from fastcoder_lsp.runtime.exchange import prompt_for
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import LINE_STEPS, Pace
 
@@ -235,7 +236,8 @@ class Prefill:
         missing = len(self._prompt) - cached
         tokens = self._pace.stretch_within(room_ms, missing)
         if tokens:
-            self._engine.prefill(self._prompt[: cached + tokens], _never)
+            if not self._engine.prefill(self._prompt[: cached + tokens], _never).done:
+                return False  # a cache beside, and nobody gives way to it
             self._pace.prefilled(tokens, self._clock() - started)
             self.prefilled += tokens
         self.finished = tokens == missing
@@ -250,11 +252,16 @@ def begin(
     place: Place,
     expected: Sequence[str],
     spans: Spans,
+    *,
+    hurried: bool = False,
 ) -> Task:
-    """A task for `request`, which asks at `place`; `expected`: texts that the answer may well begin with."""
+    """A task for `request`, which asks at `place`.
+
+    `expected`: texts that the answer may well begin with. `hurried`: see `prompt_for`.
+    """
     snapshot = replace(request.snapshot, text=place.before + place.after)
     with spans.measure("prompt"):
-        prompt = runtime.prompts.build(snapshot, len(place.before))
+        prompt = prompt_for(runtime, snapshot, len(place.before), hurried=hurried)
         healing = prompt.healing.decode()
         asked = DecodeRequest(
             prompt=prompt.tokens,

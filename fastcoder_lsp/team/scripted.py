@@ -101,6 +101,12 @@ class _Engines:
         """The cache of this name."""
         return self._slots.setdefault(name, _Slot(self))
 
+    def beside(self, name: str) -> None:
+        """There is none."""
+
+    def exchange(self, name: str) -> None:
+        """There is none."""
+
     def forget(self, name: str) -> None:
         """Drop it."""
         if (slot := self._slots.pop(name, None)) is not None:
@@ -181,11 +187,11 @@ class _Prompts(PromptBuilder):
     def __init__(self) -> None:
         """Nothing is remembered."""
 
-    def build(self, snapshot: Snapshot, offset: int) -> Prompt:
+    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False) -> Prompt:  # noqa: ARG002 no code of others
         text = snapshot.text[:offset].encode("utf-8", "surrogatepass")
         return Prompt((*(byte for byte in text if byte > _MIDDLE), _MIDDLE), healing=b"", typed="", template="scripted")
 
-    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
+    def settle(self, snapshot: Snapshot, offset: int, *, exchange: bool = True) -> Prompt:  # noqa: ARG002 as above
         return self.build(snapshot, offset)
 
     def forget(self, uri: str) -> None:

@@ -32,12 +32,21 @@ class ToyPrompts(PromptBuilder):
         self._tokens_of = tokens
         self.calls: list[tuple[str, str]] = []
 
-    def build(self, snapshot: Snapshot, offset: int) -> Prompt:
+    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False) -> Prompt:
         return Prompt(self._tokens_of(snapshot.text[:offset]), healing=b"", typed="", template="toy")
 
-    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
+    def settle(self, snapshot: Snapshot, offset: int, *, exchange: bool = True) -> Prompt:
         self.calls.append(("settle", snapshot.uri))
         return self.build(snapshot, offset)
+
+    def looked(self, uri: str) -> bool:
+        return True
+
+    def plan(self, snapshot: Snapshot, offset: int) -> None:
+        """No code goes along."""
+
+    def planned(self, snapshot: Snapshot, offset: int) -> None:
+        """No code goes along."""
 
     def forget(self, uri: str) -> None:
         self.calls.append(("forget", uri))

@@ -1,10 +1,10 @@
-"""How much code of other files goes along: as the setting says, or as much as this machine reads between two keys."""
+"""How much code of other files goes along: as the setting says, or as much as this machine reads beside."""
 
 import pytest
 
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions
-from fastcoder_lsp.runtime.context_budget import CONTEXT_TOKENS, LATER_MS, LEAST_TOKENS, context_tokens, prompt_options
+from fastcoder_lsp.runtime.context_budget import BESIDE_MS, CONTEXT_TOKENS, LEAST_TOKENS, context_tokens, prompt_options
 from tests.prompt.toy_tokenizers import of_family
 
 
@@ -37,11 +37,26 @@ def test_a_prompt_fits_a_small_memory_however_much_is_typed(told: int) -> None:
     assert prompt_options(600, 3968) == PromptOptions(limit=2000, context_tokens=600)
 
 
-def test_auto_takes_what_is_read_between_two_keys() -> None:
-    """All of it on a GPU, less on a quick CPU, and none where little would fit, as on the CPUs where it was no gain."""
-    assert [context_tokens("auto", prefill_ms) for prefill_ms in (0.02, 0.3, 0.5, 0.56)] == [600, 600, 400, 357]
-    assert [context_tokens("auto", prefill_ms) for prefill_ms in (0.67, 0.99, 2.0, 1e9)] == [0, 0, 0, 0]
+def test_auto_takes_what_is_read_beside_within_a_second_and_a_half() -> None:
+    """All of it on a GPU and on most CPUs, less on slow ones, and none where little would fit."""
+    told = [context_tokens("auto", prefill_ms) for prefill_ms in (0.02, 0.56, 0.99, 2.5, 3.0, 4.9, 5.1, 1e9)]
+    assert told == [600, 600, 600, 600, 500, 306, 0, 0]
     for tenth in range(1, 60):
         room = context_tokens("auto", tenth / 10)
         assert room == 0 or LEAST_TOKENS <= room <= CONTEXT_TOKENS
-        assert room * tenth / 10 <= LATER_MS
+        assert room * tenth / 10 <= BESIDE_MS
+
+
+def test_where_one_cache_goes_round_auto_takes_what_is_read_between_two_keys() -> None:
+    told = [context_tokens("auto", prefill_ms, beside=False) for prefill_ms in (0.02, 0.3, 0.5, 0.56, 0.67, 2.0)]
+    assert told == [600, 600, 400, 357, 0, 0]
+
+
+def test_a_first_prompt_waits_for_what_is_read_between_two_keys() -> None:
+    """As it always did on a GPU; elsewhere who types on gets a first text without other code."""
+    assert [prompt_options(600, 3968, prefill_ms).context_later for prefill_ms in (0.0, 0.3, 0.4)] == [
+        False,
+        False,
+        True,
+    ]
+    assert not prompt_options(0, 3968, 5.0).context_later

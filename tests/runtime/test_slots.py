@@ -16,6 +16,12 @@ class Named:
     def slot(self, name: str) -> Engine:
         return self.held.setdefault(name, object())  # type: ignore[return-value]
 
+    def beside(self, name: str) -> Engine | None:
+        """None of it is held."""
+
+    def exchange(self, name: str) -> None:
+        """There is nothing to exchange."""
+
     def forget(self, name: str) -> None:
         del self.held[name]
 

@@ -43,6 +43,7 @@ class Caches:
     def __init__(self, clock: Clock, letter: NextLetter, most: int) -> None:
         self.info = EngineInfo("simulated", "simulated", "made here", "none", 256, 100_000, 64)
         self.engines: dict[str, Slot] = {}
+        self.spare: dict[str, Slot] = {}
         self.fails: set[str] = set()
         self.closed = False
         self._clock, self._letter, self._most = clock, letter, most
@@ -51,6 +52,13 @@ class Caches:
         if name not in self.engines:
             self.engines[name] = Slot(self._clock, self._letter, self)
         return self.engines[name]
+
+    def beside(self, name: str) -> "Slot":
+        return self.spare.setdefault(name, Slot(self._clock, self._letter, self))
+
+    def exchange(self, name: str) -> None:
+        self.forget_first(name)
+        self.engines[name] = self.spare.pop(name)
 
     def used(self, slot: "Slot") -> None:
         """The others are given up, those used longest ago first."""
@@ -66,13 +74,20 @@ class Caches:
         return any(other is slot for name, other in self.engines.items() if name in self.fails)
 
     def forget(self, name: str) -> None:
+        self.forget_first(name)
+        if name in self.spare:
+            self.spare.pop(name).give_up()
+
+    def forget_first(self, name: str) -> None:
         if name in self.engines:
             self.engines.pop(name).give_up()
 
     def rename(self, old: str, new: str) -> None:
         if old in self.engines:
             self.forget(new)
-            self.engines[new] = self.engines.pop(old)
+            for engines in (self.engines, self.spare):
+                if old in engines:
+                    engines[new] = engines.pop(old)
 
     def close(self) -> None:
         self.closed = True

@@ -56,7 +56,7 @@ class ReckonedEngines:
         self._engines, self.clock, self.costs = engines, clock, costs
         self.computed: Counter[str] = Counter()
         self.steps = self.emitted = 0
-        self._slots: dict[str, _Reckoned] = {}
+        self._slots: dict[tuple[str, bool], _Reckoned] = {}
 
     @property
     def info(self) -> EngineInfo:
@@ -65,23 +65,35 @@ class ReckonedEngines:
 
     def slot(self, name: str) -> Engine:
         """See `Engines`."""
-        if name not in self._slots:
-            self._slots[name] = _Reckoned(self._engines.slot(name), name, self)
-        return self._slots[name]
+        return self._slots.setdefault((name, False), _Reckoned(self._engines.slot(name), name, self))
+
+    def beside(self, name: str) -> Engine | None:
+        """See `Engines`."""
+        engine = self._engines.beside(name)
+        return None if engine is None else self._slots.setdefault((name, True), _Reckoned(engine, name, self))
+
+    def exchange(self, name: str) -> None:
+        """See `Engines`."""
+        self._drop(name)
+        self._engines.exchange(name)
 
     def forget(self, name: str) -> None:
         """See `Engines`."""
-        self._slots.pop(name, None)
+        self._drop(name)
         self._engines.forget(name)
 
     def rename(self, old: str, new: str) -> None:
         """See `Engines`."""
-        self._slots.pop(old, None)
-        self._slots.pop(new, None)
+        self._drop(old)
+        self._drop(new)
         self._engines.rename(old, new)
 
     def close(self) -> None:
         """The model is used on by others."""
+
+    def _drop(self, name: str) -> None:
+        for beside in (False, True):
+            self._slots.pop((name, beside), None)
 
 
 class _Reckoned:

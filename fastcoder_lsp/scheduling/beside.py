@@ -1,0 +1,84 @@
+"""Code of other files, prepared beside: in a second KV cache of its document, while keys go on with the first.
+
+Owns when such code is looked for, and what of its prompt is computed next; when that takes the old one's place says
+`runtime/exchange`. What was computed outlives the questions that come between. Runs in the scheduler's thread, a piece
+at a time; where there is one cache that goes round, there is nothing to do.
+"""
+
+from dataclasses import dataclass
+
+from fastcoder_lsp.completion.question import Clock, Question
+from fastcoder_lsp.core import Engine
+from fastcoder_lsp.prompt.build import begun
+from fastcoder_lsp.runtime.exchange import FEW, exchange_computed, missing
+from fastcoder_lsp.scheduling.model import Loaded
+from fastcoder_lsp.scheduling.task import Prefill
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is done for one question.
+
+    Attributes:
+        question: that.
+        looked: whether code was looked for, as in a pause.
+        prefill: of the planned prompt; None where nothing is to be computed.
+    """
+
+    question: Question
+    looked: bool
+    prefill: Prefill | None
+
+
+class Beside:
+    """The next prompt of the document that was asked about last, on its way into a second cache.
+
+    `prefilled`: tokens that were computed for such prompts.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._work: _Work | None = None
+        self.prefilled = 0
+
+    def advance(self, loaded: Loaded, question: Question, room_ms: float, *, paused: bool, still: bool) -> bool:
+        """One piece of work; False where there is none for this question.
+
+        Args:
+            loaded: the model.
+            question: the last one that the model was asked.
+            room_ms: what may be done.
+            paused: whether nobody has asked for a while: code is looked for anew.
+            still: whether nothing was typed since the question: its text is that of this moment.
+        """
+        engine = loaded.runtime.slots.beside(question.uri)
+        if engine is None:
+            return False
+        work = self._work
+        if work is None or work.question is not question or (paused and not work.looked):
+            self._work = self._planned(loaded, engine, question, paused=paused)
+            return True
+        if work.prefill is None:
+            return False
+        if not work.prefill.finished:
+            before = work.prefill.prefilled
+            done = work.prefill.advance(room_ms)
+            self.prefilled += work.prefill.prefilled - before
+            return done
+        work.prefill = None
+        if still:
+            exchange_computed(loaded.runtime, question.request.snapshot, question.request.offset)
+        return False
+
+    def clear(self) -> None:
+        """Another model: what was begun with this one is of no use."""
+        self._work = None
+
+    def _planned(self, loaded: Loaded, engine: Engine, question: Question, *, paused: bool) -> _Work:
+        prompts, snapshot, offset = loaded.runtime.prompts, question.request.snapshot, question.request.offset
+        if paused or not prompts.looked(question.uri):
+            prompts.plan(snapshot, offset)
+        planned = prompts.planned(snapshot, offset)
+        if planned is None or (begun(snapshot.text, offset) and missing(engine, planned.tokens) <= FEW):
+            return _Work(question, paused, None)  # a line is not computed key by key: each would cost a pass of its own
+        return _Work(question, paused, Prefill(engine, loaded.pace, self._clock, planned.tokens[:-1]))
