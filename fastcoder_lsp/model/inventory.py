@@ -66,7 +66,8 @@ def remove(name: str, cache: Path | None = None) -> Entry:
 
 def engine_conversions(digest: str, cache: Path) -> list[Path]:
     """What the engine keeps in the cache for the weights of this digest; its files begin with a hash of it."""
-    return sorted(cache.glob(f"int8/{hashlib.sha256(digest.encode()).hexdigest()[:32]}*")) if digest else []
+    name = hashlib.sha256(digest.encode()).hexdigest()[:32]
+    return sorted(path for bits in (4, 8) for path in cache.glob(f"int{bits}/{name}*")) if digest else []
 
 
 def _named(reference: Reference, store: Store, cache: Path | None) -> Entry:

@@ -17,7 +17,7 @@ from typing import Self
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.kernels.folder import trusted_folder
 
@@ -90,11 +90,10 @@ def _kept() -> int:
     return 0 if folder is None else sum(1 for _ in folder.glob("*/*.kernel"))
 
 
-def heads_of(folder: Path) -> tuple[int, int] | None:
-    """What to compile a pass for, as in `DEFAULT_HEADS`, for the model in `folder`; None where the CPU's is not run."""
+def shape_of(folder: Path) -> Shape | None:
+    """Of the model in `folder`, what a pass is compiled for; None where the CPU's is not run."""
     with suppress(ModelInvalidError):  # who loads the model says so
-        shape = fast_shape(read_config(folder))
-        return None if shape is None else (shape.group, shape.head_dim)
+        return fast_shape(read_config(folder))
     return None
 
 
