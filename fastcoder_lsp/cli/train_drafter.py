@@ -105,6 +105,13 @@ def _add_distill(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
     add_model_and_data(parser, _TARGET)
     add_amounts(parser, each="texts", text="text")
     add_samples(parser)
+    parser.add_argument(
+        "--boost",
+        nargs="+",
+        default=[],
+        metavar="MODEL",
+        help="students that were tuned before: learn only what all of them miss (SpecInfer's boost-tuning)",
+    )
     parser.add_argument("--student", required=True, help="the smaller model: as for `complete --model`")
     parser.add_argument(
         "--said", type=at_least(0), default=64, metavar="TOKENS", help="behind each text's half; default: 64"
@@ -178,7 +185,7 @@ def _distill(arguments: argparse.Namespace, source: Source, run: Run) -> int:
         data=tuple(source(name, arguments.here) for name in arguments.data),
         out=arguments.out,
         asked=_asked(arguments),
-        distill=DistillSettings(arguments.student, arguments.said),
+        distill=DistillSettings(arguments.student, arguments.said, tuple(arguments.boost)),
         samples=arguments.samples,
         restart=arguments.restart,
     )

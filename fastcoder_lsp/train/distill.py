@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import torch
 
 from fastcoder_lsp.core import NORMED
+from fastcoder_lsp.train.boosting import Earlier
 from fastcoder_lsp.train.losses import CHUNK_CPU
 from fastcoder_lsp.train.samples import Sample, order
 from fastcoder_lsp.train.teacher import states_of
@@ -24,10 +25,17 @@ LAYERS = (NORMED,)
 
 @dataclass(frozen=True, slots=True)
 class DistillSettings:
-    """`student`: the smaller model, as for `--model`; `said`: tokens that the target says behind each text's half."""
+    """What is taught to whom.
+
+    Attributes:
+        student: the smaller model, as for `--model`.
+        said: tokens that the target says behind each text's half.
+        boost: students that were tuned before: only what all of them miss is learnt (`boosting`).
+    """
 
     student: str = ""
     said: int = 64
+    boost: tuple[str, ...] = ()
 
 
 class DistillLesson:
@@ -40,6 +48,7 @@ class DistillLesson:
         held: likewise, never learnt from.
         batch: samples a step.
         seed: of their order.
+        earlier: students that were tuned before; None: there are none.
     """
 
     def __init__(
@@ -51,8 +60,9 @@ class DistillLesson:
         *,
         batch: int,
         seed: int,
+        earlier: Earlier | None = None,
     ) -> None:
-        self.trainable = trainable
+        self.trainable, self._earlier = trainable, earlier or Earlier()
         self._head_VE, self._samples, self._held = head_VE, samples, held
         self._batch, self._seed = batch, seed
 
@@ -79,16 +89,20 @@ class DistillLesson:
             return {"divergence": sum(self._loss(one).item() for one in self._held) / len(self._held)}
 
     def _loss(self, sample: Sample) -> torch.Tensor:
-        """The mean forward KL over the tokens that the target said, in nats."""
+        """The mean forward KL over the tokens that the target said and no earlier student says, in nats."""
         start = max(sample.first - 1, 0)
         tokens = torch.from_numpy(sample.tokens)[None]
         said_TV = self.trainable.model(input_ids=tokens, use_cache=False).logits[0, start:]
         known = min(said_TV.shape[1], len(self._head_VE))
         state_TE = states_of(sample)[start:, 0]
+        earlier_NT = self._earlier.said(sample)[:, start:]
         rows = max(1, CHUNK_CPU // known)
-        total = torch.zeros(())
+        total, count = torch.zeros(()), 0
         for first in range(0, len(state_TE), rows):
             right_CV = torch.log_softmax(state_TE[first : first + rows] @ self._head_VE[:known].T, dim=1)
             own_CV = torch.log_softmax(said_TV[first : first + rows, :known].float(), dim=1)
-            total = total + (right_CV.exp() * (right_CV - own_CV)).sum()
-        return total / len(state_TE)
+            learnt_C = (earlier_NT[:, first : first + rows] != right_CV.argmax(1)).all(0)
+            total = total + ((right_CV.exp() * (right_CV - own_CV)).sum(1) * learnt_C).sum()
+            count += int(learnt_C.sum())
+        # Where nothing is left to learn the sum is of zeros, which has a gradient, too: none.
+        return total / max(count, 1)

@@ -3,7 +3,7 @@
 The composition root for `train distill`. Owns the order of things; prints nothing: it tells.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.train.boosting import Earlier
 from fastcoder_lsp.train.collecting import collect
 from fastcoder_lsp.train.curve import read_points, series
 from fastcoder_lsp.train.distill import LAYERS, DistillLesson, DistillSettings
@@ -54,18 +55,20 @@ def distil(job: DistillJob, cache: Path, should_stop: Callable[[], bool], listen
     """
     minutes = Minutes(job.asked.max_minutes)
     target, student = (models.find(name, cache) for name in (job.model, job.distill.student))
-    for files in (target, student):
+    earlier = [models.find(name, cache) for name in job.distill.boost]
+    for files in (target, student, *earlier):
         models.require_checkpoint(files.folder, lambda _share, _what: None)
     tokenizer = Tokenizer.load(target.folder)
-    if Tokenizer.load(student.folder).identity != tokenizer.identity:
-        raise UsageError(
-            f"{student.name} cuts text into other tokens than {target.name}",
-            "Name a student of the same family with --student.",
-        )
+    for files in (student, *earlier):
+        if Tokenizer.load(files.folder).identity != tokenizer.identity:
+            raise UsageError(
+                f"{files.name} cuts text into other tokens than {target.name}",
+                "Name a student of the same family with --student, and such ones with --boost.",
+            )
     texts = read_texts(job.data, tokenizer, cache)
     settings, notes = settle("distill", job.asked, machine("cpu", count_parameters(student.folder)))
     folder = RunFolder(job.out.expanduser().absolute())
-    folder.begin(_identity(job, target, student, texts, settings), restart=job.restart)
+    folder.begin(_identity(job, target, student, earlier, texts, settings), restart=job.restart)
     for note in notes:
         listener.note(note)
     sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
@@ -76,7 +79,8 @@ def distil(job: DistillJob, cache: Path, should_stop: Callable[[], bool], listen
     trainable = load_trainable(student.folder, settings, (), fresh=False, to_merge=False)
     with open_weights(target.folder) as weights:
         head_VE = weights.head(shape_of(target.folder))
-    lesson = DistillLesson(trainable, head_VE, *found, batch=settings.batch, seed=settings.seed)
+    before = Earlier([files.folder for files in earlier])
+    lesson = DistillLesson(trainable, head_VE, *found, batch=settings.batch, seed=settings.seed, earlier=before)
     left = minutes.left() if job.asked.steps is None else None
     planned = fitted(lesson, settings, folder, left, listener.note, used=USED)
     outcome = Trainer(lesson, planned, folder.path).run(should_stop, listener.status, minutes=minutes.left())
@@ -109,7 +113,12 @@ def _samples(
 
 
 def _identity(
-    job: DistillJob, target: ModelFiles, student: ModelFiles, texts: Texts, settings: TrainSettings
+    job: DistillJob,
+    target: ModelFiles,
+    student: ModelFiles,
+    earlier: Sequence[ModelFiles],
+    texts: Texts,
+    settings: TrainSettings,
 ) -> dict[str, object]:
     """What makes the run what it is, as JSON can hold it."""
     return {
@@ -117,6 +126,7 @@ def _identity(
         "method": "distill",
         "target": target.digest,
         "student": student.digest,
+        "earlier": [files.digest for files in earlier],
         "data": texts.fingerprint,
         "own": asdict(job.distill),
         "samples": job.samples,

@@ -82,3 +82,32 @@ def test_a_time_is_kept_to(speaker: Speaker, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(collecting, "SHARE", 0.0)
     with pytest.raises(UsageError, match="nothing was collected in time"):
         go_on(tmp_path / "other")
+
+
+def test_the_next_student_learns_what_the_ones_before_it_miss(speaker: Speaker, tmp_path: Path) -> None:
+    """Where one of them says all that the target says nothing is left to learn; where it knows nothing, all is."""
+    spoilt = tmp_path / "spoilt"
+    shutil.copytree(speaker.folder, spoilt)
+    weights = load_file(spoilt / "model.safetensors")
+    torch.manual_seed(6)
+    noisy = {name: torch.randn_like(value) * value.std() for name, value in weights.items()}
+    save_file(noisy, spoilt / "model.safetensors", metadata={"format": "pt"})
+
+    def go_on(name: str, *boost: Path) -> Result:
+        job = DistillJob(
+            model=str(speaker.folder),
+            data=(str(speaker.texts),),
+            out=tmp_path / name,
+            asked=Asked(tuning="full", steps=3, length=64, batch=2, rate=1e-3, precision="fp32"),
+            distill=DistillSettings(str(spoilt), said=24, boost=tuple(map(str, boost))),
+            samples=8,
+        )
+        return distil(job, speaker.cache, lambda: False, Listener(lambda _: None, lambda *_: None, lambda _: None))
+
+    alone, behind_nobody, behind_all = go_on("alone"), go_on("nobody", spoilt), go_on("all", spoilt, speaker.folder)
+    figures = [result.record.figures for result in (alone, behind_nobody, behind_all) if result.record is not None]
+    first = [found["held_out_divergence_first"] for found in figures]
+    assert first[1] == pytest.approx(first[0], rel=0.2)
+    assert first[2] < 0.2 * first[0]  # but for what int8 says otherwise
+    with pytest.raises(UsageError, match="another run"):
+        go_on("alone", spoilt)
