@@ -20,7 +20,16 @@ from fastcoder_lsp.core.engine import (
     StepCosts,
 )
 from fastcoder_lsp.core.progress import Progress, ShouldStop
-from fastcoder_lsp.core.requests import Completion, CompletionRequest, Extra, Late, Reason, SelectedCompletion, Snapshot
+from fastcoder_lsp.core.requests import (
+    Completion,
+    CompletionRequest,
+    Definition,
+    Extra,
+    Late,
+    Reason,
+    SelectedCompletion,
+    Snapshot,
+)
 from fastcoder_lsp.core.trees import Counts, DraftTree, Draw, Proposal, StepTrace, Tokens, TracedToken, Verified
 
 __all__ = [
@@ -31,6 +40,7 @@ __all__ = [
     "Completion",
     "CompletionRequest",
     "Counts",
+    "Definition",
     "Draft",
     "DraftContext",
     "DraftTree",

@@ -20,6 +20,21 @@ class Extra:
 
 
 @dataclass(frozen=True, slots=True)
+class Definition:
+    """Where a name is defined, as the client was told by other servers: a place alone, its text is ours to read.
+
+    Attributes:
+        name: the name; empty where the client did not say it.
+        path: its file's absolute path.
+        line: where it is defined there, from 0.
+    """
+
+    name: str
+    path: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     r"""One version of one document, never changing: what slow work reads while the user types on.
 
@@ -31,6 +46,7 @@ class Snapshot:
         text: has `\n` line ends only; the front normalises them.
         neighbours: texts that belong to the same whole, the nearest last (a notebook's cells above this one).
         extras: what the client gave along of other files; the last ones promise most.
+        definitions: of names near the cursor, where the client says that.
     """
 
     uri: str
@@ -40,6 +56,7 @@ class Snapshot:
     text: str
     neighbours: tuple[str, ...] = ()
     extras: tuple[Extra, ...] = ()
+    definitions: tuple[Definition, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta
 
 from fastcoder_lsp.host.messages import (
+    MOST_DEFINITIONS,
     MOST_EXTRAS,
     MOST_NAMES,
     Difference,
@@ -56,6 +57,14 @@ class ExtraAt(Part, frozen=True):
     length: Natural
 
 
+class DefinitionAt(Part, frozen=True):
+    """`core.Definition`."""
+
+    name: Name
+    path: Name
+    line: Natural
+
+
 class QuestionAt(Part, frozen=True):
     """`completion.question.Question`; `cells`: lengths of the neighbours, which are one text, as the extras' are."""
 
@@ -69,6 +78,7 @@ class QuestionAt(Part, frozen=True):
     cells: Annotated[list[Natural], Meta(max_length=MOST_NAMES)]
     chunks: TextAt | None
     extras: Annotated[list[ExtraAt], Meta(max_length=MOST_EXTRAS)]
+    definitions: Annotated[list[DefinitionAt], Meta(max_length=MOST_DEFINITIONS)]
     offset: Natural
     invoked: bool
     selected: SelectedAt | None

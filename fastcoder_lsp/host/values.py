@@ -15,8 +15,8 @@ from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.status import State, Status
 from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion, Work
 from fastcoder_lsp.config import Layer, Settings, resolve, specs
-from fastcoder_lsp.core import CompletionRequest, Extra, Reason, SelectedCompletion, Snapshot
-from fastcoder_lsp.host.front_messages import ExtraAt, PolicyAt, QuestionAt, SelectedAt
+from fastcoder_lsp.core import CompletionRequest, Definition, Extra, Reason, SelectedCompletion, Snapshot
+from fastcoder_lsp.host.front_messages import DefinitionAt, ExtraAt, PolicyAt, QuestionAt, SelectedAt
 from fastcoder_lsp.host.host_messages import Answered, CandidateAt, Facts, Made, ReasonAt, SuggestionAt, Told, WorkAt
 from fastcoder_lsp.host.messages import PlaceAt, ProtocolError, Table, TextAt, Value, decoded, encoded, told
 from fastcoder_lsp.host.traces import trace_message, trace_value
@@ -57,6 +57,7 @@ def question_message(question: Question, texts: TextsAt) -> QuestionAt:
         cells=list(map(len, snapshot.neighbours)),
         chunks=texts.chunks,
         extras=[ExtraAt(encoded(extra.name), len(extra.text)) for extra in snapshot.extras],
+        definitions=[DefinitionAt(encoded(one.name), encoded(one.path), one.line) for one in snapshot.definitions],
         offset=request.offset,
         invoked=request.invoked,
         selected=None if selected is None else SelectedAt(selected.start, selected.end, encoded(selected.text)),
@@ -91,6 +92,9 @@ def question_value(message: QuestionAt, text: str, neighbours: str, chunks: str)
         text=text,
         neighbours=_cut(neighbours, message.cells),
         extras=tuple(map(Extra, names, _cut(chunks, lengths))),
+        definitions=tuple(
+            Definition(decoded(one.name), str(whole_path(one.path)), one.line) for one in message.definitions
+        ),
     )
     chosen = None if selected is None else SelectedCompletion(selected.start, selected.end, decoded(selected.text))
     request = CompletionRequest(snapshot, offset, message.invoked, chosen, message.max_tokens)

@@ -84,6 +84,7 @@ class FrontWorkspace:
     def document_changed(self, path: Path, text: str) -> None:
         """An open document's text, saved or not."""
         with self._lock:
+            self._open_texts.pop(path, None)  # the latest one stands last
             self._open_texts[path] = text
             if self._datastore is not None:
                 self._datastore.document_changed(path, text)

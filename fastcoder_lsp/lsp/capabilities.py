@@ -12,8 +12,17 @@ from fastcoder_lsp.workspace.folders import SETTINGS_FILE
 TRIGGER_CHARACTERS = (".", "(", "[", ",", "=", ":", "<")
 
 
-def server_capabilities(client: Client, *, popup: bool, commands: Iterable[str]) -> types.ServerCapabilities:
-    """The answer to `initialize`. `popup`: the settings ask for suggestions in the completion menu too."""
+def server_capabilities(
+    client: Client, *, popup: bool, definitions: bool, commands: Iterable[str]
+) -> types.ServerCapabilities:
+    """The answer to `initialize`.
+
+    Args:
+        client: what it can do.
+        popup: whether the settings ask for suggestions in the completion menu too.
+        definitions: whether they let other files' code go along, so that `fastcoder/definitions` is of use.
+        commands: their names.
+    """
     everything = [types.FileOperationFilter(types.FileOperationPattern("**/*"), scheme="file")]
     return types.ServerCapabilities(
         position_encoding=types.PositionEncodingKind(client.encoding.value),
@@ -36,6 +45,7 @@ def server_capabilities(client: Client, *, popup: bool, commands: Iterable[str])
                 did_rename=types.FileOperationRegistrationOptions(everything),
             ),
         ),
+        experimental={"fastcoderDefinitions": definitions},
     )
 
 

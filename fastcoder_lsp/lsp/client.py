@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from fastcoder_lsp.lsp.plain import at
 from fastcoder_lsp.workspace.positions import Encoding
 from fastcoder_lsp.workspace.uris import uri_of
 
@@ -42,37 +43,37 @@ def read_client(params: object) -> Client:
 
     They are read by hand, so that nothing in them, such as a value that a later protocol brings, keeps a client out.
     """
-    wishes = _at(params, "initializationOptions", "client")
-    name, suffix = _at(params, "clientInfo", "name"), _at(wishes, "commandSuffix")
-    process_id = _at(params, "processId")
-    capabilities = _at(params, "capabilities")
-    workspace, document = _at(capabilities, "workspace"), _at(capabilities, "textDocument")
-    formats = _at(document, "completion", "completionItem", "documentationFormat")
+    wishes = at(params, "initializationOptions", "client")
+    name, suffix = at(params, "clientInfo", "name"), at(wishes, "commandSuffix")
+    process_id = at(params, "processId")
+    capabilities = at(params, "capabilities")
+    workspace, document = at(capabilities, "workspace"), at(capabilities, "textDocument")
+    formats = at(document, "completion", "completionItem", "documentationFormat")
     return Client(
         name=name if isinstance(name, str) else "",
         process_id=process_id if isinstance(process_id, int) else None,
-        encoding=_first_known(_at(capabilities, "general", "positionEncodings")),
-        inline_completion=isinstance(_at(document, "inlineCompletion"), dict),
-        notebooks=isinstance(_at(capabilities, "notebookDocument"), dict),
-        progress=_at(capabilities, "window", "workDoneProgress") is True,
-        configuration=_at(workspace, "configuration") is True,
+        encoding=_first_known(at(capabilities, "general", "positionEncodings")),
+        inline_completion=isinstance(at(document, "inlineCompletion"), dict),
+        notebooks=isinstance(at(capabilities, "notebookDocument"), dict),
+        progress=at(capabilities, "window", "workDoneProgress") is True,
+        configuration=at(workspace, "configuration") is True,
         markdown=isinstance(formats, list) and "markdown" in formats,
-        registers_configuration=_at(workspace, "didChangeConfiguration", "dynamicRegistration") is True,
-        registers_watched_files=_at(workspace, "didChangeWatchedFiles", "dynamicRegistration") is True,
-        registers_completion=_at(document, "completion", "dynamicRegistration") is True,
+        registers_configuration=at(workspace, "didChangeConfiguration", "dynamicRegistration") is True,
+        registers_watched_files=at(workspace, "didChangeWatchedFiles", "dynamicRegistration") is True,
+        registers_completion=at(document, "completion", "dynamicRegistration") is True,
         command_suffix=suffix if isinstance(suffix, str) else "",
-        protects_machine_settings=_at(wishes, "protectsMachineSettings") is True,
-        reports_answers=_at(wishes, "reportsAnswers") is True,
-        shows_status=_at(wishes, "showsStatus") is True,
-        shows_late=_at(wishes, "showsLate") is True or _at(capabilities, "experimental", "fastcoderLate") is True,
+        protects_machine_settings=at(wishes, "protectsMachineSettings") is True,
+        reports_answers=at(wishes, "reportsAnswers") is True,
+        shows_status=at(wishes, "showsStatus") is True,
+        shows_late=at(wishes, "showsLate") is True or at(capabilities, "experimental", "fastcoderLate") is True,
     )
 
 
 def read_folders(params: object) -> list[str]:
     """The workspace's folders as URIs, from whichever of the protocol's three generations the client speaks."""
-    folders, root_uri, root_path = (_at(params, name) for name in ("workspaceFolders", "rootUri", "rootPath"))
+    folders, root_uri, root_path = (at(params, name) for name in ("workspaceFolders", "rootUri", "rootPath"))
     if isinstance(folders, list) and folders:
-        return [uri for uri in (_at(folder, "uri") for folder in folders) if isinstance(uri, str)]
+        return [uri for uri in (at(folder, "uri") for folder in folders) if isinstance(uri, str)]
     if isinstance(root_uri, str):
         return [root_uri]
     return [uri_of(Path(root_path))] if isinstance(root_path, str) and Path(root_path).is_absolute() else []
@@ -80,14 +81,7 @@ def read_folders(params: object) -> list[str]:
 
 def initialization_options(params: object) -> object:
     """The settings that the client starts us with."""
-    return _at(params, "initializationOptions")
-
-
-def _at(value: object, *names: str) -> object:
-    """What stands at a path of names; None where anything on the way is missing or no table."""
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
+    return at(params, "initializationOptions")
 
 
 def _first_known(offered: object) -> Encoding:

@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 _READ_BY_HAND: Final = frozenset((types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN, types.EXIT))
 """The life of a session must not hang on a value that a later protocol brings: these params come as they are."""
 
+OWN_NOTIFICATIONS: Final = frozenset(("fastcoder/definitions",))
+"""Methods of ours that are answered by nothing; all others of ours are requests."""
+
 Id = int | str
 Message = dict[str, Any]
 
@@ -167,7 +170,9 @@ def make_converter() -> Converter:
 
 
 def _is_notification(method: str) -> bool:
-    """Whether the protocol knows the method as one; our own are requests."""
+    """Whether the protocol knows the method as one, or it is one of ours."""
+    if method in OWN_NOTIFICATIONS:
+        return True
     _, result, *_ = types.METHOD_TO_TYPES.get(method, (None, object))
     return result is None
 

@@ -148,7 +148,12 @@ class _Server(LanguageServer):
         if process is not None:
             self._following = asyncio.create_task(self._follow(process))
         return types.InitializeResult(
-            server_capabilities(client, popup=session.wants_popup(), commands=command_names(client.command_suffix)),
+            server_capabilities(
+                client,
+                popup=session.wants_popup(),
+                definitions=session.shows_other_files(),
+                commands=command_names(client.command_suffix),
+            ),
             self.protocol.server_info,
         )
 

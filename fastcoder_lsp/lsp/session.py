@@ -102,6 +102,10 @@ class Session:
         """Whether the settings ask, in any folder, for suggestions in the completion menu too."""
         return any(self.settings(folder).popup_enabled for folder in (None, *self.folders))
 
+    def shows_other_files(self) -> bool:
+        """Whether the settings let other files' code go along with a prompt, in any folder."""
+        return any(self.settings(folder).context_enabled for folder in (None, *self.folders))
+
     def folder_of(self, uri: str) -> Folder | None:
         """The workspace folder that holds a document."""
         return self.folders.holding(path_of(uri))

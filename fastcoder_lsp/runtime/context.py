@@ -1,22 +1,25 @@
 """Code that goes along with a prompt: looked for on this machine, by the reading rules.
 
-Owns which files are candidates (those that the folder's index of words ranks first, and those that are open) and when
-what a prompt shows is still good enough; how pieces are ranked is `prompt/retrieval`'s. What is found is shown only
+Owns which files are candidates (those that the folder's index of words ranks first, those that are open, those where
+names at the cursor are defined, by the editor's other servers, and a new file's tests) and when what a prompt shows is
+still good enough; how pieces are ranked is `prompt/retrieval`'s. What is found is shown only
 where its file may be read at that very moment, and no line of it that looks like a secret. Used by the one thread that
 touches the model, when a prompt is chosen: never for a key that only appends.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Definition, Snapshot
 from fastcoder_lsp.prompt import ContextSnippet, Found
 from fastcoder_lsp.prompt.context import NOTHING
+from fastcoder_lsp.prompt.counterparts import counterpart_of, outline, stem_of
+from fastcoder_lsp.prompt.definitions import heads
 from fastcoder_lsp.prompt.retrieval import FileWords, Question, question_at, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import KEYS, FolderWords
-from fastcoder_lsp.runtime.recent_edits import RecentEdits
+from fastcoder_lsp.runtime.recent_places import RecentPlaces
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.secret_lines import without_secrets
@@ -29,7 +32,8 @@ MOST_CHARACTERS = 400_000
 """Read anew for one prompt: a fraction of a second, whatever stands in the files."""
 GOOD_ENOUGH = 0.7
 """What a prompt shows stays, while it holds this share of what could be found for the cursor."""
-
+FEW = 4
+"""With fewer pieces than this a document has too few words to ask with: its tests are shown, or what it tests."""
 
 _ALIKE = {"typescriptreact": "script", "javascriptreact": "script", "typescript": "script", "javascript": "script"} | {
     "c": "cpp",
@@ -66,7 +70,7 @@ class RepositoryContext:
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder_of, self._open_texts, self._wait_s, self._clock_s = folder_of, open_texts, wait_s, clock_s
-        self._recent = RecentEdits()
+        self._recent = RecentPlaces()
         self._folders: dict[Path, FolderWords] = {}
         self._opened: dict[Path, tuple[str, FileWords]] = {}
 
@@ -93,6 +97,11 @@ class RepositoryContext:
         look = _Look(words, opened, _kind(here.language), self._may_show, self._elsewhere, MOST_CHARACTERS)
         near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
         pieces = retrieve(ask, here, offset, shown, words.index, words.terms, look, near)
+        defined = heads(ask, _within(snapshot.definitions, folder.root, here), pieces, look, words.terms)
+        pieces = tuple(sorted((*pieces, *defined), key=lambda piece: -piece.score))
+        if len(pieces) < FEW:
+            pieces = (*pieces, *_counterpart(here.path or "", (*near, *words.index.known()), look))
+        self._recent.visit(snapshot.uri, snapshot.path or "", snapshot.text, min(offset, len(snapshot.text)))
         recent = [place for place in self._recent.places(snapshot.uri) if self._may_show(place.source, place.text)]
         placed = (replace(one, source=str(folder.root / one.source)) if one.source else one for one in pieces)
         clean = (
@@ -190,6 +199,25 @@ class _Look:
         read = self.words.load(key) if self.room > 0 else None
         self.room -= len(read.text) if read is not None else 0
         return read
+
+
+def _within(definitions: Sequence[Definition], root: Path, here: Snapshot) -> list[Definition]:
+    """Those in other files below a folder, by their paths from there."""
+    found = []
+    for one in definitions:
+        path = Path(one.path)
+        if path.is_relative_to(root) and ".." not in path.parts:
+            found.append(replace(one, path=path.relative_to(root).as_posix()))
+    return [one for one in found if one.path != here.path]
+
+
+def _counterpart(key: str, keys: Iterable[str], look: "_Look") -> Iterator[ContextSnippet]:
+    """What the file at `key` tests, or what tests it: the lines that define something."""
+    stem = stem_of(key)
+    other = counterpart_of(key, (one for one in keys if stem in one)) if stem else None
+    file = look(other) if other is not None else None
+    if other is not None and file is not None and (text := outline(file.text)):
+        yield ContextSnippet(other, text, 0.0, other)
 
 
 def _kind(language: str) -> str:

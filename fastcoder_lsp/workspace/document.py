@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Definition, Snapshot
 from fastcoder_lsp.workspace.positions import Encoding, Position, index_to_units, units_to_index
 
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
@@ -30,6 +30,10 @@ class Document:
 
     The text is held as lines without their ends and, apart, the ends: the model sees `\n` only, the client's own ends
     are kept, and a position means the same in both. There is one line more than there are ends.
+
+    Attributes:
+        definitions: of names in it, which go with the snapshot of its next version: a question that is open speaks of
+            the one that there is.
     """
 
     def __init__(self, uri: str, file: Path | None, language: str, version: int, text: str) -> None:
@@ -37,6 +41,7 @@ class Document:
         self.file = file
         self.language = language
         self.version = version
+        self.definitions: tuple[Definition, ...] = ()
         self._lines, self._ends = _split(_paired(text))
         self._clean: str | None = None
         self._snapshot: Snapshot | None = None
@@ -77,6 +82,7 @@ class Document:
                 version=self.version,
                 text=self.clean_text,
                 neighbours=neighbours,
+                definitions=self.definitions,
             )
         return self._snapshot
 

@@ -13,6 +13,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import (
     CompletionRequest,
     Counts,
+    Definition,
     DraftTree,
     Draw,
     Extra,
@@ -73,7 +74,8 @@ def test_what_a_client_gives_along_comes_with_each_question(place: Place) -> Non
         if number == 9:
             given = [Extra("", ""), *given, Extra("empty.py", "")]
         plain = question(number, f"value = word{number}", uri="http-client:/document/0")
-        snapshot = replace(plain.request.snapshot, extras=tuple(given))
+        places = tuple(Definition(HALF * (number % 2), f"/w/{HALF}{line}.py", line) for line in range(number))
+        snapshot = replace(plain.request.snapshot, extras=tuple(given), definitions=places)
         asked = replace(plain, request=replace(plain.request, snapshot=snapshot))
         if number == 8:
             next(iter(place.server._fronts))._texts._of.clear()

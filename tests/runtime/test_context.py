@@ -1,6 +1,7 @@
 """Repository context: which files it looks at, and that it keeps to the reading rules."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Definition, Snapshot
 from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.prompt import ContextSnippet
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
@@ -254,3 +255,114 @@ def test_first_difference(same: str, left: str, right: str) -> None:
     at = first_difference(same + left, same + right)
     assert (same + left)[:at] == (same + right)[:at]
     assert at == min(len(same + left), len(same + right)) or (same + left)[at] != (same + right)[at]
+
+
+def defined(root: Path, *places: tuple[str, int, str], text: str = USE) -> Snapshot:
+    """The document, with definitions that a client told of: (path, line, name)."""
+    told = tuple(Definition(name, str(root / path), line) for path, line, name in places)
+    return replace(main(root, text), definitions=told)
+
+
+def test_definitions_that_a_client_tells_of_are_read_here(root: Path) -> None:
+    """Their heads, as the file is now, unsaved where it is open; of files of the document's folder and kind alone."""
+    (root / "src/app/deep.py").write_text(
+        "x = 1\n" * 40 + "class Depot:\n    size: int\n\n    def put(self, key): ...\n"
+    )
+    (root / "src/app/deep.ts").write_text("export class Depot {}\n")
+    (root.parent / "outside.py").write_text("class Depot:\n    outside = 1\n")
+    text = "depot = Depot()\n"
+    here = defined(
+        root,
+        ("src/app/deep.py", 40, "Depot"),
+        ("src/app/deep.ts", 0, "Depot"),
+        ("../outside.py", 0, "Depot"),
+        ("src/../../outside.py", 0, "Depot"),
+        ("src/app/main.py", 0, "depot"),
+        ("src/app/none.py", 0, "Depot"),
+        text=text,
+    )
+    near = "".join(one.text for one in found_at(finder(root), replace(here, definitions=()), len(text)))
+    found = found_at(finder(root), here, len(text))
+    heads = [one for one in found if one.text == "class Depot:\n    size: int\n    def put(self, key): ..."]
+    assert "class Depot" in near or len(heads) == 1
+    assert {one.source for one in found} <= {str(root / "src/app/deep.py")}
+    opened = {root / "src/app/deep.py": "class Depot:\n    unsaved: int\n"}
+    assert "unsaved" in "".join(one.text for one in found_at(finder(root, opened), here, len(text)))
+
+
+def test_places_visited_lately(root: Path) -> None:
+    """Where a completion was asked for in another document, though nothing was edited there."""
+    context, other = finder(root), root / "src/app/other.py"
+    text = "".join(f"line_{number} = {number}\n" for number in range(60))
+    found_at(context, Snapshot(other.as_uri(), str(other), "python", 0, text), text.index("line_30"))
+    assert "line_30 = 30" in shown(context, root)
+    (root / ".fastcoderignore").write_text("other.py\n")
+    assert "line_30 = 30" not in shown(context, root)
+
+
+def test_a_new_file_shows_what_it_tests(root: Path) -> None:
+    """It has no words to ask with; once it has, what is like them is shown instead."""
+    (root / "tests").mkdir()
+    new = root / "tests/test_store.py"
+    here = Snapshot(new.as_uri(), str(new), "python", 0, "\n")
+    assert [one.text for one in found_at(finder(root), here, 0)] == [
+        "class Store:\n    def put(self, key: str) -> None:"
+    ]
+    hidden = root / "tests/test_hidden.py"
+    assert found_at(finder(root), Snapshot(hidden.as_uri(), str(hidden), "python", 0, "\n"), 0) == ()
+
+
+def test_planted_secrets_are_in_no_candidate(root: Path) -> None:
+    """A client may name them as definitions, a person may have been there, a file may be called as if it tested one."""
+    secret = f"class Vault:\n    {PLANTED}: int\n"
+    outside = root.parent / "outside.py"
+    key = f'class Vault:\n    KEY = """-----BEGIN PRIVATE KEY-----\n{PLANTED}\n-----END PRIVATE KEY-----"""\n'
+    texts = {
+        outside: secret,
+        root / ".env": f"Vault={PLANTED}\n",
+        root / ".env.py": secret,
+        root / "secrets.py": secret,
+        root / ".git/vault.py": secret,
+        root / "src/app/hidden.py": secret,
+        root / "src/app/keys.py": key,
+        root / "src/app/lines.py": f'class Vault:\n    api_key: str = "{PLANTED}"\n    size: int\n',
+        root / "src/app/large.py": secret + "x = 1\n" * 300_000,
+        root / "src/app/long.py": f"class Vault: {PLANTED}; {'x' * 9000}\n",
+    }
+    for path, text in texts.items():
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    (root / ".fastcoderignore").write_text("secrets.py\n")
+    (root / "src/app/link.py").symlink_to(outside)
+    (root / "src/app/up").symlink_to(root.parent)
+    (root / "src/app/linked_env.py").symlink_to(root / ".env")
+    names = [*(str(path) for path in texts), "src/app/link.py", "src/app/up/outside.py", "src/app/linked_env.py"]
+    names += ["/etc/passwd", "/proc/self/environ", "src/app", "src/app/../../../outside.py"]
+    use = "vault = Vault()\nvault.size\n"
+    for opened in ({}, dict.fromkeys((outside, root / ".env", root / "src/app/hidden.py"), secret)):
+        context = finder(root, opened)
+        for path, text in texts.items():
+            if path.name == "long.py":
+                continue  # nothing is asked in one with such lines
+            there = Snapshot(path.as_uri(), str(path), language_of(path), 0, text[:2000])
+            context.find(there, min(20, len(text)), (0, 0))
+            edited(path, context, f'Vault = Vault("{path.stem}_TOKEN", api_token="{PLANTED}")')
+        for line in (0, 1):
+            here = defined(root, *((name, line, called) for name in names for called in ("Vault", "")), text=use)
+            found = found_at(context, here, len(use))
+            assert all(PLANTED not in one.text for one in found), [one for one in found if PLANTED in one.text]
+        for name in ("tests/test_hidden.py", "tests/test_secrets.py", "tests/test_link.py", "tests/test_.env.py"):
+            young = Snapshot((root / name).as_uri(), str(root / name), "python", 0, "")
+            assert all(PLANTED not in one.text for one in found_at(context, young, 0))
+
+
+def test_a_definition_in_a_file_that_is_ignored_afterwards_is_shown_no_more(root: Path) -> None:
+    """Not in a new prompt, and the one that shows it does not stand."""
+    (root / "src/app/late.py").write_text("class Late:\n    planted: int\n")
+    here = defined(root, ("src/app/late.py", 0, "Late"), text="late = Late()\n")
+    context = finder(root)
+    found = found_at(context, here, 10)
+    assert "planted" in "".join(one.text for one in found)
+    (root / ".fastcoderignore").write_text("late.py\n")
+    assert not context.may_show([one.source for one in found])
+    assert "planted" not in "".join(one.text for one in found_at(context, here, 10))

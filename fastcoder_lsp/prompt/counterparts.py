@@ -1,0 +1,91 @@
+"""Which files test which, by their names: `test_cart.py` and `cart.py`, `cart.spec.ts`, `CartTest.java`, `__tests__`.
+
+Owns the rules of names, of both directions, and what is shown of such a file: the lines that define something. A file
+that has words to ask with finds its tests by them, as well as by any rule (docs/benchmarks.md): this is for one that is
+hardly begun.
+"""
+
+import re
+from collections.abc import Iterable
+from itertools import takewhile
+from pathlib import PurePosixPath
+
+MOST_CHARACTERS = 800
+"""Of the lines that are shown."""
+LONGEST_LINE = 160
+MOST_LOOKED_AT = 2_000
+"""Names that are compared, and lines of a file."""
+_AFFIXES = re.compile(
+    r"(?:test_|Test(?=[A-Z]))(.+)|(.+?)(?:_(?:test|tests|spec|unittest)|[.-](?:test|spec)|(?:Tests?|Spec|IT))"
+)
+_FOLDERS = frozenset(("test", "tests", "__tests__", "spec", "specs"))
+_NAMELESS = frozenset(("__init__", "index", "mod", "main", "lib", "conftest", "setup"))
+_SCRIPT = dict.fromkeys((".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts"), ".ts")
+_FAMILY = _SCRIPT | {".exs": ".ex", ".cc": ".cpp", ".cxx": ".cpp"}
+_DEFINES = re.compile(
+    r"[ \t]{0,8}(?:(?:export|default|async|static|public|private|protected|abstract|final|pub(?:\([^()]*\))?)\s+)*"
+    r"(?:def|class|function|fn|func|fun|interface|type|enum|struct|trait|const|describe|it|test|module|record)\b[ \t(*]"
+)
+
+
+def stem_of(key: str) -> str:
+    """What a file's name and that of its tests have in common; empty where nothing can be said."""
+    whole = PurePosixPath(key).stem
+    stem = _stem(PurePosixPath(key))
+    return "" if {whole, stem} & _NAMELESS or len(stem) < 2 else stem
+
+
+def counterpart_of(key: str, others: Iterable[str]) -> str | None:
+    """The nearest of `others` that tests the file `key`, or that it tests.
+
+    Args:
+        key: a path from the workspace folder, with slashes.
+        others: such paths.
+    """
+    here = PurePosixPath(key)
+    stem = stem_of(key)
+    if not stem:
+        return None
+    found = [other for other in others if other != key and _belongs(here, PurePosixPath(other), stem)]
+    return max(sorted(found), key=lambda other: _common(key, other), default=None)
+
+
+def outline(text: str) -> str:
+    """The lines of a file that define something, as many as may be shown."""
+    kept, room = [], MOST_CHARACTERS
+    for line in text.split("\n", MOST_LOOKED_AT)[:MOST_LOOKED_AT]:
+        if _DEFINES.match(line[:LONGEST_LINE]):
+            room -= len(line[:LONGEST_LINE]) + 1
+            if room < 0:
+                break
+            kept.append(line[:LONGEST_LINE].rstrip())
+    return "\n".join(kept)
+
+
+def _belongs(one: PurePosixPath, other: PurePosixPath, stem: str) -> bool:
+    """Whether just one of the two is a test, of the other."""
+    same = _family(one) == _family(other) and _stem(other) == stem
+    return same and _is_test(one) != _is_test(other)
+
+
+def _is_test(path: PurePosixPath) -> bool:
+    return _AFFIXES.fullmatch(path.stem) is not None or not _FOLDERS.isdisjoint(path.parts[:-1])
+
+
+def _stem(path: PurePosixPath) -> str:
+    match = _AFFIXES.fullmatch(path.stem)
+    return (match[1] or match[2] if match is not None else path.stem).lstrip("_")
+
+
+def _family(path: PurePosixPath) -> str:
+    return _FAMILY.get(path.suffix, path.suffix)
+
+
+def _common(one: str, other: str) -> int:
+    """How many folders two paths begin with together."""
+    return sum(
+        1
+        for _ in takewhile(
+            lambda pair: pair[0] == pair[1], zip(one.split("/")[:-1], other.split("/")[:-1], strict=False)
+        )
+    )

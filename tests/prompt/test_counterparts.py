@@ -1,0 +1,64 @@
+"""Which file tests which, by its name, and what is shown of it."""
+
+import pytest
+
+from fastcoder_lsp.prompt.counterparts import MOST_CHARACTERS, counterpart_of, outline, stem_of
+
+PAIRS = [
+    ("shop/cart.py", "tests/test_cart.py"),
+    ("shop/cart.py", "shop/cart_test.py"),
+    ("shop/_cart.py", "tests/test_cart.py"),
+    ("src/cart.ts", "src/cart.test.ts"),
+    ("src/Cart.tsx", "src/Cart.spec.ts"),
+    ("src/cart.js", "src/__tests__/cart.mjs"),
+    ("cart.go", "cart_test.go"),
+    ("src/main/java/shop/Cart.java", "src/test/java/shop/CartTest.java"),
+    ("shop/Cart.cs", "shop.Tests/CartTests.cs"),
+    ("src/cart.rs", "tests/cart.rs"),
+    ("lib/cart.rb", "spec/cart_spec.rb"),
+    ("lib/cart.ex", "test/cart_test.exs"),
+    ("src/cart.cc", "src/cart_unittest.cpp"),
+]
+
+
+@pytest.mark.parametrize(("code", "test"), PAIRS)
+def test_both_ways(code: str, test: str) -> None:
+    others = ["README.md", "shop/basket.py", "tests/test_carton.py", "src/carts.ts", code, test]
+    assert counterpart_of(code, others) == test
+    assert counterpart_of(test, others) == code
+    assert stem_of(code) == stem_of(test)
+    assert stem_of(code) in test
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("a/cart.py", "b/cart.py"),
+        ("a/cart.py", "tests/test_cart.ts"),
+        ("tests/test_cart.py", "tests/cart_test.py"),
+        ("a/__init__.py", "tests/test___init__.py"),
+        ("src/index.ts", "src/index.test.ts"),
+        ("a/contest.py", "a/con.py"),
+        ("Testament.java", "ament.java"),
+        ("", "test_.py"),
+    ],
+)
+def test_others_do_not_belong_together(one: str, other: str) -> None:
+    """Two of the same name, other languages, two tests, names that say nothing, words that begin or end alike."""
+    assert counterpart_of(one, [other]) is None
+
+
+def test_the_nearest_one_is_taken() -> None:
+    others = ["b/tests/test_cart.py", "a/tests/test_cart.py", "test_cart.py"]
+    assert counterpart_of("a/cart.py", others) == "a/tests/test_cart.py"
+    assert counterpart_of("b/cart.py", others) == "b/tests/test_cart.py"
+
+
+def test_an_outline_is_the_lines_that_define_something() -> None:
+    """Of any language, and no more of them than may be shown."""
+    text = "import os\n\n\nclass Cart:\n    total = 1\n\n    def add(self):\n        pass\n\n\nasync def pay(): ...\n"
+    assert outline(text) == "class Cart:\n    def add(self):\nasync def pay(): ..."
+    script = 'import x from "x";\nexport const a = 1;\ndescribe("cart", () => {\n  it("adds", () => {\n    let b;\n'
+    assert outline(script) == 'export const a = 1;\ndescribe("cart", () => {\n  it("adds", () => {'
+    assert 0 < len(outline("def f(): pass\n" * 10_000)) <= MOST_CHARACTERS
+    assert len(outline("def f" + "(" * 10_000_000)) <= MOST_CHARACTERS
