@@ -1,0 +1,243 @@
+"""Code of other files, prepared beside: no key pays for it, it comes to be shown, and what does not hold never is."""
+
+import pytest
+
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.prompt import ContextSnippet
+from tests.prompt.test_context import SECOND, SNIPPETS, Given
+from tests.scheduling.typists import KEY_MS, Typist
+
+TEXT = "    value = one(two)\n    other = three(four)\n    last = five\n"
+SHOWN = ["lib/high.py", "lib/low.py"]
+LONG = (ContextSnippet("lib/long.py", "def long():\n" + "    return [1, 2, 3, 4, 5]\n" * 28, 1.0, "/w/long.py"),)
+
+
+def test_a_key_costs_what_it_costs_without_and_the_code_is_shown_in_the_end() -> None:
+    """Token for token, at every key: before, at and after the exchange."""
+    off, on = Typist(0), Typist()
+    for one in (off, on):
+        one.type(TEXT)
+    assert on.shown() == SHOWN
+    assert on.costs == off.costs
+    assert not on.prepared(), "it is the first one now"
+
+
+def test_a_first_text_comes_as_soon_as_without() -> None:
+    """Who types gets it without other code where that takes long to read, with it where it does not."""
+    off, on, quick = Typist(0), Typist(), Typist(later=False)
+    for one in (off, on, quick):
+        one.answer()
+    assert on.costs == off.costs
+    assert (on.shown(), quick.shown()) == ([], SHOWN)
+
+
+@pytest.mark.parametrize("policy", [Policy(automatic_ms=260, invoked_ms=900, background_ms=1500), Policy()])
+def test_who_waits_gets_the_whole_prompt_at_once(policy: Policy) -> None:
+    """Who asks by a key, and who gave no time for an answer: a command, a client of HTTP."""
+    one = Typist(policy=policy)
+    one.answer(invoked=policy != Policy())
+    assert one.shown() == SHOWN
+
+
+def test_nothing_is_exchanged_in_the_middle_of_a_line() -> None:
+    """However long a pause is there; at the next line it is."""
+    one = Typist()
+    one.type("    value = ")
+    one.rest(5000)
+    assert one.prepared() > 300
+    one.type("one(two)")
+    assert one.shown() == []
+    one.type("\n")
+    assert one.shown() == SHOWN
+
+
+def test_typing_in_bursts_makes_progress_between_them() -> None:
+    """What was computed outlives the questions that come between, however little time each leaves."""
+    one = Typist(given=Given(LONG), budget=600)
+    held = []
+    for _ in range(6):
+        one.type("    value = q\n", 200.0)
+        held.append(one.prepared() or 10_000)
+    assert held == sorted(held)
+    assert one.shown() == ["lib/long.py"]
+
+
+def test_a_question_waits_for_one_piece_at_most() -> None:
+    """Whenever it comes."""
+    one = Typist(given=Given(LONG), budget=600)
+    one.answer()
+    one.do()
+    while not one.shown():
+        one.scheduler.turn()
+        turn = one.clock.ms
+        one.scheduler.turn()
+        assert one.clock.ms - turn <= 61.0
+
+
+def test_after_the_exchange_the_model_says_what_it_says_by_itself() -> None:
+    """Token for token, where all of the prompt decides."""
+    one = Typist(whole=True)
+    one.type("    value = one(two)\n")
+    one.rest(3000)
+    assert one.shown() == SHOWN
+    plain = Typist(whole=True, prompts=one.builder, before=one.before, policy=Policy())
+    for key in "    v = one(":
+        for other in (one, plain):
+            other.before += key
+            other.version += 10
+        whole = plain.answer()
+        shown = one.answer()
+        assert whole.text.startswith(shown.text)
+        assert shown.text == whole.text or shown.finish == "budget"
+
+
+@pytest.mark.parametrize("far", [False, True])
+def test_what_holds_no_more_is_planned_anew_and_its_beginning_stays(far: bool) -> None:
+    """An edit of the suffix or a new place, while it is being prepared: the other code's part is not computed again."""
+    one = Typist(given=Given(LONG), budget=600)
+    one.answer()
+    while one.prepared() < 500:
+        one.scheduler.turn()
+    held, before = one.prepared(), one.computed()
+    if far:
+        one.before, one.after = one.before[:400], one.before[400:] + one.after
+        one.before = one.before[: one.before.rindex("\n") + 1]
+    else:
+        one.after = "\nz = 2\nw = 3\n"
+    first = one.ask()
+    while not first.done():
+        one.scheduler.turn()
+    asked = one.computed()
+    one.rest(4000)
+    assert one.shown() == ["lib/long.py"]
+    assert held >= 400
+    shown = one.builder.shown(one.uri)
+    assert shown is not None
+    assert one.computed() - asked <= shown.tokens - 300, "not all of it"
+    assert one.computed() > before
+
+
+def test_what_may_not_be_shown_any_more_is_never_exchanged() -> None:
+    """A file becomes ignored while its code is being prepared, or once it is."""
+    for pieces in (2, 200):
+        given = Given((ContextSnippet("a.py", "def forbidden_one(): ...\n" * 9, 2.0, "/w/a.py"), *SNIPPETS))
+        one = Typist(given=given)
+        one.type("    x")
+        for _ in range(pieces):
+            one.scheduler.turn()
+        assert one.prepared()
+        given.forbidden = frozenset({"/w/a.py"})
+        one.type("\n    y\n")
+        one.rest(9000)
+        assert "a.py" not in one.shown()
+        assert one.shown() == SHOWN, "what may be is"
+
+
+def test_other_code_that_is_worth_more_comes_in_the_same_way() -> None:
+    """In a pause it is looked for again; who types on meanwhile pays nothing."""
+    off, on = Typist(0), Typist()
+    for one in (off, on):
+        one.type(TEXT)
+        one.rest(3000)
+    on.given.snippets = SECOND
+    for one in (off, on):
+        one.type("\n")
+        one.rest(1200)
+        one.type(TEXT)
+    assert on.shown() == ["lib/second.py"]
+    assert on.costs == off.costs
+
+
+def test_where_there_is_no_room_the_old_prompt_goes_on() -> None:
+    """What is prepared gives way, keys cost what they cost without, and it comes once there is room."""
+    off, on = Typist(0), Typist()
+    on.caches.full = True
+    for one in (off, on):
+        one.type(TEXT)
+    assert (on.shown(), on.costs) == ([], off.costs)
+    on.caches.full = False
+    on.type(TEXT)
+    assert on.shown() == SHOWN
+
+
+def test_a_closed_document_is_prepared_no_more() -> None:
+    """Its second cache goes with it."""
+    one = Typist(given=Given(LONG), budget=600)
+    one.answer()
+    while one.prepared() < 200:
+        one.scheduler.turn()
+    one.service.document_closed(one.uri)
+    one.do()
+    assert one.prepared() == 0
+    one.rest(9000)
+    assert one.prepared() == 0
+
+
+def test_a_renamed_document_takes_what_is_prepared_along() -> None:
+    """It goes on with the next question, and nothing is computed again."""
+    one = Typist(given=Given(LONG), budget=600)
+    one.answer()
+    while one.prepared() < 400:
+        one.scheduler.turn()
+    held, one.given.content = one.prepared(), True
+    one.service.document_renamed(one.uri, "file:///other.py")
+    one.uri = "file:///other.py"
+    one.do()
+    assert one.prepared() == held
+    before = one.computed()
+    one.type("\n", 4000)
+    shown = one.builder.shown(one.uri)
+    assert shown is not None
+    assert shown.found.snippets
+    assert one.computed() - before - one.costs[-1] <= shown.tokens - held + 200
+
+
+def test_another_model_begins_anew() -> None:
+    """Nothing of what was prepared for the old one is used."""
+    one = Typist(given=Given(LONG), budget=600)
+    one.answer()
+    while one.prepared() < 200:
+        one.scheduler.turn()
+    one.service.set_enabled(enabled=False)
+    one.do()
+    assert not one.caches.spare
+    one.service.set_enabled(enabled=True)
+    one.type("    a\n")
+    one.rest(4000)
+    assert one.shown() == ["lib/long.py"]
+
+
+def test_where_one_works_nothing_is_prepared_unasked() -> None:
+    """By `power` at saver: no work before anybody asks."""
+    one = Typist(policy=Policy(automatic_ms=260, invoked_ms=900, background_ms=4000, ahead=False))
+    one.type(TEXT)
+    one.rest(9000)
+    assert (one.shown(), one.prepared()) == ([], 0)
+
+
+def test_what_is_done_beside_is_bounded() -> None:
+    """By what the last question allows; then nothing is done until somebody asks."""
+    one = Typist(given=Given(LONG), budget=600, policy=Policy(automatic_ms=260, invoked_ms=900, background_ms=700))
+    one.answer()
+    answered = one.clock.ms
+    while one.scheduler.turn() <= 0:
+        assert one.clock.ms - answered <= 700 + 61
+    assert 0 < one.prepared() < 600
+    one.before += "\n"
+    for _ in range(12):
+        one.type("\n", KEY_MS)
+    assert one.shown() == ["lib/long.py"]
+
+
+def test_the_prompt_for_a_person_is_the_one_that_is_used() -> None:
+    """What is only prepared is not in it."""
+    one = Typist()
+    one.type("    value")
+    shown = one.builder.shown(one.uri)
+    assert shown is not None
+    assert "high" not in shown.text
+    one.type("\n")
+    one.rest(3000)
+    shown = one.builder.shown(one.uri)
+    assert shown is not None
+    assert "high" in shown.text

@@ -1,0 +1,204 @@
+"""Who types key by key at a simulated model that hears every token of its KV caches, with other code to be shown."""
+
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.core import (
+    GREEDY,
+    CacheLost,
+    Completion,
+    CompletionRequest,
+    DraftTree,
+    Prefilled,
+    Progress,
+    Sampler,
+    ShouldStop,
+    Snapshot,
+    Tokens,
+    Verified,
+)
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
+from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
+from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.scheduling.direct import SeatHost
+from fastcoder_lsp.scheduling.scheduler import Scheduler
+from tests.completion.simulated import COSTS, Clock
+from tests.prompt.test_context import SNIPPETS, Given
+from tests.prompt.toy_tokenizers import of_family
+from tests.scheduling.shared import Caches, Slot
+
+QWEN = of_family("Qwen2.5-Coder")
+URI = "file:///main.py"
+KEY_MS = 330.0
+WORDS = [QWEN.encode(word)[0] for word in ("a", "b", "(", ")", "\n")]
+END, PREFIX = min(QWEN.end_ids), QWEN.control["<|fim_prefix|>"]
+
+
+class TokenSlot(Slot):
+    """Says what all tokens in its cache decide together, of a prompt those from its text on, or all."""
+
+    def __init__(self, caches: "TokenCaches", *, spare: bool) -> None:
+        super().__init__(caches.clock, lambda _: "", caches)
+        self._all, self._spare = caches, spare
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        if self._spare and self._all.full:
+            self.give_up()
+            return Prefilled(0, 0, done=False)
+        done = super().prefill(tokens, should_stop)
+        self._all.computed += done.computed
+        return done
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        if self._lost:
+            raise CacheLost
+        self._cache += tree.tokens[: tree.pending]
+        self._all.computed += tree.pending - 1
+        self.steps += 1
+        self._pass(COSTS.step_ms(len(tree)))
+        heard = self._cache if self._all.whole else self._cache[self._cache.index(PREFIX) :]
+        chosen = hash(tuple(heard)) % 8
+        among = (allowed or {}).get(tree.pending - 1)
+        if among is not None:
+            return Verified((), (int(among[chosen % len(among)]),))
+        return Verified((), (END if chosen > 6 else WORDS[chosen % len(WORDS)],))
+
+
+class TokenCaches(Caches):
+    """As many as are wanted. `full`: whether there is room for no second one. `computed`: tokens of prompts."""
+
+    def __init__(self, clock: Clock, *, whole: bool) -> None:
+        super().__init__(clock, lambda _: "", 100)
+        self.clock, self.full, self.whole, self.computed = clock, False, whole, 0
+
+    def slot(self, name: str) -> Slot:
+        return self.engines.setdefault(name, TokenSlot(self, spare=False))
+
+    def beside(self, name: str) -> Slot:
+        return self.spare.setdefault(name, TokenSlot(self, spare=True))
+
+    def exchange(self, name: str) -> None:
+        super().exchange(name)
+        taken = self.engines[name]
+        assert isinstance(taken, TokenSlot)
+        taken._spare = False
+
+
+@dataclass
+class Typist:
+    """One front with a document.
+
+    Attributes:
+        budget: tokens of other files' code; 0: none.
+        given: that code.
+        later: whether a first prompt goes without.
+        prompts: that another one had, to go on with.
+        whole: whether what the model says depends on code of other files, too.
+        costs: tokens of prompts that were computed from each key to its answer.
+    """
+
+    budget: int = 300
+    given: Given = field(default_factory=lambda: Given(SNIPPETS))
+    later: bool = True
+    prompts: PromptBuilder | None = None
+    whole: bool = False
+    policy: Policy = field(default_factory=lambda: Policy(automatic_ms=260, invoked_ms=900, background_ms=4000))
+    costs: list[int] = field(default_factory=list)
+    before: str = "".join(f"value_{number} = compute({number})\n" for number in range(40))
+    after: str = "\nz = 1\n"
+    uri: str = URI
+    version: int = 0
+
+    def __post_init__(self) -> None:
+        options = PromptOptions(limit=1400 + self.budget, context_tokens=self.budget, context_later=self.later)
+        self.clock = Clock()
+
+        self.caches = TokenCaches(self.clock, whole=self.whole)
+
+        def load(_: Progress) -> Model:
+            self.caches = TokenCaches(self.clock, whole=self.whole)
+            return Model(self.caches, QWEN, COSTS)
+
+        self.scheduler: Scheduler[Model] = Scheduler(load, self.clock)
+        self.builder = self.prompts or PromptBuilder(QWEN, options, self.given)
+
+        def make(model: Model) -> Runtime:
+            return Runtime(
+                slots=Slots(model.engines),
+                tokenizer=QWEN,
+                prompts=self.builder,
+                drafter=NoDrafter(),
+                allow=lambda remaining: allowed(QWEN, remaining),
+                limits=Limits(max_tokens=24),
+                costs=COSTS,
+            )
+
+        def open_host(listener: HostListener) -> SeatHost:
+            return SeatHost(self.scheduler.join(listener, make), lambda: None)
+
+        self.service = CompletionService(open_host, lambda _: None, clock=self.clock)
+        self.service.preload()
+        while self.scheduler.turn() <= 0:
+            pass
+
+    def ask(self, *, invoked: bool = False) -> "Future[Completion]":
+        self.version += 1
+        text = Snapshot(self.uri, self.uri.removeprefix("file://"), "python", self.version, self.before + self.after)
+        return self.service.submit(CompletionRequest(text, len(self.before), invoked=invoked), self.policy)
+
+    def answer(self, *, invoked: bool = False) -> Completion:
+        """Ask, and let the scheduler work until there is an answer."""
+        before, asked = self.computed(), self.ask(invoked=invoked)
+        while not asked.done():
+            self.scheduler.turn()
+        self.costs.append(self.computed() - before)
+        return asked.result(0)
+
+    def type(self, text: str, key_ms: float = KEY_MS) -> None:
+        """Key by key, a question each."""
+        for key in text:
+            self.before += key
+            pressed = self.clock.ms
+            self.answer()
+            self.rest(pressed + key_ms - self.clock.ms)
+
+    def rest(self, ms: float) -> None:
+        """So much time passes, the scheduler doing in it what it finds."""
+        end = self.clock.ms + ms
+        while self.clock.ms < end:
+            wait = self.scheduler.turn()
+            if wait > 0:
+                self.clock.ms = min(end, self.clock.ms + wait)
+
+    def do(self) -> None:
+        """What was told is heard."""
+        for _ in range(3):
+            self.scheduler.turn()
+
+    def computed(self) -> int:
+        """Tokens of prompts so far."""
+        return self.caches.computed
+
+    def shown(self) -> list[str]:
+        """The files whose code the prompt shows that was built last."""
+        shown = self.builder.shown(self.uri)
+        return [one.path for one in shown.found.snippets] if shown is not None else []
+
+    def prepared(self) -> int:
+        """Tokens in the second cache."""
+        spare = self.caches.spare.get(f"\n{self.uri}")
+        return len(spare.cached()) if spare is not None else 0
