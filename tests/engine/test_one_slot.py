@@ -63,6 +63,17 @@ def test_names_come_and_go() -> None:
     assert engines.slot("other") is not left
 
 
+def test_nothing_is_prepared_beside_one_cache() -> None:
+    """It would take the cache from who uses it."""
+    engines = OneSlot(ToyEngine())
+    left = engines.slot("left")
+    left.prefill(LEFT, never)
+    assert engines.beside("left") is None
+    engines.exchange("left")
+    assert engines.slot("left") is left
+    assert left.cached() == tuple(LEFT)
+
+
 def test_closing_closes_the_engine() -> None:
     """A slot's own end gives nothing of the engine back."""
     engine = ToyEngine()

@@ -190,6 +190,56 @@ def test_a_shortened_cache_gives_way_before_a_whole_one(engine: TreeEngine) -> N
     _step_like_alone(engine, engines, "a", {"a": TEXT[:20]}, DraftTree.chain([4, 5, 6]))
 
 
+def test_what_is_prepared_beside_takes_the_place_and_gives_the_same_bits(engine: TreeEngine) -> None:
+    """The first one goes on as it was until then; its memory is given back."""
+    engines = slots(engine)
+    first, second = engines.slot("a"), engines.beside("a")
+    first.prefill(TEXT[:60], never)
+    for end in (30, 70, 90):
+        second.prefill(TEXT[5 : 5 + end], never)
+        _step_like_alone(engine, engines, "a", {"a": [*first.cached()]}, DraftTree.chain([4, 5]))
+    engines.exchange("a")
+    assert engines.slot("a") is second
+    assert first.cached() == ()
+    assert engines.slot("a").prefill(TEXT[5:95], never).computed == 0
+    _step_like_alone(engine, engines, "a", {"a": TEXT[5:95]}, DraftTree.chain([4, 5, 6]))
+    assert engines.beside("a") is not second
+    engines.exchange("never seen")
+    assert engines.slot("never seen").cached() == ()
+
+
+def test_nobody_gives_way_to_what_is_prepared_beside_and_it_to_everybody(engine: TreeEngine) -> None:
+    """Not the one of its own name, nor one that was used long ago."""
+    most = bytes_of(engine, 640 - MAX_NODES)
+    engines = slots(engine, most)
+    for index, name in enumerate("ab"):
+        engines.slot(name).prefill([index] * 100, never)
+    assert engines.beside("a").prefill([7] * 100, never).done
+    engines.slot("c").prefill([3] * 230, never)
+    assert [engines.beside("a").cached(), *(len(engines.slot(name).cached()) for name in "abc")] == [(), 100, 100, 230]
+    refused = engines.beside("a").prefill([7] * 230, never)
+    assert (refused.done, refused.computed) == (False, 0)
+    assert [len(engines.slot(name).cached()) for name in "abc"] == [100, 100, 230]
+    engines.forget("c")
+    assert engines.beside("a").prefill([7] * 100, never).done
+    engines.exchange("a")
+    engines.slot("d").prefill([4] * 230, never)
+    assert len(engines.slot("a").cached()) == 100, "it is an ordinary one now"
+    assert engines.bytes_held() <= most
+
+
+def test_what_is_prepared_beside_goes_with_its_name(engine: TreeEngine) -> None:
+    """Carried along, forgotten, and refused where the system has no memory."""
+    engines = slots(engine)
+    engines.slot("a").prefill(TEXT[:20], never)
+    engines.beside("a").prefill(TEXT[20:50], never)
+    engines.rename("a", "b")
+    assert engines.beside("b").cached() == tuple(TEXT[20:50])
+    assert engines.beside("a").cached() == ()
+    engines.forget("b")
+    assert engines.bytes_held() == 0
+
+
 def test_memory_is_taken_as_it_is_used(engine: TreeEngine) -> None:
     """A slot of a large context takes what its text takes."""
     engines = slots(engine)
@@ -226,6 +276,9 @@ def test_a_system_without_memory_is_helped_by_the_others(engine: TreeEngine, mon
         return real(self)
 
     monkeypatch.setattr(type(backend), "another", refusing)
+    assert not engines.beside("a").prefill(TEXT[:10], never).done
+    assert engines.slot("a").cached() == tuple(TEXT[:20]), "nobody gives way to what is only prepared"
+    calls.clear()
     engines.slot("b").prefill(TEXT[:10], never)
     assert engines.slot("a").cached() == ()
     assert engines.slot("b").cached() == tuple(TEXT[:10])
