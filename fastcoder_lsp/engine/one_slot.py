@@ -49,9 +49,9 @@ class OneSlot:
             self._slots[name] = kind(self)
         return self._slots[name]
 
-    def beside(self, name: str) -> None:  # noqa: ARG002 as the protocol has it
+    def beside(self, name: str) -> Engine | None:  # noqa: ARG002 as the protocol has it
         """There is no second cache: what is prepared for later would take the one away from who uses it."""
-        return
+        return None
 
     def exchange(self, name: str) -> None:
         """There is no second cache."""
