@@ -10,6 +10,7 @@ from fastcoder_lsp.cli.train_options import add_amounts, add_model_and_data, add
 
 if TYPE_CHECKING:
     from fastcoder_lsp.train.drafter_session import DrafterJob, DrafterResult
+    from fastcoder_lsp.train.medusa import MedusaSettings
     from fastcoder_lsp.train.options import Asked
     from fastcoder_lsp.train.session import Listener
 
@@ -39,7 +40,9 @@ def _add_medusa(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "medusa",
         help="train Medusa's heads, the model stays as it is; decode with --drafter medusa:weights=FOLDER",
         description="Medusa: heads on the model's last hidden state, each for a token further ahead. "
-        + _ONCE.format("the heads learn"),
+        + _ONCE.format("the heads learn")
+        + " With --lora or --full the model is tuned together with its heads (Medusa-2): a new model comes out, whose "
+        "tokens are no longer those of the old one.",
         epilog="Example: fastcoder-lsp train medusa --data ~/src/mine --out heads --max-minutes 60",
     )
     _add_common(parser)
@@ -50,6 +53,7 @@ def _add_medusa(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument(
         "--own-heads", action="store_true", help="a vocabulary head for each, as published, in place of the model's own"
     )
+    add_tuning(parser)
     return parser
 
 
@@ -158,7 +162,32 @@ def _medusa(arguments: argparse.Namespace, source: Source, run: Run) -> int:
     from fastcoder_lsp.train.medusa import MedusaSettings
 
     settings = MedusaSettings(arguments.heads, arguments.blocks, own=arguments.own_heads)
+    if arguments.tuning is not None:
+        return _medusa_joint(arguments, source, run, settings)
     return _train(_job("medusa", arguments, source, settings), run)
+
+
+def _medusa_joint(arguments: argparse.Namespace, source: Source, run: Run, heads: "MedusaSettings") -> int:
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.errors import UsageError
+    from fastcoder_lsp.train.medusa_session import JointJob, train_joint
+
+    if arguments.own_heads or arguments.samples is not None or arguments.said:
+        raise UsageError(
+            "--own-heads, --samples and --said are for heads of a model that stays as it is",
+            "Leave them away, or --lora and --full.",
+        )
+    job = JointJob(
+        model=arguments.model,
+        data=tuple(source(name, arguments.here) for name in arguments.data),
+        out=arguments.out,
+        asked=_asked(arguments),
+        heads=heads,
+        vocabulary=arguments.vocabulary,
+        restart=arguments.restart,
+    )
+    result, interrupted = run(lambda listener, should_stop: train_joint(job, cache_folder(), should_stop, listener))
+    return _told(result, "medusa", str(result.folder.parent / "model"), interrupted=interrupted)
 
 
 def _eagle(arguments: argparse.Namespace, source: Source, run: Run) -> int:
@@ -248,6 +277,11 @@ def _train(job: "DrafterJob", run: Run) -> int:
 
     result: DrafterResult
     result, interrupted = run(lambda listener, should_stop: train_drafter(job, cache_folder(), should_stop, listener))
+    return _told(result, job.method, job.model, interrupted=interrupted)
+
+
+def _told(result: "DrafterResult", method: str, model: str, *, interrupted: bool) -> int:
+    """Say what came out, and how to use it."""
     record = result.record
     if record is None:
         print("Stopped before the first step; the same command goes on.")
@@ -260,9 +294,7 @@ def _train(job: "DrafterJob", run: Run) -> int:
         print(f"tokens a pass on text not trained on, 16 rows: {figures['tokens_a_pass']:.2f}")
     place = shlex.quote(str(result.folder))
     print(f"Drafter: {place}  (losses: {shlex.quote(str(result.folder.parent / 'losses.svg'))})")
-    print(
-        f"Use it: fastcoder-lsp complete FILE --model {shlex.quote(job.model)} --drafter {job.method}:weights={place}"
-    )
+    print(f"Use it: fastcoder-lsp complete FILE --model {shlex.quote(model)} --drafter {method}:weights={place}")
     return 130 if interrupted else 0
 
 

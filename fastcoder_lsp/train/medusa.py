@@ -1,9 +1,9 @@
 """Medusa's heads: each learns to say the token one place further ahead from the target's last hidden state.
 
-Cai et al. 2024, *Medusa*, section 2.2 (Medusa-1: the target is frozen): the loss is the sum of the heads'
-cross-entropies, each weighing λ = 0.8 of the one before; heads begin as the target's own. Owns the module, the loss,
-and the accuracies of the candidates by rank, which the tree is built from. A choice: all heads share the target's
-frozen head and differ in their residual blocks; the paper gives each a head of its own, which `own` does.
+Cai et al. 2024, *Medusa*, section 2.2.1 (Medusa-1: the target is frozen; Medusa-2 is `medusa_joint`): the loss is the
+sum of the heads' cross-entropies, each weighing λ = 0.8 of the one before; heads begin as the target's own. Owns the
+module, the loss, and the accuracies of the candidates by rank, which the tree is built from. A choice: all heads share
+the target's frozen head and differ in their residual blocks; the paper gives each a head of its own, which `own` does.
 """
 
 from collections.abc import Iterator, Sequence
@@ -119,9 +119,28 @@ class MedusaLesson:
         start = self._from(sample)
         state_TE = states_of(sample)[start:, 0]
         labels_T = self._teacher.places_V[torch.from_numpy(sample.tokens.astype(np.int64))][start:]
-        for head in range(self._settings.heads):
-            x_NE = state_TE[: max(len(state_TE) - 2 - head, 0)]
-            for block in range(self._settings.blocks):
-                x_NE = x_NE + F.silu(F.linear(x_NE, self.weight_KBEE[head, block], self.bias_KBE[head, block]))
-            own = self.head[head] if self._settings.own else self.head
-            yield F.linear(x_NE, own), labels_T[2 + head :]
+        own = self.head if self._settings.own else self.head[None]
+        yield from head_outputs(state_TE, labels_T, self.weight_KBEE, self.bias_KBE, own)
+
+
+def head_outputs(
+    state_TE: torch.Tensor,
+    labels_T: torch.Tensor,
+    weight_KBEE: torch.Tensor,
+    bias_KBE: torch.Tensor,
+    head_HDE: torch.Tensor,
+) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    """For each head its logits [N, D] and labels [N]: from the state of token t it says token t + 2 + k.
+
+    Args:
+        state_TE: the last states of a text.
+        labels_T: its tokens, as they are labelled.
+        weight_KBEE: the heads' blocks.
+        bias_KBE: their biases.
+        head_HDE: a matrix over the tokens for each head, or one for all.
+    """
+    for head, (weight_BEE, bias_BE) in enumerate(zip(weight_KBEE, bias_KBE, strict=True)):
+        x_NE = state_TE[: max(len(state_TE) - 2 - head, 0)]
+        for weight_EE, bias_E in zip(weight_BEE, bias_BE, strict=True):
+            x_NE = x_NE + F.silu(F.linear(x_NE, weight_EE, bias_E))
+        yield F.linear(x_NE, head_HDE[head % len(head_HDE)]), labels_T[2 + head :]

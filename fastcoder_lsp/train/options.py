@@ -6,7 +6,7 @@ Owns the defaults: each is the papers', unless the machine is too small for it, 
 from dataclasses import dataclass, fields
 from typing import Literal
 
-Method = Literal["cllm", "sdsat", "distill"]
+Method = Literal["cllm", "sdsat", "distill", "medusa"]
 Tuning = Literal["full", "lora"]
 
 SMALL_PARAMETERS = 50_000_000
@@ -92,7 +92,7 @@ class TrainSettings:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a paper trained with. `final_share`: the last rate over the first."""
+    """What a paper trained with. `final_share`: the last rate over the first; `of_lora`: the rate is LoRA's."""
 
     length: int
     batch: int
@@ -101,6 +101,7 @@ class Published:
     rate: float
     final_share: float
     betas: tuple[float, float]
+    of_lora: bool = False
 
 
 PUBLISHED: dict[Method, Published] = {
@@ -108,6 +109,8 @@ PUBLISHED: dict[Method, Published] = {
     "sdsat": Published(16384, 256, 2000, 0.2, 5e-5, 0.2, (0.9, 0.95)),
     # CLLM, appendix A: 2e-5, cosine, 3 % warm-up; a batch of 128 over one epoch of some 100,000 trajectories.
     "cllm": Published(2048, 128, 800, 0.03, 2e-5, 0.1, (0.9, 0.999)),
+    # Medusa-2, section 2.2.2 and appendix: LoRA, 5e-4, four times that for the heads, cosine, batches of 64.
+    "medusa": Published(2048, 64, 1900, 0.1, 5e-4, 0.05, (0.9, 0.999), of_lora=True),
     # DistillSpec's own constants were not at hand: these are usual ones for students of some 100 M parameters.
     "distill": Published(2048, 32, 20_000, 0.03, 3e-4, 0.1, (0.9, 0.999)),
 }
@@ -129,7 +132,7 @@ def settle(method: Method, asked: Asked, machine: Machine) -> tuple[TrainSetting
     length = asked.length or min(published.length, _length(machine))
     batch = asked.batch or _batch(machine, published)
     steps = asked.steps or (200 if machine.is_cpu else published.steps)
-    rate = asked.rate or _rate(published.rate, tuning, machine)
+    rate = asked.rate or _rate(published.rate / (10 if published.of_lora else 1), tuning, machine)
     why = "a CPU" if machine.is_cpu else "one device"
     scaled("tokens of a window", length, published.length, "as asked" if asked.length else why)
     scaled("windows a step", batch, published.batch, "as asked" if asked.batch else why)

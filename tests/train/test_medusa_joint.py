@@ -1,0 +1,80 @@
+"""Medusa-2: model and heads are taught together; what comes out is a model, and heads that draft for it alone."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from fastcoder_lsp import model as models
+from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.registry import make
+from fastcoder_lsp.errors import ModelInvalidError
+from fastcoder_lsp.model.drafter_files import WEIGHTS, open_drafter
+from fastcoder_lsp.model.tuned import read_record
+from fastcoder_lsp.train.drafter_session import DrafterResult
+from fastcoder_lsp.train.medusa import MedusaSettings
+from fastcoder_lsp.train.medusa_session import JointJob, train_joint
+from fastcoder_lsp.train.options import Asked
+from fastcoder_lsp.train.session import Listener
+from tests.train.conftest import Speaker, aside
+from tests.train.test_training import engine_of, requests
+
+pytestmark = pytest.mark.ci
+
+
+def go(speaker: Speaker, out: Path, steps: int | None = None) -> DrafterResult:
+    """Train ten steps by LoRA, stopped after `steps` where that is given."""
+    made: list[int] = []
+    job = JointJob(
+        model=str(speaker.folder),
+        data=(str(speaker.texts),),
+        out=out,
+        asked=Asked(tuning="lora", steps=10, length=64, batch=2, rate=1e-3, precision="fp32"),
+        heads=MedusaSettings(heads=2),
+    )
+    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
+    return train_joint(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
+
+
+def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path: Path) -> None:
+    """Stopped while the heads learn alone, and after: bit for bit model, heads and curve of a run in one go."""
+    whole = go(speaker, tmp_path / "whole")
+    for steps in (1, 3):
+        assert not go(speaker, tmp_path / "parts", steps).outcome.finished
+    go(speaker, tmp_path / "parts")
+    for name in (f"drafter/{WEIGHTS}", "model/model.safetensors"):
+        left, right = (load_file(tmp_path / run / name) for run in ("whole", "parts"))
+        assert left.keys() == right.keys()
+        assert all(torch.equal(left[name], right[name]) for name in left)
+    assert (tmp_path / "whole/losses.jsonl").read_text() == (tmp_path / "parts/losses.jsonl").read_text()
+    assert whole.record is not None
+    assert whole.record.figures["identical"] == 1.0
+
+
+def test_the_heads_are_of_the_tuned_model(speaker: Speaker, tmp_path: Path) -> None:
+    """By the command: more tokens a pass, those of plain decoding of the new model; the old one refuses the heads."""
+    common = ["--model", str(speaker.folder), "--data", str(speaker.texts), "--out", str(tmp_path)]
+    amounts = ["--steps", "60", "--length", "128", "--batch", "8", "--rate", "1e-3"]
+    with aside(speaker.cache):
+        assert main(["train", "medusa", "--lora", *common, *amounts]) == 0
+    folder = tmp_path / "model"
+    files = models.find(str(folder), speaker.cache)
+    tuned = read_record(files.folder, files.digest)
+    assert tuned is not None
+    assert tuned.method == "medusa"
+    with pytest.raises(ModelInvalidError, match="was made for"):
+        open_drafter(tmp_path / "drafter", "medusa", models.find(str(speaker.folder), speaker.cache).digest)
+    engine, tokens, passes = engine_of(folder, speaker), 0, 0
+    drafter = make(f"medusa:weights={tmp_path / 'drafter'}")
+    for request in requests(speaker, 6):
+        plain = decode(engine, NoDrafter(), request, lambda: False)
+        drafted = decode(engine, drafter, request, lambda: False)
+        assert drafted.tokens == plain.tokens
+        tokens, passes = tokens + len(drafted.tokens), passes + drafted.counts.steps
+    engine.close()
+    assert tokens / passes >= 1.5
+    with aside(speaker.cache):
+        assert main(["train", "medusa", "--lora", *common, *amounts, "--said", "4"]) != 0
