@@ -189,13 +189,14 @@ def _build(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> Backen
 
 def _build_ours(job: Job, shape: Shape, bits: int, notes: list[str]) -> Backend:
     from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.packing import memory_bytes  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
 
-    require_memory(shape.weight_count * bits // 8 + 2 * shape.slot_numbers * job.capacity)
     dot = exact_kind(shape, job.kernels, bits)
     assert dot is not None, "chosen without a kind of product"
+    require_memory(memory_bytes(shape, dot) + 2 * shape.slot_numbers * job.capacity)
     job.enter("weights")
     wanted = Wanted(job.folder, shape, dot, job.digest, job.cache)
     arrays = load_arrays(wanted, job.progress, job.enter, notes.append)

@@ -21,7 +21,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 
 LEAST_KV_MB = 32
 """For the keys and values of smaller models, however much of what they may take their weights need."""
-_PRECISE = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.5, "cuda-int4": 0.5, "cpu-fp32": 4.0, "auto": 1.0}
+_PRECISE = {"cpu-int8": 1.0, "cuda-int8": 1.0, "cpu-int4": 0.6, "cuda-int4": 0.5, "cpu-fp32": 4.0, "auto": 1.0}
 """Bytes of a weight by kind of engine; two for all others."""
 
 

@@ -25,7 +25,8 @@ from fastcoder_lsp.engine.int4.rounding import MOST
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.packed_file import packed_in_memory
-from fastcoder_lsp.engine.int8.packing import Matrix, Piece, Products, layout, pack
+from fastcoder_lsp.engine.int8.packing import Matrix, Piece, Products, kind_of, layout, pack
+from fastcoder_lsp.engine.int8.packing import lay_out as lay_out_bytes
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.engine.weights import EMBEDDING, NORM, open_weights
 from fastcoder_lsp.errors import FastcoderError
@@ -116,6 +117,10 @@ def products_in_four_bits(kind: DotKind) -> Products:
         factors = chance.integers(-MOST, MOST + 1, (rows, groups), dtype=np.int8)
         sums = (steps.sum(axis=2, dtype=np.int32) * factors).sum(axis=1, dtype=np.int32)
         scales = np.full(rows, 2.0**-11, np.float32)
+        its = kind_of(kind, matrix.name)
+        if its.bits == 8:
+            yield lay_out_bytes((steps * factors[:, :, None]).reshape(rows, -1), scales, its)
+            return
         yield lay_out(Rounded(steps.reshape(rows, -1), factors, sums, scales), kind)
 
     return products

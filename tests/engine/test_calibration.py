@@ -146,6 +146,9 @@ def test_the_pass_over_texts_is_the_models(folder: Path, tmp_path: Path, monkeyp
     assert shape is not None
     seen: dict[str, Floats] = {}
     monkeypatch.setattr(calibrate, "_values", lambda _rounded: seen["weight"])
+    # What stays in bytes, too.
+    monkeypatch.setattr(calibrate, "quantise", lambda weight_NK: (weight_NK, np.ones(len(weight_NK), np.float32)))
+    monkeypatch.setattr(calibrate, "lay_out_bytes", lambda *_: ())
 
     def keep(weight_NK: Floats, inputs: Inputs) -> Rounded:
         seen["weight"], seen["last"] = weight_NK, inputs.gram_KK

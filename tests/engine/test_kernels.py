@@ -49,10 +49,11 @@ def multiplied(
     """Σ (x − 128)·w by the compiled blocks of `kind`, with scales of one; onto ones where `add`."""
     (rows, size), columns, block = bytes_MK.shape, len(weights_NK), kind.vectors * LANES
     blocks = -(-columns // block)
-    padded = -(-rows // kind.panel)
-    panels = aligned((padded + (32 if kind.tiled else 1), size // 4, kind.panel, 4), np.uint8)
+    panel = kind.panel_of(rows)
+    padded = -(-rows // panel)
+    panels = aligned((padded + (32 if kind.tiled else 1), size // 4, panel, 4), np.uint8)
     for row in range(rows):
-        panels[row // kind.panel, :, row % kind.panel] = bytes_MK[row].reshape(-1, 4)
+        panels[row // panel, :, row % panel] = bytes_MK[row].reshape(-1, 4)
     filled_NK = np.zeros((blocks * block, size), np.int8)
     filled_NK[:columns] = weights_NK
     packed = aligned((blocks, size // kind.line, block, kind.line), np.int8)

@@ -9,7 +9,7 @@ def test_a_token_takes_what_is_read() -> None:
     """A gigabyte at ten a second takes a tenth of one, and a little more; four bits a little over half of that."""
     found = expected_ms(1_000_000_000, 10e9)
     assert found["eight bits"] == pytest.approx(100 * ABOVE_LIMIT)
-    assert found["four bits"] == pytest.approx(53.125 * ABOVE_LIMIT)
+    assert found["four bits"] == pytest.approx(57.8125 * ABOVE_LIMIT)
 
 
 def test_every_size_is_told() -> None:
@@ -19,8 +19,8 @@ def test_every_size_is_told() -> None:
     assert [told.index(name.rpartition("-")[2]) for name in WEIGHTS] == sorted(
         told.index(name.rpartition("-")[2]) for name in WEIGHTS
     )
-    assert "0.5B 15 ms (in four bits 8) and 0.8 GB (0.5)" in told
-    assert "7B 212 ms (in four bits 113) and 7.3 GB (4.0)" in told
+    assert "0.5B 15 ms (in four bits 9) and 0.8 GB (0.6)" in told
+    assert "7B 212 ms (in four bits 123) and 7.3 GB (4.4)" in told
 
 
 def test_memory_is_measured() -> None:

@@ -21,7 +21,7 @@ from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import DotKind, in_four_bits, kinds_here
 from fastcoder_lsp.engine.int8.packed_file import aligned
-from fastcoder_lsp.engine.int8.packing import Array, layout
+from fastcoder_lsp.engine.int8.packing import Array, kind_of, layout
 from fastcoder_lsp.engine.int8.simd import LANES
 
 _SIZES: Final[Mapping[str, tuple[int, int, int, int, int, int, int]]] = {
@@ -109,7 +109,7 @@ def random_arrays(shape: Shape, kind: DotKind, seed: int = 0) -> dict[str, Array
             flat = array.reshape(-1).view(np.uint8)
             for at in range(0, len(flat), _CHUNK):
                 _fill(flat[at : at + _CHUNK], chance)
-            if kind.bits == 4:  # factors are −15…15
+            if kind_of(kind, name.removesuffix(".weights")).bits == 4:  # factors are −15…15
                 array.reshape(-1, kind.line_bytes)[:, : kind.vectors * LANES] = 5
         elif name.endswith(".scales"):
             array.fill(1e-4)

@@ -4,7 +4,8 @@ Owns the pass over the texts, in 32-bit floats and without torch, and what each 
 its weights as they were rounded: the ones behind make up for what it loses.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,8 @@ from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int4.compensated import Inputs, round_compensated
 from fastcoder_lsp.engine.int4.packing import Rounded, lay_out
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
-from fastcoder_lsp.engine.int8.packing import Matrix, Piece, Products, biases, matrices, rows_of
+from fastcoder_lsp.engine.int8.packing import Matrix, Piece, Products, biases, kind_of, matrices, quantise, rows_of
+from fastcoder_lsp.engine.int8.packing import lay_out as lay_out_bytes
 from fastcoder_lsp.engine.int8.simd import LANES
 from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 
@@ -64,14 +66,20 @@ class _Rounding:
         """What was rounded of a matrix; it is forgotten."""
         yield from self._found.pop((matrix.name, layer))
 
-    def round(self, name: str, layer: int, gram_KK: Floats) -> Multiply:
-        """Round a layer's matrix for inputs that add up to `gram_KK`; the product with it as it is then."""
+    def round(self, name: str, layer: int, gram_KK: Callable[[], Floats]) -> Multiply:
+        """Round a layer's matrix; the product with it as it is then. `gram_KK`: what its inputs add up to, if asked."""
         matrix = self._matrices[name]
         weight_NK = rows_of(self._weights, matrix, layer, 0, matrix.rows)
-        rounded = round_compensated(weight_NK, Inputs.of(gram_KK))
-        self._found[name, layer] = [lay_out(rounded, self._kind)]
-        whole_NK = _values(rounded)
-        biases_N = biases(self._weights, matrix, layer, self._kind)[: matrix.rows]
+        its = kind_of(self._kind, name)
+        if its.bits == 8:
+            steps_NK, scales_N = quantise(weight_NK)
+            self._found[name, layer] = [lay_out_bytes(steps_NK, scales_N, its)]
+            whole_NK = steps_NK * scales_N[:, None]
+        else:
+            rounded = round_compensated(weight_NK, Inputs.of(gram_KK()))
+            self._found[name, layer] = [lay_out(rounded, its)]
+            whole_NK = _values(rounded)
+        biases_N = biases(self._weights, matrix, layer, its)[: matrix.rows]
         return lambda x_MK: x_MK @ whole_NK.T + biases_N
 
     def round_head(self, gram_KK: Floats) -> None:
@@ -107,20 +115,20 @@ def _run_layer(
     def normed(weight_E: Floats) -> Iterator[Floats]:
         return (_normed(x_CE, weight_E, shape.eps) for x_CE in x_SCE)
 
-    multiply = rounding.round("qkv", layer, _gram(normed(first_E)))
+    multiply = rounding.round("qkv", layer, lambda: _gram(normed(first_E)))
     mixed = [_attended(multiply(row_CE), shape, turns) for row_CE in normed(first_E)]
-    multiply = rounding.round("out", layer, _gram(iter(mixed)))
+    multiply = rounding.round("out", layer, partial(_gram, mixed))
     for text, mixed_CQ in enumerate(mixed):
         x_SCE[text] += multiply(mixed_CQ)
     del mixed
-    multiply = rounding.round("gate_up", layer, _gram(normed(second_E)))
+    multiply = rounding.round("gate_up", layer, lambda: _gram(normed(second_E)))
     gated = [_gated(multiply(row_CE), shape.inner) for row_CE in normed(second_E)]
-    multiply = rounding.round("down", layer, _gram(iter(gated)))
+    multiply = rounding.round("down", layer, partial(_gram, gated))
     for text, gated_CI in enumerate(gated):
         x_SCE[text] += multiply(gated_CI)
 
 
-def _gram(inputs: Iterator[Floats]) -> Floats:
+def _gram(inputs: Iterable[Floats]) -> Floats:
     """The mean over all tokens of what an input weighs together with each other one."""
     total, count = np.zeros((1, 1), np.float32), 0
     for x_CK in inputs:

@@ -33,9 +33,10 @@ class DotKind:
     that sums and operands fill the registers and no more. `emit(builder, sums, w, x)`: sums + four products a lane; w
     holds four bytes of a column in each lane, x the four bytes of a row. `partial`: sums of a column that stand side by
     side until the end. `panel`: rows whose bytes lie together, [K/4][panel][4], so that one pointer walks through all
-    of them. `step`: bytes of a row that are taken at once; what is longer has a number of them. `tiled`: by `amx`.
-    `neon`: by `neon`; `eights`: that multiplies pairs of rows by pairs of columns, eight bytes of each.
+    of them (`panel_of`). `step`: bytes of a row that are taken at once; what is longer has a number of them. `tiled`:
+    by `amx`. `neon`: by `neon`; `eights`: that multiplies pairs of rows by pairs of columns, eight bytes of each.
     `bits`: of a weight in memory; fewer than eight are unfolded by `int4`, by its `lookup` where the kind `looks_up`.
+    `in_bytes`: where there are fewer, the same instructions for the matrices that stay in eight (`packing.kind_of`).
     """
 
     name: str
@@ -51,6 +52,14 @@ class DotKind:
     eights: bool = False
     looks_up: bool = False
     bits: int = 8
+    in_bytes: "DotKind | None" = None
+
+    def panel_of(self, rows: int) -> int:
+        """Rows whose bytes lie together where there are so many: a row alone would lie apart from itself.
+
+        With room for seven others between its bytes, a long one does not fit the first cache.
+        """
+        return self.panel if rows > 1 else 1
 
     @property
     def line(self) -> int:
@@ -125,6 +134,7 @@ def in_four_bits(kind: DotKind) -> DotKind:
         kind,
         name=f"{kind.name}-int4",
         bits=4,
+        in_bytes=kind,
         step=max(kind.step, GROUP),
         vectors=1 if kind.looks_up else kind.vectors,
     )

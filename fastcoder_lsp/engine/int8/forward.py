@@ -5,6 +5,7 @@ from typing import Any
 from fastcoder_lsp.engine.int8.attention import make_attend, make_turn
 from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.memory import Cache, Packed, Scratch, VisibleSlots
+from fastcoder_lsp.engine.int8.packing import kind_of
 from fastcoder_lsp.engine.int8.product import make_multiply
 from fastcoder_lsp.engine.int8.row_kernels import gate_rows, keep_rows, norm_rows, quantise_rows
 from fastcoder_lsp.engine.int8.tagged import tagged
@@ -22,6 +23,10 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
     """
     tag = f"{kind.name}_{group}_{dim}".replace("-", "_")
     multiply, multiply_add = make_multiply(kind, tag, add=False), make_multiply(kind, tag, add=True)
+    multiply_qkv, multiply_add_out = multiply, multiply_add
+    if kind.in_bytes is not None:
+        multiply_qkv = make_multiply(kind_of(kind, "qkv"), f"{tag}_qkv", add=False)
+        multiply_add_out = make_multiply(kind_of(kind, "out"), f"{tag}_out", add=True)
     attend, turn = make_attend(group, dim, tag), make_turn(group, dim, tag)
     line = kind.line
 
@@ -32,13 +37,13 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
         for layer in range(layers):
             if places.skipped_L2[layer, 0] == 0:
                 norm_rows(work, phase, NONE, rows, packed.norm1_LE[layer], packed.eps)
-                multiply(work, phase + 1, packed.qkv, layer, rows, work.wide_MN, thread, threads)
+                multiply_qkv(work, phase + 1, packed.qkv, layer, rows, work.wide_MN, thread, threads)
                 turn(packed, cache, work, places, layer, phase + 2)
                 if layer == layers - 1 and places.logits_from == rows and cache.wanted_L[layer] < 0:
                     return
                 attend(cache, work, places, layer, phase + 3, thread)
                 quantise_rows(work, phase + 4, rows)
-                multiply_add(work, phase + 5, packed.out, layer, rows, work.x_ME, thread, threads)
+                multiply_add_out(work, phase + 5, packed.out, layer, rows, work.x_ME, thread, threads)
             if places.skipped_L2[layer, 1] == 0:
                 norm_rows(work, phase + 6, NONE, rows, packed.norm2_LE[layer], packed.eps)
                 multiply(work, phase + 7, packed.gate_up, layer, rows, work.wide_MN, thread, threads)
@@ -59,14 +64,16 @@ def make_forward(kind: DotKind, group: int, dim: int) -> Any:
 def make_products(kind: DotKind, group: int, dim: int) -> Any:
     """The compiled function `products(packed, work, rows, thread, threads)`: a pass's products and nothing between."""
     tag = f"{kind.name}_{group}_{dim}".replace("-", "_")
-    multiply = make_multiply(kind, tag, add=False)
+    multiply = multiply_attention = make_multiply(kind, tag, add=False)
+    if kind.in_bytes is not None:
+        multiply_attention = make_multiply(kind.in_bytes, f"{tag}_bytes", add=False)
 
     @tagged(tag, called=True)
     def products(packed: Packed, work: Scratch, rows: int, thread: int, threads: int) -> None:
         phase = NONE
         for layer in range(packed.norm1_LE.shape[0]):
-            multiply(work, phase, packed.qkv, layer, rows, work.wide_MN, thread, threads)
-            multiply(work, phase + 1, packed.out, layer, rows, work.wide_MN, thread, threads)
+            multiply_attention(work, phase, packed.qkv, layer, rows, work.wide_MN, thread, threads)
+            multiply_attention(work, phase + 1, packed.out, layer, rows, work.wide_MN, thread, threads)
             multiply(work, phase + 2, packed.gate_up, layer, rows, work.wide_MN, thread, threads)
             multiply(work, phase + 3, packed.down, layer, rows, work.wide_MN, thread, threads)
             phase += PHASES

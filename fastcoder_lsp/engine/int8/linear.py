@@ -64,11 +64,11 @@ def _rounded(x_TK: Floats, kind: DotKind) -> tuple[Array, Floats]:
     """Rows as whole numbers plus 128, as the kernels read them, [P, K/4, panel, 4]; and their scales."""
     rows, size = x_TK.shape
     peaks_T = np.maximum(np.abs(x_TK).max(axis=1), np.float32(1e-9))
-    filled = _filled(rows, kind)
-    panels = aligned((filled // kind.panel, size // 4, kind.panel, 4), np.uint8)
+    filled, panel = _filled(rows, kind), kind.panel_of(rows)
+    panels = aligned((filled // panel, size // 4, panel, 4), np.uint8)
     bytes_TK = np.zeros((filled, size), np.uint8)
     bytes_TK[:rows] = np.rint(x_TK * (np.float32(127) / peaks_T)[:, None]) + np.float32(128)
-    panels[:] = bytes_TK.reshape(-1, kind.panel, size // 4, 4).transpose(0, 2, 1, 3)
+    panels[:] = bytes_TK.reshape(-1, panel, size // 4, 4).transpose(0, 2, 1, 3)
     scales = aligned((filled,), np.float32).view(np.float32)
     scales[:rows] = peaks_T * np.float32(1 / 127)
     return panels, scales

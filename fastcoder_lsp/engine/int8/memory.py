@@ -44,7 +44,7 @@ class Scratch(NamedTuple):
     """Memory of a pass: the rows' state `x_ME`, bytes and scales of the rows at hand, and what products put out.
 
     `scores_TGC` ends with room for one more block, and for a sum. `unfolded_TB`: a block's weights as bytes, for each
-    thread, where they are kept in four bits. `panel`: `DotKind.panel` of the bytes.
+    thread, where they are kept in four bits. `panel`: `DotKind.panel` of the bytes of more than one row.
     """
 
     x_ME: Floats

@@ -7,6 +7,7 @@ stream, so that no more of a model than a few rows is ever in memory unpacked.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,11 @@ Floats = npt.NDArray[np.float32]
 
 AT_ONCE = 1 << 18
 """Numbers that are rounded together: they stay in a core's own cache, and packing takes hardly any memory."""
+
+
+IN_BYTES = ("qkv", "out")
+"""Matrices that stay in eight bits where others have four: attention's are a tenth of the bytes, and nearly half of
+what four bits lose (docs/benchmarks.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,11 @@ def matrices(shape: Shape) -> tuple[Matrix, ...]:
     )
 
 
+def kind_of(kind: DotKind, name: str) -> DotKind:
+    """What the products with a matrix are made by, in a model of this kind."""
+    return kind.in_bytes if kind.in_bytes is not None and name in IN_BYTES else kind
+
+
 def fits(shape: Shape, bits: int = 8) -> bool:
     """Whether all sizes are multiples of a vector, as the kernels want them; rows in four bits, of a group."""
     sizes = (shape.width, shape.inner, shape.head_dim)
@@ -64,15 +75,23 @@ def layout(shape: Shape, kind: DotKind, embedding: str) -> dict[str, tuple[str, 
     """name → (type as safetensors writes it, shape) of every array of the packed form, in their order."""
     arrays: dict[str, tuple[str, tuple[int, ...]]] = {}
     for matrix in matrices(shape):
-        block = kind.vectors * LANES
+        its = kind_of(kind, matrix.name)
+        block = its.vectors * LANES
         blocks = -(-matrix.rows // block)
-        arrays[f"{matrix.name}.weights"] = ("I8", (matrix.layers, blocks, matrix.columns // kind.line, kind.line_bytes))
+        arrays[f"{matrix.name}.weights"] = ("I8", (matrix.layers, blocks, matrix.columns // its.line, its.line_bytes))
         for part, kept in (("sums", "I32"), ("scales", "F32"), ("biases", "F32")):
             arrays[f"{matrix.name}.{part}"] = (kept, (matrix.layers, blocks * block))
     arrays["norm1"] = arrays["norm2"] = ("F32", (shape.layers, shape.width))
     arrays["norm"] = ("F32", (shape.width,))
     arrays["embedding"] = (embedding, (shape.vocabulary, shape.width))
     return arrays
+
+
+def memory_bytes(shape: Shape, kind: DotKind) -> int:
+    """What the packed form takes of memory; embeddings stay on the disk."""
+    arrays = layout(shape, kind, "F16")
+    del arrays["embedding"]
+    return sum((1 if what == "I8" else 4) * prod(sizes) for what, sizes in arrays.values())
 
 
 Piece = tuple[Array, Array, Array]
@@ -97,8 +116,9 @@ def pack(
     """
 
     def rounded_here(matrix: Matrix, layer: int) -> Iterator[Piece]:
-        for weight_NK in _by_blocks(weights, matrix, layer, kind):
-            yield (pack_rows if kind.bits == 8 else int4.pack_rows)(weight_NK, kind)
+        its = kind_of(kind, matrix.name)
+        for weight_NK in _by_blocks(weights, matrix, layer, its):
+            yield (pack_rows if its.bits == 8 else int4.pack_rows)(weight_NK, its)
 
     for matrix in matrices(shape):
         rest = _Rest()
@@ -107,7 +127,7 @@ def pack(
                 rest.sums.append(sums_N)
                 rest.scales.append(scales_N)
                 yield f"{matrix.name}.weights", packed
-            rest.biases.append(biases(weights, matrix, layer, kind))
+            rest.biases.append(biases(weights, matrix, layer, kind_of(kind, matrix.name)))
         yield f"{matrix.name}.sums", np.concatenate(rest.sums)
         yield f"{matrix.name}.scales", np.concatenate(rest.scales)
         yield f"{matrix.name}.biases", np.concatenate(rest.biases)
@@ -137,7 +157,13 @@ def pack_rows(weight_NK: Floats, kind: DotKind) -> tuple[npt.NDArray[np.int8], n
 
     Where `kind` takes eight bytes of a column, as [block][K/8][vectors][16][8].
     """
-    rounded_NK, scales_N = quantise(weight_NK)
+    return lay_out(*quantise(weight_NK), kind)
+
+
+def lay_out(
+    rounded_NK: npt.NDArray[np.int8], scales_N: Floats, kind: DotKind
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Floats]:
+    """What `pack_rows` gives, of rows that are rounded already."""
     count, size = rounded_NK.shape
     block = kind.vectors * LANES
     blocks = -(-count // block)

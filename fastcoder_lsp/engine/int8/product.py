@@ -1,6 +1,7 @@
 """The phase of one product: blocks of columns are the jobs, all rows follow inside, so weights are read once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from fastcoder_lsp.engine.int4.lookup import lookup_tile
@@ -63,17 +64,45 @@ def make_multiply(kind: DotKind, tag: str, *, add: bool) -> Any:
 def make_block(kind: DotKind, tag: str, *, add: bool) -> tuple[Any, Any, Any]:
     """What a thread does first, for each block of columns, and last.
 
-    For each block: addresses, and bytes between rows, as of `tiles.product_tile`, for `count` rows of any number; and
-    an address of room for `unfolded_bytes`.
+    For each block: addresses, and bytes between rows, as of `tiles.product_tile`, for `count` rows of any number in
+    panels of `panel_of(count)`; and an address of room for `unfolded_bytes`.
     """
     make = _folded_block if kind.bits < 8 else _tiled_block if kind.tiled else _rows_block
     block = make(kind, tag, add=add)
+    if kind.panel > kind.panel_of(1):
+        block = _block_of_one(kind, tag, block, add=add)
     return (begin_tiles, block, end_tiles) if kind.tiled else (_nothing, block, _nothing)
 
 
 @tagged("product")
 def _nothing() -> None:
     pass
+
+
+def _block_of_one(kind: DotKind, tag: str, block: Any, *, add: bool) -> Any:
+    """A row alone by a tile of its own, for its bytes lie side by side; more by `block`."""
+    tile = (folded_tile if kind.bits < 8 else product_tile)(replace(kind, panel=kind.panel_of(1)), 1, add=add)
+
+    @tagged(f"{tag}_or_one")
+    def multiply_block(
+        x: int,
+        w: int,
+        groups: int,
+        sums: int,
+        scales: int,
+        biases: int,
+        row_scales: int,
+        out: int,
+        stride: int,
+        count: int,
+        unfolded: int,
+    ) -> None:
+        if count == 1:
+            tile(x, w, groups, sums, scales, biases, row_scales, out, stride)
+        else:
+            block(x, w, groups, sums, scales, biases, row_scales, out, stride, count, unfolded)
+
+    return multiply_block
 
 
 def _tiled_block(kind: DotKind, tag: str, *, add: bool) -> Any:

@@ -33,7 +33,7 @@ def norm_rows(work: Scratch, phase: int, first: int, count: int, weight_E: Float
     row = take_job(work.counters, phase)
     while row < count:
         _norm_row(work.x_ME[first + row], weight_E, eps, work.wide_MN[row])
-        _quantise_row(work, row, work.wide_MN[row], len(weight_E))
+        _quantise_row(work, row, count, work.wide_MN[row], len(weight_E))
         finish_jobs(work.counters, phase, 1)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
@@ -44,7 +44,7 @@ def quantise_rows(work: Scratch, phase: int, count: int) -> None:
     """Round what attention mixed."""
     row = take_job(work.counters, phase)
     while row < count:
-        _quantise_row(work, row, work.mixed_MQ[row], work.mixed_MQ.shape[1])
+        _quantise_row(work, row, count, work.mixed_MQ[row], work.mixed_MQ.shape[1])
         finish_jobs(work.counters, phase, 1)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
@@ -56,7 +56,7 @@ def gate_rows(work: Scratch, phase: int, count: int, inner: int) -> None:
     row = take_job(work.counters, phase)
     while row < count:
         _swiglu_row(work.wide_MN[row], inner)
-        _quantise_row(work, row, work.wide_MN[row], inner)
+        _quantise_row(work, row, count, work.wide_MN[row], inner)
         finish_jobs(work.counters, phase, 1)
         row = take_job(work.counters, phase)
     await_jobs(work.counters, phase, count)
@@ -89,14 +89,15 @@ def _norm_row(x_E: Floats, weight_E: Floats, eps: np.float32, out: Floats) -> No
 
 
 @compiled
-def _quantise_row(work: Scratch, slot: int, values: Floats, size: int) -> None:
+def _quantise_row(work: Scratch, slot: int, count: int, values: Floats, size: int) -> None:
+    """One of `count` rows as bytes, where `DotKind.panel_of` has them."""
     peak = v_splat(np.float32(1e-9))
     for at in range(0, size, LANES):
         peak = v_max(peak, v_abs(v_load(values.ctypes.data + 4 * at)))
     highest = v_peak(peak)
     work.scales_M[slot] = highest * np.float32(1 / 127)
     inverse = np.float32(127) / highest
-    panel = work.panel
+    panel = work.panel if count > 1 else 1
     first = work.bytes_PK.ctypes.data + (slot // panel) * size * panel + (slot % panel) * 4
     for at in range(0, size, LANES):
         store_bytes(first + at * panel, v_load(values.ctypes.data + 4 * at), inverse, 4 * panel)

@@ -43,7 +43,7 @@ def fitting_kinds(shape: Shape, bits: int = 8) -> Iterator[DotKind]:
 @cache
 def found_exact(kind: DotKind, kernels: Path) -> bool:
     """Whether a kind gives the right integers here; asked once, for a CPU does not change while a process runs."""
-    return is_exact(kind, kernels)
+    return is_exact(kind, kernels) and (kind.in_bytes is None or found_exact(kind.in_bytes, kernels))
 
 
 def is_exact(kind: DotKind, kernels: Path) -> bool:
@@ -58,9 +58,6 @@ def is_exact(kind: DotKind, kernels: Path) -> bool:
     else:
         block = aligned((GROUPS * 4 // kind.line, columns, kind.line), np.int8)
         block[:] = weights_NK.reshape(columns, -1, kind.line).transpose(1, 0, 2)
-    panels = aligned((-(-most // kind.panel), GROUPS, kind.panel, 4), np.uint8)
-    for row in range(most):
-        panels[row // kind.panel, :, row % kind.panel] = bytes_MK[row].reshape(GROUPS, 4)
     unfolded = aligned((unfolded_bytes(kind, GROUPS * 4),), np.int8)
     zeros_N, ones = np.zeros(columns, dtype=np.float32), np.ones(max(columns, most), dtype=np.float32)
     sums_N = weights_NK.sum(axis=1, dtype=np.int32) * np.int32(128)
@@ -68,7 +65,10 @@ def is_exact(kind: DotKind, kernels: Path) -> bool:
     trial = _make_trial(kind)
     KernelCache.attach(trial, lambda: kernels, f"trial-{kind.name}")
     for count in sorted({1, kind.rows // 2, kind.rows, most}):  # other numbers of rows are other code
-        out_MN = np.zeros((count, columns), dtype=np.float32)
+        out_MN, panel = np.zeros((count, columns), dtype=np.float32), kind.panel_of(count)
+        panels = aligned((-(-count // panel), GROUPS, panel, 4), np.uint8)
+        for row in range(count):
+            panels[row // panel, :, row % panel] = bytes_MK[row].reshape(GROUPS, 4)
         trial(panels, block, sums_N, ones, ones, zeros_N, out_MN, unfolded)
         if not (out_MN == expected_MN[:count]).all():
             return False

@@ -4,7 +4,9 @@ Owns the choice among these and the files' names.
 """
 
 import hashlib
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +24,13 @@ from fastcoder_lsp.engine.int8.packing import Array, Products, embedding_kind, l
 from fastcoder_lsp.engine.weights import Weights, open_weights
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.model.open_tensors import rounded_already
+from fastcoder_lsp.model.store import size_text
 
-FORMATS = {8: 1, 4: 1}
-"""Of the packed file, by the bits of a weight; another number makes old ones unread. 8: 1, rows by blocks of columns,
-embeddings in 16 bits. 4: 1, lines of 32 numbers by blocks of columns, factors before codes."""
+FORMATS = {8: 1, 4: 2}
+"""Of the packed file, by the bits of a weight; another number makes old ones unread, and lower ones deleted. 8: 1, rows
+by blocks of columns, embeddings in 16 bits. 4: 1, lines of 32 numbers by blocks of columns, factors before codes; 2,
+attention's matrices as in 8."""
+_FORMAT = re.compile(r"-v(\d{1,9})-x[^/]*\.(safetensors|json|lock)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +56,8 @@ class Wanted:
 
 def form_of(kind: DotKind) -> str:
     """What tells files of one layout from those of another, in their names."""
-    return f"v{FORMATS[kind.bits]}-x{kind.vectors}" + ("-by8" if kind.line == 8 else "")
+    known = f"x{kind.vectors}" + ("-by8" if kind.line == 8 else "")
+    return f"v{FORMATS[8]}-{known}" if kind.in_bytes is None else f"v{FORMATS[4]}-{known}-{form_of(kind.in_bytes)[3:]}"
 
 
 def calibrated_name(digest: str) -> str:
@@ -84,7 +90,9 @@ def load_arrays(
     """
     if by := rounded_already(wanted.folder):
         note(f"the model's weights, rounded by {by}, are rounded once more: to {wanted.rounding}")
-    delete_unfinished(wanted.path("F16").parent)
+    folder = wanted.path("F16").parent
+    delete_unfinished(folder)
+    _delete_outdated(folder, FORMATS[wanted.kind.bits], note)
     for calibrated in (True, False) if wanted.kind.bits == 4 else (False,):
         for embedding in ("F16", "BF16"):
             arrays = _read(wanted, embedding, progress, calibrated=calibrated)
@@ -101,6 +109,23 @@ def load_arrays(
         return packed_in_memory(
             places, pack(weights, wanted.shape, wanted.kind), progress, into=f"int{wanted.kind.bits}"
         )
+
+
+def _delete_outdated(folder: Path, format_: int, note: Callable[[str], None]) -> None:
+    """Delete what earlier versions kept in a layout that is not read any more; a later one's stays."""
+    size, chosen = 0, False
+    for path in sorted(folder.glob("*-v*")):
+        found = _FORMAT.search(path.name)
+        if found is None or int(found[1]) >= format_:
+            continue
+        with suppress(OSError):
+            freed = path.lstat().st_size
+            path.unlink()
+            size, chosen = size + freed, chosen or ("-calibrated-" in path.name and path.suffix == ".json")
+    if size:
+        note(f"deleted {size_text(size)} of weights that an earlier version had packed in another way")
+    if chosen:
+        note("four-bit weights have to be chosen again: fastcoder-lsp model calibrate")
 
 
 def _make(
