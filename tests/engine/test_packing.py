@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +12,9 @@ from safetensors.numpy import save_file
 
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.int8 import packing
-from fastcoder_lsp.engine.int8.dot import PLAIN, VNNI_512, DotKind
+from fastcoder_lsp.engine.int8.dot import PLAIN, VNNI_512, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.packed_file import packed_in_memory
+from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
 
 WIDTH, INNER, VOCABULARY = 64, 208, 40_000
@@ -75,3 +77,31 @@ def test_hardly_any_memory_is_taken(folder: Path) -> None:
     assert sum(sizes) > VOCABULARY * WIDTH * 3
     assert most < 24 * packing.AT_ONCE
     assert most < VOCABULARY * WIDTH * 4
+
+
+def test_what_an_earlier_version_packed_is_deleted_and_said_once(folder: Path, tmp_path: Path) -> None:
+    """By an engine of either precision; what a later version packed stays, and what is none of ours."""
+    wanted = Wanted(folder, shape_of(folder), VNNI_512, "a model", tmp_path)
+    name = "0" * 32
+    old = [f"{name}-v1-x3-f16.safetensors", f"{name}-v1-x3-f16.lock", f"{name}-calibrated-v1-x1-f16.json"]
+    kept = [f"{name}-v9-x1-f16.safetensors", f"{name}-v2-x1-x3-f16.safetensors", "mine-v1.txt", "a-v1-x-folder"]
+    (tmp_path / "int4").mkdir()
+    for place in (*old, *kept[:-1]):
+        (tmp_path / "int4" / place).write_bytes(bytes(1000))
+    (tmp_path / "int4" / kept[-1]).mkdir()
+    said = list[str]()
+    for _ in range(2):
+        load_arrays(wanted, lambda _share, _what: None, note=said.append)
+    assert sorted(path.name for path in (tmp_path / "int4").iterdir()) == sorted(kept)
+    assert len(said) == 2
+    assert "earlier version" in said[0]
+    assert "model calibrate" in said[1]
+
+
+def test_attention_stays_in_bytes(folder: Path) -> None:
+    """In a model of four bits its matrices lie as in one of eight, and all others in half as much."""
+    shape, kind = replace(shape_of(folder), inner=192), in_four_bits(VNNI_512)
+    eight, four = (packing.layout(shape, one, "F16") for one in (VNNI_512, kind))
+    for name in ("qkv", "out"):
+        assert eight[f"{name}.weights"] == four[f"{name}.weights"]
+    assert packing.memory_bytes(shape, kind) < packing.memory_bytes(shape, VNNI_512) * 0.7

@@ -90,9 +90,8 @@ def load_arrays(
     """
     if by := rounded_already(wanted.folder):
         note(f"the model's weights, rounded by {by}, are rounded once more: to {wanted.rounding}")
-    folder = wanted.path("F16").parent
-    delete_unfinished(folder)
-    _delete_outdated(folder, FORMATS[wanted.kind.bits], note)
+    delete_unfinished(wanted.path("F16").parent)
+    _delete_outdated(wanted.cache, note)
     for calibrated in (True, False) if wanted.kind.bits == 4 else (False,):
         for embedding in ("F16", "BF16"):
             arrays = _read(wanted, embedding, progress, calibrated=calibrated)
@@ -111,13 +110,10 @@ def load_arrays(
         )
 
 
-def _delete_outdated(folder: Path, format_: int, note: Callable[[str], None]) -> None:
+def _delete_outdated(cache: Path, note: Callable[[str], None]) -> None:
     """Delete what earlier versions kept in a layout that is not read any more; a later one's stays."""
     size, chosen = 0, False
-    for path in sorted(folder.glob("*-v*")):
-        found = _FORMAT.search(path.name)
-        if found is None or int(found[1]) >= format_:
-            continue
+    for path in (path for bits in FORMATS for path in _outdated(cache, bits)):
         with suppress(OSError):
             freed = path.lstat().st_size
             path.unlink()
@@ -126,6 +122,11 @@ def _delete_outdated(folder: Path, format_: int, note: Callable[[str], None]) ->
         note(f"deleted {size_text(size)} of weights that an earlier version had packed in another way")
     if chosen:
         note("four-bit weights have to be chosen again: fastcoder-lsp model calibrate")
+
+
+def _outdated(cache: Path, bits: int) -> list[Path]:
+    files = [(path, _FORMAT.search(path.name)) for path in sorted((cache / f"int{bits}").glob("*-v*"))]
+    return [path for path, found in files if found is not None and int(found[1]) < FORMATS[bits]]
 
 
 def _make(
