@@ -8,7 +8,11 @@ from typing import Final, Literal
 from fastcoder_lsp.prompt import PromptOptions
 
 PROMPT_TOKENS: Final = 1400
-"""Longest prompt: what a CPU reads in a few seconds once, and keeps from then on."""
+"""Longest prompt: what a CPU reads in a few seconds once, and keeps from then on…"""
+READ_MS: Final = 10_000.0
+"""…of a larger model what is read in so long, for a first text that nobody sees within half a minute is given up…"""
+LEAST_PROMPT: Final = 512
+"""…but so many tokens at least: with fewer there is no function around the cursor."""
 CONTEXT_TOKENS: Final = 600
 """For code of other files, where it is wanted; on top of the longest prompt. What `bench quality` measured."""
 _TYPED_SHARE: Final = 0.24
@@ -57,7 +61,8 @@ def prompt_options(told: int, room: int, prefill_ms: float = 0.0) -> PromptOptio
         prefill_ms: what one more token of a prompt takes on this machine; a first prompt waits for no code that takes
             longer than is noticed.
     """
-    limit = min(PROMPT_TOKENS + told, room)
+    own = PROMPT_TOKENS if prefill_ms * PROMPT_TOKENS <= READ_MS else max(LEAST_PROMPT, int(READ_MS / prefill_ms))
+    limit = min(own + told, room)
     typed = min(PromptOptions().typed_tokens, max(1, int((limit - told) * _TYPED_SHARE)))
     later = told * prefill_ms > LATER_MS
     return PromptOptions(limit=limit, context_tokens=told, context_later=later, typed_tokens=typed)

@@ -72,14 +72,14 @@ def _undisturbed(ms: float) -> float:
 
 
 class SimulatedEngine:
-    """Takes exactly what `COSTS` say, and counts what it did.
+    """Takes exactly what its `costs` say, and counts what it did.
 
     `takes`: what the clock shows for a piece of work that takes so many milliseconds by itself.
     """
 
     def __init__(self, clock: Clock, letter: NextLetter) -> None:
         self.info = EngineInfo("simulated", "simulated", "made here", "none", 256, 100_000, 64)
-        self._clock, self._letter = clock, letter
+        self._clock, self._letter, self.costs = clock, letter, COSTS
         self._cache: list[int] = []
         self.steps = 0
         self.prefilled = 0
@@ -98,7 +98,7 @@ class SimulatedEngine:
         self._cache += tokens[reused:]
         self.prefilled += missing
         if missing:
-            self._pass(min(COSTS.step_ms(missing), COSTS.step_ms(1) + missing * COSTS.prefill_ms))
+            self._pass(min(self.costs.step_ms(missing), self.costs.step_ms(1) + missing * self.costs.prefill_ms))
         return Prefilled(reused, missing, done=True)
 
     def step(
@@ -111,7 +111,7 @@ class SimulatedEngine:
         self._cache += tree.tokens[: tree.pending]
         self.prefilled += tree.pending - 1
         self.steps += 1
-        self._pass(COSTS.step_ms(len(tree)))
+        self._pass(self.costs.step_ms(len(tree)))
         letter = self._letter(bytes(self._cache[1:]).decode())
         return Verified((), (ord(letter) if letter else END,))
 
