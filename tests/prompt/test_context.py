@@ -9,7 +9,7 @@ import pytest
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import ContextSnippet, Found, PromptBuilder, PromptOptions
 from tests.prompt.test_build import CURSOR, QWEN, build, cost, snapshot, told
-from tests.prompt.toy_tokenizers import SAMPLE, of_family
+from tests.prompt.toy_tokenizers import SAMPLE, byte_level, of_family
 
 
 @dataclass
@@ -159,3 +159,75 @@ def test_what_may_no_longer_be_shown_is_in_no_prompt_any_more() -> None:
         after = (builder.settle if settles else builder.build)(Snapshot("u", "main.py", "python", 1, text), 9)
         assert "forbidden_one" not in QWEN.decode(after.tokens)
         assert "allowed_one" in QWEN.decode(after.tokens)
+
+
+LATER = PromptOptions(context_tokens=300, context_later=True)
+
+
+def test_a_first_prompt_in_a_hurry_goes_without_and_looks_for_nothing() -> None:
+    """Only where reading it takes long; who waits for a whole answer gets all of it."""
+    for options, hurried, expected in (
+        (LATER, True, 0),
+        (LATER, False, 1),
+        (PromptOptions(context_tokens=300), True, 1),
+    ):
+        given = Given(SNIPPETS)
+        builder = PromptBuilder(QWEN, options, given)
+        first = builder.build(snapshot("x = 1\ny\n"), 7, hurried=hurried)
+        assert (given.asked, "high" in QWEN.decode(first.tokens)) == (expected, bool(expected))
+        assert builder.looked("file:///a.py") == bool(expected)
+
+
+@pytest.mark.parametrize("family", ["Qwen2.5-Coder", "CodeLlama", "no marks"])
+def test_what_is_planned_is_shown_from_its_exchange_on(family: str) -> None:
+    """Until then every prompt is as it was; the planned one differs in the other code alone."""
+    tokenizer = byte_level(True, ("<|endoftext|>",)) if family == "no marks" else of_family(family)
+    given = Given(SNIPPETS)
+    builder, without = PromptBuilder(tokenizer, LATER, given), PromptBuilder(tokenizer, PromptOptions(limit=1100))
+    text = "x = 1\ny = 2\n"
+    builder.build(snapshot(text), 6, hurried=True)
+    assert builder.planned(snapshot(text), 6) is None
+    builder.plan(snapshot(text), 6)
+    assert builder.looked("file:///a.py")
+    for typed in ("x = 1\n", "x = 1\nz", "x = 1\nz = "):
+        now = snapshot(typed + "y = 2\n"), len(typed)
+        assert builder.build(*now, hurried=True).tokens == without.build(*now).tokens
+        planned = builder.planned(*now)
+        assert planned is not None
+        assert "high" in tokenizer.decode(planned.tokens)
+        assert planned.typed == builder.build(*now, hurried=True).typed
+    assert builder.exchange(*now) == planned == builder.build(*now, hurried=True)
+    assert builder.planned(*now) is None
+    given.content = True
+    builder.plan(*now)
+    assert builder.planned(*now) is None, "what goes along is good enough"
+
+
+def test_a_plan_goes_with_its_document_and_with_the_rules() -> None:
+    """Forgotten, renamed, and void where what it shows may not be shown; none without a prompt or a budget."""
+    given = Given((ContextSnippet("a.py", "def one(): ...", 2.0, "/w/a.py"),))
+
+    def planning(options: PromptOptions = LATER) -> PromptBuilder:
+        builder = PromptBuilder(QWEN, options, given)
+        builder.build(snapshot("x\n", "file:///x"), 2, hurried=True)
+        builder.plan(snapshot("x\n", "file:///x"), 2)
+        return builder
+
+    assert planning().planned(snapshot("x\n", "file:///x"), 2)
+    assert planning(PromptOptions()).planned(snapshot("x\n", "file:///x"), 2) is None
+    renamed = planning()
+    renamed.rename("file:///x", "file:///y")
+    assert renamed.planned(snapshot("x\n", "file:///x"), 2) is None
+    assert renamed.planned(snapshot("x\n", "file:///y"), 2)
+    forgotten = planning()
+    forgotten.forget("file:///x")
+    assert forgotten.planned(snapshot("x\n", "file:///x"), 2) is None
+    forgotten.plan(snapshot("x\n", "file:///x"), 2)
+    assert forgotten.planned(snapshot("x\n", "file:///x"), 2) is None, "there is no prompt that it could follow"
+    ruled = planning()
+    given.forbidden = frozenset({"/w/a.py"})
+    assert ruled.planned(snapshot("x\n", "file:///x"), 2) is None
+    exchanged = ruled.exchange(snapshot("x\n", "file:///x"), 2)
+    assert "one" not in QWEN.decode(exchanged.tokens)
+    given.forbidden = frozenset()
+    assert ruled.planned(snapshot("x\n", "file:///x"), 2) is None, "it is looked for anew"
