@@ -71,7 +71,10 @@ class DrafterSource(QuietSource):
         self._believed = BELIEVED
         """Tokens that asking is believed to bring, as far as nothing was counted."""
         self._tries = self._brought = 0.0
-        self._step_ms = 0.0 if costs is None else costs.step_ms(1)
+        self._step_ms = 0.0
+        """What a step takes, as measured of late…"""
+        self._known_ms = 0.0 if costs is None else costs.step_ms(1)
+        """…and by the engine's costs: what was forecast is compared with this, for a busy hour makes steps dearer alone."""
         self._step_tokens = 1.0 if costs is None else STEP_TOKENS
         self._asking_ms: deque[float] = deque(maxlen=TIMES)
         self._reading_ms = 0.0
@@ -142,6 +145,8 @@ class DrafterSource(QuietSource):
         if self._since and verified.emitted:
             took = (self._clock() - self._since) * 1e3
             self._step_ms = _mean(self._step_ms, took)
+            known = took if self._costs is None else self._costs.step_ms(len(tree.tokens))
+            self._known_ms = _mean(self._known_ms, known)
             self._idle_ms += took
             brought = self._brought_by(verified.emitted, accepted)
             self._step_tokens = _mean(self._step_tokens, max(len(verified.emitted) - brought, 1))
@@ -154,10 +159,15 @@ class DrafterSource(QuietSource):
 
     def pays(self) -> bool:
         """Whether asking is worth its time, as far as is known; of what nobody knows anything the first drafts tell."""
-        price = self._price_ms()
-        if price is None or not self._priced:
+        if not self._priced:
             return True
-        return self._brings() * self._step_ms / self._step_tokens >= price
+        if self._measured:
+            price, step_ms = self._price_ms(), self._step_ms
+        elif self._forecast is not None and self._known_ms:
+            price, step_ms = self._forecast.ms, self._known_ms
+        else:
+            return True
+        return self._brings() * step_ms / self._step_tokens >= price
 
     def forget(self, document: str) -> None:
         """The document is closed."""
@@ -171,13 +181,16 @@ class DrafterSource(QuietSource):
         """Tokens that asking brings in a step, as far as is known."""
         return (self._believed * STRENGTH + self._brought) / (STRENGTH + self._tries)
 
-    def _price_ms(self) -> float | None:
-        """Of a draft; None where that is not known yet."""
-        if len(self._asking_ms) == TIMES:
-            return min(self._asking_ms) + self._reading_ms
-        if self._forecast is not None and self._step_ms:
-            return self._forecast.ms
-        return None
+    @property
+    def _measured(self) -> bool:
+        """Whether enough drafts were made to know their price."""
+        return len(self._asking_ms) == TIMES
+
+    def _price_ms(self) -> float:
+        """What a draft takes, as measured, else as forecast."""
+        if self._measured or self._forecast is None:
+            return min(self._asking_ms, default=0.0) + self._reading_ms
+        return self._forecast.ms
 
     def _took(self, ms: float) -> None:
         """A draft was made; what was read before it, or within it, is for this one and those that follow."""
@@ -190,8 +203,7 @@ class DrafterSource(QuietSource):
 
     def _due(self) -> bool:
         """Whether it was left alone for so long that a trial is a small part of that."""
-        price = self._price_ms()
-        return price is not None and TRIALS * self._idle_ms >= TIMES * price + self._text_ms
+        return TRIALS * self._idle_ms >= TIMES * self._price_ms() + self._text_ms
 
     def _possible(self, context: DraftContext) -> bool:
         """Whether the drafter has what it needs of the engine."""
