@@ -74,7 +74,7 @@ class DrafterSource(QuietSource):
         self._step_ms = 0.0
         """What a step takes, as measured of late…"""
         self._known_ms = 0.0 if costs is None else costs.step_ms(1)
-        """…and by the engine's costs: what was forecast is compared with this, for a busy hour makes steps dearer alone."""
+        """…and by the engine's costs: a forecast is compared with this, for a busy hour makes steps dearer alone."""
         self._step_tokens = 1.0 if costs is None else STEP_TOKENS
         self._asking_ms: deque[float] = deque(maxlen=TIMES)
         self._reading_ms = 0.0
