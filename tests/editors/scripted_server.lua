@@ -18,6 +18,7 @@ return function(encoding)
           textDocumentSync = 1,
           inlineCompletionProvider = {},
           executeCommandProvider = { commands = { 'fastcoder.accepted' } },
+          experimental = { fastcoderDefinitions = _G.wants_definitions },
         }
         return { capabilities = capabilities }
       elseif method == 'textDocument/inlineCompletion' then

@@ -5,6 +5,7 @@ import * as os from 'node:os'
 import * as vscode from 'vscode'
 
 import { registerCommands } from './commands.ts'
+import { Definitions } from './definitions.ts'
 import { firstSteps } from './firstSteps.ts'
 import { LateSuggestions } from './late.ts'
 import { Notices } from './notices.ts'
@@ -45,6 +46,10 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     const notices = new Notices()
     const updates = new Updates(context)
     const tracePanel = new TracePanel(context.extensionUri, server)
+    const definitions = new Definitions((document, found) => {
+        const textDocument = { uri: server.uriOf(document), version: document.version }
+        return server.notify('fastcoder/definitions', { textDocument, definitions: found })
+    })
     const statisticsPanel = new StatisticsPanel(context.extensionUri, server)
     const show = (): void => {
         statusBar.show(server.condition, switches())
@@ -53,6 +58,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
         log,
         server,
         late,
+        definitions,
         statusBar,
         statisticsPanel,
         tracePanel,
@@ -60,6 +66,9 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
             show()
             steps.follow(condition)
             late.follow(condition)
+            if (condition.kind === 'starting' || condition.kind === 'restarting') {
+                definitions.forget()
+            }
             notices.tell(condition)
             updates.follow(condition)
             if (condition.kind === 'running' && (condition.status.state === 'ready' || condition.status.state === 'off')) {

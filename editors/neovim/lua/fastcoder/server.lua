@@ -1,6 +1,7 @@
 -- The server's life as Neovim sees it: which buffers it serves, which folders it knows, what happens when it dies.
 -- Never draws, never asks for text.
 local config = require('fastcoder.config')
+local definitions = require('fastcoder.definitions')
 local status = require('fastcoder.status')
 
 local M = {}
@@ -38,9 +39,11 @@ function M.watch()
   on('LspAttach', function(client, buffer)
     M.add_folder(client, buffer)
     require('fastcoder').attach(client, buffer)
+    definitions.attach(client, buffer)
   end)
   on('LspDetach', function(_, buffer)
     require('fastcoder').detach(buffer)
+    definitions.detach(buffer)
   end)
   vim.api.nvim_create_autocmd('VimLeavePre', {
     group = group,

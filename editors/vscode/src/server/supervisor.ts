@@ -78,6 +78,15 @@ export class Supervisor implements vscode.Disposable {
         return await this.client.sendRequest<unknown>(method, params)
     }
 
+    /** Tell the server something; whether it runs. */
+    notify(method: string, params: unknown): boolean {
+        if (this.client?.isRunning() !== true) {
+            return false
+        }
+        void this.client.sendNotification(method, params)
+        return true
+    }
+
     /** What asks the server for suggestions in a document, by way of the middleware; undefined where it does not run. */
     provider(document: vscode.TextDocument): vscode.InlineCompletionItemProvider | undefined {
         return this.client?.isRunning() === true ? this.client.getFeature(InlineCompletionRequest.method)?.getProvider(document) : undefined

@@ -1,0 +1,233 @@
+-- Tells our server where the names near the cursor are defined, as the other servers of the buffer say: places alone,
+-- which ours reads by its own rules. Asks them while nobody types, and never our own.
+local M = {}
+
+local METHOD, TELL = 'textDocument/definition', 'fastcoder/definitions'
+M.IDLE_MS = 400 -- without a key
+M.ANSWER_MS = 2000 -- for all answers of a round: what comes later is not waited for
+M.NAMES = 6
+local LINES_ABOVE, LINES_BELOW, LONGEST_LINE, SHORTEST_NAME = 6, 2, 500, 3
+local LOCATIONS = 2 -- of one name
+
+---@class fastcoder.Definitions
+---@field client vim.lsp.Client ours
+---@field buffer integer
+---@field group integer its autocommands
+---@field timer uv.uv_timer_t
+---@field open fun()[] what gives the requests up that are open
+---@field asked? string the line and the text that all was asked for last
+---@field told? string what was told last, to say nothing twice
+---@field round integer counts; an answer to an older one comes too late
+local Definitions = {}
+Definitions.__index = Definitions
+
+-- The other servers of the buffer that know definitions; those of Neovim that answer from ours are none.
+local function others(ours, buffer)
+  return vim.tbl_filter(function(client)
+    return client.id ~= ours.id and client.name ~= ours.name
+  end, vim.lsp.get_clients({ bufnr = buffer, method = METHOD }))
+end
+
+-- (row from 0, column in bytes, name) of the names near a row, its own and those above first, each once.
+local function names_near(buffer, row)
+  local found, seen = {}, {}
+  local first = math.max(row - LINES_ABOVE, 0)
+  local lines = vim.api.nvim_buf_get_lines(buffer, first, row + LINES_BELOW + 1, false)
+  local order = {}
+  for at = row - first + 1, 1, -1 do
+    order[#order + 1] = at
+  end
+  for at = row - first + 2, #lines do
+    order[#order + 1] = at
+  end
+  for _, at in ipairs(order) do
+    local line = lines[at] or ''
+    local here = {}
+    if #line <= LONGEST_LINE then
+      for column, name in line:gmatch('()([%a_][%w_]*)') do
+        table.insert(here, 1, { first + at - 1, column - 1, name })
+      end
+    end
+    for _, one in ipairs(here) do
+      if #one[3] >= SHORTEST_NAME and not seen[one[3]] and #found < M.NAMES then
+        seen[one[3]] = true
+        found[#found + 1] = one
+      end
+    end
+  end
+  return found
+end
+
+-- What a server answered, as a list of { name, uri, range }; nothing of the document itself.
+local function definitions_of(name, result, own)
+  if type(result) ~= 'table' then
+    return {}
+  end
+  local found = {}
+  for _, one in ipairs(vim.islist(result) and result or { result }) do
+    local uri = type(one) == 'table' and (one.targetUri or one.uri)
+    local range = type(one) == 'table' and (one.targetSelectionRange or one.range)
+    if type(uri) == 'string' and type(range) == 'table' and uri ~= own and vim.startswith(uri, 'file:') then
+      found[#found + 1] = { name = name, uri = uri, range = range }
+    end
+    if #found == LOCATIONS then
+      break
+    end
+  end
+  return found
+end
+
+function Definitions:give_up()
+  self.timer:stop()
+  self.round = self.round + 1
+  local open = self.open
+  self.open = {}
+  for _, cancel in ipairs(open) do
+    cancel()
+  end
+end
+
+function Definitions:tell(uri, version, found)
+  local key = vim.json.encode(found)
+  if key == self.told or self.client:is_stopped() then
+    return
+  end
+  self.told = key
+  self.client:notify(TELL, { textDocument = { uri = uri, version = version }, definitions = found })
+end
+
+-- Ask the other servers for the names near the cursor, and tell ours when all have answered, or time is up.
+function Definitions:ask()
+  local buffer = self.buffer
+  if self.client:is_stopped() or vim.api.nvim_get_current_buf() ~= buffer or vim.b[buffer].fastcoder == false then
+    return
+  end
+  self:give_up()
+  local row = vim.api.nvim_win_get_cursor(0)[1] - 1
+  local place = ('%d %d'):format(row, vim.api.nvim_buf_get_changedtick(buffer))
+  if place == self.asked then
+    return
+  end
+  local servers, round = others(self.client, buffer), self.round
+  local names = #servers > 0 and names_near(buffer, row) or {}
+  if #names == 0 then
+    return
+  end
+  local uri, version = vim.uri_from_bufnr(buffer), vim.lsp.util.buf_versions[buffer]
+  local answers, waiting = {}, #servers * #names
+  local function finish()
+    if self.round ~= round then
+      return
+    end
+    self:give_up()
+    self.asked = place
+    local found = {}
+    for number = 1, #names do
+      vim.list_extend(found, answers[number] or {})
+    end
+    self:tell(uri, version, found)
+  end
+  for _, server in ipairs(servers) do
+    for number, one in ipairs(names) do
+      local line = vim.api.nvim_buf_get_lines(buffer, one[1], one[1] + 1, false)[1] or ''
+      local character = vim.str_utfindex(line, server.offset_encoding, one[2], false)
+      local params = { textDocument = { uri = uri }, position = { line = one[1], character = character } }
+      local sent, id = server:request(METHOD, params, function(err, result)
+        if self.round ~= round then
+          return
+        end
+        if not err and not answers[number] then
+          local found = definitions_of(one[3], result, uri)
+          answers[number] = #found > 0 and found or nil
+        end
+        waiting = waiting - 1
+        if waiting == 0 then
+          finish()
+        end
+      end, buffer)
+      if sent and id then
+        table.insert(self.open, function()
+          if not server:is_stopped() and server.requests[id] then
+            server:cancel_request(id)
+          end
+        end)
+      else
+        waiting = waiting - 1
+      end
+    end
+  end
+  if waiting == 0 then
+    finish()
+  else
+    self.timer:start(M.ANSWER_MS, 0, vim.schedule_wrap(finish))
+  end
+end
+
+function Definitions:ask_soon()
+  self:give_up()
+  self.timer:start(
+    M.IDLE_MS,
+    0,
+    vim.schedule_wrap(function()
+      if not self.timer:is_closing() then
+        self:ask()
+      end
+    end)
+  )
+end
+
+function Definitions:close()
+  pcall(vim.api.nvim_del_augroup_by_id, self.group)
+  self:give_up()
+  self.timer:close()
+end
+
+---@type table<integer, fastcoder.Definitions>
+local following = {}
+
+--- Follow the cursor in a buffer from now on, if the server has a use for it.
+---@param client vim.lsp.Client
+---@param buffer integer
+function M.attach(client, buffer)
+  M.detach(buffer)
+  local experimental = client.server_capabilities and client.server_capabilities.experimental
+  if type(experimental) ~= 'table' or not experimental.fastcoderDefinitions then
+    return
+  end
+  local one = setmetatable({
+    client = client,
+    buffer = buffer,
+    group = vim.api.nvim_create_augroup('fastcoder-definitions-' .. buffer, {}),
+    timer = assert(vim.uv.new_timer()),
+    open = {},
+    round = 0,
+  }, Definitions)
+  following[buffer] = one
+  vim.api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'TextChangedI', 'TextChangedP', 'BufEnter' }, {
+    group = one.group,
+    buffer = buffer,
+    callback = function()
+      one:ask_soon()
+    end,
+  })
+  vim.api.nvim_create_autocmd({ 'BufLeave', 'BufUnload' }, {
+    group = one.group,
+    buffer = buffer,
+    callback = function()
+      one:give_up()
+    end,
+  })
+  one:ask_soon()
+end
+
+--- No longer.
+---@param buffer integer
+function M.detach(buffer)
+  local one = following[buffer]
+  if one then
+    following[buffer] = nil
+    one:close()
+  end
+end
+
+return M

@@ -1,0 +1,116 @@
+"""What the buffer's other servers know of the names near the cursor is told to ours: places, while nobody types."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.editors.neovim import Neovim
+from tests.editors.neovim_client.scripted import Scripted, settle, wait_for
+
+OTHER = """
+_G.wants_definitions = {wanted}
+vim.lsp.config('other', {{
+  cmd = dofile('{here}/scripted_definitions.lua')('utf-16'), filetypes = {{ 'python' }},
+}})
+vim.lsp.enable('other')
+local definitions = require('fastcoder.definitions')
+definitions.IDLE_MS = 30
+"""
+TEXT = "first = 1\n\nstore = Store()\nstore.put(key)\n"
+PLACE = {
+    "uri": "file:///w/store.py",
+    "range": {"start": {"line": 3, "character": 6}, "end": {"line": 3, "character": 11}},
+}
+
+
+def opened(neovim: Scripted, *, wanted: str = "true", text: str = TEXT) -> Neovim:
+    """Neovim with both servers in a file, ours knowing the notification or not."""
+    editor = neovim(text, more=OTHER.format(here=Path(__file__).parent.parent, wanted=wanted))
+    wait_for(lambda: editor.lua("return #vim.lsp.get_clients({ bufnr = 0, name = 'other' })") == 1, "both are there")
+    return editor
+
+
+def told(editor: Neovim) -> list[dict[str, Any]]:
+    notified: list[dict[str, Any]] = editor.lua("return scripted.notified")
+    return [one["params"] for one in notified if one["method"] == "fastcoder/definitions"]
+
+
+def knows(editor: Neovim, place: object = PLACE) -> None:
+    editor.lua("another.definitions = ...", place)
+
+
+def test_places_of_names_near_the_cursor_are_told(neovim: Scripted) -> None:
+    """Nearest first, each name once, in the other server's positions; once as long as they stay the same."""
+    editor = opened(neovim, text="🦀 = far\n\nx = '🦀'; store = Store()\nstore.put(key)\n")
+    editor.lua("another.asked = {}")
+    knows(editor)
+    editor.type("G")
+    wait_for(lambda: told(editor), "they are told")
+    (message,) = told(editor)
+    assert message["textDocument"]["uri"] == editor.lua("return vim.uri_from_bufnr(0)")
+    assert [one["name"] for one in message["definitions"]] == ["key", "put", "store", "Store", "far"]
+    assert all({"uri": one["uri"], "range": one["range"]} == PLACE for one in message["definitions"])
+    asked = editor.lua("return another.asked")
+    assert {"line": 2, "character": len("x = '🦀'; store = ") + 1} in asked
+    editor.lua("another.asked = {}")
+    editor.type("l")
+    settle(editor)
+    assert editor.lua("return #another.asked") == 0, "in the same line nothing is new"
+    assert len(told(editor)) == 1
+
+
+def test_links_and_lists_are_understood_and_the_rest_is_left(neovim: Scripted) -> None:
+    """What a server may answer; what is in the document itself or in no file is not told, nor text."""
+    editor = opened(neovim, text="value\n")
+    own = editor.lua("return vim.uri_from_bufnr(0)")
+    link = {"targetUri": "file:///w/a.py", "targetRange": PLACE["range"], "targetSelectionRange": PLACE["range"]}
+    others = [{**PLACE, "uri": uri} for uri in (own, "jdt://contents/a", "untitled:b")]
+    knows(editor, [*others, link, "nonsense", {"uri": 7}, PLACE, PLACE, PLACE])
+    editor.type("lh")
+    wait_for(lambda: told(editor), "they are told")
+    assert [one["uri"] for one in told(editor)[-1]["definitions"]] == ["file:///w/a.py", PLACE["uri"]]
+    assert set(told(editor)[-1]["definitions"][0]) == {"name", "uri", "range"}
+
+
+def test_who_types_gives_the_questions_up(neovim: Scripted) -> None:
+    """They are cancelled, and an answer that still comes is not told."""
+    editor = opened(neovim)
+    editor.lua("another.hold = true")
+    knows(editor)
+    editor.type("Gk")
+    wait_for(lambda: editor.lua("return #another.held") > 0, "the other server is asked")
+    held = editor.lua("return #another.held")
+    editor.lua("another.hold = false another.definitions = vim.NIL")
+    editor.type("ix")
+    wait_for(lambda: editor.lua("return #another.cancelled") >= held, "and no longer")
+    editor.lua("local late = ... another.definitions = late for _, reply in ipairs(another.held) do reply() end", PLACE)
+    editor.lua("another.definitions = vim.NIL")
+    settle(editor)
+    settle(editor)
+    assert all(not message["definitions"] for message in told(editor))
+
+
+def test_a_server_that_never_answers_holds_nothing_up(neovim: Scripted) -> None:
+    """After a while what the others said is told."""
+    editor = opened(neovim)
+    editor.lua("require('fastcoder.definitions').ANSWER_MS = 100")
+    knows(editor)
+    settle(editor)
+    editor.lua("another.hold = true scripted.notified = {}")
+    editor.type("Gx")
+    wait_for(lambda: told(editor), "it is told")
+    assert told(editor)[-1]["definitions"] == {} or told(editor)[-1]["definitions"] == []
+    assert editor.lua("return #another.cancelled") > 0
+
+
+def test_nobody_is_asked_for_a_server_that_has_no_use_for_it(neovim: Scripted) -> None:
+    """Nor where the buffer is left alone."""
+    for wanted, switch in (("false", ""), ("true", "vim.b.fastcoder = false")):
+        editor = opened(neovim, wanted=wanted)
+        knows(editor)
+        settle(editor)
+        editor.lua(f"{switch} another.asked = {{}}")
+        editor.type("Gk")
+        settle(editor)
+        settle(editor)
+        assert told(editor) == [] or switch
+        assert editor.lua("return #another.asked") == 0
