@@ -14,12 +14,13 @@ SIZES = {
     "7B": StepCosts((1, 16, 64), (225.0, 510.0, 1900.0), 29.0),
 }
 """In four bits, by one thread of the machine of docs/benchmarks.md; a slow one."""
+DEFAULT = Policy(automatic_ms=0, invoked_ms=0)
 ROOM = 3968
 SAYS = "(first, second)\n"
 
 
 def simulation_of(size: str) -> Simulation:
-    simulation = Simulation(script(SAYS, "call"), Policy(), costs=SIZES[size])
+    simulation = Simulation(script(SAYS, "call"), DEFAULT, costs=SIZES[size])
     simulation.engine.costs = SIZES[size]
     return simulation
 
@@ -35,7 +36,7 @@ def test_a_first_text_comes_after_the_longest_prompt(size: str) -> None:
     simulation, before = simulation_of(size), longest_prompt(size)
     began = simulation.clock.ms
     first = simulation.answer(before)
-    budgets = Budgets.of(Policy(), SIZES[size])
+    budgets = Budgets.of(DEFAULT, SIZES[size])
     assert simulation.clock.ms - began <= budgets.automatic_ms + SIZES[size].step_ms(16)
     assert SAYS.startswith(first.text)
     simulation.rest(OWED_MS)
