@@ -232,3 +232,25 @@ def test_auto_drafts_by_the_model_itself_once_its_parts_are_known(monkeypatch: p
     assert drafted.tokens == plain.tokens
     assert drafted.counts.by_source.get("trained", 0) > 0
     assert np.isclose(drafter.figures()["self, asked"] + drafter.figures()["self, left out"], drafted.counts.steps)
+
+
+def test_states_that_are_kept_already_allow_a_trial() -> None:
+    """It was thought to pay, so they are there; found wrong, none are asked for, but for a trial now and then."""
+    source, clock = made(5, Forecast(ms=5.0, tokens=2.0))
+    source.drafter.traits = DrafterTraits(layers=(NORMED,))
+    asked, decodes = 0, 0
+    for _ in range(200):
+        lent = source.layers
+        context = replace(CONTEXT, engine=object() if lent else None)  # type: ignore[arg-type]
+        source.begin(context, Pinned())
+        decodes += bool(lent)
+        for _ in range(20):
+            before = source.asked
+            source.find(context, FoundContinuations())
+            assert lent or source.asked == before
+            clock.seconds += 0.020
+            source.observe(DraftTree.chain((3,)), Verified((), (1,)), [], 3)
+        asked = source.asked
+    assert source.layers == ()
+    assert 1 < decodes < 60
+    assert asked < 100
