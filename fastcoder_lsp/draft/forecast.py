@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 BELIEVED = 2.0
 """Tokens that a drafter about which nobody knows anything is believed to have accepted in a step, alone."""
+MOST = 8.0
+"""No record is believed to promise more."""
 TIMES = 4
 
 
@@ -42,4 +44,4 @@ def timed(
         draft()
         least = min(least, (clock() - before) * 1e3)
     alone = figures.get("tokens_a_pass")
-    return Forecast(max(least, 0.0), BELIEVED if alone is None else max(alone - 1.0, 0.0))
+    return Forecast(max(least, 0.0), BELIEVED if alone is None else min(max(alone - 1.0, 0.0), MOST))

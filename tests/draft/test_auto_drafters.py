@@ -179,7 +179,8 @@ def test_weights_tell_what_a_draft_takes_and_brings(tmp_path: Path) -> None:
         assert found is not None
         assert found.ms >= 0
     clock = Clock()
-    assert timed(lambda: None, {"tokens_a_pass": 2.25}, clock) == Forecast(0.0, 1.25)
+    for said, believed in ((2.25, 1.25), (-3.0, 0.0), (1e300, 8.0)):
+        assert timed(lambda: None, {"tokens_a_pass": said}, clock) == Forecast(0.0, believed)
 
 
 def test_auto_asks_for_no_states_where_weights_cannot_pay(tmp_path: Path) -> None:
