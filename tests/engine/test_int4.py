@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pytest
 
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
-from fastcoder_lsp.engine.int4.packing import pack_rows, round_matrix, unpack_rows
+from fastcoder_lsp.engine.int4.packing import pack_rows, round_matrix, unpack_rows, unpack_some
 from fastcoder_lsp.engine.int4.rounding import MOST, NEIGHBOURS, STEP, TRIES
 from fastcoder_lsp.engine.int8 import packing
 from fastcoder_lsp.engine.int8.backend import Int8Backend
@@ -74,6 +74,8 @@ def test_packed_rows_stand_for_what_was_rounded(kind: DotKind) -> None:
     assert np.array_equal(packed_sums[: len(weights)], whole.sum(axis=1) * 128)
     assert np.array_equal(packed_sums[: len(weights)], sums * 128)
     assert np.array_equal(packed_scales[: len(weights)], scales)
+    some = np.array([0, len(weights) - 1, 3, 3, 17])
+    assert np.array_equal(unpack_some(packed, some, kind), whole[some])
 
 
 def test_packing_in_pieces_gives_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,17 @@ def lay_out(rounded: Rounded, kind: DotKind) -> tuple[npt.NDArray[np.int8], npt.
     return packed.view(np.int8), np.pad(sums_N * np.int32(128), extra), np.pad(scales_N, extra)
 
 
+def unpack_some(packed: npt.NDArray[np.int8], rows_M: npt.NDArray[np.int64], kind: DotKind) -> npt.NDArray[np.int8]:
+    """The bytes g·q, [M, K], of some rows of what `lay_out` gives: nothing else is read."""
+    blocks, lines, _ = packed.shape
+    columns = kind.vectors * LANES
+    blocks_M, columns_M = np.divmod(rows_M, columns)
+    factors_MG = packed[blocks_M, :, columns_M]
+    pairs = packed[:, :, columns:].reshape(blocks, lines, GROUP // 8, columns, 4)[blocks_M, :, :, columns_M]
+    steps = np.stack([pairs << 4 >> 4, pairs >> 4], axis=3)  # [row, line, piece, half, 4], signs kept
+    return (factors_MG[:, :, None, None, None] * steps).reshape(len(rows_M), lines * GROUP)
+
+
 def unpack_rows(packed: npt.NDArray[np.int8], kind: DotKind) -> npt.NDArray[np.int8]:
     """The bytes g·q, [N, K], that packed weights stand for: what `unfold` computes, in plain numpy."""
     blocks, lines, _ = packed.shape

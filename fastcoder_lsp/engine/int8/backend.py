@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.backend import Rows
+from fastcoder_lsp.engine.int4.packing import unpack_some
 from fastcoder_lsp.engine.int8.attention import move_slots
 from fastcoder_lsp.engine.int8.cache import SlotMemory
 from fastcoder_lsp.engine.int8.dot import DotKind, unfolded_bytes
@@ -58,7 +59,7 @@ class Int8Backend:
             CHUNK,
         )
         self._shape, self._kind = shape, kind
-        self._embedding_VE = arrays["embedding"]
+        self._embedding_VE = arrays.get("embedding")
         self._packed = _packed(shape, arrays, capacity)
         blocks = -(-capacity // BLOCK)
         self.cache = SlotMemory(shape, capacity)
@@ -171,6 +172,11 @@ class Int8Backend:
         return shared.work
 
     def _embed(self, tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        if self._embedding_VE is None:  # the head's rows
+            head = self._packed.head
+            steps_TE = unpack_some(head.weights_LBKx[0], np.asarray(tokens), self._kind)
+            found: npt.NDArray[np.float32] = steps_TE * head.scales_LN[0][tokens][:, None]
+            return found
         rows = self._embedding_VE[tokens]
         if rows.dtype == np.uint16:  # bfloat16: the upper half of a float
             return (rows.astype(np.uint32) << 16).view(np.float32)

@@ -21,6 +21,8 @@ from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 Array = npt.NDArray[np.generic]
 Floats = npt.NDArray[np.float32]
 
+IN_HEAD = "head"
+"""In place of a type of numbers: embeddings that are the head's rows, and kept there alone."""
 AT_ONCE = 1 << 18
 """Numbers that are rounded together: they stay in a core's own cache, and packing takes hardly any memory."""
 
@@ -83,7 +85,8 @@ def layout(shape: Shape, kind: DotKind, embedding: str) -> dict[str, tuple[str, 
             arrays[f"{matrix.name}.{part}"] = (kept, (matrix.layers, blocks * block))
     arrays["norm1"] = arrays["norm2"] = ("F32", (shape.layers, shape.width))
     arrays["norm"] = ("F32", (shape.width,))
-    arrays["embedding"] = (embedding, (shape.vocabulary, shape.width))
+    if embedding != IN_HEAD:
+        arrays["embedding"] = (embedding, (shape.vocabulary, shape.width))
     return arrays
 
 
@@ -101,7 +104,7 @@ Products = Callable[[Matrix, int], Iterable[Piece]]
 
 
 def pack(
-    weights: Weights, shape: Shape, kind: DotKind, products: Products | None = None
+    weights: Weights, shape: Shape, kind: DotKind, products: Products | None = None, *, in_head: bool = False
 ) -> Iterator[tuple[str, Array]]:
     """Every array of `layout`, a few rows at a time, in that order; (name, what follows in it).
 
@@ -110,6 +113,7 @@ def pack(
         shape: its sizes.
         kind: what the order of the bytes is for.
         products: the matrices, where they were rounded already.
+        in_head: whether embeddings are left out, for they are the head's rows.
 
     Raises:
         ModelInvalidError: a tensor is missing, damaged, or of another shape.
@@ -135,12 +139,22 @@ def pack(
         for layer in range(shape.layers):
             yield name, weights.array(f"model.layers.{layer}.{tensor}.weight", shape.width)
     yield "norm", weights.array(NORM, shape.width)
-    for rows in _embedding_rows(weights, shape):
+    for rows in () if in_head else _embedding_rows(weights, shape):
         yield "embedding", rows
 
 
-def embedding_kind(weights: Weights, shape: Shape) -> str:
-    """How embeddings are kept: as in the model where that is bfloat16, else as halves (error below 2^-11)."""
+def embedding_kind(weights: Weights, shape: Shape, kind: DotKind) -> str:
+    """How embeddings are kept: as in the model where that is bfloat16, else as halves (error below 2^-11).
+
+    In four bits, where they are the head's rows, not at all: those are read, which loses nothing that was found
+    (docs/benchmarks.md).
+    """
+    if kind.bits == 4 and weights.head_name() == EMBEDDING:
+        return IN_HEAD
+    return _precision(weights, shape)
+
+
+def _precision(weights: Weights, shape: Shape) -> str:
     return "BF16" if weights.kind(EMBEDDING, shape.vocabulary, shape.width) == "BF16" else "F16"
 
 
@@ -238,8 +252,8 @@ def _by_blocks(weights: Weights, matrix: Matrix, layer: int, kind: DotKind) -> I
 
 
 def _embedding_rows(weights: Weights, shape: Shape) -> Iterator[Array]:
-    """The embeddings as 16-bit patterns, of the kind that `embedding_kind` says."""
-    as_they_are = embedding_kind(weights, shape) == "BF16"
+    """The embeddings as 16-bit patterns, of the kind that `_precision` says."""
+    as_they_are = _precision(weights, shape) == "BF16"
     each = max(1, AT_ONCE // shape.width)
     for start in range(0, shape.vocabulary, each):
         stop = min(shape.vocabulary, start + each)

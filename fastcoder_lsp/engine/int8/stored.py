@@ -20,7 +20,7 @@ from fastcoder_lsp.engine.int8.packed_file import (
     write_packed,
     writing_alone,
 )
-from fastcoder_lsp.engine.int8.packing import Array, Products, embedding_kind, layout, pack
+from fastcoder_lsp.engine.int8.packing import IN_HEAD, Array, Products, embedding_kind, layout, pack
 from fastcoder_lsp.engine.weights import Weights, open_weights
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.model.open_tensors import rounded_already
@@ -29,7 +29,7 @@ from fastcoder_lsp.model.store import size_text
 FORMATS = {8: 1, 4: 2}
 """Of the packed file, by the bits of a weight; another number makes old ones unread, and lower ones deleted. 8: 1, rows
 by blocks of columns, embeddings in 16 bits. 4: 1, lines of 32 numbers by blocks of columns, factors before codes; 2,
-attention's matrices as in 8."""
+attention's matrices as in 8, no embeddings where they are the head's rows."""
 _FORMAT = re.compile(r"-v(\d{1,9})-x[^/]*\.(safetensors|json|lock)$")
 
 
@@ -93,20 +93,23 @@ def load_arrays(
     delete_unfinished(wanted.path("F16").parent)
     _delete_outdated(wanted.cache, note)
     for calibrated in (True, False) if wanted.kind.bits == 4 else (False,):
-        for embedding in ("F16", "BF16"):
+        for embedding in (IN_HEAD, "F16", "BF16") if wanted.kind.bits == 4 else ("F16", "BF16"):
             arrays = _read(wanted, embedding, progress, calibrated=calibrated)
             if arrays is not None:
                 return arrays
     enter("convert")
     with open_weights(wanted.folder) as weights:
-        embedding = embedding_kind(weights, wanted.shape)
+        embedding = embedding_kind(weights, wanted.shape, wanted.kind)
         try:
             return _make(wanted, weights, embedding, progress, enter)
         except ResourceError as error:
             note(f"{error.message}; every start converts them again. {error.hint}")
         places = layout(wanted.shape, wanted.kind, embedding)
         return packed_in_memory(
-            places, pack(weights, wanted.shape, wanted.kind), progress, into=f"int{wanted.kind.bits}"
+            places,
+            pack(weights, wanted.shape, wanted.kind, in_head=embedding == IN_HEAD),
+            progress,
+            into=f"int{wanted.kind.bits}",
         )
 
 
@@ -138,7 +141,7 @@ def _make(
         arrays = _read(wanted, embedding, progress)
         if arrays is None:
             places = layout(wanted.shape, wanted.kind, embedding)
-            pieces = pack(weights, wanted.shape, wanted.kind)
+            pieces = pack(weights, wanted.shape, wanted.kind, in_head=embedding == IN_HEAD)
             write_packed(path, places, pieces, progress, into=f"int{wanted.kind.bits}")
             enter("weights")
             arrays = _read(wanted, embedding, progress)
@@ -160,10 +163,10 @@ def keep_calibrated(wanted: Wanted, choose: Callable[[Weights], Products], progr
         ResourceError: memory or disk does not suffice.
     """
     with open_weights(wanted.folder) as weights:
-        embedding = embedding_kind(weights, wanted.shape)
+        embedding = embedding_kind(weights, wanted.shape, wanted.kind)
         path = wanted.path(embedding, calibrated=True)
         with writing_alone(path, progress):
-            pieces = pack(weights, wanted.shape, wanted.kind, choose(weights))
+            pieces = pack(weights, wanted.shape, wanted.kind, choose(weights), in_head=embedding == IN_HEAD)
             write_packed(path, layout(wanted.shape, wanted.kind, embedding), pieces, progress, into="int4")
     return path
 
