@@ -211,10 +211,10 @@ def test_a_drafter_that_does_not_suit_the_model_is_one_front_s_trouble(fronts: F
 
 def test_code_for_the_prompt_comes_from_the_front_s_own_folders(fronts: Fronts, root: Path, tmp_path: Path) -> None:
     """As their settings allow, which may change; another front's folder is none of its business."""
-    shows = replace(SETTINGS, context_enabled=True)
+    shows, hides = replace(SETTINGS, context_enabled=True), replace(SETTINGS, context_enabled=False)
     beside = tmp_path / "beside"
     write(beside, {"c.py": "one = 1\n"})
-    (one, hears_one), (two, hears_two) = fronts.open(root, shows), fronts.open(beside)
+    (one, hears_one), (two, hears_two) = fronts.open(root, shows), fronts.open(beside, hides)
     assert ask(one, hears_one) == SAYS
     assert ask(two, hears_two) == SAYS
     contexts = [around.context for _, around in fronts.made]

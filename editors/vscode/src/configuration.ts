@@ -45,7 +45,7 @@ function narrowed(setting: ServerSetting, value: unknown, wish: unknown): unknow
     if (typeof holds === 'boolean' && typeof wish === 'boolean') {
         return wish ? value : false
     }
-    if (typeof setting.default === 'boolean') {
+    if (isSwitch(setting)) {
         return strictness(wish) > strictness(holds) ? wish : value
     }
     if (typeof holds === 'number' && typeof wish === 'number') {
@@ -57,8 +57,14 @@ function narrowed(setting: ServerSetting, value: unknown, wish: unknown): unknow
     return wish
 }
 
+const PLACES: readonly unknown[] = [true, 'auto', false]
+
+/** Whether a narrow setting is on, off, or between the two. */
+function isSwitch(setting: ServerSetting): boolean {
+    return PLACES.includes(setting.default)
+}
+
 /** How much a switch forbids: `auto` stands between on and off; what is none of them is the server's to report. */
 function strictness(value: unknown): number {
-    const places: unknown[] = [true, 'auto', false]
-    return places.includes(value) ? places.indexOf(value) : places.length
+    return PLACES.includes(value) ? PLACES.indexOf(value) : PLACES.length
 }

@@ -8,7 +8,7 @@ const machine: ServerSetting = { name: 'model', scope: 'machine', default: 'auto
 const workspace: ServerSetting = { name: 'popup.budget_ms', scope: 'workspace', default: 500 }
 const flag: ServerSetting = { name: 'enabled', scope: 'narrow', default: true }
 const limit: ServerSetting = { name: 'read.max_files', scope: 'narrow', default: 100 }
-const middle: ServerSetting = { name: 'context.enabled', scope: 'narrow', default: false }
+const middle: ServerSetting = { name: 'context.enabled', scope: 'narrow', default: 'auto' }
 const names: ServerSetting = { name: 'read.exclude', scope: 'narrow', default: [] }
 
 void test('what nobody set is not sent, so that a fastcoder.toml holds', () => {
@@ -33,6 +33,9 @@ void test('a workspace can make things stricter only', () => {
         [flag, { globalValue: false, workspaceValue: true }, false],
         [flag, { globalValue: true, workspaceFolderValue: false }, false],
         [middle, { workspaceValue: 'auto' }, undefined],
+        [middle, { workspaceValue: true }, undefined],
+        [middle, { workspaceValue: false }, false],
+        [middle, { globalValue: false, workspaceValue: 'auto' }, false],
         [middle, { globalValue: 'auto', workspaceValue: true }, 'auto'],
         [middle, { globalValue: 'auto', workspaceValue: false }, false],
         [middle, { globalValue: true, workspaceValue: 'auto' }, 'auto'],
