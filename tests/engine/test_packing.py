@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.int8 import packing
+from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import PLAIN, VNNI_512, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.packed_file import packed_in_memory
 from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
@@ -105,3 +106,30 @@ def test_attention_stays_in_bytes(folder: Path) -> None:
     for name in ("qkv", "out"):
         assert eight[f"{name}.weights"] == four[f"{name}.weights"]
     assert packing.memory_bytes(shape, kind) < packing.memory_bytes(shape, VNNI_512) * 0.7
+
+
+@pytest.mark.parametrize(("differ", "kept"), [(None, False), (0.03, False), (0.2, True)])
+def test_embeddings_are_kept_apart_where_the_head_has_others(
+    folder: Path, tmp_path: Path, *, differ: float | None, kept: bool
+) -> None:
+    """In four bits those of the head are read where it has the same ones, if only rounded in another way."""
+    chance, shape = np.random.default_rng(1), replace(shape_of(folder), inner=192)
+    tensors = {
+        name: tensor[:192] if "gate" in name or "up" in name else tensor[:, :192] if "down" in name else tensor
+        for name, tensor in load_file(folder / "model.safetensors").items()
+    }
+    embedding_VE = tensors["model.embed_tokens.weight"]
+    if differ is not None:
+        noise_VE = chance.standard_normal(embedding_VE.shape).astype(np.float32)
+        tensors["lm_head.weight"] = embedding_VE + np.float32(differ) * noise_VE
+    save_file({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, tmp_path / "model.safetensors")
+    kind = in_four_bits(PLAIN)
+    with open_weights(tmp_path) as weights:
+        assert (packing.embedding_kind(weights, shape, kind) != packing.IN_HEAD) == kept
+        assert packing.embedding_kind(weights, shape, PLAIN) == "F16"
+    arrays = load_arrays(Wanted(tmp_path, shape, kind, "a model", tmp_path), lambda _share, _what: None)
+    backend = Int8Backend(shape, arrays, kind, capacity=64, threads=1, kernels=tmp_path)
+    rows = np.array([0, 5, VOCABULARY - 1])
+    off_TE = backend.embed(rows) - embedding_VE[rows]
+    backend.close()
+    assert 0 < np.square(off_TE).mean() < (1e-6 if kept else 0.02)

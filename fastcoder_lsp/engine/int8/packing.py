@@ -23,6 +23,8 @@ Floats = npt.NDArray[np.float32]
 
 IN_HEAD = "head"
 """In place of a type of numbers: embeddings that are the head's rows, and kept there alone."""
+ALIKE = 0.005
+"""Of the squares of numbers, what two roundings of them may differ by: half of what four bits themselves take away."""
 AT_ONCE = 1 << 18
 """Numbers that are rounded together: they stay in a core's own cache, and packing takes hardly any memory."""
 
@@ -149,9 +151,25 @@ def embedding_kind(weights: Weights, shape: Shape, kind: DotKind) -> str:
     In four bits, where they are the head's rows, not at all: those are read, which loses nothing that was found
     (docs/benchmarks.md).
     """
-    if kind.bits == 4 and weights.head_name() == EMBEDDING:
+    if kind.bits == 4 and _is_in_head(weights, shape):
         return IN_HEAD
     return _precision(weights, shape)
+
+
+def _is_in_head(weights: Weights, shape: Shape) -> bool:
+    """Whether the head's rows are the embeddings: the same tensor, or, in a GGUF, the same rounded in two ways."""
+    head = weights.head_name()
+    if head == EMBEDDING:
+        return True
+    each = max(1, AT_ONCE // shape.width)
+    for start in range(0, shape.vocabulary, each):
+        ours, theirs = (
+            weights.rows(name, start, min(shape.vocabulary, start + each), shape.vocabulary, shape.width)
+            for name in (head, EMBEDDING)
+        )
+        if float(np.square(ours - theirs).sum()) > ALIKE * float(np.square(theirs).sum()):
+            return False
+    return True
 
 
 def _precision(weights: Weights, shape: Shape) -> str:
