@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from fastcoder_lsp.bench.engine.shapes import shape_of as sized
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.int8 import packing
 from fastcoder_lsp.engine.int8.backend import Int8Backend
@@ -17,6 +19,7 @@ from fastcoder_lsp.engine.int8.dot import PLAIN, VNNI_512, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.packed_file import packed_in_memory
 from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
+from fastcoder_lsp.model.expected_speed import BESIDE_BYTES, WEIGHTS, expected_bytes
 
 WIDTH, INNER, VOCABULARY = 64, 208, 40_000
 
@@ -133,3 +136,13 @@ def test_embeddings_are_kept_apart_where_the_head_has_others(
     off_TE = backend.embed(rows) - embedding_VE[rows]
     backend.close()
     assert 0 < np.square(off_TE).mean() < (1e-6 if kept else 0.02)
+
+
+def test_the_largest_model_fits_beside_an_editor() -> None:
+    """7B in four bits: its weights, what a server keeps of documents by default, and its processes; a document fits."""
+    shape, kind, settings = sized("7B"), in_four_bits(VNNI_512), Settings()
+    kept = settings.memory_kv_mb * 1_000_000
+    assert packing.memory_bytes(shape, kind) + kept + BESIDE_BYTES < 4.9e9
+    assert 2 * shape.slot_numbers * settings.context_tokens < kept
+    told = expected_bytes(WEIGHTS["Qwen2.5-Coder-7B"])["four bits"]
+    assert told == pytest.approx(packing.memory_bytes(shape, kind) + BESIDE_BYTES, rel=0.03)
