@@ -39,6 +39,8 @@ class Spec:
     low: int | None = None
     high: int | None = None
     choices: tuple[str, ...] = ()
+    switch: bool = False
+    """A switch whose default is one of `choices`; one whose default is true or false needs no mark."""
     active: bool = True
     """False: the name is known, but nothing reads it yet; it is kept out of the documentation."""
 
@@ -50,7 +52,7 @@ class Spec:
     @property
     def kind(self) -> type:
         """bool, int, str or tuple (a list of texts)."""
-        return type(self.default)
+        return bool if self.switch else type(self.default)
 
 
 def _row(name: str, default: Any, scope: Scope, description: str, **limits: Any) -> Any:
@@ -219,13 +221,16 @@ class Settings:
     )
     context_enabled: bool | Literal["auto"] = _row(
         "context.enabled",
-        False,
+        "auto",
         Scope.NARROW,
         "Show the model the document's imports, and pieces of it and of the workspace's other files that use the same "
-        "names as the lines at the cursor, or were edited lately: up to 600 tokens, which are computed where a prompt "
-        "begins, not at each key. `auto`: as many as this machine reads in 200 ms, none where that is less than "
-        "300; to a server in the model's place (`remote.url`) none go.",
+        "names as the lines at the cursor, or were edited lately: up to 600 tokens. They are computed beside, while "
+        "keys go on without them, and shown once no key pays for it. `auto`: as many as this machine reads in 1.5 "
+        "seconds, none where that is less than 300; to a server in the model's place (`remote.url`) none go. With "
+        "`power` at `saver` none are computed beside: they go along where they are read in 200 ms, or asked for by a "
+        "key.",
         choices=("auto",),
+        switch=True,
     )
     read_max_file_bytes: int = _row(
         "read.max_file_bytes",
