@@ -9,7 +9,8 @@ import pytest
 from fastcoder_lsp.bench.datasets import repositories
 from fastcoder_lsp.bench.datasets.repositories import Repository
 from fastcoder_lsp.bench.quality.arms import ARMS, prompt_of
-from fastcoder_lsp.bench.quality.lines import MOST_OF_A_FILE, file_of, line_cases
+from fastcoder_lsp.bench.quality.called_names import by_words, of_counterpart, with_definitions
+from fastcoder_lsp.bench.quality.lines import MOST_OF_A_FILE, definition_lines, file_of, line_cases
 from fastcoder_lsp.bench.quality.scores import clustered_error, paired
 from fastcoder_lsp.errors import UsageError
 from tests.prompt.toy_tokenizers import of_family
@@ -150,3 +151,20 @@ def test_errors_by_file() -> None:
     assert difference is not None
     assert difference.mean == pytest.approx(2 / 3)
     assert difference.standard_error == pytest.approx(sqrt(2 * ((2 / 3) ** 2 + (2 / 3) ** 2)) / 3)
+
+
+def test_what_would_be_shown_without_a_model() -> None:
+    """The definitions that other servers would know are shown beside the pieces, in an empty file what it tests."""
+    lib = LIB + "".join(f"unlike_{number} = {number}\n" for number in range(40))
+    files = {"lib.py": lib, "shop.py": MAIN.replace("store = lib", "open_store(path)\n    store = lib")}
+    files["test_shop.py"] = "def test_rows():\n    pass\n"
+    cases = [case for case in line_cases(Repository("r", files), api=True) if "open_store" in case.expected]
+    (case, *_) = cases[-1:]
+    assert {one.path for one in by_words(case)} >= {"lib.py"}
+    told = [one for one in with_definitions(case) if one not in by_words(case)]
+    assert all(one.text.startswith(("def open_store", "class Reader")) for one in told)
+    assert [one.text for one in of_counterpart(case)][-1] == "def test_rows():"
+    lines = definition_lines(files, "python")
+    assert lines["Reader"] == [("lib.py", 4)]
+    assert lines["main"] == [("shop.py", 3)]
+    assert definition_lines(files, "typescript") == {}

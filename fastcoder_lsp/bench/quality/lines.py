@@ -115,6 +115,16 @@ def line_cases(repository: Repository, *, api: bool, seed: int = 20) -> list[Lin
     return cases
 
 
+def definition_lines(files: Mapping[str, str], language: str) -> Mapping[str, list[tuple[str, int]]]:
+    """Name → (file, line from 0) of what the files of a language define."""
+    found: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    for path, text in files.items():
+        for match in _DEFINED[language].finditer(text) if _language(path) == language else ():
+            group = next(number for number, name in enumerate(match.groups(), 1) if name)
+            found[match[group]].append((path, text.count("\n", 0, match.start(group))))
+    return found
+
+
 def file_of(question: str) -> str:
     """The file that a question is about: errors within one file are not independent."""
     return question.rpartition(":")[0]
