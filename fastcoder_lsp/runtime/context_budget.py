@@ -36,8 +36,8 @@ def context_tokens(
     """Tokens for code of other files; 0: none goes along.
 
     By `auto` as many as are read in a while where that is done beside, which no key waits for; else as many as are read
-    between two keys. Where 600 of them took 600 ms of who typed, people had fewer texts in time to accept than without
-    (`bench typing`), whatever whole lines gained.
+    between two keys: where a first text waited 600 ms for 600 of them, people had fewer texts in time to accept than
+    without (`bench typing`), whatever whole lines gained.
 
     Args:
         wanted: the setting `context.enabled`.
