@@ -2,7 +2,7 @@
 
 import argparse
 
-from fastcoder_lsp.bench.drafting.options import REPLAYED, add_setting, add_tasks
+from fastcoder_lsp.bench.drafting.options import PAPER_TOKENS, REPLAYED, add_setting, add_tasks
 
 DECODED = f"{REPLAYED},recycling,recycling-paper,jacobi,lookahead,auto"
 
@@ -24,5 +24,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         choices=("keyed", "rejection"),
         default="keyed",
         help="what accepts sampled guesses: the tokens of plain sampling, or its distribution; default: keyed",
+    )
+    parser.add_argument(
+        "--tokens", type=int, default=PAPER_TOKENS, metavar="N", help=f"most of a task; default: {PAPER_TOKENS}"
     )
     parser.add_argument("--rounds", type=int, default=3, metavar="N", help="times that every pair is run; default: 3")

@@ -22,7 +22,6 @@ from fastcoder_lsp.bench.drafting.drafters import (
 )
 from fastcoder_lsp.bench.drafting.pairs import Pair, figures, run_once
 from fastcoder_lsp.bench.drafting.task_parts import LEAKAGE, TaskParts, TaskPin, document_of, parts_of
-from fastcoder_lsp.bench.drafting.traces import PAPER_TOKENS
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.core import Engine, Sampler, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
@@ -85,7 +84,7 @@ def run_round(
         document = document_of(task, warm=arguments.cache == "warm")
         request = parts.request(
             task,
-            PAPER_TOKENS,
+            arguments.tokens,
             to_body_end=arguments.setting == "product",
             document=document,
             nodes=arguments.nodes or NODES,
@@ -122,6 +121,7 @@ def _write(parts: TaskParts, engine: Engine, arguments: argparse.Namespace, resu
         "model": parts.model.files.name,
         "engine": engine.info.name,
         "rounds": arguments.rounds,
+        "tokens": arguments.tokens,
         "temperature": arguments.temperature,
         "rule": arguments.rule,
         "width": "fixed" if arguments.nodes else "auto: what pays",

@@ -7,6 +7,7 @@ from fastcoder_lsp.config.engines import ENGINES
 
 REPLAYED = "lookup,suffix,rest,fastcoder,fastcoder-paper,cacheback"
 """Drafters that can be replayed over recorded text."""
+PAPER_TOKENS = 512
 
 
 def add_tasks(parser: argparse.ArgumentParser) -> None:

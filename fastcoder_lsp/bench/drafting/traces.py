@@ -13,6 +13,7 @@ from typing import Literal
 
 from fastcoder_lsp.bench.common.requests import decode_request
 from fastcoder_lsp.bench.datasets import repoeval
+from fastcoder_lsp.bench.drafting.options import PAPER_TOKENS
 from fastcoder_lsp.bench.drafting.task_parts import TaskParts
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import decode
@@ -22,7 +23,6 @@ from fastcoder_lsp.tokenizer import Tokenizer
 Setting = Literal["product", "paper"]
 """`product`: the output ends with the function. `paper`: 512 tokens. An end-of-text token ends both."""
 
-PAPER_TOKENS = 512
 PRODUCT_TOKENS = 512
 FORMAT = 1
 
