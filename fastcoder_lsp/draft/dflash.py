@@ -14,7 +14,7 @@ import numpy as np
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, StepCosts
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.dflash_model import BlockModel, Pair
-from fastcoder_lsp.draft.forecast import Forecast, timed
+from fastcoder_lsp.draft.forecast import TYPICAL, Forecast, timed
 from fastcoder_lsp.draft.linear import MakeLinear, exact
 from fastcoder_lsp.draft.numbers import agreed, best_of
 from fastcoder_lsp.draft.places import tree_of_places
@@ -88,18 +88,20 @@ class DflashDrafter(BaseDrafter):
         return tree_of_places(model.tokens_of(columns_BC), chances_BC, nodes, FROM_DFLASH.name)
 
     def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
-        """A row that is read, and a block."""
+        """A row that is read, and a block over a text of usual length."""
         model = self._weights()
         if model is None or self._files is None:
             return None
-        record = self._files.record
+        record, past = self._files.record, max(min(self._parameters.window // 2, TYPICAL), 1)
         features, first_E = (
             np.ones((1, len(record.layers) * record.width), np.float32),
             np.ones(record.width, np.float32),
         )
 
         def draft() -> None:
-            best_of(model.say(first_E, 1, model.read(features, np.zeros(1, np.int64))), self._parameters.branch)
+            read = model.read(features, np.zeros(1, np.int64))
+            text = [(keys.repeat(past, 0), values.repeat(past, 0)) for keys, values in read]
+            best_of(model.say(first_E, past, text), self._parameters.branch)
 
         return timed(draft, record.figures)
 

@@ -15,7 +15,7 @@ import numpy as np
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine, StepCosts
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.eagle_layer import EagleLayer, Keys
-from fastcoder_lsp.draft.forecast import Forecast, timed
+from fastcoder_lsp.draft.forecast import TYPICAL, Forecast, timed
 from fastcoder_lsp.draft.linear import MakeLinear, exact
 from fastcoder_lsp.draft.numbers import Floats, agreed, best_of
 from fastcoder_lsp.draft.specification import Source, Specification
@@ -88,16 +88,18 @@ class EagleDrafter(BaseDrafter):
         return _Tree(layer, engine, read, self._parameters, len(context.tokens) - 1).grow(nodes)
 
     def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
-        """All levels of a tree over a short text: the weights are what is read, whatever they are multiplied with."""
+        """All levels of a tree over a text of usual length."""
         layer, asked = self._weights(), self._parameters
         if layer is None or self._files is None:
             return None
         rows = np.zeros((asked.top_k, layer.width), np.float32)
-        places, sees = np.arange(asked.top_k), np.ones((asked.top_k, asked.top_k), np.bool_)
+        past, places = min(asked.window // 2, TYPICAL), np.arange(asked.top_k)
+        _, one = layer.forward(rows[:1], rows[:1], places[:1], layer.none(), np.ones((1, 1), np.bool_))
+        keys, sees = Keys(*(part.repeat(past, 0) for part in one)), np.ones((asked.top_k, past + asked.top_k), np.bool_)
 
         def draft() -> None:
             for _ in range(asked.depth):
-                out_TE, _keys = layer.forward(rows, rows, places, layer.none(), sees)
+                out_TE, _keys = layer.forward(rows, rows, places, keys, sees)
                 best_of(layer.logits(out_TE), asked.top_k)
 
         return timed(draft, self._files.record.figures)

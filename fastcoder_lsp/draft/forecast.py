@@ -11,6 +11,8 @@ BELIEVED = 2.0
 """Tokens that a drafter about which nobody knows anything is believed to have accepted in a step, alone."""
 MOST = 8.0
 """No record is believed to promise more."""
+TYPICAL = 512
+"""Tokens of a text over which a draft is timed, where that many are read."""
 TIMES = 4
 
 
