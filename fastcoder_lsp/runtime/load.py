@@ -129,7 +129,8 @@ def _load(
     if needed():
         shape = shape_of(files.folder) if settings.engine in BITS else None
         four = settings.engine == "auto" and shape is not None and taken_by_auto(files.digest, cache, shape)
-        ahead.begin(shape and (shape.group, shape.head_dim), 4 if four else BITS.get(settings.engine, 8))
+        heads = (shape.group, shape.head_dim) if shape is not None else None
+        ahead.begin(heads, 4 if four else BITS.get(settings.engine, 8))
     record.enter("tokenizer")
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
