@@ -7,7 +7,7 @@ hardly begun.
 
 import re
 from collections.abc import Iterable
-from itertools import takewhile
+from itertools import islice, takewhile
 from pathlib import PurePosixPath
 
 MOST_CHARACTERS = 800
@@ -40,13 +40,15 @@ def counterpart_of(key: str, others: Iterable[str]) -> str | None:
 
     Args:
         key: a path from the workspace folder, with slashes.
-        others: such paths.
+        others: such paths, those first that matter most.
     """
     here = PurePosixPath(key)
     stem = stem_of(key)
     if not stem:
         return None
-    found = [other for other in others if other != key and _belongs(here, PurePosixPath(other), stem)]
+    alike = (other for other in others if stem in other and stem in other.rpartition("/")[2])  # the first is quick
+    looked_at = islice(alike, MOST_LOOKED_AT)
+    found = [other for other in looked_at if other != key and _belongs(here, PurePosixPath(other), stem)]
     return max(sorted(found), key=lambda other: _common(key, other), default=None)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from fastcoder_lsp.core import Definition, Snapshot
 from fastcoder_lsp.prompt import ContextSnippet, Found
 from fastcoder_lsp.prompt.context import NOTHING
-from fastcoder_lsp.prompt.counterparts import counterpart_of, outline, stem_of
+from fastcoder_lsp.prompt.counterparts import counterpart_of, outline
 from fastcoder_lsp.prompt.definitions import heads
 from fastcoder_lsp.prompt.retrieval import FileWords, Question, question_at, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import KEYS, FolderWords
@@ -213,8 +213,7 @@ def _within(definitions: Sequence[Definition], root: Path, here: Snapshot) -> li
 
 def _counterpart(key: str, keys: Iterable[str], look: "_Look") -> Iterator[ContextSnippet]:
     """What the file at `key` tests, or what tests it: the lines that define something."""
-    stem = stem_of(key)
-    other = counterpart_of(key, (one for one in keys if stem in one)) if stem else None
+    other = counterpart_of(key, keys)
     file = look(other) if other is not None else None
     if other is not None and file is not None and (text := outline(file.text)):
         yield ContextSnippet(other, text, 0.0, other)

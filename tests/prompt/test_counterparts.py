@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastcoder_lsp.prompt.counterparts import MOST_CHARACTERS, counterpart_of, outline, stem_of
+from fastcoder_lsp.prompt.counterparts import MOST_CHARACTERS, MOST_LOOKED_AT, counterpart_of, outline, stem_of
 
 PAIRS = [
     ("shop/cart.py", "tests/test_cart.py"),
@@ -52,6 +52,15 @@ def test_the_nearest_one_is_taken() -> None:
     others = ["b/tests/test_cart.py", "a/tests/test_cart.py", "test_cart.py"]
     assert counterpart_of("a/cart.py", others) == "a/tests/test_cart.py"
     assert counterpart_of("b/cart.py", others) == "b/tests/test_cart.py"
+
+
+def test_few_names_of_many_are_compared() -> None:
+    """Those with the file's own name in theirs: a folder's name, which all below have, has nothing looked at."""
+    below = [f"app/views/view_{number}.py" for number in range(10_000)]
+    assert counterpart_of("app/app.py", [*below, "app/tests/test_app.py"]) == "app/tests/test_app.py"
+    alike = iter([f"views/app_{number}.py" for number in range(10_000)])
+    assert counterpart_of("app/app.py", alike) is None
+    assert len(list(alike)) == 10_000 - MOST_LOOKED_AT
 
 
 def test_an_outline_is_the_lines_that_define_something() -> None:
