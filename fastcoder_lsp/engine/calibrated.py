@@ -49,9 +49,9 @@ def known_loss(digest: str, cache: Path, shape: Shape | None = None) -> Loss | N
     from fastcoder_lsp.engine.int8.stored import calibrated_name, form_of  # noqa: PLC0415
 
     kinds = map(in_four_bits, kinds_here()) if shape is None else islice(fitting_kinds(shape, 4), 1)
-    begins = tuple(f"{calibrated_name(digest)}-{form_of(kind)}-" for kind in kinds)
+    read_here = {f"{calibrated_name(digest)}-{form_of(kind)}" for kind in kinds}
     for path in (cache / "int4").glob(f"{calibrated_name(digest)}*.json"):
-        if not path.name.startswith(begins):
+        if path.stem.rpartition("-")[0] not in read_here:  # behind it: how embeddings are kept
             continue
         try:
             found = json.loads(path.read_text(encoding="utf-8"))

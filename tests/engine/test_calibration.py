@@ -18,7 +18,7 @@ from fastcoder_lsp.engine.int4 import calibrate
 from fastcoder_lsp.engine.int4.compensated import DAMPING, Inputs, round_compensated
 from fastcoder_lsp.engine.int4.packing import Rounded, round_matrix
 from fastcoder_lsp.engine.int8 import selftest
-from fastcoder_lsp.engine.int8.dot import AMX, GROUP, PLAIN, VNNI_512, DotKind, in_four_bits
+from fastcoder_lsp.engine.int8.dot import AMX, AVX2, GROUP, NEON_DOT, NEON_I8MM, PLAIN, VNNI_512, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.stored import calibrated_name, form_of
 from fastcoder_lsp.engine.job import Job, prepare
 from fastcoder_lsp.engine.loader import load_engine
@@ -227,14 +227,28 @@ def test_what_is_better_is_kept_and_auto_takes_what_loses_little(folder: Path, t
     assert known_loss(str(folder), tmp_path) is None
 
 
-@pytest.mark.parametrize(("kinds", "width", "read"), [((AMX, VNNI_512), 128, False), ((AMX, VNNI_512), 96, True)])
+@pytest.mark.parametrize(
+    ("kinds", "chose", "width", "read"),
+    [
+        ((AMX, VNNI_512), VNNI_512, 128, False),
+        ((AMX, VNNI_512), VNNI_512, 96, True),
+        ((AVX2,), NEON_I8MM, 128, False),
+        ((AVX2,), NEON_DOT, 128, True),
+    ],
+)
 def test_weights_of_a_layout_that_another_kind_reads_count_as_gone(
-    kinds: tuple[DotKind, ...], width: int, *, read: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kinds: tuple[DotKind, ...],
+    chose: DotKind,
+    width: int,
+    *,
+    read: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A machine with tiles shares a cache with one without: what that one chose is for models that do not fit tiles."""
     monkeypatch.setattr(selftest, "kinds_here", lambda: kinds)
     shape = Shape("qwen2", 1, width, 2, 1, 64, 2 * width, 100, 1e-6, 64, np.ones(32))
-    name = f"{calibrated_name('a model')}-{form_of(in_four_bits(VNNI_512))}-f16"
+    name = f"{calibrated_name('a model')}-{form_of(in_four_bits(chose))}-f16"
     (tmp_path / "int4").mkdir()
     (tmp_path / "int4" / f"{name}.safetensors").touch()
     told = Loss(0.01, 0.001, 1000)

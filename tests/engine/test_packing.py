@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,9 +17,10 @@ from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.int8 import packing
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import PLAIN, VNNI_512, DotKind, in_four_bits
-from fastcoder_lsp.engine.int8.packed_file import packed_in_memory
+from fastcoder_lsp.engine.int8.packed_file import UNFINISHED, packed_in_memory, writing_alone
 from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
+from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.expected_speed import BESIDE_BYTES, WEIGHTS, expected_bytes
 
 WIDTH, INNER, VOCABULARY = 64, 208, 40_000
@@ -102,6 +104,23 @@ def test_what_an_earlier_version_packed_is_deleted_and_said_once(folder: Path, t
     assert "model calibrate" in said[1]
 
 
+def test_what_an_earlier_version_is_packing_stays(folder: Path, tmp_path: Path) -> None:
+    """Its lock with it: a later start would take the unfinished file for one that nobody writes."""
+    wanted = Wanted(folder, replace(shape_of(folder), inner=192), in_four_bits(PLAIN), "a model", tmp_path)
+    packing_now = tmp_path / "int4" / f"{'0' * 32}-v1-x1-f16.safetensors"
+    unfinished = packing_now.with_name(f"{packing_now.name}.1-1{UNFINISHED}")
+    with writing_alone(packing_now, lambda _share, _what: None):
+        unfinished.touch()
+        for _ in range(2):
+            with suppress(ModelInvalidError):  # of another shape: what is looked at comes before
+                load_arrays(wanted, lambda _share, _what: None)
+            assert unfinished.exists()
+    with suppress(ModelInvalidError):
+        load_arrays(wanted, lambda _share, _what: None)
+    assert not unfinished.exists()
+    assert not list((tmp_path / "int4").glob("*-v1-*.lock"))
+
+
 def test_attention_stays_in_bytes(folder: Path) -> None:
     """In a model of four bits its matrices lie as in one of eight, and all others in half as much."""
     shape, kind = replace(shape_of(folder), inner=192), in_four_bits(VNNI_512)
@@ -111,9 +130,12 @@ def test_attention_stays_in_bytes(folder: Path) -> None:
     assert packing.memory_bytes(shape, kind) < packing.memory_bytes(shape, VNNI_512) * 0.7
 
 
-@pytest.mark.parametrize(("differ", "kept"), [(None, False), (0.03, False), (0.2, True)])
+@pytest.mark.parametrize(
+    ("differ", "rows", "kept"),
+    [(None, VOCABULARY, False), (0.03, VOCABULARY, False), (0.2, VOCABULARY, True), (1.0, 1, True)],
+)
 def test_embeddings_are_kept_apart_where_the_head_has_others(
-    folder: Path, tmp_path: Path, *, differ: float | None, kept: bool
+    folder: Path, tmp_path: Path, *, differ: float | None, rows: int, kept: bool
 ) -> None:
     """In four bits those of the head are read where it has the same ones, if only rounded in another way."""
     chance, shape = np.random.default_rng(1), replace(shape_of(folder), inner=192)
@@ -124,6 +146,7 @@ def test_embeddings_are_kept_apart_where_the_head_has_others(
     embedding_VE = tensors["model.embed_tokens.weight"]
     if differ is not None:
         noise_VE = chance.standard_normal(embedding_VE.shape).astype(np.float32)
+        noise_VE[rows:] = 0
         tensors["lm_head.weight"] = embedding_VE + np.float32(differ) * noise_VE
     save_file({name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}, tmp_path / "model.safetensors")
     kind = in_four_bits(PLAIN)
@@ -132,8 +155,8 @@ def test_embeddings_are_kept_apart_where_the_head_has_others(
         assert packing.embedding_kind(weights, shape, PLAIN) == "F16"
     arrays = load_arrays(Wanted(tmp_path, shape, kind, "a model", tmp_path), lambda _share, _what: None)
     backend = Int8Backend(shape, arrays, kind, capacity=64, threads=1, kernels=tmp_path)
-    rows = np.array([0, 5, VOCABULARY - 1])
-    off_TE = backend.embed(rows) - embedding_VE[rows]
+    tokens = np.array([0, 5, VOCABULARY - 1])
+    off_TE = backend.embed(tokens) - embedding_VE[tokens]
     backend.close()
     assert 0 < np.square(off_TE).mean() < (1e-6 if kept else 0.02)
 

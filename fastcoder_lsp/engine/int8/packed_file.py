@@ -106,14 +106,25 @@ def delete_unfinished(folder: Path) -> None:
     """Delete what killed processes left of files that they wrote here; what is being written stays."""
     with suppress(OSError):
         for partial in list(folder.glob(f"*{UNFINISHED}")):
-            lock = _lock(partial.with_name(partial.name.partition(".safetensors")[0] + ".safetensors"))
-            try:
-                lock.acquire(timeout=0)
-            except (Timeout, OSError, NotImplementedError):
-                continue
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
-            lock.release()
+            whole = partial.with_name(partial.name.partition(".safetensors")[0] + ".safetensors")
+            with suppress(OSError), held(whole) as ours:
+                if ours:
+                    partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def held(path: Path) -> Iterator[bool]:
+    """Hold `path` as `writing_alone` does, unless another process does or it cannot be held: whether it is."""
+    lock = _lock(path)
+    try:
+        lock.acquire(timeout=0)
+    except (Timeout, OSError, NotImplementedError):
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()
 
 
 def _acquire(lock: BaseFileLock, path: Path, progress: Progress) -> None:

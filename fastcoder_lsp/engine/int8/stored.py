@@ -15,6 +15,7 @@ from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.packed_file import (
     delete_unfinished,
+    held,
     packed_in_memory,
     read_packed,
     write_packed,
@@ -114,13 +115,18 @@ def load_arrays(
 
 
 def _delete_outdated(cache: Path, note: Callable[[str], None]) -> None:
-    """Delete what earlier versions kept in a layout that is not read any more; a later one's stays."""
+    """Delete what earlier versions kept in a layout that is not read any more; a later one's stays.
+
+    So does what one of them, which runs still, is about to make: without its lock others would take that for left over.
+    """
     size, chosen = 0, False
-    for path in (path for bits in FORMATS for path in _outdated(cache, bits)):
-        with suppress(OSError):
-            freed = path.lstat().st_size
-            path.unlink()
-            size, chosen = size + freed, chosen or ("-calibrated-" in path.name and path.suffix == ".json")
+    for whole in sorted({path.with_suffix(".safetensors") for bits in FORMATS for path in _outdated(cache, bits)}):
+        with suppress(OSError), held(whole) as ours:
+            for path in [whole.with_suffix(suffix) for suffix in (".safetensors", ".json", ".lock") if ours]:
+                with suppress(OSError):
+                    freed = path.lstat().st_size
+                    path.unlink()
+                    size, chosen = size + freed, chosen or ("-calibrated-" in path.name and path.suffix == ".json")
     if size:
         note(f"deleted {size_text(size)} of weights that an earlier version had packed in another way")
     if chosen:
