@@ -6,7 +6,8 @@
 
 import * as vscode from 'vscode'
 
-import { definitionsOf, namesNear, type Told } from './shared/definitions.ts'
+import { Asking } from './shared/asking.ts'
+import { type Name, namesNear, type Told } from './shared/definitions.ts'
 
 /** Without a key or a move. */
 const IDLE_MS = 400
@@ -21,6 +22,7 @@ export type Tell = (document: vscode.TextDocument, definitions: readonly Told[])
 
 export class Definitions implements vscode.Disposable {
     private readonly subscriptions: vscode.Disposable[]
+    private readonly asking = new Asking()
     private timer: NodeJS.Timeout | undefined
     /** Counts rounds; an answer to an older one comes too late. */
     private round = 0
@@ -35,6 +37,11 @@ export class Definitions implements vscode.Disposable {
         this.subscriptions = [
             vscode.window.onDidChangeTextEditorSelection(soon),
             vscode.window.onDidChangeActiveTextEditor(soon),
+            vscode.workspace.onDidCloseTextDocument((document) => {
+                if (this.asked.startsWith(`${document.uri.toString()} `)) {
+                    this.forget() // so does the server
+                }
+            }),
         ]
     }
 
@@ -72,15 +79,16 @@ export class Definitions implements vscode.Disposable {
             return
         }
         const round = ++this.round
-        const end = Date.now() + ANSWER_MS
-        const found: Told[] = []
-        // One after the other: the editor cannot be told to give a question up, so that only one may be open.
-        for (const name of namesIn(document, row)) {
-            const answer = await within(end - Date.now(), definitionsAt(document.uri, name.line, name.character))
-            if (this.round !== round) {
-                return
-            }
-            found.push(...definitionsOf(name.name, answer, document.uri.toString()))
+        const found = await this.asking.definitions({
+            language: document.languageId,
+            own: document.uri.toString(),
+            names: namesIn(document, row),
+            ask: (name) => definitionsAt(name, document.uri),
+            ms: ANSWER_MS,
+            wanted: () => this.round === round,
+        })
+        if (found === undefined) {
+            return
         }
         const told = JSON.stringify([document.uri.toString(), found])
         if (told === this.told || this.tell(document, found)) {
@@ -96,7 +104,7 @@ function isWanted(document: vscode.TextDocument): boolean {
     return settings.get('enabled') !== false && settings.get('context.enabled') !== false
 }
 
-function namesIn(document: vscode.TextDocument, row: number): ReturnType<typeof namesNear> {
+function namesIn(document: vscode.TextDocument, row: number): Name[] {
     const first = Math.max(row - LINES_ABOVE, 0)
     const last = Math.min(row + LINES_BELOW, document.lineCount - 1)
     const lines = Array.from({ length: last - first + 1 }, (_, line) => document.lineAt(first + line).text)
@@ -104,24 +112,6 @@ function namesIn(document: vscode.TextDocument, row: number): ReturnType<typeof 
 }
 
 /** What the editor's other extensions say; our own server offers no definitions. */
-async function definitionsAt(uri: vscode.Uri, line: number, character: number): Promise<unknown> {
-    try {
-        return await vscode.commands.executeCommand('vscode.executeDefinitionProvider', uri, new vscode.Position(line, character))
-    } catch {
-        return undefined // of another extension; it is not ours to report
-    }
-}
-
-async function within(ms: number, answer: Promise<unknown>): Promise<unknown> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<undefined>((resolve) => {
-        timer = setTimeout(() => {
-            resolve(undefined)
-        }, Math.max(ms, 0))
-    })
-    try {
-        return await Promise.race([answer, late])
-    } finally {
-        clearTimeout(timer)
-    }
+async function definitionsAt(name: Name, uri: vscode.Uri): Promise<unknown> {
+    return await vscode.commands.executeCommand('vscode.executeDefinitionProvider', uri, new vscode.Position(name.line, name.character))
 }
