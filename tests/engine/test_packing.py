@@ -22,6 +22,7 @@ from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.expected_speed import BESIDE_BYTES, WEIGHTS, expected_bytes
+from fastcoder_lsp.model.inventory import engine_conversions
 
 WIDTH, INNER, VOCABULARY = 64, 208, 40_000
 
@@ -102,6 +103,22 @@ def test_what_an_earlier_version_packed_is_deleted_and_said_once(folder: Path, t
     assert len(said) == 2
     assert "earlier version" in said[0]
     assert "model calibrate" in said[1]
+
+
+def test_what_was_packed_of_a_model_is_found_by_its_hash(folder: Path, tmp_path: Path) -> None:
+    """For `model remove`: in both precisions, calibrated too, with their locks; nothing of another model's."""
+    made = set[Path]()
+    for digest in ("a model", "another"):
+        for kind in (PLAIN, in_four_bits(PLAIN)):
+            wanted = Wanted(folder, shape_of(folder), kind, digest, tmp_path)
+            paths = [wanted.path("F16"), wanted.path("F16").with_suffix(".lock")]
+            paths += [wanted.path("F16", calibrated=True)] if kind.bits == 4 else []
+            for path in paths:
+                path.parent.mkdir(exist_ok=True)
+                path.touch()
+            made |= set(paths) if digest == "a model" else set()
+    assert set(engine_conversions("a model", tmp_path)) == made
+    assert engine_conversions("", tmp_path) == []
 
 
 def test_what_an_earlier_version_is_packing_stays(folder: Path, tmp_path: Path) -> None:

@@ -48,7 +48,12 @@ def test_many_faults_at_once_are_each_named(stranger: Stranger, explanations: di
     index = cache / "index" / "0123" / "4567"
     index.mkdir(parents=True)
     (index / "manifest.json").write_text("{")
-    for folder, name in (("models/gguf", "some.gguf.partial"), ("models/work/convert-1-abcdefgh", "weights")):
+    for folder, name in (
+        ("models/gguf", "some.gguf.partial"),
+        ("models/work/convert-1-abcdefgh", "weights"),
+        ("int4", "a.partial"),
+        ("int8", "a.partial"),
+    ):
         (cache / folder).mkdir(parents=True, exist_ok=True)
         (cache / folder / name).write_bytes(bytes(5000))
     ended = stranger.run(*NO_MODEL)
@@ -58,7 +63,7 @@ def test_many_faults_at_once_are_each_named(stranger: Stranger, explanations: di
         ("kernels", "can be written to by others", "chmod go-w"),
         ("indexes", "1 of 1 indexes are damaged", "built anew"),
         ("download", "some.gguf.partial 5 kB", "fastcoder-lsp model pull"),
-        ("unfinished", "5 kB of unfinished conversions", "next start deletes"),
+        ("unfinished", "15 kB of unfinished conversions", "next start deletes"),
         ("last start", "failed", "fastcoder-lsp model pull"),
         ("model", "nothing", "Name a folder"),
     ):

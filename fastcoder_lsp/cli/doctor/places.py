@@ -66,7 +66,7 @@ def check_unfinished() -> Iterator[Check]:
         sizes = ", ".join(f"{path.name} {size_text(path.stat().st_size)}" for path in halves)
         yield Check("download", "note", f"half a model is here: {sizes}", "Run: fastcoder-lsp model pull; it goes on.")
     left = [folder for folder in store.root.glob("work/*") if folder.is_dir()]
-    left += sorted(store.cache.glob("int8/*.partial"))
+    left += sorted(path for bits in (4, 8) for path in store.cache.glob(f"int{bits}/*.partial"))
     size = sum(folder_bytes(path) if path.is_dir() else path.stat().st_size for path in left)
     if size:
         text = f"{size_text(size)} of unfinished conversions: one is under way, or was killed"
