@@ -11,13 +11,14 @@ Both prices are measured in the same steps, so that a busy machine makes both de
 guessed is the drafter's.
 """
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from fastcoder_lsp.core import Draft, DraftContext, DraftTree, StepCosts, Verified
+from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTree, StepCosts, Verified
 from fastcoder_lsp.draft.auto_branches import TAIL
 from fastcoder_lsp.draft.auto_sources import FoundContinuations, QuietSource
 from fastcoder_lsp.draft.base import BaseDrafter
@@ -25,6 +26,9 @@ from fastcoder_lsp.draft.evidence import SOURCES, TRAINED
 from fastcoder_lsp.draft.forecast import BELIEVED, Forecast
 from fastcoder_lsp.draft.kernels import GAP
 from fastcoder_lsp.draft.store import Pinned
+from fastcoder_lsp.errors import FastcoderError
+
+logger = logging.getLogger(__name__)
 
 BESIDE = 0.35
 """Of the tokens that a drafter has accepted alone, the part that no other source of `auto` says: EAGLE's layer for the
@@ -32,9 +36,11 @@ BESIDE = 0.35
 STEP_TOKENS = 2.0
 """What a step of `auto` is believed to give before one was made."""
 STRENGTH = 6.0
-"""So many tries what was believed before weighs as much as."""
+"""So many tries what was believed before weighs as much as, at first."""
 KEPT = 0.98
-"""Of what was counted, the part that is kept at each try."""
+"""Of what was counted, and of what was believed, the part that is kept at each try."""
+PATIENCE = 64
+"""Empty drafts in a row that are the reading of a text; more of them are what the drafter has to say."""
 NEWEST = 0.1
 """The weight of the newest time in each mean."""
 TIMES = 4
@@ -70,7 +76,12 @@ class DrafterSource(QuietSource):
         self._forecast: Forecast | None = None
         self._believed = BELIEVED
         """Tokens that asking is believed to bring, as far as nothing was counted."""
+        self._strength = STRENGTH
+        """…which weighs as much as so many tries."""
         self._tries = self._brought = 0.0
+        self._empty = 0
+        """Drafts in a row that held nothing."""
+        self._failed = False
         self._step_ms = 0.0
         """What a step takes, as measured of late…"""
         self._known_ms = 0.0 if costs is None else costs.step_ms(1)
@@ -116,7 +127,7 @@ class DrafterSource(QuietSource):
         if not self._trial and self._possible(context) and self._due() and not self.pays():
             self._trial = TIMES
             self._believed = self._brings()  # and what was counted long ago weighs no more than a forecast
-            self._tries = self._brought = 0.0
+            self._strength, self._tries, self._brought = STRENGTH, 0.0, 0.0
         self.drafter.begin(context)
 
     def find(self, context: DraftContext, found: FoundContinuations) -> None:
@@ -127,15 +138,16 @@ class DrafterSource(QuietSource):
         if self._asked:
             self.asked += 1
             self._idle_ms = 0.0
-            draft = self.drafter.propose(context, _NODES)
+            draft = self._proposed(context)
             self._guessed = {at: node for node, at in enumerate(zip(draft.parents, draft.tokens, strict=True))}
             self._add(draft, found)
             took = (self._clock() - before) * 1e3
-            if draft.tokens:
-                self._took(took)
-            else:  # it is reading the text yet
+            self._empty = 0 if draft.tokens else self._empty + 1
+            if 0 < self._empty <= PATIENCE:  # it is reading the text yet
                 self._unpaid_ms += took
                 self._asked = False
+            else:
+                self._took(took)
         else:
             self.left_out += 1
         self._since = self._clock()
@@ -151,6 +163,7 @@ class DrafterSource(QuietSource):
             brought = self._brought_by(verified.emitted, accepted)
             self._step_tokens = _mean(self._step_tokens, max(len(verified.emitted) - brought, 1))
             if self._asked:
+                self._strength *= KEPT
                 self._tries = KEPT * self._tries + 1
                 self._brought = KEPT * self._brought + brought
                 self._trial = max(self._trial - 1, 0)
@@ -159,8 +172,8 @@ class DrafterSource(QuietSource):
 
     def pays(self) -> bool:
         """Whether asking is worth its time, as far as is known; of what nobody knows anything the first drafts tell."""
-        if not self._priced:
-            return True
+        if self._failed or not self._priced:
+            return not self._failed
         if self._measured:
             price, step_ms = self._price_ms(), self._step_ms
         elif self._forecast is not None and self._known_ms:
@@ -177,9 +190,20 @@ class DrafterSource(QuietSource):
         """The document has another URI."""
         self.drafter.rename(old, new)
 
+    def _proposed(self, context: DraftContext) -> Draft:
+        """The drafter's tree; one that fails, by weights that are not what they seem, costs no other source."""
+        try:
+            return self.drafter.propose(context, _NODES)
+        except (FastcoderError, CacheLost):  # what a start tells, and what is there again after the next prefill
+            raise
+        except Exception:
+            self._failed, self._trial = True, 0
+            logger.exception("drafter %s failed; auto asks it no more", self.drafter.name)
+            return NO_DRAFT
+
     def _brings(self) -> float:
         """Tokens that asking brings in a step, as far as is known."""
-        return (self._believed * STRENGTH + self._brought) / (STRENGTH + self._tries)
+        return (self._believed * self._strength + self._brought) / (self._strength + self._tries)
 
     @property
     def _measured(self) -> bool:
@@ -203,7 +227,7 @@ class DrafterSource(QuietSource):
 
     def _due(self) -> bool:
         """Whether it was left alone for so long that a trial is a small part of that."""
-        return TRIALS * self._idle_ms >= TIMES * self._price_ms() + self._text_ms
+        return not self._failed and TRIALS * self._idle_ms >= TIMES * self._price_ms() + self._text_ms
 
     def _possible(self, context: DraftContext) -> bool:
         """Whether the drafter has what it needs of the engine."""

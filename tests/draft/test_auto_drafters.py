@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastcoder_lsp.core import NORMED, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
+from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.auto_drafters import TRIALS, DrafterSource
 from fastcoder_lsp.draft.auto_sources import FoundContinuations
@@ -147,6 +147,30 @@ def test_a_forecast_is_corrected_by_what_is_measured() -> None:
         source, clock = made(ms, Forecast(ms=5.0, tokens=2.0))
         steps(source, clock, 100, accepted)
         assert steps(source, clock, 1000, accepted) <= 16  # which are trials
+
+
+def test_a_cheap_drafter_of_great_promise_that_brings_nothing_is_dropped() -> None:
+    """However little it takes; what was promised is forgotten."""
+    source, clock = made(1, Forecast(ms=1.0, tokens=8.0))
+    steps(source, clock, 500, [])
+    assert steps(source, clock, 2000, []) < 200
+
+
+@pytest.mark.parametrize("empty", [False, True], ids=["fails", "says nothing"])
+def test_a_drafter_that_never_drafts_is_dropped(empty: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its record promises much, its weights give nothing, or an error: nobody else pays for it."""
+    source, clock = made(5, Forecast(ms=5.0, tokens=8.0))
+
+    def propose(context: DraftContext, nodes: int) -> Draft:
+        clock.seconds += 0.005
+        if not empty:
+            raise IndexError(nodes)
+        return NO_DRAFT
+
+    monkeypatch.setattr(source.drafter, "propose", propose)
+    assert steps(source, clock, 300, []) < 200
+    assert steps(source, clock, 2000, []) <= 16
+    assert not source.pays()
 
 
 def test_hidden_states_are_kept_only_for_who_is_asked() -> None:
