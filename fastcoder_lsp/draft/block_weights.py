@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.draft.linear import Linear, MakeLinear
 from fastcoder_lsp.draft.numbers import Floats, rms_norm, turned
+from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.drafter_files import DrafterRecord, Sizes, require_ids, require_sizes
 
 
@@ -26,7 +27,7 @@ class BlockWeights:
         exact: of those that must not be rounded.
 
     Raises:
-        ModelInvalidError: a tensor is missing, or of another size.
+        ModelInvalidError: a tensor is missing, or of another size; or the record's sizes do not fit one another.
     """
 
     def __init__(
@@ -38,6 +39,11 @@ class BlockWeights:
         exact: Mapping[str, MakeLinear],
     ) -> None:
         self.heads, self.kv_heads, self.dim = (record.whole(name) for name in ("heads", "kv_heads", "head_dim"))
+        if self.heads % self.kv_heads or self.dim % 2:
+            raise ModelInvalidError(
+                f"the drafter's record says {self.heads} heads over {self.kv_heads} with keys, of {self.dim} numbers",
+                "Heads share keys evenly, and their numbers are turned in pairs: train it again.",
+            )
         self._theta, self._eps = record.number("theta"), record.number("eps")
         require_sizes(tensors, sizes)
         require_ids(tensors, len(tensors["head"]))

@@ -33,7 +33,8 @@ def tree_of_places(
     heap: list[tuple[float, int, int, int, float]] = []
 
     def offer(place: int, rank: int, parent: int, above: float) -> None:
-        if place < len(tokens_KB) and rank < len(tokens_KB[place]) and rank < len(chances_KB[place]):
+        known = place < min(len(tokens_KB), len(chances_KB))
+        if known and rank < min(len(tokens_KB[place]), len(chances_KB[place])):
             worth = above * float(chances_KB[place][rank])
             if worth > 0:
                 heapq.heappush(heap, (-worth, place, rank, parent, above))

@@ -5,7 +5,8 @@ writes them.
 """
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from fastcoder_lsp.model.safetensors_file import SafetensorsTensors
 
 RECORD, WEIGHTS = "fastcoder-drafter.json", "drafter.safetensors"
 VERSION = 1
+LARGEST = 4096
+"""No size that a record says is believed to be larger: what is made of it takes memory before weights are looked at."""
 _HINT = "Train it again, or bring the published one in again: fastcoder-lsp train --help."
 
 
@@ -61,7 +64,7 @@ class DrafterRecord:
             ModelInvalidError: there is none.
         """
         value = self.number(name)
-        if value != int(value) or value < 1:
+        if not 1 <= value <= LARGEST or value != int(value):
             raise ModelInvalidError(f"the drafter's record says {value} as its {name}", _HINT)
         return int(value)
 
@@ -123,7 +126,8 @@ def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
         known = {name: row[name] for name in (entry.name for entry in fields(DrafterRecord))}
         known |= {"layers": tuple(int(layer) for layer in row["layers"]), "data": tuple(row["data"])}
         known |= {name: _numbers(row[name]) for name in ("numbers", "figures")} | {"width": int(row["width"])}
-        known["lists"] = {name: tuple(tuple(part) for part in rows) for name, rows in row["lists"].items()}
+        known |= {name: _text(row[name]) for name in ("method", "target", "target_name")}
+        known["lists"] = {name: tuple(_list(part) for part in rows) for name, rows in row["lists"].items()}
         record = DrafterRecord(**known)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ModelInvalidError(f"{path} is damaged: {error}", _HINT) from error
@@ -164,11 +168,13 @@ def require_sizes(tensors: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None
 
 
 def require_ids(tensors: Mapping[str, npt.NDArray[Any]], count: int) -> None:
-    """See that a drafter that says a part of the vocabulary, has an id for each token that it can say.
+    """See that a drafter can say a token, and has an id for each where it says a part of the vocabulary.
 
     Raises:
         ModelInvalidError: it has not.
     """
+    if not count:
+        raise ModelInvalidError("the drafter's head has no tokens", _HINT)
     if "ids" in tensors:
         require_sizes(tensors, {"ids": (count,)})
         if tensors["ids"].min(initial=0) < 0:
@@ -176,10 +182,20 @@ def require_ids(tensors: Mapping[str, npt.NDArray[Any]], count: int) -> None:
 
 
 def _numbers(row: Mapping[str, Any]) -> dict[str, float]:
-    found = {name: float(value) for name, value in row.items()}
-    if not np.isfinite(list(found.values())).all():
+    return dict(zip(row, _list(row.values()), strict=True))
+
+
+def _list(values: Iterable[Any]) -> tuple[float, ...]:
+    found = tuple(map(float, values))
+    if not all(map(math.isfinite, found)):
         raise ValueError("a number is not finite")
     return found
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is no text")
+    return value
 
 
 def _read(opened: SafetensorsTensors, name: str) -> npt.NDArray[Any]:

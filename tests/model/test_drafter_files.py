@@ -53,6 +53,22 @@ def test_a_record_says_all_sizes(name: str) -> None:
         OPENED["eagle"](replace(eagle()[0], numbers={**eagle()[0].numbers, "heads": 0.5}), eagle()[1])
 
 
+@pytest.mark.parametrize(("name", "said"), [("block", 1e9), ("layers", 1e300), ("heads", 3), ("kv_heads", 4097)])
+def test_no_size_takes_memory_or_an_error_in_the_middle(name: str, said: float) -> None:
+    """Sizes that are as large as no drafter's, or do not fit one another, are told before they are computed with."""
+    whole, tensors = MADE["dflash"]()
+    with pytest.raises(ModelInvalidError, match="says"):
+        BlockModel(replace(whole, numbers={**whole.numbers, name: said}), tensors)
+
+
+@pytest.mark.parametrize("method", MADE)
+def test_a_head_says_something(method: str) -> None:
+    """One over no tokens has no best one."""
+    whole, tensors = MADE[method]()
+    with pytest.raises(ModelInvalidError, match="no tokens"):
+        OPENED[method](whole, tensors | {"head": tensors["head"][:0], "ids": tensors["ids"][:0]})
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -61,13 +77,17 @@ def test_a_record_says_all_sizes(name: str) -> None:
         {"numbers": {"heads": float("nan")}},
         {"width": None},
         {"figures": []},
+        {"target": 5},
+        {"method": ["medusa"]},
+        {"lists": {"ranks": [["often"]]}},
+        {"lists": {"ranks": [[float("nan")]]}},
     ],
 )
 def test_a_damaged_record_is_told(tmp_path: Path, change: dict[str, Any]) -> None:
     """Before anything is read of the weights."""
     (tmp_path / RECORD).write_text(json.dumps(asdict(medusa()[0]) | change))
     with pytest.raises(ModelInvalidError, match="damaged"):
-        open_drafter(tmp_path, "medusa")
+        open_drafter(tmp_path, "medusa", "the target's hash")
 
 
 def test_weights_are_read_as_they_were_written(tmp_path: Path) -> None:
