@@ -15,7 +15,7 @@ from pathlib import Path
 
 from fastcoder_lsp.errors import UsageError
 
-MODEL_OPTIONS = frozenset({"model", "before", "name", "student", "draft_model"})
+MODEL_OPTIONS = frozenset({"model", "before", "name", "student", "boost", "draft_model"})
 """Arguments that name a model, or several: by an id, or by a path."""
 DRAFTER_OPTIONS = frozenset({"drafter", "drafters"})
 """Arguments that name drafters, whose parameter `weights` is a path."""

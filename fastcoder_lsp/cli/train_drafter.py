@@ -111,6 +111,7 @@ def _add_distill(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
     add_samples(parser)
     parser.add_argument(
         "--boost",
+        action="extend",
         nargs="+",
         default=[],
         metavar="MODEL",

@@ -98,6 +98,7 @@ def test_a_process_leaves_its_folder_and_finds_what_was_named_there(
     assert "/absolute" in sys.path
     arguments = argparse.Namespace(file=Path("a.py"), paths=[Path(), Path("/b")], model="./m.gguf", name="owner/name")
     arguments.draft_model, arguments.student = ["./small", "owner/name"], "./student"
+    arguments.boost = ["./one", "two"]
     arguments.drafters = "auto,eagle:weights=a/b,top_k=3,medusa:ranks=false,weights=/c"
     name_fully(arguments, here)
     assert arguments.file == tmp_path / "a.py"
@@ -106,6 +107,7 @@ def test_a_process_leaves_its_folder_and_finds_what_was_named_there(
     assert arguments.name == "owner/name"
     assert arguments.draft_model == [str(tmp_path / "small"), "owner/name"]
     assert arguments.student == str(tmp_path / "student")
+    assert arguments.boost == [str(tmp_path / "one"), "two"]
     assert arguments.drafters == f"auto,eagle:weights={tmp_path / 'a' / 'b'},top_k=3,medusa:ranks=false,weights=/c"
 
 
