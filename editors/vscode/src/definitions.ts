@@ -30,7 +30,11 @@ export class Definitions implements vscode.Disposable {
     private asked = ''
     private told = ''
 
-    constructor(private readonly tell: Tell) {
+    /** `isOfUse`: whether the server runs, and has a use for definitions. */
+    constructor(
+        private readonly isOfUse: () => boolean,
+        private readonly tell: Tell,
+    ) {
         const soon = (): void => {
             this.askSoon()
         }
@@ -69,7 +73,7 @@ export class Definitions implements vscode.Disposable {
 
     private async ask(): Promise<void> {
         const editor = vscode.window.activeTextEditor
-        if (editor?.document.uri.scheme !== 'file' || !isWanted(editor.document)) {
+        if (editor?.document.uri.scheme !== 'file' || !this.isOfUse() || !isWanted(editor.document)) {
             return
         }
         const { document } = editor

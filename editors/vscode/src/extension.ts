@@ -46,10 +46,13 @@ export async function activate(context: vscode.ExtensionContext): Promise<void> 
     const notices = new Notices()
     const updates = new Updates(context)
     const tracePanel = new TracePanel(context.extensionUri, server)
-    const definitions = new Definitions((document, found) => {
-        const textDocument = { uri: server.uriOf(document), version: document.version }
-        return server.notify('fastcoder/definitions', { textDocument, definitions: found })
-    })
+    const definitions = new Definitions(
+        () => server.wantsDefinitions,
+        (document, found) => {
+            const textDocument = { uri: server.uriOf(document), version: document.version }
+            return server.notify('fastcoder/definitions', { textDocument, definitions: found })
+        },
+    )
     const statisticsPanel = new StatisticsPanel(context.extensionUri, server)
     const show = (): void => {
         statusBar.show(server.condition, switches())
