@@ -102,6 +102,24 @@ def test_a_server_that_never_answers_holds_nothing_up(neovim: Scripted) -> None:
     assert editor.lua("return #another.cancelled") > 0
 
 
+def test_a_server_has_one_question_at_a_time(neovim: Scripted) -> None:
+    """The user's own requests wait behind ours; and who did not answer one in time has enough to do."""
+    editor = opened(neovim)
+    settle(editor)
+    editor.lua("another.hold, another.held, another.asked = true, {}, {}")
+    editor.type("G")
+    wait_for(lambda: editor.lua("return #another.asked") > 0, "it is asked")
+    for keys in ("gg", "G", "gg"):
+        editor.type(keys)
+        settle(editor)
+    assert editor.lua("return #another.asked") == 1
+    knows(editor)
+    editor.lua("another.hold, scripted.notified = false, {} for _, reply in ipairs(another.held) do reply() end")
+    editor.type("G")
+    wait_for(lambda: told(editor), "it is asked again")
+    assert len(told(editor)[-1]["definitions"]) == 5
+
+
 def test_nobody_is_asked_for_a_server_that_has_no_use_for_it(neovim: Scripted) -> None:
     """Nor where the buffer is left alone."""
     for wanted, switch in (("false", ""), ("true", "vim.b.fastcoder = false")):

@@ -8,6 +8,7 @@ M.ANSWER_MS = 2000 -- for all answers of a round: what comes later is not waited
 M.NAMES = 6
 local LINES_ABOVE, LINES_BELOW, LONGEST_LINE, SHORTEST_NAME = 6, 2, 500, 3
 local LOCATIONS = 2 -- of one name
+local WHAT_USERS_DO = { 'CursorMoved', 'CursorMovedI', 'TextChanged', 'TextChangedI', 'TextChangedP', 'BufEnter' }
 
 ---@class fastcoder.Definitions
 ---@field client vim.lsp.Client ours
@@ -15,17 +16,20 @@ local LOCATIONS = 2 -- of one name
 ---@field group integer its autocommands
 ---@field timer uv.uv_timer_t
 ---@field open fun()[] what gives the requests up that are open
+---@field last table<integer, integer> by server, the request that it was sent last
 ---@field asked? string the line and the text that all was asked for last
 ---@field told? string what was told last, to say nothing twice
 ---@field round integer counts; an answer to an older one comes too late
 local Definitions = {}
 Definitions.__index = Definitions
 
--- The other servers of the buffer that know definitions; those of Neovim that answer from ours are none.
-local function others(ours, buffer)
+-- The other servers of the buffer that know definitions; those of Neovim that answer from ours are none. Who has not
+-- answered the last question, which was given up, has enough to do.
+function Definitions:others()
   return vim.tbl_filter(function(client)
-    return client.id ~= ours.id and client.name ~= ours.name
-  end, vim.lsp.get_clients({ bufnr = buffer, method = METHOD }))
+    local last = self.last[client.id]
+    return client.id ~= self.client.id and client.name ~= self.client.name and not (last and client.requests[last])
+  end, vim.lsp.get_clients({ bufnr = self.buffer, method = METHOD }))
 end
 
 -- (row from 0, column in bytes, name) of the names near a row, its own and those above first, each once.
@@ -108,13 +112,13 @@ function Definitions:ask()
   if place == self.asked then
     return
   end
-  local servers, round = others(self.client, buffer), self.round
+  local servers, round = self:others(), self.round
   local names = #servers > 0 and names_near(buffer, row) or {}
   if #names == 0 then
     return
   end
   local uri, version = vim.uri_from_bufnr(buffer), vim.lsp.util.buf_versions[buffer]
-  local answers, waiting = {}, #servers * #names
+  local answers, waiting = {}, #servers
   local function finish()
     if self.round ~= round then
       return
@@ -127,12 +131,14 @@ function Definitions:ask()
     end
     self:tell(uri, version, found)
   end
-  for _, server in ipairs(servers) do
-    for number, one in ipairs(names) do
+  -- One after the other: many a server works on one request at a time, and the user's own wait behind ours.
+  local function ask_from(server, number)
+    local one, sent, id = names[number], nil, nil
+    if one then
       local line = vim.api.nvim_buf_get_lines(buffer, one[1], one[1] + 1, false)[1] or ''
       local character = vim.str_utfindex(line, server.offset_encoding, one[2], false)
       local params = { textDocument = { uri = uri }, position = { line = one[1], character = character } }
-      local sent, id = server:request(METHOD, params, function(err, result)
+      sent, id = server:request(METHOD, params, function(err, result)
         if self.round ~= round then
           return
         end
@@ -140,26 +146,26 @@ function Definitions:ask()
           local found = definitions_of(one[3], result, uri)
           answers[number] = #found > 0 and found or nil
         end
-        waiting = waiting - 1
-        if waiting == 0 then
-          finish()
-        end
+        ask_from(server, number + 1)
       end, buffer)
-      if sent and id then
-        table.insert(self.open, function()
-          if not server:is_stopped() and server.requests[id] then
-            server:cancel_request(id)
-          end
-        end)
-      else
-        waiting = waiting - 1
+    end
+    if sent and id then
+      self.last[server.id] = id
+      table.insert(self.open, function()
+        if not server:is_stopped() and server.requests[id] then
+          server:cancel_request(id)
+        end
+      end)
+    else
+      waiting = waiting - 1
+      if waiting == 0 then
+        finish()
       end
     end
   end
-  if waiting == 0 then
-    finish()
-  else
-    self.timer:start(M.ANSWER_MS, 0, vim.schedule_wrap(finish))
+  self.timer:start(M.ANSWER_MS, 0, vim.schedule_wrap(finish))
+  for _, server in ipairs(servers) do
+    ask_from(server, 1)
   end
 end
 
@@ -200,10 +206,11 @@ function M.attach(client, buffer)
     group = vim.api.nvim_create_augroup('fastcoder-definitions-' .. buffer, {}),
     timer = assert(vim.uv.new_timer()),
     open = {},
+    last = {},
     round = 0,
   }, Definitions)
   following[buffer] = one
-  vim.api.nvim_create_autocmd({ 'CursorMoved', 'CursorMovedI', 'TextChangedI', 'TextChangedP', 'BufEnter' }, {
+  vim.api.nvim_create_autocmd(WHAT_USERS_DO, {
     group = one.group,
     buffer = buffer,
     callback = function()
