@@ -90,7 +90,7 @@ class Question:
     @property
     def hurried(self) -> bool:
         """Whether whoever waits types on: nobody asked by a key, nor for a whole answer however long it takes."""
-        return not self.request.invoked and math.isfinite(self.policy.automatic_ms)
+        return not self.request.invoked and self.request.snapshot.edited and math.isfinite(self.policy.automatic_ms)
 
     @property
     def candidates(self) -> int:

@@ -47,6 +47,7 @@ class Snapshot:
         neighbours: texts that belong to the same whole, the nearest last (a notebook's cells above this one).
         extras: what the client gave along of other files; the last ones promise most.
         definitions: of names near the cursor, where the client says that.
+        edited: whether its text was changed since it was opened.
     """
 
     uri: str
@@ -57,6 +58,7 @@ class Snapshot:
     neighbours: tuple[str, ...] = ()
     extras: tuple[Extra, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    edited: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,7 @@ class QuestionAt(Part, frozen=True):
     chunks: TextAt | None
     extras: Annotated[list[ExtraAt], Meta(max_length=MOST_EXTRAS)]
     definitions: Annotated[list[DefinitionAt], Meta(max_length=MOST_DEFINITIONS)]
+    edited: bool
     offset: Natural
     invoked: bool
     selected: SelectedAt | None

@@ -58,6 +58,7 @@ def question_message(question: Question, texts: TextsAt) -> QuestionAt:
         chunks=texts.chunks,
         extras=[ExtraAt(encoded(extra.name), len(extra.text)) for extra in snapshot.extras],
         definitions=[DefinitionAt(encoded(one.name), encoded(one.path), one.line) for one in snapshot.definitions],
+        edited=snapshot.edited,
         offset=request.offset,
         invoked=request.invoked,
         selected=None if selected is None else SelectedAt(selected.start, selected.end, encoded(selected.text)),
@@ -95,6 +96,7 @@ def question_value(message: QuestionAt, text: str, neighbours: str, chunks: str)
         definitions=tuple(
             Definition(decoded(one.name), str(whole_path(one.path)), one.line) for one in message.definitions
         ),
+        edited=message.edited,
     )
     chosen = None if selected is None else SelectedCompletion(selected.start, selected.end, decoded(selected.text))
     request = CompletionRequest(snapshot, offset, message.invoked, chosen, message.max_tokens)

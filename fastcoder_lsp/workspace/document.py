@@ -42,6 +42,7 @@ class Document:
         self.language = language
         self.version = version
         self.definitions: tuple[Definition, ...] = ()
+        self._edited = False
         self._lines, self._ends = _split(_paired(text))
         self._clean: str | None = None
         self._snapshot: Snapshot | None = None
@@ -69,7 +70,7 @@ class Document:
                 self._lines, self._ends = _split(_paired(edit.text))
             else:
                 self._replace(min(edit.start, edit.end), max(edit.start, edit.end), edit.text, encoding)
-        self.version = version
+        self.version, self._edited = version, True
         self._clean = self._snapshot = None
 
     def snapshot(self, neighbours: tuple[str, ...] = ()) -> Snapshot:
@@ -83,6 +84,7 @@ class Document:
                 text=self.clean_text,
                 neighbours=neighbours,
                 definitions=self.definitions,
+                edited=self._edited,
             )
         return self._snapshot
 

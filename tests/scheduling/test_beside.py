@@ -39,6 +39,13 @@ def test_who_waits_gets_the_whole_prompt_at_once(policy: Policy) -> None:
     assert one.shown() == SHOWN
 
 
+def test_who_has_only_opened_a_document_gets_the_whole_prompt_at_once() -> None:
+    """Nobody types there yet: the text may be a moment later, and is the better one."""
+    one = Typist(edited=False)
+    one.answer()
+    assert one.shown() == SHOWN
+
+
 def test_nothing_is_exchanged_in_the_middle_of_a_line() -> None:
     """However long a pause is there; at the next line it is."""
     one = Typist()

@@ -122,6 +122,7 @@ class Typist:
     after: str = "\nz = 1\n"
     uri: str = URI
     version: int = 0
+    edited: bool = True
 
     def __post_init__(self) -> None:
         options = PromptOptions(limit=1400 + self.budget, context_tokens=self.budget, context_later=self.later)
@@ -157,7 +158,8 @@ class Typist:
 
     def ask(self, *, invoked: bool = False) -> "Future[Completion]":
         self.version += 1
-        text = Snapshot(self.uri, self.uri.removeprefix("file://"), "python", self.version, self.before + self.after)
+        path, written = self.uri.removeprefix("file://"), self.before + self.after
+        text = Snapshot(self.uri, path, "python", self.version, written, edited=self.edited)
         return self.service.submit(CompletionRequest(text, len(self.before), invoked=invoked), self.policy)
 
     def answer(self, *, invoked: bool = False) -> Completion:

@@ -116,5 +116,6 @@ def test_a_snapshot_stays_as_it_was() -> None:
     before = document.snapshot()
     assert document.snapshot() is before
     document.edit(2, [Edit("!", Position(1, 1), Position(1, 1))], Encoding.UTF16)
-    assert (before.text, before.version) == ("a\nb", 1)
-    assert (document.snapshot().text, document.snapshot().version) == ("a\nb!", 2)
+    assert (before.text, before.version, before.edited) == ("a\nb", 1, False)
+    after = document.snapshot()
+    assert (after.text, after.version, after.edited) == ("a\nb!", 2, True)
