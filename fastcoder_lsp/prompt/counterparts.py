@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 MOST_CHARACTERS = 800
 """Of the lines that are shown."""
 LONGEST_LINE = 160
+"""Longer ones are left out: a part of a secret need not look like one."""
 MOST_LOOKED_AT = 2_000
 """Names that are compared, and lines of a file."""
 _AFFIXES = re.compile(
@@ -56,11 +57,11 @@ def outline(text: str) -> str:
     """The lines of a file that define something, as many as may be shown."""
     kept, room = [], MOST_CHARACTERS
     for line in text.split("\n", MOST_LOOKED_AT)[:MOST_LOOKED_AT]:
-        if _DEFINES.match(line[:LONGEST_LINE]):
-            room -= len(line[:LONGEST_LINE]) + 1
+        if len(line) <= LONGEST_LINE and _DEFINES.match(line):
+            room -= len(line) + 1
             if room < 0:
                 break
-            kept.append(line[:LONGEST_LINE].rstrip())
+            kept.append(line.rstrip())
     return "\n".join(kept)
 
 

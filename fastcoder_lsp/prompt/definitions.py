@@ -23,6 +23,7 @@ MOST_SIGNATURE = 6
 MOST_SCANNED = 120
 """Lines of a body that are looked at for what a class has."""
 LONGEST_LINE = 200
+"""Longer ones are left out: a part of a secret need not look like one."""
 MOVED = 20
 """Lines that a definition may have moved since it was told."""
 MOST_HELD = 6
@@ -68,6 +69,8 @@ def heads(
 
 def head_of(lines: Sequence[str], at: int) -> str:
     """The definition that begins in a line: its signature; of a class what it has, too, without bodies."""
+    if len(lines[at]) > LONGEST_LINE:
+        return ""
     kept = [lines[at]]
     below, depth = at + 1, _deeper(lines[at])
     while depth > 0 and below < len(lines) and len(kept) < MOST_SIGNATURE:
@@ -76,7 +79,7 @@ def head_of(lines: Sequence[str], at: int) -> str:
         below += 1
     if _CLASS.search(lines[at].partition("(")[0]):
         kept += _members(lines[below : at + MOST_SCANNED], _indent(lines[at]))
-    return "\n".join(line.rstrip()[:LONGEST_LINE] for line in kept[:MOST_LINES])
+    return "\n".join(line.rstrip() for line in kept[:MOST_LINES] if len(line) <= LONGEST_LINE)
 
 
 def _members(body: Sequence[str], indent: int) -> Iterator[str]:

@@ -69,5 +69,6 @@ def test_an_outline_is_the_lines_that_define_something() -> None:
     assert outline(text) == "class Cart:\n    def add(self):\nasync def pay(): ..."
     script = 'import x from "x";\nexport const a = 1;\ndescribe("cart", () => {\n  it("adds", () => {\n    let b;\n'
     assert outline(script) == 'export const a = 1;\ndescribe("cart", () => {\n  it("adds", () => {'
+    assert outline(f"const a{' ' * 140}= 'xK9z4Qw8Rt2Lm7Pb3Vc6'\nconst b = 1") == "const b = 1", "no part of a line"
     assert 0 < len(outline("def f(): pass\n" * 10_000)) <= MOST_CHARACTERS
     assert len(outline("def f" + "(" * 10_000_000)) <= MOST_CHARACTERS
