@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.scheduling.beside import Beside
-from fastcoder_lsp.scheduling.budget import Allowance
+from fastcoder_lsp.scheduling.budget import CHUNK_MS, Allowance
 from fastcoder_lsp.scheduling.current import CurrentTask
 from fastcoder_lsp.scheduling.model import Loaded
 from fastcoder_lsp.scheduling.task import Prefill, Task
@@ -40,6 +40,8 @@ class Background:
         self._prefill: tuple[Question, Prefill] | None = None
         self._settled: Question | None = None
         self._beside = Beside(clock)
+        self._lead_ms = 0.0
+        """By so much finishing is ahead of what is prepared beside, where they take turns."""
 
     def advance(self, loaded: Loaded, allowance: Allowance, asked_ms: float, *, unserved: bool) -> float:
         """The next piece; returns 0, or for how many milliseconds there will be nothing to do.
@@ -50,25 +52,31 @@ class Background:
             asked_ms: when somebody asked last.
             unserved: whether nothing was shown for the last question.
         """
-        started, task = self._clock(), self._current.task
-        unfinished = task is not None and not task.finished
-        owed = unfinished and unserved
-        room_ms = allowance.room_ms(owed=owed)
-        if room_ms <= 0:
+        started, task = self._clock(), self._unfinished()
+        if task is not None and (room_ms := allowance.room_ms(owed=unserved)) > 0:
+            preparing = not unserved and self._beside_first(loaded, allowance, asked_ms)
+            if not preparing:
+                self._finish(task, allowance, room_ms, owed=unserved)
+            took_ms = self._clock() - started
+            allowance.charge(took_ms, preparing=preparing)
+            self._lead_ms = min(self._lead_ms + (-took_ms if preparing else took_ms), CHUNK_MS)
+            return 0.0
+        if (room_ms := allowance.preparing_ms()) <= 0:
             return math.inf
-        if task is not None and unfinished:
-            self._finish(task, allowance, room_ms, owed=owed)
-        elif not allowance.prepare:
-            return math.inf
-        elif (wait_ms := self._prepare(loaded, allowance, asked_ms, room_ms)) > 0:
+        if (wait_ms := self._prepare(loaded, allowance, asked_ms, room_ms)) > 0:
             return wait_ms
-        allowance.charge(self._clock() - started)
+        allowance.charge(self._clock() - started, preparing=True)
         return 0.0
 
     def clear(self) -> None:
         """Another model: what was begun with this one is of no use."""
         self._prefill = self._settled = None
+        self._lead_ms = 0.0
         self._beside.clear()
+
+    def _unfinished(self) -> Task | None:
+        task = self._current.task
+        return task if task is not None and not task.finished else None
 
     def _finish(self, task: Task, allowance: Allowance, room_ms: float, *, owed: bool) -> None:
         """A piece of what was begun; what comes of it is told where somebody waits for it.
@@ -86,19 +94,35 @@ class Background:
         if made is not None and made.text:
             self._on_made(made)
 
+    def _beside_first(self, loaded: Loaded, allowance: Allowance, asked_ms: float) -> bool:
+        """A piece of what is prepared beside, in its turn; False where it is not, or there is none.
+
+        In a pause each has half of the time, once something is shown: the rest of a long text takes a whole pause.
+        """
+        room_ms, paused = allowance.preparing_ms(), asked_ms + self._idle_ms <= self._clock()
+        if not paused or self._lead_ms <= 0 or room_ms <= 0:
+            return False
+        return self._do_beside(loaded, allowance.question, room_ms, paused=True, still=False)
+
+    def _do_beside(self, loaded: Loaded, question: Question, room_ms: float, *, paused: bool, still: bool) -> bool:
+        before = self._beside.prefilled
+        done = self._beside.advance(loaded, question, room_ms, paused=paused, still=still)
+        self._on_counted("prefilled", self._beside.prefilled - before)
+        return done
+
     def _prepare(self, loaded: Loaded, allowance: Allowance, asked_ms: float, room_ms: float) -> float:
         """A piece of what will probably be asked; returns 0, or for how many milliseconds there will be nothing to do.
 
         What is prepared beside waits for no pause: no key needs to wait for it either.
         """
         question, wait_ms = allowance.question, asked_ms + self._idle_ms - self._clock()
+        if wait_ms <= 0 and self._unfinished() is not None:
+            self._current.give_up()  # there is no time for the rest, and its KV cache may be taken from here on
         if wait_ms <= 0 and self._settled is not question:
             self._settle(loaded, question, room_ms)
             return 0.0
-        still, before = asked_ms <= question.asked_ms, self._beside.prefilled
-        done = self._beside.advance(loaded, question, room_ms, paused=wait_ms <= 0, still=still)
-        self._on_counted("prefilled", self._beside.prefilled - before)
-        if done:
+        still = asked_ms <= question.asked_ms and self._unfinished() is None
+        if self._do_beside(loaded, question, room_ms, paused=wait_ms <= 0, still=still):
             return 0.0
         if wait_ms > 0:
             return min(wait_ms, self._idle_ms)  # a clock that jumped back makes it no longer

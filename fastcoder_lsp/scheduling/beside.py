@@ -49,7 +49,8 @@ class Beside:
             question: the last one that the model was asked.
             room_ms: what may be done.
             paused: whether nobody has asked for a while: code is looked for anew.
-            still: whether nothing was typed since the question: its text is that of this moment.
+            still: whether nothing was typed since the question, and nothing is being said: what is computed may take
+                the old one's place.
         """
         engine = loaded.runtime.slots.beside(question.uri)
         if engine is None:
@@ -65,8 +66,8 @@ class Beside:
             done = work.prefill.advance(room_ms)
             self.prefilled += work.prefill.prefilled - before
             return done
-        work.prefill = None
         if still:
+            work.prefill = None
             exchange_computed(loaded.runtime, question.request.snapshot, question.request.offset)
         return False
 

@@ -44,7 +44,8 @@ _MOST_INVOKED_MS = 60_000.0
 MOST_MS = 8500.0
 """Of work after a request, whatever is allowed: ten seconds after it all is quiet…"""
 OWED_MS = 30_000.0
-"""…unless nothing was shown at the place yet and nobody has set another limit: the text is made for whoever waits."""
+"""…unless nothing was shown at the place yet and nobody has set another limit: the text is made for whoever waits,
+and what is kept for preparing comes after it."""
 _CHARGED_MS = 1000.0
 """A piece of work that took longer was interrupted; it is not charged with what it did not use."""
 
@@ -87,6 +88,7 @@ class Allowance:
         granted_ms: so much at first.
         left_ms: so much of that is left.
         owed_ms: so much more where nothing was shown at the question's place.
+        kept_ms: so much more for preparing alone: finishing a long text on a slow machine takes all the rest.
         prepare: whether the document is to be prepared for the next question, when the user pauses.
     """
 
@@ -94,25 +96,34 @@ class Allowance:
     granted_ms: float
     left_ms: float
     owed_ms: float
+    kept_ms: float
     prepare: bool
 
     @classmethod
     def of(cls, question: Question, budgets: Budgets) -> "Allowance":
         """What a new question brings."""
         granted = min(budgets.background_ms, MOST_MS)
-        owed = 0.0 if question.policy.background_ms else max(OWED_MS - granted, 0.0)
-        return cls(question, granted, granted, owed, question.policy.ahead)
+        limited = question.policy.background_ms > 0
+        owed, kept = (0.0, 0.0) if limited else (max(OWED_MS - granted, 0.0), MOST_MS - granted)
+        return cls(question, granted, granted, owed, kept, question.policy.ahead)
 
     def room_ms(self, *, owed: bool) -> float:
-        """How much may be done now, in milliseconds."""
+        """How much finishing may be done now, in milliseconds."""
         return self.left_ms + (self.owed_ms if owed else 0.0)
 
-    def charge(self, ms: float) -> None:
+    def preparing_ms(self) -> float:
+        """How much may be prepared now, in milliseconds."""
+        return max(self.left_ms, 0.0) + self.kept_ms if self.prepare else 0.0
+
+    def charge(self, ms: float, *, preparing: bool = False) -> None:
         """A piece of work took so long."""
-        self.left_ms -= min(max(ms, 0.0), _CHARGED_MS)
+        ms = min(max(ms, 0.0), _CHARGED_MS)
+        kept = min(ms, self.kept_ms) if preparing else 0.0
+        self.kept_ms -= kept
+        self.left_ms -= ms - kept
 
     def end(self) -> None:
-        """Nothing more may be done."""
+        """Nothing more may be finished."""
         self.left_ms = -self.owed_ms
 
 
