@@ -9,12 +9,14 @@ Legend: T tokens of a window, K heads, B blocks, E width, D tokens that heads ca
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
 
 from fastcoder_lsp.train import sequences
 from fastcoder_lsp.train.medusa import FADE, MedusaSettings, head_outputs
+from fastcoder_lsp.train.teacher import Teacher
 from fastcoder_lsp.train.trainable import Trainable
 
 SHARE = 0.2
@@ -77,6 +79,11 @@ class JointLesson:
     def heads(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The heads' blocks and biases as they are, [K, B, E, E] and [K, B, E]."""
         return FASTER * self._weight_KBEE.detach(), FASTER * self._bias_KBE.detach()
+
+    def taught(self, teacher: Teacher) -> Teacher:
+        """`teacher`, with the tokens that the heads can say and the rows of the head that they learnt by."""
+        ids_D = torch.nonzero(self._places_V >= 0)[:, 0]
+        return replace(teacher, ids_D=ids_D, places_V=self._places_V, head_DE=self._head_DE)
 
     def _losses(self, windows: Sequence[sequences.Sequence], *, learn: bool, alone: bool) -> dict[str, float]:
         """The mean of each window's losses; where it is learnt from, gradients of their weighed sum are added."""

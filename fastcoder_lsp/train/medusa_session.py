@@ -29,7 +29,7 @@ from fastcoder_lsp.train.medusa import LAYERS, MedusaLesson, MedusaSettings
 from fastcoder_lsp.train.medusa_joint import ALONE, JointLesson
 from fastcoder_lsp.train.minutes import Minutes
 from fastcoder_lsp.train.options import Asked, TrainSettings, settle
-from fastcoder_lsp.train.planning import fitted
+from fastcoder_lsp.train.planning import fitted, with_plan
 from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.samples import Sample
 from fastcoder_lsp.train.sequences import Sequences
@@ -79,16 +79,16 @@ def train_joint(job: JointJob, cache: Path, should_stop: Callable[[], bool], lis
     with open_weights(files.folder) as weights:
         head_DE = weights.head(shape)[torch.from_numpy(ids_D)].float().contiguous()
 
-    def lesson(*, planned: TrainSettings, to_merge: bool) -> JointLesson:
+    def lesson(*, planned: TrainSettings, to_merge: bool, share: float = ALONE) -> JointLesson:
         trainable = load_trainable(files.folder, planned, (), fresh=False, to_merge=to_merge)
-        alone, batch = round(ALONE * planned.steps), planned.batch
+        alone, batch = round(share * planned.steps), planned.batch
         places, head = torch.from_numpy(places_V), head_DE
         return JointLesson(trainable, sequences, places, head, job.heads, alone=alone, batch=batch)
 
-    left = minutes.left() if job.asked.steps is None else None
-    planned = settings
-    if left is not None:
-        planned = fitted(lesson(planned=settings, to_merge=False), settings, folder, left, listener.note, used=USED)
+    left, planned = minutes.left() if job.asked.steps is None else None, with_plan(settings, folder)
+    if left is not None and "steps" not in folder.plan():  # a step for both is timed: heads alone take a part of it
+        timed = lesson(planned=settings, to_merge=False, share=0.0)
+        planned = fitted(timed, settings, folder, left, listener.note, used=USED)
     trainer = Trainer(lesson(planned=planned, to_merge=False), planned, folder.path)
     if trainer.step:
         listener.note(f"going on after step {trainer.step} of {planned.steps}")
@@ -122,11 +122,11 @@ def _write_heads(
     try:
         samples = [_sample(engine, tokens) for tokens in held]
         teacher = make_teacher(files.folder, engine, samples, job.vocabulary, sequences.counts(shape.vocabulary))
-        heads = MedusaLesson(teacher, [], samples, job.heads, batch=1, seed=0)
+        heads = MedusaLesson(lesson.taught(teacher), [], samples, job.heads, batch=1, seed=0)
         with torch.no_grad():
             for parameter, value in zip((heads.weight_KBEE, heads.bias_KBE), lesson.heads(), strict=True):
                 parameter.copy_(value)
-        ranks = heads.ranks()
+        ranks = heads.ranks() if samples else ()  # of what nobody saw nothing is known
         record = DrafterRecord(
             method="medusa",
             target=files.digest,

@@ -1,5 +1,6 @@
 """Medusa-2: model and heads are taught together; what comes out is a model, and heads that draft for it alone."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,18 @@ from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import make
+from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.drafter_files import WEIGHTS, open_drafter
 from fastcoder_lsp.model.tuned import read_record
+from fastcoder_lsp.train import planning
 from fastcoder_lsp.train.drafter_session import DrafterResult
 from fastcoder_lsp.train.medusa import MedusaSettings
+from fastcoder_lsp.train.medusa_joint import JointLesson
 from fastcoder_lsp.train.medusa_session import JointJob, train_joint
 from fastcoder_lsp.train.options import Asked
 from fastcoder_lsp.train.session import Listener
+from fastcoder_lsp.train.teacher import shape_of
 from tests.train.conftest import Speaker, aside
 from tests.train.test_training import engine_of, requests
 
@@ -52,6 +57,49 @@ def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path:
     assert (tmp_path / "whole/losses.jsonl").read_text() == (tmp_path / "parts/losses.jsonl").read_text()
     assert whole.record is not None
     assert whole.record.figures["identical"] == 1.0
+
+
+def test_a_plan_by_the_clock_is_kept(speaker: Speaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many steps as fit, by one for both; taken up again without a time, the run ends where it was meant to."""
+    alone: list[int] = []
+
+    def time_step(lesson: JointLesson) -> float:
+        alone.append(lesson._alone)
+        return 2500.0
+
+    monkeypatch.setattr(planning, "time_step", time_step)
+    asked = Asked(tuning="lora", length=64, batch=2, precision="fp32", max_minutes=600.0)
+    job = JointJob(str(speaker.folder), (str(speaker.texts),), tmp_path, asked, MedusaSettings(heads=2))
+    made: list[int] = []
+    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
+    assert not train_joint(job, speaker.cache, lambda: bool(made), listener).outcome.finished
+    job = replace(job, asked=replace(asked, max_minutes=None))
+    outcome = train_joint(job, speaker.cache, lambda: False, listener).outcome
+    assert outcome.finished
+    assert outcome.step == 12
+    assert alone == [0]
+
+
+def test_one_text_is_enough(speaker: Speaker, tmp_path: Path) -> None:
+    """None is held out: of the ranks nothing is said; and the heads keep the rows of the head that they learnt by."""
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    (texts / "all.py").write_text("".join(path.read_text() for path in sorted(speaker.texts.iterdir())))
+    job = JointJob(
+        model=str(speaker.folder),
+        data=(str(texts),),
+        out=tmp_path / "out",
+        asked=Asked(tuning="full", steps=3, length=64, batch=2, rate=1e-2, precision="fp32"),
+        heads=MedusaSettings(heads=2),
+    )
+    listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda _: None)
+    record = train_joint(job, speaker.cache, lambda: False, listener).record
+    assert record is not None
+    assert "ranks" not in record.lists
+    learnt = load_file(tmp_path / "out/drafter" / WEIGHTS)
+    with open_weights(speaker.folder) as weights:
+        head_VE = weights.head(shape_of(speaker.folder)).float()
+    assert torch.equal(learnt["head"].float(), head_VE[learnt["ids"].long()])
 
 
 def test_the_heads_are_of_the_tuned_model(speaker: Speaker, tmp_path: Path) -> None:
