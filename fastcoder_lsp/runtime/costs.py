@@ -73,6 +73,8 @@ def measure(engine: Engine, clock: Callable[[], float] = time.perf_counter) -> S
     chunk = min(CHUNK, engine.info.context // 3)
     base = [_TOKEN] * chunk
     widths = [width for width in WIDTHS if width <= engine.info.max_nodes]
+    engine.prefill([], _never)
+    prefills = [_prefill_ms(engine, base, clock)]  # and again at the end: what slows both slows all between
     times: dict[int, list[float]] = {width: [] for width in widths}
     for turn in range(ROUNDS):
         # What a round takes by itself, whatever this one was held up by.
@@ -91,13 +93,11 @@ def measure(engine: Engine, clock: Callable[[], float] = time.perf_counter) -> S
             times[width].append(_step_ms(engine, width, base, clock))
     ms = smoothed(widths, [min(times[width]) for width in widths])
     engine.prefill(base, _never)
-    before = clock()
-    engine.prefill(base * 2, _never)
-    prefill_ms = (clock() - before) * 1e3 / chunk
+    prefills.append(_prefill_ms(engine, base * 2, clock))
     engine.prefill([], _never)
     # A pass over a prompt's tokens does less than a step of as many rows.
     return StepCosts(
-        tuple(widths), ms, min(max(prefill_ms, LEAST_MS), *(a / b for a, b in zip(ms, widths, strict=True)))
+        tuple(widths), ms, min(max(min(prefills), LEAST_MS), *(a / b for a, b in zip(ms, widths, strict=True)))
     )
 
 
@@ -136,6 +136,14 @@ def _step_ms(engine: Engine, width: int, base: Sequence[int], clock: Callable[[]
     engine.step(_tree(width, engine.info.vocabulary))
     took = clock() - before
     return took * 1e3 if took >= 0 else math.inf
+
+
+def _prefill_ms(engine: Engine, tokens: Sequence[int], clock: Callable[[], float]) -> float:
+    """What a token of a prefill takes, once; infinite where the clock went back meanwhile, or nothing was computed."""
+    before = clock()
+    computed = engine.prefill(tokens, _never).computed
+    took = clock() - before
+    return took * 1e3 / computed if took >= 0 and computed else math.inf
 
 
 def _holds(known: StepCosts, engine: Engine, clock: Callable[[], float]) -> bool:

@@ -109,15 +109,15 @@ def test_whatever_was_timed_the_curve_is_believable(times: list[float]) -> None:
     assert smoothed(WIDTHS, costs.ms) == pytest.approx(costs.ms)
 
 
-@pytest.mark.parametrize("stalled", range(14))
+@pytest.mark.parametrize("stalled", range(24))
 @pytest.mark.parametrize("stall_s", [1.0, 60.0])
 def test_a_stall_while_timing_leaves_no_trace(stalled: int, stall_s: float) -> None:
-    """Whichever step it falls on, the prefill's too: what comes out is what comes out without it, or near it."""
+    """Whichever pass it falls on, a prefill's too: what comes out is what comes out without it, or near it."""
     undisturbed, disturbed = Clocked(), Clocked(stalls={stalled: stall_s})
     true, costs = (measure(engine, engine.clock) for engine in (undisturbed, disturbed))
     assert costs.widths == true.widths
     assert all(a <= 1.1 * b for a, b in zip(costs.ms, true.ms, strict=True))
-    assert costs.prefill_ms <= 4 * true.prefill_ms
+    assert costs.prefill_ms <= 1.1 * true.prefill_ms
 
 
 def test_a_clock_that_stands_still_measures_something_believable() -> None:
