@@ -79,7 +79,7 @@ class Running:
         self._alternatives = None
         question, current = self.question, self._current
         task = current.serving(question)
-        if task is None or (question.candidates > 1 and task.place != question.place):
+        if task is None or (question.candidates > 1 and not self._branches_from(task, loaded)):
             self._begin(loaded)
             return
         self._before, self._adopted = task.counts(), current.adopt(self._asked_ms, self._spans)
@@ -140,6 +140,10 @@ class Running:
         if (answer := self._beginning(loaded, task)) is not None or fits or self._tries(room_ms, budget_ms):
             return answer
         return self._too_slow(loaded, task, allowed_ms)
+
+    def _branches_from(self, task: Task, loaded: Loaded) -> bool:
+        """Whether other candidates can part from what it says, in the KV cache that the document has now."""
+        return task.place == self.question.place and task.goes_on(loaded.runtime)
 
     def _tries(self, room_ms: float, budget_ms: float) -> bool:
         """Whether a piece is done even where it seems not to fit."""

@@ -89,6 +89,10 @@ class Task:
         """What the model is asked."""
         return self._decoding.request
 
+    def goes_on(self, runtime: Runtime) -> bool:
+        """Whether its document has the prompt still that it was asked with, or its beginning; not after an exchange."""
+        return self._decoding.engine is runtime.engine_for(self.snapshot.uri)
+
     def measured_by(self, spans: Spans) -> None:
         """Count times to `spans` from now on."""
         self._decoding.spans = spans

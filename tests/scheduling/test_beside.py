@@ -5,7 +5,8 @@ import pytest
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.prompt import ContextSnippet
 from tests.prompt.test_context import SECOND, SNIPPETS, Given
-from tests.scheduling.typists import KEY_MS, Typist
+from tests.scheduling import typists
+from tests.scheduling.typists import END, KEY_MS, WORDS, Typist
 
 TEXT = "    value = one(two)\n    other = three(four)\n    last = five\n"
 SHOWN = ["lib/high.py", "lib/low.py"]
@@ -248,3 +249,21 @@ def test_the_prompt_for_a_person_is_the_one_that_is_used() -> None:
     shown = one.builder.shown(one.uri)
     assert shown is not None
     assert "high" in shown.text
+
+
+@pytest.mark.parametrize("pause_ms", [500, 4000])
+def test_other_candidates_are_looked_for_in_the_prompt_that_the_document_has(
+    pause_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before and after an exchange: the old prompt is not read again, nor then the new one."""
+    monkeypatch.setattr(typists, "WORDS", [*WORDS[:2], *WORDS[:2], END])
+    monkeypatch.setattr(typists, "hash", lambda heard: len(heard) % 5, raising=False)
+    policy = Policy(automatic_ms=1000, invoked_ms=9000, background_ms=4000, alternatives=3)
+    one = Typist(given=Given(LONG), budget=600, policy=policy)
+    one.before += "    value = one(two)\n"
+    assert one.answer().text
+    one.rest(pause_ms)
+    assert bool(one.shown()) == (pause_ms > 1000)
+    assert one.answer(invoked=True).text
+    one.type("a")
+    assert max(one.costs[1:]) < 10
