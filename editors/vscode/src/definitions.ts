@@ -8,6 +8,7 @@ import * as vscode from 'vscode'
 
 import { Asking } from './shared/asking.ts'
 import { type Name, namesNear, type Told } from './shared/definitions.ts'
+import { switches } from './switches.ts'
 
 /** Without a key or a move. */
 const IDLE_MS = 400
@@ -102,10 +103,10 @@ export class Definitions implements vscode.Disposable {
     }
 }
 
-/** Whether the settings let other files' code go along, as far as the editor knows. */
+/** Whether the settings let other files' code go along with suggestions in the active document, as far as the editor knows. */
 function isWanted(document: vscode.TextDocument): boolean {
-    const settings = vscode.workspace.getConfiguration('fastcoder', document)
-    return settings.get('enabled') !== false && settings.get('context.enabled') !== false
+    const { enabled, languageEnabled } = switches()
+    return enabled && languageEnabled && vscode.workspace.getConfiguration('fastcoder', document).get('context.enabled') !== false
 }
 
 function namesIn(document: vscode.TextDocument, row: number): Name[] {

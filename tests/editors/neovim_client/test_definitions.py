@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.editors.neovim import Neovim
 from tests.editors.neovim_client.scripted import Scripted, settle, wait_for
 
@@ -120,15 +122,20 @@ def test_a_server_has_one_question_at_a_time(neovim: Scripted) -> None:
     assert len(told(editor)[-1]["definitions"]) == 5
 
 
-def test_nobody_is_asked_for_a_server_that_has_no_use_for_it(neovim: Scripted) -> None:
-    """Nor where the buffer is left alone."""
-    for wanted, switch in (("false", ""), ("true", "vim.b.fastcoder = false")):
-        editor = opened(neovim, wanted=wanted)
-        knows(editor)
-        settle(editor)
-        editor.lua(f"{switch} another.asked = {{}}")
-        editor.type("Gk")
-        settle(editor)
-        settle(editor)
-        assert told(editor) == [] or switch
-        assert editor.lua("return #another.asked") == 0
+OFF = "scripted.tell('fastcoder/status', { state = 'off', message = '', hint = '' })"
+
+
+@pytest.mark.parametrize(("wanted", "switch"), [("false", ""), ("true", "vim.b.fastcoder = false"), ("true", OFF)])
+def test_nobody_is_asked_for_a_server_that_has_no_use_for_it(neovim: Scripted, wanted: str, switch: str) -> None:
+    """Nor where the buffer is left alone, or suggestions are off."""
+    editor = opened(neovim, wanted=wanted)
+    knows(editor)
+    editor.type("G")
+    if switch:
+        wait_for(lambda: told(editor), "all that was asked is answered")
+    editor.lua(f"{switch} another.asked = {{}}")
+    editor.type("gg")
+    settle(editor)
+    settle(editor)
+    assert told(editor) == [] or switch
+    assert editor.lua("return #another.asked") == 0

@@ -1,5 +1,6 @@
 -- Tells our server where the names near the cursor are defined, as the other servers of the buffer say: places alone,
 -- which ours reads by its own rules. Asks them while nobody types, and never our own.
+local status = require('fastcoder.status')
 local M = {}
 
 local METHOD, TELL = 'textDocument/definition', 'fastcoder/definitions'
@@ -103,7 +104,10 @@ end
 -- Ask the other servers for the names near the cursor, and tell ours when all have answered, or time is up.
 function Definitions:ask()
   local buffer = self.buffer
-  if self.client:is_stopped() or vim.api.nvim_get_current_buf() ~= buffer or vim.b[buffer].fastcoder == false then
+  if self.client:is_stopped() or vim.api.nvim_get_current_buf() ~= buffer then
+    return
+  end
+  if vim.b[buffer].fastcoder == false or status.of(buffer).state == 'off' then
     return
   end
   self:give_up()
