@@ -22,7 +22,7 @@ from fastcoder_lsp.draft.specification import Source, Specification
 from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
 
 FROM_EAGLE = Source("eagle", "other")
-STRETCH = 256
+STRETCH = 512
 """Rows that are read at once, so that no step waits long; until all of a text is read nothing is drafted."""
 
 
