@@ -8,6 +8,7 @@ touches the model, when a prompt is chosen: never for a key that only appends.
 """
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from fastcoder_lsp.core import Definition, Snapshot
 from fastcoder_lsp.prompt import ContextSnippet, Found
 from fastcoder_lsp.prompt.context import NOTHING
 from fastcoder_lsp.prompt.counterparts import counterpart_of, outline
-from fastcoder_lsp.prompt.definitions import heads
+from fastcoder_lsp.prompt.definitions import MOST_HELD, heads
 from fastcoder_lsp.prompt.retrieval import FileWords, Question, question_at, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import KEYS, FolderWords
 from fastcoder_lsp.runtime.recent_places import RecentPlaces
@@ -102,10 +103,11 @@ class RepositoryContext:
         if len(pieces) < FEW:
             pieces = (*pieces, *_counterpart(here.path or "", (*near, *words.index.known()), look))
         self._recent.visit(snapshot.uri, snapshot.path or "", snapshot.text, min(offset, len(snapshot.text)))
-        recent = [place for place in self._recent.places(snapshot.uri) if self._may_show(place.source, place.text)]
-        placed = (replace(one, source=str(folder.root / one.source)) if one.source else one for one in pieces)
+        recent = (place for place in self._recent.places(snapshot.uri) if self._may_show(place.source, place.text))
+        placed = [replace(one, source=str(folder.root / one.source)) if one.source else one for one in pieces]
         clean = (
-            replace(one, text=without_secrets(one.text, language_of(Path(one.path)))) for one in (*placed, *recent)
+            replace(one, text=without_secrets(one.text, language_of(Path(one.path))))
+            for one in (*placed, *_not_held(recent, placed))
         )
         found = tuple(one for one in clean if one.text.strip())
         if kept is not None and kept.snippets and self._good_enough(kept, ask, here.text[slice(*shown)], found, words):
@@ -209,6 +211,18 @@ def _within(definitions: Sequence[Definition], root: Path, here: Snapshot) -> li
         if path.is_relative_to(root) and ".." not in path.parts:
             found.append(replace(one, path=path.relative_to(root).as_posix()))
     return [one for one in found if one.path != here.path]
+
+
+def _not_held(places: Iterable[ContextSnippet], pieces: Sequence[ContextSnippet]) -> Iterator[ContextSnippet]:
+    """Places of which less than half stands in pieces of the same file, or in the places before."""
+    held: dict[str, set[str]] = defaultdict(set)
+    for piece in pieces[:MOST_HELD]:
+        held[piece.source].update(piece.text.split("\n"))
+    for place in places:
+        lines = [line for line in place.text.split("\n") if line.strip()]
+        if 2 * sum(line in held[place.source] for line in lines) < len(lines):
+            held[place.source].update(lines)
+            yield place
 
 
 def _counterpart(key: str, keys: Iterable[str], look: "_Look") -> Iterator[ContextSnippet]:

@@ -300,6 +300,20 @@ def test_places_visited_lately(root: Path) -> None:
     assert "line_30 = 30" not in shown(context, root)
 
 
+def test_a_place_is_not_shown_twice(root: Path) -> None:
+    """Neither beside a piece that holds it, nor beside a place on the line after."""
+    other = root / "src/app/other.py"
+    opened = {other: "".join(f"def helper_{number}(depot):\n    return {number}\n\n" for number in range(60))}
+    context = finder(root, opened)
+    for line in ("return 29", "def helper_30", "return 30"):
+        context.observe(Snapshot(other.as_uri(), str(other), "python", 0, opened[other]))
+        opened[other] = opened[other].replace(line, f"{line}0")
+        context.observe(Snapshot(other.as_uri(), str(other), "python", 0, opened[other]))
+    for use in ("x = 1\n", "helper_300(depot)\n"):
+        found = found_at(context, main(root, use), len(use))
+        assert sum("return 300" in one.text for one in found) == 1
+
+
 def test_a_new_file_shows_what_it_tests(root: Path) -> None:
     """It has no words to ask with; once it has, what is like them is shown instead."""
     (root / "tests").mkdir()
