@@ -146,7 +146,7 @@ class DraftModelDrafter(SmallerDrafter):
             return None
         engine, asked = self._lent[0].of(_TIMED), self._parameters
         rows = min(asked.beam if asked.shape == "tree" else 1, engine.info.max_nodes)
-        tree = DraftTree((0,) * rows, (-1,) * rows if rows == 1 else (-1, *(0,) * (rows - 1)))
+        tree = DraftTree(tuple(range(rows)), (-1, *(0,) * (rows - 1)))
 
         def draft() -> None:
             for _ in range(asked.length):

@@ -18,9 +18,10 @@ from fastcoder_lsp.draft.none import NONE, NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up
 from fastcoder_lsp.draft.store import Pinned
 from tests.draft import own_weights
-from tests.draft.small_models import toys
+from tests.draft.small_models import lending, toys
 from tests.draft.test_exactness import VOCABULARY, request
 from tests.draft.toys import RepetitiveEngine
+from tests.engine import tiny_models
 
 CONTEXT = DraftContext((1, 2, 3), 3)
 
@@ -245,6 +246,21 @@ def test_auto_drafts_by_a_smaller_model_where_it_is_given_one(monkeypatch: pytes
     assert drafted.counts.by_source.get("trained", 0) > 0
     assert drafter.figures()["draft-model, asked"] > 0
     assert not make("auto", DrafterParts()).figures()
+
+
+def test_a_smaller_model_is_timed_before_it_is_asked(tmp_path: Path) -> None:
+    """By trees that an engine takes, in a cache that is gone afterwards."""
+    engine = tiny_models.load(tiny_models.make_model(tmp_path / "model", "qwen2"), tmp_path / "cache", "cpu-int8")
+    parts = DrafterParts(smaller=lending(lambda: engine), costs=StepCosts((1, 64), (20.0, 30.0), 1.0))
+    for name in ("draft-model", "draft-model-tree"):
+        drafter = make(name, parts)
+        warm_up(drafter)
+        assert isinstance(drafter, BaseDrafter)
+        found = drafter.forecast(parts.costs)
+        assert found is not None
+        assert found.ms > 0
+    warm_up(make("auto", parts))
+    engine.close()
 
 
 def test_auto_drafts_by_the_model_itself_once_its_parts_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
