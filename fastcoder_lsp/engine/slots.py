@@ -2,8 +2,9 @@
 
 Owns which slot has memory. What a new text shares with another one's beginning is copied, which takes a thousandth of
 the time of computing it and gives the same bits; where memory is short, what a shortened cache does not use any more
-goes first, then what is only prepared beside another one, then the cache that was used least recently. The arithmetic
-is the backend's, the order of things in a slot `TreeEngine`'s.
+goes first, then what is only prepared beside another one, then the cache that was used least recently. What is prepared
+takes no memory from those that were used last. The arithmetic is the backend's, the order of things in a slot
+`TreeEngine`'s.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,9 @@ from fastcoder_lsp.engine.tree_engine import TreeEngine
 
 WORTH = 16
 """Tokens of another slot's beginning that must be gained for a copy to pay: it touches every layer."""
+RECENT = 4
+"""So many caches that were used last give way to nothing that is only prepared. Older ones do: nobody closes a cache
+before memory is short, so that after a day's work there would be no room for what is prepared."""
 SLACK = 128
 """Tokens beyond what a slot holds whose memory is worth giving back to the system."""
 
@@ -98,7 +102,7 @@ class SlotEngines:
         return self._slots[name]
 
     def beside(self, name: str) -> "Slot":
-        """A second KV cache for the text of this name: it takes from no other, and gives way to every other."""
+        """A second KV cache for the text of this name: it gives way to every other, and none that is in use to it."""
         if name not in self._beside:
             self._beside[name] = Slot(self, self._group_of(name), spare=True)
         return self._beside[name]
@@ -143,7 +147,7 @@ class SlotEngines:
     def prepare(self, slot: "Slot", tokens: Tokens) -> TreeEngine | None:
         """Give `slot` a cache that holds as much of `tokens` as is known anywhere; its engine.
 
-        None where it is a spare one for which others would have to give way.
+        None where it is a spare one for which others would have to give way that were used lately.
         """
         engine = slot.engine or self._open(slot)
         if engine is None or (slot.spare and not self._spares(slot, len(tokens))):
@@ -192,17 +196,29 @@ class SlotEngines:
         """`slot` has no memory any more."""
         self._held.pop(slot, None)
 
-    def _fits(self, slot: "Slot", tokens: int) -> bool:
-        """Whether all caches stay within what they may take where `slot` comes to hold so many tokens."""
-        others = self.bytes_held() - slot.bytes_held()
+    def _fits(self, slot: "Slot", tokens: int, freed: int = 0) -> bool:
+        """Whether all caches stay within what they may take where `slot` comes to hold so many tokens.
+
+        `freed`: bytes that others are to give back.
+        """
+        others = self.bytes_held() - slot.bytes_held() - freed
         return others + slot.bytes_at(tokens + self.info.max_nodes) <= self._most
 
     def _spares(self, slot: "Slot", tokens: int) -> bool:
-        """Whether `slot` may come to hold so many tokens, others giving back what they do not use at most."""
-        if not self._fits(slot, tokens):
-            for other in list(self._held):
-                other.trim()
-        return self._fits(slot, tokens)
+        """Whether `slot` may come to hold so many tokens; what others do not use, or not lately, they give back."""
+        if self._fits(slot, tokens):
+            return True
+        for other in list(self._held):
+            other.trim()
+        others = [other for other in self._held if other is not slot]
+        old = sorted(others[:-RECENT], key=lambda one: not one.spare)
+        if not self._fits(slot, tokens, sum(other.bytes_held() for other in old)):
+            return False
+        for other in old:
+            if self._fits(slot, tokens):
+                break
+            other.close()
+        return True
 
     def _open(self, slot: "Slot") -> TreeEngine | None:
         """An empty cache for `slot`; where the system has no memory for it, all others are given up first.
@@ -236,7 +252,7 @@ class Slot:
 
     Attributes:
         group: only within it is anything copied.
-        spare: a second one of its name: it gives way to every other, and none to it.
+        spare: a second one of its name: it gives way to every other, and none that was used lately to it.
     """
 
     def __init__(self, pool: SlotEngines, group: str, *, spare: bool = False) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.core import CacheLost, DraftTree, Verified
 from fastcoder_lsp.engine.one_slot import OneSlot
-from fastcoder_lsp.engine.slots import WORTH, SharingBackend, SlotEngines, several
+from fastcoder_lsp.engine.slots import RECENT, WORTH, SharingBackend, SlotEngines, several
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.tiny_models import VOCABULARY, load, make_model
@@ -209,7 +209,7 @@ def test_what_is_prepared_beside_takes_the_place_and_gives_the_same_bits(engine:
 
 
 def test_nobody_gives_way_to_what_is_prepared_beside_and_it_to_everybody(engine: TreeEngine) -> None:
-    """Not the one of its own name, nor one that was used long ago."""
+    """Not the one of its own name, nor any of the few that were used last."""
     most = bytes_of(engine, 640 - MAX_NODES)
     engines = slots(engine, most)
     for index, name in enumerate("ab"):
@@ -226,6 +226,28 @@ def test_nobody_gives_way_to_what_is_prepared_beside_and_it_to_everybody(engine:
     engines.slot("d").prefill([4] * 230, never)
     assert len(engines.slot("a").cached()) == 100, "it is an ordinary one now"
     assert engines.bytes_held() <= most
+
+
+def test_what_was_not_used_lately_gives_way_to_what_is_prepared_beside(engine: TreeEngine) -> None:
+    """As little as will do, what is only prepared itself first, and nothing where all of it would not do."""
+    engines = slots(engine)
+    names = [str(number) for number in range(RECENT + 3)]
+    for number, name in enumerate(names):
+        engines.slot(name).prefill([number] * 100, never)
+        if name == "1":
+            engines.beside(name).prefill([number] * 100, never)
+    held = engines.bytes_held()
+    last, engines._most = engines.beside(names[-1]), held // 2
+    assert not last.prefill([90] * 100, never).done
+    assert engines.bytes_held() == held, "not in vain"
+    engines._most = held + bytes_of(engine, 0)
+    assert last.prefill([90] * 100, never).done
+    assert not engines.beside("1").cached()
+    assert [len(engines.slot(name).cached()) for name in names] == [100] * len(names)
+    assert last.prefill([91] * 250, never).done
+    assert not engines.slot("0").cached()
+    assert [len(engines.slot(name).cached()) for name in names[-RECENT:]] == [100] * RECENT
+    assert engines.bytes_held() <= engines._most
 
 
 def test_what_is_prepared_beside_goes_with_its_name(engine: TreeEngine) -> None:
