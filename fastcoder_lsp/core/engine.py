@@ -226,8 +226,8 @@ class Engines(Protocol):
     def beside(self, name: str) -> Engine | None:
         """A second KV cache for the text of this name, for its next prompt; None where one cache goes round.
 
-        Nobody in use gives way to it: where it finds no room its `prefill` does nothing and is not done, and where others need
-        room it is given up first. It is forgotten and renamed with the slot of its name.
+        Nobody that was used lately gives way to it: where it finds no room its `prefill` does nothing and is not done,
+        and where others need room it is given up first. It is forgotten and renamed with the slot of its name.
         """
         ...
 

@@ -6,12 +6,13 @@ import pytest
 from fastcoder_lsp.bench.datasets.histories import Edit
 from fastcoder_lsp.bench.keystroke.subset import Subset
 from fastcoder_lsp.bench.sharing.person import Account
-from fastcoder_lsp.bench.sharing.reckoned import Clock, ReckonedEngines
+from fastcoder_lsp.bench.sharing.reckoned import AMX, VNNI, Clock, ReckonedEngines
 from fastcoder_lsp.bench.sharing.room import Hand, Text, type_at_once
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import DraftTree, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.runtime.costs import believable
 from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import ToyPrompts
@@ -45,6 +46,12 @@ def text(name: str, *runs: str) -> Text:
         steps.append(Edit("a.py", length, 0, run, typed=True))
         length += len(run)
     return Text(name, Subset(tuple(steps), frozenset(range(len(runs))), len(runs), length - len(runs)), {"a.py": ""})
+
+
+@pytest.mark.parametrize("costs", [AMX, VNNI])
+def test_the_scheduler_believes_the_machines_that_are_reckoned_with(costs: StepCosts) -> None:
+    """Else it plans by a machine that nothing is known about, while the clock goes by another."""
+    assert believable(costs)
 
 
 def test_what_is_suggested_and_true_is_not_typed(model: Model) -> None:
