@@ -3,6 +3,7 @@
 Owns the record and how a draft is timed; what one draft is made of, each drafter says.
 """
 
+import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ MOST = 8.0
 TYPICAL = 512
 """Tokens of a text over which a draft is timed, where that many are read."""
 TIMES = 4
+OWN_TIME = time.perf_counter if os.name == "nt" else time.thread_time
+"""The calling thread's own, which a busy machine does not hurry; Windows counts that in steps of 16 ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +32,13 @@ class Forecast:
     tokens: float = BELIEVED
 
 
-def timed(
-    draft: Callable[[], object], figures: Mapping[str, float], clock: Callable[[], float] = time.thread_time
-) -> Forecast:
+def timed(draft: Callable[[], object], figures: Mapping[str, float], clock: Callable[[], float] = OWN_TIME) -> Forecast:
     """The forecast of a drafter that computes something.
 
     Args:
         draft: the arithmetic of one draft; it is run some times, and the least counts, for other work only adds.
         figures: of its record: what it reached on texts that were held out.
-        clock: in seconds; the calling thread's own by default, which a busy machine does not hurry.
+        clock: in seconds.
     """
     least = float("inf")
     draft()  # what is compiled at first is no price
