@@ -40,6 +40,12 @@ def knows(editor: Neovim, place: object = PLACE) -> None:
     editor.lua("another.definitions = ...", place)
 
 
+def answered(editor: Neovim) -> None:
+    """All that was asked is answered, and nothing is open."""
+    editor.type("G")
+    wait_for(lambda: told(editor), "it is told")
+
+
 def test_places_of_names_near_the_cursor_are_told(neovim: Scripted) -> None:
     """Nearest first, each name once, in the other server's positions; once as long as they stay the same."""
     editor = opened(neovim, text="🦀 = far\n\nx = '🦀'; store = Store()\nstore.put(key)\n")
@@ -76,9 +82,10 @@ def test_links_and_lists_are_understood_and_the_rest_is_left(neovim: Scripted) -
 def test_who_types_gives_the_questions_up(neovim: Scripted) -> None:
     """They are cancelled, and an answer that still comes is not told."""
     editor = opened(neovim)
+    answered(editor)
     editor.lua("another.hold = true")
     knows(editor)
-    editor.type("Gk")
+    editor.type("gg")
     wait_for(lambda: editor.lua("return #another.held") > 0, "the other server is asked")
     held = editor.lua("return #another.held")
     editor.lua("another.hold = false another.definitions = vim.NIL")
@@ -96,9 +103,9 @@ def test_a_server_that_never_answers_holds_nothing_up(neovim: Scripted) -> None:
     editor = opened(neovim)
     editor.lua("require('fastcoder.definitions').ANSWER_MS = 100")
     knows(editor)
-    settle(editor)
+    answered(editor)
     editor.lua("another.hold = true scripted.notified = {}")
-    editor.type("Gx")
+    editor.type("ggx")
     wait_for(lambda: told(editor), "it is told")
     assert told(editor)[-1]["definitions"] == {} or told(editor)[-1]["definitions"] == []
     assert editor.lua("return #another.cancelled") > 0
@@ -107,17 +114,17 @@ def test_a_server_that_never_answers_holds_nothing_up(neovim: Scripted) -> None:
 def test_a_server_has_one_question_at_a_time(neovim: Scripted) -> None:
     """The user's own requests wait behind ours; and who did not answer one in time has enough to do."""
     editor = opened(neovim)
-    settle(editor)
-    editor.lua("another.hold, another.held, another.asked = true, {}, {}")
-    editor.type("G")
+    answered(editor)
+    editor.lua("another.hold, another.asked = true, {}")
+    editor.type("gg")
     wait_for(lambda: editor.lua("return #another.asked") > 0, "it is asked")
-    for keys in ("gg", "G", "gg"):
+    for keys in ("G", "gg"):
         editor.type(keys)
         settle(editor)
     assert editor.lua("return #another.asked") == 1
     knows(editor)
     editor.lua("another.hold, scripted.notified = false, {} for _, reply in ipairs(another.held) do reply() end")
-    editor.type("G")
+    editor.type("j")
     wait_for(lambda: told(editor), "it is asked again")
     assert len(told(editor)[-1]["definitions"]) == 5
 
@@ -130,9 +137,8 @@ def test_nobody_is_asked_for_a_server_that_has_no_use_for_it(neovim: Scripted, w
     """Nor where the buffer is left alone, or suggestions are off."""
     editor = opened(neovim, wanted=wanted)
     knows(editor)
-    editor.type("G")
     if switch:
-        wait_for(lambda: told(editor), "all that was asked is answered")
+        answered(editor)
     editor.lua(f"{switch} another.asked = {{}}")
     editor.type("gg")
     settle(editor)
