@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Drafter, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, Drafter, DraftTree, Verified
 
 logger = logging.getLogger(__name__)
 Answer = TypeVar("Answer")
@@ -61,6 +61,8 @@ class GuardedDrafter:
         """The drafter's answer; `otherwise` where it raises."""
         try:
             return question()
+        except CacheLost:  # it reads what the next prefill makes anew: nothing is wrong with it
+            return otherwise
         except Exception:  # a guess must not cost an answer
             self._failed = True
             logger.exception("drafter %s failed; decoding goes on without drafts", self.name)

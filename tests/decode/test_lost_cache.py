@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.core import GREEDY, CacheLost, Draft, DraftContext, DraftTree, Sampler, ShouldStop, Tokens, Verified
 from fastcoder_lsp.core.engine import Prefilled
+from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import Decoding
 from fastcoder_lsp.observe import Spans
 from tests.decode.test_loop import LateDrafter, LaunchingToy, Scripted, draft_strategy, oracle, plain, request
@@ -90,6 +91,26 @@ def test_a_lost_cache_changes_no_token(
     assert drafter.begun == 1
     assert tuple(drafter.observed[: len(found.tokens)]) == found.tokens
     assert found.counts.reused >= 0
+
+
+def test_a_drafter_that_reads_a_lost_cache_has_not_failed(caplog: pytest.LogCaptureFixture) -> None:
+    """It drafts again in the same decode, and nothing is logged."""
+
+    class Reading(Scripted):
+        def propose(self, context: DraftContext, nodes: int) -> Draft:
+            if engine.lost:
+                raise CacheLost
+            return super().propose(context, nodes)
+
+    asked, engine = request(), LosingEngine()
+    decoding = Decoding(engine, GuardedDrafter(Reading(oracle(asked))), asked, Spans())
+    decoding.prefill(lambda: False)
+    engine.lose()
+    while not decoding.finish:
+        decoding.step()
+    assert decoding.result().tokens == plain(asked).tokens
+    assert decoding.result().counts.accepted
+    assert not caplog.records
 
 
 def test_what_is_missing_is_what_was_lost() -> None:
