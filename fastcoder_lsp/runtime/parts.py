@@ -141,10 +141,10 @@ class Runtime:
         self.closing()
 
     def forget(self, uri: str) -> None:
-        """Drop what is kept for a closed document."""
-        self.prompts.forget(uri)
+        """Drop what is kept for a closed document; its prompt goes with its cache, which may serve who opens it again."""
         self.drafter.forget(uri)
-        self.slots.forget(uri)
+        for given_up in self.slots.forget(uri):
+            self.prompts.forget(given_up)
 
     def rename(self, old: str, new: str) -> None:
         """Carry over what is kept for a document."""

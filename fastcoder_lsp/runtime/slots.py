@@ -43,16 +43,21 @@ class Slots:
         """The second cache takes the first one's place."""
         self._engines.exchange(self._name(document))
 
-    def forget(self, document: str) -> None:
-        """The document was closed; its cache is given up when some more are, the second one at once."""
+    def forget(self, document: str) -> tuple[str, ...]:
+        """The document was closed; its cache is given up when some more are, the second one at once.
+
+        Returns those whose caches are given up by now: what their prompts were is of no use any more.
+        """
         if document not in self._names:
-            return
+            return (document,)
         if (beside := self._engines.beside(self._name(document))) is not None:
             beside.close()
         self._closed.pop(document, None)
         self._closed[document] = None
-        while len(self._closed) > CLOSED_AT_MOST:
-            self._give_up(next(iter(self._closed)))
+        given_up = tuple(self._closed)[:-CLOSED_AT_MOST]
+        for one in given_up:
+            self._give_up(one)
+        return given_up
 
     def rename(self, old: str, new: str) -> None:
         """The document goes on under another name, and so does its cache."""

@@ -57,7 +57,8 @@ def test_a_closed_document_s_cache_serves_who_opens_it_again() -> None:
     assert second not in engines.held.values()
     assert {slots.of("0.py"), slots.of("open.py")} == {first, kept_open}
     assert len(engines.held) == CLOSED_AT_MOST + 2
-    slots.forget("never opened.py")
+    assert slots.forget("never opened.py") == ("never opened.py",)
+    assert slots.forget("open.py") == ("2.py",), "its prompt goes with it"
     slots.close()
     assert not engines.held
 

@@ -267,3 +267,15 @@ def test_other_candidates_are_looked_for_in_the_prompt_that_the_document_has(
     assert one.answer(invoked=True).text
     one.type("a")
     assert max(one.costs[1:]) < 10
+
+
+def test_who_opens_a_closed_document_again_finds_it_as_it_was() -> None:
+    """Its prompt with other code is in the cache still, so that one without would be read anew."""
+    off, on = Typist(0), Typist()
+    for one in (off, on):
+        one.type(TEXT)
+        one.service.document_closed(one.uri)
+        one.rest(5000)
+        one.type("    a")
+    assert on.shown() == SHOWN
+    assert on.costs == off.costs
