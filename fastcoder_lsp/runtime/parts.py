@@ -141,7 +141,7 @@ class Runtime:
         self.closing()
 
     def forget(self, uri: str) -> None:
-        """Drop what is kept for a closed document; its prompt goes with its cache, which may serve who opens it again."""
+        """Drop what is kept for a closed document; its prompt goes when its cache goes, for who opens it again."""
         self.drafter.forget(uri)
         for given_up in self.slots.forget(uri):
             self.prompts.forget(given_up)

@@ -32,7 +32,7 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.runtime.parts import Limits, Runtime
-from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.runtime.slots import CLOSED_AT_MOST, Slots
 from tests.completion.simulated import threaded
 from tests.completion.toys import Letters, ToyPrompts
 from tests.decode.toy_engine import ToyEngine
@@ -237,13 +237,19 @@ def test_a_bug_costs_one_answer(bench: Bench) -> None:
 
 
 def test_a_closed_document_is_forgotten(bench: Bench) -> None:
-    """Its suggestions and its prompt state are dropped; a rename carries them over."""
+    """Its suggestions are dropped, and its prompt once its cache is; a rename carries them over."""
     bench.ask().result(WAIT_S)
     bench.service.document_renamed("file:///a.py", "file:///c.py")
     assert bench.ask("x = 2\nva", uri="file:///c.py").result(WAIT_S).finish == "typed-through"
     bench.service.document_closed("file:///c.py")
     assert bench.ask("x = 2\nva", uri="file:///c.py").result(WAIT_S).finish != "typed-through"
-    assert bench.prompts.calls == [("rename", "file:///c.py"), ("forget", "file:///c.py")]
+    assert bench.prompts.calls == [("rename", "file:///c.py")]
+    bench.service.document_closed("file:///c.py")
+    for number in range(CLOSED_AT_MOST):
+        bench.ask("x = 2\nva", uri=f"file:///{number}.py").result(WAIT_S)
+        bench.service.document_closed(f"file:///{number}.py")
+    bench.ask("x = 2\nva").result(WAIT_S)
+    assert bench.prompts.calls[1:] == [("forget", "file:///c.py")]
 
 
 def test_a_pause_prepares_the_next_answer() -> None:
