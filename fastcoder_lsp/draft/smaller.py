@@ -38,7 +38,7 @@ class DocumentEngines(Protocol):
         """The engine with the cache of this document, the same one every time."""
         ...
 
-    def forget(self, document: str) -> None:
+    def forget(self, document: str) -> object:
         """The document was closed."""
         ...
 
