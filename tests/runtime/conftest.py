@@ -1,0 +1,13 @@
+"""The workspace that tests of other files' code look through."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.runtime.context_folder import make_root
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A workspace of a few modules."""
+    return make_root(tmp_path)
