@@ -95,11 +95,14 @@ def test_the_same_keys_are_typed_whatever_is_found() -> None:
     assert (first.keys, first.saved > 0) == (len(SAYS), True)
     assert first.shown <= first.asked
     assert first.emitted >= first.steps > 0
-    assert first.wait_ms >= 0
+    assert len(first.waits_ms) == first.shown
+    assert min(first.waits_ms, default=0.0) >= 0
     assert all(isinstance(context, DiskContext) for context in given)
 
 
-ONE = Typed(keys=100, saved=40, asked=10, shown=5, computed=300, steps=10, emitted=30, wait_ms=200.0)
+ONE = Typed(
+    keys=100, saved=40, asked=10, shown=5, computed=300, steps=10, emitted=30, waits_ms=(0.0, 0.0, 2.0, 400.0, 600.0)
+)
 
 
 @pytest.mark.parametrize(
@@ -111,12 +114,16 @@ def test_a_difference_is_pooled_over_keys_and_its_error_taken_by_part(
 ) -> None:
     """Parts that all differ alike leave no doubt; a single part tells nothing of others."""
     left = [ONE] * len(more)
-    right = [replace(ONE, saved=ONE.saved + one, computed=330, wait_ms=230.0, steps=15) for one in more]
+    right = [
+        replace(ONE, saved=ONE.saved + one, computed=330, waits_ms=(0.0, 3.0, 9.0, 400.0, 600.0), steps=15)
+        for one in more
+    ]
     found = compared(left, right)
     assert (found.left, found.gained, found.error) == pytest.approx((40.0, gained, error))
     assert (found.keys, found.tokens_left, found.tokens_right) == pytest.approx((100 * len(more), 3.0, 3.3))
     assert (found.mat_left, found.mat_right) == (3.0, 2.0)
-    assert (found.wait_left_ms, found.wait_right_ms) == (200.0, 230.0)
+    assert (found.wait_left_ms, found.wait_right_ms) == (2.0, 9.0)
+    assert (found.mean_left_ms, found.mean_right_ms) == (200.4, 202.4)
     assert (found.shown_left, found.shown_right) == (50.0, 50.0)
 
 
@@ -133,3 +140,6 @@ def test_a_stopped_run_goes_on_with_what_was_typed_by_the_same_options(tmp_path:
     keep_part(kept, same, ("svcs", 3, True), ONE)
     assert ("svcs", 3, True) in dict(known_parts(kept, same))
     keep_part(None, same, ("svcs", 4, True), ONE)
+    earlier = kept.read_text().replace('"waits_ms": [0.0, 0.0, 2.0, 400.0, 600.0]', '"wait_ms": 2.0')
+    kept.write_text(earlier)
+    assert dict(known_parts(kept, same)) == {}, "a line of an earlier version is typed again"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import sqrt
+from statistics import fmean, median
 from typing import Any
 
 from fastcoder_lsp.bench.typing.desk import Typed
@@ -19,7 +20,9 @@ class Comparison:
             nothing of others.
         tokens_left, tokens_right: prompt tokens computed a key.
         mat_left, mat_right: tokens a forward pass after the prompt.
-        wait_left_ms, wait_right_ms: median over parts of the median wait for text.
+        wait_left_ms, wait_right_ms: the median wait for a text that was shown.
+        mean_left_ms, mean_right_ms: its mean. Half of all texts are there at once and others take a step or a
+            prompt, so that the median may stand at the edge between them, and move far for little.
         shown_left, shown_right: requests answered by text, percent.
     """
 
@@ -35,6 +38,8 @@ class Comparison:
     mat_right: float
     wait_left_ms: float
     wait_right_ms: float
+    mean_left_ms: float
+    mean_right_ms: float
     shown_left: float
     shown_right: float
 
@@ -59,11 +64,11 @@ def compared(left: Sequence[Typed], right: Sequence[Typed]) -> Comparison:
         100 * error,
         *(sum(one.computed for one in side) / keys for side in (left, right)),
         *(sum(one.emitted for one in side) / max(1, sum(one.steps for one in side)) for side in (left, right)),
-        *(_middle([one.wait_ms for one in side]) for side in (left, right)),
+        *(median(_waits(side) or [0.0]) for side in (left, right)),
+        *(fmean(_waits(side) or [0.0]) for side in (left, right)),
         *(100 * sum(one.shown for one in side) / max(1, sum(one.asked for one in side)) for side in (left, right)),
     )
 
 
-def _middle(values: Sequence[float]) -> float:
-    ordered = sorted(values)
-    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+def _waits(side: Sequence[Typed]) -> list[float]:
+    return [wait_ms for one in side for wait_ms in one.waits_ms]

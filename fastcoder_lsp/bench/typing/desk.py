@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -33,7 +32,7 @@ class Typed:
         asked, shown: requests, and those that were answered by text before the next key.
         computed: prompt tokens, exchanges of snippets and work ahead included.
         steps, emitted: forward passes after the prompts, and the tokens that came of them.
-        wait_ms: from a key to the text that was shown for it, the median.
+        waits_ms: from a key to the text that was shown for it, of each, to a tenth of a millisecond.
     """
 
     keys: int
@@ -43,7 +42,7 @@ class Typed:
     computed: int
     steps: int
     emitted: int
-    wait_ms: float
+    waits_ms: tuple[float, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The numbers, for a report."""
@@ -108,7 +107,7 @@ class Desk:
             engines.computed.total(),
             engines.steps,
             engines.emitted,
-            median(account.waited_ms) if account.waited_ms else 0.0,
+            tuple(round(wait_ms, 1) for wait_ms in account.waited_ms),
         )
 
 

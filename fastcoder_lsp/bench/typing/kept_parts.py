@@ -5,11 +5,14 @@ Owns the file: lines are only appended; a half-written last line is ignored.
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp.bench.typing.desk import Typed
 
+_FIELDS = {field.name for field in fields(Typed)}
+"""A line of an earlier version has others, and is typed again."""
 Name = tuple[str, int, bool]
 """A history, the number of a part, and whether code of other files went along."""
 
@@ -21,8 +24,9 @@ def known_parts(path: Path | None, same: Mapping[str, Any]) -> Iterator[tuple[Na
             row = json.loads(line)
         except json.JSONDecodeError:
             continue
-        if row["same"] == same:
-            yield (row["history"], row["part"], row["context"]), Typed(**row["typed"])
+        if row["same"] == same and row["typed"].keys() == _FIELDS:
+            typed = row["typed"] | {"waits_ms": tuple(row["typed"]["waits_ms"])}
+            yield (row["history"], row["part"], row["context"]), Typed(**typed)
 
 
 def keep_part(path: Path | None, same: Mapping[str, Any], name: Name, typed: Typed) -> None:

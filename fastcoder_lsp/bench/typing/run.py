@@ -40,11 +40,12 @@ def run(arguments: argparse.Namespace) -> int:
             *(row.keys, row.left, row.right, f"{row.gained:+.2f} ± {row.error:.2f}"),
             f"{row.tokens_left:.1f} → {row.tokens_right:.1f}",
             f"{row.wait_left_ms:.0f} → {row.wait_right_ms:.0f}",
+            f"{row.mean_left_ms:.0f} → {row.mean_right_ms:.0f}",
             f"{row.mat_left:.2f} → {row.mat_right:.2f}",
         ]
         for name, row in rows.items()
     ]
-    columns = ("history", "keys", "off %", "on %", "points", "tokens a key", "text, ms", "tokens a pass")
+    columns = ("history", "keys", "off %", "on %", "points", "tokens a key", "text, ms", "mean", "tokens a pass")
     report.print_table("Accepted share, code of other files off and on", columns, table)
     if arguments.json:
         given = {name: getattr(arguments, name) for name in (*_SAME, "histories", "keys")}
