@@ -30,6 +30,7 @@ class HostFacts:
         shared: whether it is a process of its own.
         asks: the server that questions are sent to; empty: none, nothing leaves the machine.
         turn: whose turn it is, where this front waits for an answer.
+        context: whether other files' code goes along with this front's prompts; None before a model says so.
     """
 
     model: str = ""
@@ -41,11 +42,12 @@ class HostFacts:
     shared: bool = False
     turn: Turn = ""
     asks: str = ""
+    context: bool | None = None
 
     @property
-    def company(self) -> tuple[int, int, Turn]:
-        """Which process it is, how many share it, whose turn it is: what goes with every status."""
-        return self.process_id, self.fronts, self.turn
+    def company(self) -> tuple[int, int, Turn, bool | None]:
+        """Which process it is, how many share it, whose turn it is, what goes along: what goes with every status."""
+        return self.process_id, self.fronts, self.turn, self.context
 
 
 class HostListener(Listener, Protocol):

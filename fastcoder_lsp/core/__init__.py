@@ -29,6 +29,7 @@ from fastcoder_lsp.core.requests import (
     Reason,
     SelectedCompletion,
     Snapshot,
+    Yank,
 )
 from fastcoder_lsp.core.trees import Counts, DraftTree, Draw, Proposal, StepTrace, Tokens, TracedToken, Verified
 
@@ -68,4 +69,5 @@ __all__ = [
     "Tokens",
     "TracedToken",
     "Verified",
+    "Yank",
 ]

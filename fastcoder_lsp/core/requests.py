@@ -35,6 +35,21 @@ class Definition:
 
 
 @dataclass(frozen=True, slots=True)
+class Yank:
+    """Lines that somebody copied in a document, as they stood in it then.
+
+    Attributes:
+        path: its file's absolute path.
+        line: the first one there, from 0.
+        text: whole lines.
+    """
+
+    path: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     r"""One version of one document, never changing: what slow work reads while the user types on.
 
@@ -47,6 +62,7 @@ class Snapshot:
         neighbours: texts that belong to the same whole, the nearest last (a notebook's cells above this one).
         extras: what the client gave along of other files; the last ones promise most.
         definitions: of names near the cursor, where the client says that.
+        yanks: what was copied last in any document, the newest first, where the client says that.
         edited: whether its text was changed since it was opened.
     """
 
@@ -58,6 +74,7 @@ class Snapshot:
     neighbours: tuple[str, ...] = ()
     extras: tuple[Extra, ...] = ()
     definitions: tuple[Definition, ...] = ()
+    yanks: tuple[Yank, ...] = ()
     edited: bool = True
 
 

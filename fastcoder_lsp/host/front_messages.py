@@ -8,6 +8,7 @@ from fastcoder_lsp.host.messages import (
     MOST_DEFINITIONS,
     MOST_EXTRAS,
     MOST_NAMES,
+    MOST_YANKS,
     Difference,
     Message,
     Name,
@@ -65,6 +66,14 @@ class DefinitionAt(Part, frozen=True):
     line: Natural
 
 
+class YankAt(Part, frozen=True):
+    """`core.Yank`; a text as long as a name may be."""
+
+    path: Name
+    line: Natural
+    text: Name
+
+
 class QuestionAt(Part, frozen=True):
     """`completion.question.Question`; `cells`: lengths of the neighbours, which are one text, as the extras' are."""
 
@@ -79,6 +88,7 @@ class QuestionAt(Part, frozen=True):
     chunks: TextAt | None
     extras: Annotated[list[ExtraAt], Meta(max_length=MOST_EXTRAS)]
     definitions: Annotated[list[DefinitionAt], Meta(max_length=MOST_DEFINITIONS)]
+    yanks: Annotated[list[YankAt], Meta(max_length=MOST_YANKS)]
     edited: bool
     offset: Natural
     invoked: bool

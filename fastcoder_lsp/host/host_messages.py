@@ -136,6 +136,7 @@ class Facts(Message, frozen=True):
     process_id: Natural
     fronts: Natural
     turn: Turn
+    context: bool | None
 
 
 class Loaded(Message, frozen=True):

@@ -198,7 +198,7 @@ class LocalHost:
 
     def facts(self) -> HostFacts:
         """What is known of it at this moment."""
-        info, budgets = self._seat.info(), self._seat.budgets
+        info, budgets, loaded = self._seat.info(), self._seat.budgets, self._seat.model.loaded
         return HostFacts(
             model=info.model if info else "",
             engine=info.name if info else "",
@@ -207,6 +207,7 @@ class LocalHost:
             process_id=self._process.pid,
             fronts=self._core.fronts(),
             turn=self._turn(),
+            context=loaded.runtime.prompts.options.context_tokens > 0 if loaded is not None else None,
         )
 
     def close(self, wait_s: float) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta, Struct
 
-PROTOCOL: Final = 3
+PROTOCOL: Final = 4
 """Grows with every change of a message. Fronts and hosts of different versions never meet in the first place: the
 build is a part of the address."""
 MOST_BYTES: Final = 8_000_000
@@ -19,6 +19,8 @@ MOST_EXTRAS: Final = 256
 """Chunks of other files that a question gives along."""
 MOST_DEFINITIONS: Final = 64
 """Places of definitions that a question gives along."""
+MOST_YANKS: Final = 8
+"""Pieces of code that were copied, which a question gives along."""
 
 MOST_TOLD: Final = 10_000
 """Characters of what people are told."""

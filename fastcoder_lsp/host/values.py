@@ -15,8 +15,8 @@ from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.status import State, Status
 from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion, Work
 from fastcoder_lsp.config import Layer, Settings, resolve, specs
-from fastcoder_lsp.core import CompletionRequest, Definition, Extra, Reason, SelectedCompletion, Snapshot
-from fastcoder_lsp.host.front_messages import DefinitionAt, ExtraAt, PolicyAt, QuestionAt, SelectedAt
+from fastcoder_lsp.core import CompletionRequest, Definition, Extra, Reason, SelectedCompletion, Snapshot, Yank
+from fastcoder_lsp.host.front_messages import DefinitionAt, ExtraAt, PolicyAt, QuestionAt, SelectedAt, YankAt
 from fastcoder_lsp.host.host_messages import Answered, CandidateAt, Facts, Made, ReasonAt, SuggestionAt, Told, WorkAt
 from fastcoder_lsp.host.messages import PlaceAt, ProtocolError, Table, TextAt, Value, decoded, encoded, told
 from fastcoder_lsp.host.traces import trace_message, trace_value
@@ -58,6 +58,7 @@ def question_message(question: Question, texts: TextsAt) -> QuestionAt:
         chunks=texts.chunks,
         extras=[ExtraAt(encoded(extra.name), len(extra.text)) for extra in snapshot.extras],
         definitions=[DefinitionAt(encoded(one.name), encoded(one.path), one.line) for one in snapshot.definitions],
+        yanks=[YankAt(encoded(one.path), one.line, encoded(one.text)) for one in snapshot.yanks],
         edited=snapshot.edited,
         offset=request.offset,
         invoked=request.invoked,
@@ -96,6 +97,7 @@ def question_value(message: QuestionAt, text: str, neighbours: str, chunks: str)
         definitions=tuple(
             Definition(decoded(one.name), str(whole_path(one.path)), one.line) for one in message.definitions
         ),
+        yanks=tuple(Yank(str(whole_path(one.path)), one.line, decoded(one.text)) for one in message.yanks),
         edited=message.edited,
     )
     chosen = None if selected is None else SelectedCompletion(selected.start, selected.end, decoded(selected.text))
@@ -284,7 +286,8 @@ def status_value(message: Told) -> Status:
 def facts_message(facts: HostFacts, process_id: int, fronts: int) -> Facts:
     """What is known of this process, which so many fronts share."""
     budgets = {told(kind): float(ms) for kind, ms in facts.budget_ms.items()}
-    return Facts(told(facts.model), told(facts.engine), budgets, facts.resident_bytes, process_id, fronts, facts.turn)
+    model, engine = told(facts.model), told(facts.engine)
+    return Facts(model, engine, budgets, facts.resident_bytes, process_id, fronts, facts.turn, facts.context)
 
 
 def facts_value(message: Facts) -> HostFacts:
@@ -298,6 +301,7 @@ def facts_value(message: Facts) -> HostFacts:
         message.fronts,
         shared=True,
         turn=message.turn,
+        context=message.context,
     )
 
 

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 _READ_BY_HAND: Final = frozenset((types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN, types.EXIT))
 """The life of a session must not hang on a value that a later protocol brings: these params come as they are."""
 
-OWN_NOTIFICATIONS: Final = frozenset(("fastcoder/definitions",))
+OWN_NOTIFICATIONS: Final = frozenset(("fastcoder/definitions", "fastcoder/yanked"))
 """Methods of ours that are answered by nothing; all others of ours are requests."""
 
 Id = int | str

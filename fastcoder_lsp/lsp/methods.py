@@ -14,6 +14,7 @@ from fastcoder_lsp.lsp.requests import (
     trace,
     why,
     workspace,
+    yanked,
 )
 from fastcoder_lsp.lsp.session import Session
 
@@ -31,6 +32,7 @@ METHODS: Final[tuple[Method, ...]] = (
     ("fastcoder/trace", trace.trace),
     ("fastcoder/why", why.why),
     ("fastcoder/definitions", definitions.definitions),
+    ("fastcoder/yanked", yanked.yanked),
     ("initialized", workspace.initialized),
     ("textDocument/didOpen", documents.did_open),
     ("textDocument/didChange", documents.did_change),

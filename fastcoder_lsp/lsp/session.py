@@ -90,6 +90,7 @@ class Session:
             on_notice=self._on_notice,
         )
         self.reporter.facts = self.service.host.facts
+        self.reporter.context = self.shows_other_files
 
     def _open_host(self, listener: HostListener) -> ModelHost:
         return self._open(listener, self._running, self._folder_settings())
@@ -103,8 +104,14 @@ class Session:
         return any(self.settings(folder).popup_enabled for folder in (None, *self.folders))
 
     def shows_other_files(self) -> bool:
-        """Whether the settings let other files' code go along with a prompt, in any folder."""
-        return any(self.settings(folder).context_enabled for folder in (None, *self.folders))
+        """Whether other files' code goes along with prompts, in any folder: by the settings, and the model's word.
+
+        `auto` is about this machine's own model: none goes to a server in its place, nor where reading it takes long.
+        """
+        if self.service.host.facts().context is False:
+            return False
+        wanted = [self.settings(folder).context_enabled for folder in (None, *self.folders)]
+        return any(one is True or (one == "auto" and not self._running.remote_url) for one in wanted)
 
     def folder_of(self, uri: str) -> Folder | None:
         """The workspace folder that holds a document."""
@@ -132,6 +139,7 @@ class Session:
             self.service.set_enabled(settings.enabled)
         self._running = settings
         self.registrar.offer_popup(wanted=self.wants_popup())
+        self.reporter.status(self.reporter.current)  # it says, too, whether other files' code goes along
 
     def toggle(self) -> bool:
         """Switch completion off or on again, until the settings say something new; whether it is on now."""

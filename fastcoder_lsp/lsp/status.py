@@ -27,14 +27,17 @@ class Reporter:
 
     Attributes:
         facts: what is known of the process that has the model.
+        context: whether other files' code goes along with prompts, as far as it is known.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self.facts: Callable[[], HostFacts] = HostFacts
+        self.context: Callable[[], bool] = bool
         self._client: Client | None = None
         self._status = Status("starting")
         self._told_host: dict[str, object] | None = None
+        self._told_context = False
         self._noticed: set[str] = set()
         self._explained: set[str] = set()
         self._waiting: list[tuple[str, types.MessageType]] = []
@@ -48,18 +51,18 @@ class Reporter:
 
     def open(self, client: Client) -> None:
         """The client takes notifications from now on."""
-        self._client = client
+        self._client, self._told_context = client, self.context()
         self._tell(client)
         for text, kind in self._waiting:
             self._show(text, kind)
         self._waiting.clear()
 
     def status(self, status: Status) -> None:
-        """The service's state may have changed, or who shares the host."""
-        host = self._host()
-        if (status, host) == (self._status, self._told_host):
+        """The service's state may have changed, or who shares the host, or whether other files' code goes along."""
+        now = status, self._host(), self.context()
+        if now == (self._status, self._told_host, self._told_context):
             return
-        self._status, self._told_host = status, host
+        self._status, self._told_host, self._told_context = now
         if self._client is not None:
             self._tell(self._client)
 
@@ -105,7 +108,8 @@ class Reporter:
     def _tell(self, client: Client) -> None:
         status, host = self._status, self._told_host
         told = {"state": status.state, "percent": status.percent, "message": status.message, "hint": status.hint}
-        self._endpoint.notify(STATUS_METHOD, {**told, "host": host, "asks": self.facts().asks or None})
+        asks, context = self.facts().asks or None, self._told_context
+        self._endpoint.notify(STATUS_METHOD, {**told, "host": host, "asks": asks, "context": context})
         if client.shows_status:
             if status.state == "error":
                 logger.warning("%s %s", status.message, status.hint)

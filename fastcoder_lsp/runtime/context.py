@@ -19,11 +19,11 @@ from fastcoder_lsp.prompt.context import NOTHING
 from fastcoder_lsp.prompt.counterparts import counterpart_of, outline
 from fastcoder_lsp.prompt.definitions import MOST_HELD, heads
 from fastcoder_lsp.prompt.retrieval import FileWords, Question, question_at, retrieve, worth
-from fastcoder_lsp.runtime.folder_words import KEYS, FolderWords
-from fastcoder_lsp.runtime.recent_places import RecentPlaces
+from fastcoder_lsp.runtime.folder_words import FolderWords
+from fastcoder_lsp.runtime.recent_places import RecentPlaces, copied
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import without_secrets
+from fastcoder_lsp.workspace.secret_lines import KEYS, without_secrets
 
 OPEN_DOCUMENTS = 16
 """Open documents that are looked into whatever the index says: the last ones."""
@@ -103,14 +103,16 @@ class RepositoryContext:
         if len(pieces) < FEW:
             pieces = (*pieces, *_counterpart(here.path or "", (*near, *words.index.known()), look))
         self._recent.visit(snapshot.uri, snapshot.path or "", snapshot.text, min(offset, len(snapshot.text)))
-        recent = (place for place in self._recent.places(snapshot.uri) if self._may_show(place.source, place.text))
+        window = here.text[slice(*shown)]
+        recent = (*_not_in(window, copied(snapshot)), *self._recent.places(snapshot.uri))
+        allowed = (place for place in recent if self._may_show(place.source, place.text))
         placed = [replace(one, source=str(folder.root / one.source)) if one.source else one for one in pieces]
         clean = (
             replace(one, text=without_secrets(one.text, language_of(Path(one.path))))
-            for one in (*placed, *_not_held(recent, placed))
+            for one in (*placed, *_not_held(allowed, placed))
         )
         found = tuple(one for one in clean if one.text.strip())
-        if kept is not None and kept.snippets and self._good_enough(kept, ask, here.text[slice(*shown)], found, words):
+        if kept is not None and kept.snippets and self._good_enough(kept, ask, window, found, words):
             return kept
         return Found(found, folder.root.name, here.path or "")
 
@@ -219,10 +221,25 @@ def _not_held(places: Iterable[ContextSnippet], pieces: Sequence[ContextSnippet]
     for piece in pieces[:MOST_HELD]:
         held[piece.source].update(piece.text.split("\n"))
     for place in places:
-        lines = [line for line in place.text.split("\n") if line.strip()]
-        if 2 * sum(line in held[place.source] for line in lines) < len(lines):
-            held[place.source].update(lines)
+        if not _mostly_in(held[place.source], place):
+            held[place.source].update(place.text.split("\n"))
             yield place
+
+
+def _not_in(window: str, places: Iterable[ContextSnippet]) -> Iterator[ContextSnippet]:
+    """What was copied and has not been put in here: where it has, in whatever depth, the prompt shows it anyway."""
+    lines = {line.strip() for line in window.split("\n")}
+    return (
+        place
+        for place in places
+        if not _mostly_in(lines, replace(place, text="\n".join(line.strip() for line in place.text.split("\n"))))
+    )
+
+
+def _mostly_in(lines: Collection[str], place: ContextSnippet) -> bool:
+    """Whether half of a place's lines, or more, are among these."""
+    own = [line for line in place.text.split("\n") if line.strip()]
+    return 2 * sum(line in lines for line in own) >= len(own)
 
 
 def _counterpart(key: str, keys: Iterable[str], look: "_Look") -> Iterator[ContextSnippet]:

@@ -21,6 +21,7 @@ from fastcoder_lsp.index.words.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
 from fastcoder_lsp.workspace.priority import lower_priority
 from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.secret_lines import KEYS
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +33,6 @@ MOST_HELD = 2_000_000
 """Characters of files that are kept read."""
 MOST_INDEXED = 200_000
 """Characters of a file that are looked at: what is longer is data more often than not."""
-KEYS = "PRIVATE KEY"
-"""A file with such a thing in it is left alone: a piece of it might not tell that it is one of a key."""
 WORTH_KEEPING = 0.01
 """Of all files, the share that must have changed before the index is written anew: the others are read at a start."""
 KEPT_AFTER = 10_000

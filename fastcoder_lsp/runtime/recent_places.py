@@ -1,24 +1,25 @@
-"""Where somebody was lately: the places that were edited, and those that completions were asked for at.
+"""Where somebody was lately: places that were edited, that completions were asked for at, that code was copied from.
 
-Owns what is remembered of them, told by the snapshots of questions; whether it may be shown is asked when it is
-(`runtime/context`).
+Owns what is remembered of the first two, told by the snapshots of questions, which bring the third along; whether it
+may be shown is asked when it is (`runtime/context`).
 """
 
 from collections import OrderedDict
+from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
 
+from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.prompt import ContextSnippet
-from fastcoder_lsp.runtime.folder_words import KEYS
+from fastcoder_lsp.workspace.secret_lines import KEYS
+from fastcoder_lsp.workspace.yanks import MOST_LETTERS
 
 RECENT_PLACES = 4
 RECENT_LINES = 6
 """Lines shown on both sides of a place."""
 VISITED_PLACES = 2
 """Shown after the edited ones: where somebody only was tells less."""
-MOST_LETTERS = 2_000
-"""Of a place: what is longer is data."""
 _Places = OrderedDict[tuple[str, int], ContextSnippet]
 
 
@@ -55,6 +56,13 @@ class RecentPlaces:
             ((name, one) for name, one in _newest(self._visited, but) if name not in self._edited), VISITED_PLACES
         )
         return tuple(one for _, one in chain(edited, visited))
+
+
+def copied(snapshot: Snapshot) -> Iterator[ContextSnippet]:
+    """What was copied in other files, the newest first: it was wanted somewhere, and likely here."""
+    for one in snapshot.yanks:
+        if one.path != snapshot.path and len(one.text) <= MOST_LETTERS and KEYS not in one.text:
+            yield ContextSnippet(Path(one.path).name, one.text, 0.0, one.path, line=one.line + 1)
 
 
 def _remember(places: _Places, shown: int, uri: str, path: str, text: str, offset: int) -> None:

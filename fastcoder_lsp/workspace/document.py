@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastcoder_lsp.core import Definition, Snapshot
+from fastcoder_lsp.core import Definition, Snapshot, Yank
 from fastcoder_lsp.workspace.positions import Encoding, Position, index_to_units, units_to_index
 
 _LINE_END = re.compile(r"(\r\n|\n|\r)")
@@ -59,6 +59,10 @@ class Document:
             self._clean = "\n".join(self._lines)
         return self._clean
 
+    def lines(self, first: int, last: int) -> list[str]:
+        """Lines first…last, both of them, without their ends; those that there are."""
+        return self._lines[max(first, 0) : last + 1]
+
     def longest_line(self) -> int:
         """Characters of the longest line."""
         return max(map(len, self._lines))
@@ -73,8 +77,13 @@ class Document:
         self.version, self._edited = version, True
         self._clean = self._snapshot = None
 
-    def snapshot(self, neighbours: tuple[str, ...] = ()) -> Snapshot:
-        """What slow work may read; the same object until the document or its neighbours change."""
+    def snapshot(self, neighbours: tuple[str, ...] = (), yanks: tuple[Yank, ...] = ()) -> Snapshot:
+        """What slow work may read; the same object until the document or its neighbours change.
+
+        Args:
+            neighbours: texts that belong to the same whole.
+            yanks: what was copied last; a snapshot that there is keeps those that it was made with.
+        """
         if self._snapshot is None or self._snapshot.neighbours != neighbours:
             self._snapshot = Snapshot(
                 uri=self.uri,
@@ -84,6 +93,7 @@ class Document:
                 text=self.clean_text,
                 neighbours=neighbours,
                 definitions=self.definitions,
+                yanks=yanks,
                 edited=self._edited,
             )
         return self._snapshot

@@ -7,11 +7,13 @@ reads the disk.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.core import Snapshot, Yank
 from fastcoder_lsp.workspace.document import Document
 
 MAX_NEIGHBOURS = 24
 """Cells above the current one that are shown to the model, at most."""
+KEPT_YANKS = 2
+"""What was copied before the last ones was for another purpose."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +25,14 @@ class Cell:
 
 
 class Documents:
-    """Open documents by URI, and notebooks by theirs."""
+    """Open documents by URI, and notebooks by theirs.
+
+    Attributes:
+        yanks: what was copied last in any of them, the newest first; it outlives the document, as a clipboard does.
+    """
 
     def __init__(self) -> None:
+        self.yanks: tuple[Yank, ...] = ()
         self._documents: dict[str, Document] = {}
         self._notebooks: dict[str, list[Cell]] = {}
         self._notebook_of: dict[str, str] = {}
@@ -47,6 +54,10 @@ class Documents:
     def close(self, uri: str) -> Document | None:
         """The editor let go of it; None if it was not open."""
         return self._documents.pop(uri, None)
+
+    def yanked(self, yank: Yank) -> None:
+        """Somebody copied lines: they go with the snapshots of each document's next version."""
+        self.yanks = (yank, *(one for one in self.yanks if one != yank))[:KEPT_YANKS]
 
     def open_notebook(self, uri: str, cells: Sequence[Cell]) -> None:
         """A notebook is shown, with these cells in this order; their documents are opened apart."""
@@ -70,7 +81,7 @@ class Documents:
     def snapshot(self, uri: str) -> Snapshot | None:
         """The current snapshot of an open document, the code cells above it as its neighbours."""
         document = self._documents.get(uri)
-        return None if document is None else document.snapshot(self._above(uri))
+        return None if document is None else document.snapshot(self._above(uri), self.yanks)
 
     def _above(self, uri: str) -> tuple[str, ...]:
         cells = self._notebooks.get(self._notebook_of.get(uri, ""), [])

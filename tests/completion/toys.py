@@ -6,7 +6,7 @@ They are subclasses of the real parts, so that a type checker compares what they
 from collections.abc import Callable
 
 from fastcoder_lsp.core import Snapshot
-from fastcoder_lsp.prompt import Prompt, PromptBuilder
+from fastcoder_lsp.prompt import Prompt, PromptBuilder, PromptOptions
 from fastcoder_lsp.tokenizer import Tokenizer
 
 END = 0
@@ -28,7 +28,8 @@ class Letters(Tokenizer):
 class ToyPrompts(PromptBuilder):
     """`tokens` of the text before the cursor; remembers what else it was asked for."""
 
-    def __init__(self, tokens: Callable[[str], tuple[int, ...]]) -> None:
+    def __init__(self, tokens: Callable[[str], tuple[int, ...]], options: PromptOptions | None = None) -> None:
+        self.options = options or PromptOptions()
         self._tokens_of = tokens
         self.calls: list[tuple[str, str]] = []
 

@@ -131,7 +131,7 @@ class ScriptedHost:
         self.calls.append(("files_changed", tuple(paths)))
 
     def facts(self) -> HostFacts:
-        return HostFacts(model="scripted", engine="none", budget_ms={"automatic": 500.0}, turn=self.turn)
+        return HostFacts(model="scripted", engine="none", budget_ms={"automatic": 500.0}, turn=self.turn, context=True)
 
     def close(self, wait_s: float) -> None:
         self.calls.append(("close",))

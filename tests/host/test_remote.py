@@ -23,6 +23,7 @@ from fastcoder_lsp.core import (
     Snapshot,
     StepTrace,
     TracedToken,
+    Yank,
 )
 from tests.host.conftest import Place
 from tests.host.scripted import Heard, question
@@ -75,7 +76,9 @@ def test_what_a_client_gives_along_comes_with_each_question(place: Place) -> Non
             given = [Extra("", ""), *given, Extra("empty.py", "")]
         plain = question(number, f"value = word{number}", uri="http-client:/document/0")
         places = tuple(Definition(HALF * (number % 2), f"/w/{HALF}{line}.py", line) for line in range(number))
-        snapshot = replace(plain.request.snapshot, extras=tuple(given), definitions=places, edited=number % 2 > 0)
+        yanks = tuple(Yank(f"/w/{HALF}.py", line, f"{HALF}\n{line}") for line in range(number % 3))
+        along = replace(plain.request.snapshot, extras=tuple(given), definitions=places, yanks=yanks)
+        snapshot = replace(along, edited=number % 2 > 0)
         asked = replace(plain, request=replace(plain.request, snapshot=snapshot))
         if number == 8:
             next(iter(place.server._fronts))._texts._of.clear()

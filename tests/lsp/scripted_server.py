@@ -32,6 +32,8 @@ from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import ModelMissingError
 from fastcoder_lsp.host.local import open_alone
 from fastcoder_lsp.lsp.server import Options, serve
+from fastcoder_lsp.prompt import PromptOptions
+from fastcoder_lsp.runtime.context_budget import context_tokens
 from fastcoder_lsp.runtime.parts import Limits, Model, Runtime, Surroundings
 from fastcoder_lsp.runtime.slots import Slots
 from tests.completion.toys import Letters, ToyPrompts
@@ -82,12 +84,13 @@ class ScriptedEngine:
         pass
 
 
-def scripted_runtime(model: Model, _settings: Settings, _around: Surroundings, seat: str) -> Runtime:
+def scripted_runtime(model: Model, settings: Settings, _around: Surroundings, seat: str) -> Runtime:
     """What a front has of a scripted model."""
+    told = context_tokens(settings.context_enabled, model.costs.prefill_ms)
     return Runtime(
         slots=Slots(model.engines, seat),
         tokenizer=model.tokenizer,
-        prompts=ToyPrompts(lambda _: (_MARK,)),  # what is said depends on nothing
+        prompts=ToyPrompts(lambda _: (_MARK,), PromptOptions(context_tokens=told)),  # what is said depends on nothing
         drafter=NoDrafter(),
         allow=lambda _: np.arange(256),
         limits=Limits(max_tokens=256),
@@ -101,6 +104,7 @@ def main() -> None:
     parser.add_argument("--says", default="suggested = 1")
     parser.add_argument("--step-ms", type=float, default=0.0)
     parser.add_argument("--load-ms", type=float, default=0.0)
+    parser.add_argument("--prefill-ms", type=float, default=0.1)
     parser.add_argument("--until", type=Path, help="the file that ends all waiting")
     parser.add_argument("--budget-ms", type=int, default=60_000)
     arguments = parser.parse_args()
@@ -115,7 +119,7 @@ def main() -> None:
             progress(share, "weights")
             waits(arguments.load_ms / 2e3)
         engine = ScriptedEngine(arguments.says, arguments.step_ms / 1e3, waits)
-        return Model(OneSlot(engine), Letters(), StepCosts((1, 8), (1.0, 2.0), 0.1))
+        return Model(OneSlot(engine), Letters(), StepCosts((1, 8), (1.0, 2.0), arguments.prefill_ms))
 
     stdin, stdout = take_wire()
     sys.setswitchinterval(0.0005)

@@ -13,7 +13,7 @@ from fastcoder_lsp.lsp.requests.definitions import MOST, MOST_LOOKED_AT, definit
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Document, Edit
 from fastcoder_lsp.workspace.documents import Documents
-from tests.lsp.raw_client import Json, running
+from tests.lsp.raw_client import Json, RawClient, running
 
 URI = "file:///w/a.py"
 
@@ -124,6 +124,44 @@ async def test_over_the_wire() -> None:
         assert refused["error"]["code"] == -32601
         assert b"fastcoder/definitions was not taken" in client.stderr
         assert not any(message["method"] == "window/showMessage" for message in client.told)
+
+
+REMOTE: Json = {"remote": {"url": "http://127.0.0.1:9/v1", "allow": ["127.0.0.1"]}}
+
+
+@pytest.mark.parametrize(
+    ("options", "of_use"),
+    [
+        ({"context": {"enabled": False}}, False),
+        ({}, True),
+        (REMOTE, False),
+        (REMOTE | {"context": {"enabled": True}}, True),
+    ],
+)
+async def test_a_client_knows_from_the_start_whether_it_is_of_use(options: Json, of_use: bool) -> None:
+    """By the settings: `auto` sends no code of other files to a server in the model's place."""
     async with running() as client:
-        result = await client.initialize(initializationOptions={"context": {"enabled": False}})
-        assert result["capabilities"]["experimental"] == {"fastcoderDefinitions": False}
+        result = await client.initialize(initializationOptions=options)
+        assert result["capabilities"]["experimental"] == {"fastcoderDefinitions": of_use}
+        await client.until(lambda: contexts(client) == [of_use])
+
+
+def contexts(client: RawClient) -> list[bool]:
+    return [message["params"]["context"] for message in client.told if message["method"] == "fastcoder/status"]
+
+
+async def test_a_client_is_told_when_that_changes() -> None:
+    """With the settings, at once, and once the model says that this machine is too slow."""
+    async with running("--prefill-ms", "10") as client:
+        await client.initialize(initializationOptions={"client": {"protectsMachineSettings": True}})
+        for wanted in (False, True, False, "auto"):
+            settings: Json = {"fastcoder": {"context": {"enabled": wanted}}}
+            client.notify("workspace/didChangeConfiguration", {"settings": settings})
+            await client.until(lambda: contexts(client)[-1:] == [bool(wanted)])  # noqa: B023
+        client.open(URI, "x = ")
+        assert await client.inline(URI, 0, 4)
+        await client.until(lambda: client.statuses()[-1] == "ready" and not contexts(client)[-1])
+        settings = {"fastcoder": {"context": {"enabled": True}}}
+        client.notify("workspace/didChangeConfiguration", {"settings": settings})
+        assert await client.inline(URI, 0, 4)
+        await client.until(lambda: client.statuses()[-1] == "ready" and contexts(client)[-1])

@@ -1,0 +1,166 @@
+"""`fastcoder/yanked`: where somebody copied code, told by a client that may say anything."""
+
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Yank
+from fastcoder_lsp.lsp.requests.yanked import LAST_LINE, yanked
+from fastcoder_lsp.lsp.session import Session
+from fastcoder_lsp.workspace.document import Document, Edit
+from fastcoder_lsp.workspace.documents import KEPT_YANKS, Documents
+from fastcoder_lsp.workspace.yanks import MOST_LETTERS
+from tests.lsp.raw_client import Json, running
+
+URI, OTHER = "file:///w/a.py", "file:///w/b.py"
+TEXT = "".join(f"line_{number} = {number}\n" for number in range(50))
+
+
+def session(text: str = TEXT, uri: str = URI, *, shows: bool = True) -> tuple[Session, Documents]:
+    """A session with two open documents, one of this text, and its settings."""
+    documents = Documents()
+    documents.open(Document(uri, Path("/w/a.py"), "python", 1, text))
+    documents.open(Document(OTHER, Path("/w/b.py"), "python", 1, "x = 1\n"))
+    settings = Settings(context_enabled=shows)
+    made = SimpleNamespace(documents=documents, folder_of=lambda _: None, settings=lambda _: settings)
+    return cast("Session", made), documents
+
+
+def told(first: object = 3, last: object = 3, behind: object = 5, **document: object) -> Json:
+    """A yank as a client tells it."""
+    place = {"start": {"line": first, "character": 2}, "end": {"line": last, "character": behind}}
+    return {"textDocument": {"uri": URI, "version": 1, **document}, "range": place}
+
+
+def lines(documents: Documents) -> list[str]:
+    return [one.text for one in documents.yanks]
+
+
+def test_whole_lines_go_along_from_the_next_version_on() -> None:
+    """With every document; the snapshot that a question waits with stays the same one."""
+    of, documents = session()
+    before = documents.snapshot(OTHER)
+    yanked(of, told(3, 5, 0))
+    assert documents.snapshot(OTHER) is before
+    document = documents.get(OTHER)
+    assert document is not None
+    document.edit(2, [Edit("x = 2\n")], cast("Any", None))
+    after = documents.snapshot(OTHER)
+    assert after is not None
+    assert after.yanks == (Yank("/w/a.py", 3, "line_3 = 3\nline_4 = 4"),)
+
+
+def test_the_last_ones_are_kept_the_newest_first() -> None:
+    """Each once; those of a document that was closed, too, as a clipboard has them."""
+    of, documents = session()
+    for line in (1, 2, 3, 2):
+        yanked(of, told(line, line))
+    assert lines(documents) == ["line_2 = 2", "line_3 = 3"]
+    assert len(documents.yanks) == KEPT_YANKS
+    documents.close(URI)
+    assert lines(documents) == ["line_2 = 2", "line_3 = 3"]
+    yanked(of, told(7, 7))
+    assert lines(documents) == ["line_2 = 2", "line_3 = 3"], "it is not open any more"
+
+
+def test_a_flood_keeps_no_more() -> None:
+    of, documents = session()
+    for line in range(5_000):
+        yanked(of, told(line % 50, line % 50))
+    assert lines(documents) == ["line_49 = 49", "line_48 = 48"]
+
+
+def test_blank_lines_around_are_left_and_positions_behind_the_end() -> None:
+    of, documents = session("\n\n  \nvalue = 1\n\n\n")
+    yanked(of, told(0, LAST_LINE))
+    assert documents.yanks == (Yank("/w/a.py", 3, "value = 1"),)
+    for place in (told(0, 1), told(900, 900), told(LAST_LINE, LAST_LINE)):
+        yanked(of, place)
+    assert len(documents.yanks) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x" * (MOST_LETTERS + 1),
+        "x\n" * MOST_LETTERS,
+        f"{TEXT}KEY = '-----BEGIN PRIVATE KEY-----\n",
+        f"-----BEGIN OPENSSH PRIVATE KEY-----\n{TEXT}-----END OPENSSH PRIVATE KEY-----\n",
+    ],
+)
+def test_data_and_what_lies_beside_a_key_is_not_taken(text: str) -> None:
+    """Lines in the midst of a key tell nothing of it: the document is asked, before they are cut out."""
+    of, documents = session(text)
+    yanked(of, told(0, len(text)))
+    if "KEY" in text:
+        yanked(of, told(3, 4))
+    assert documents.yanks == ()
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        None,
+        [],
+        7,
+        {},
+        {"textDocument": {"uri": URI, "version": 1}},
+        told() | {"textDocument": "x"},
+        told(uri=3),
+        told(version="1"),
+        told(version=True),
+        told(version=1.0),
+        told() | {"range": [3, 4]},
+        told(first=-1),
+        told(first=5, last=3),
+        told(first=True),
+        told(last="3"),
+        told(last=LAST_LINE + 1),
+        told(last=10**30),
+        told(behind=None),
+        told(behind="x" * 1000),
+    ],
+)
+def test_a_malformed_message_changes_nothing(params: object, caplog: pytest.LogCaptureFixture) -> None:
+    """And is said."""
+    of, documents = session()
+    yanked(of, told())
+    with caplog.at_level(logging.WARNING):
+        yanked(of, params)
+    assert lines(documents) == ["line_3 = 3"]
+    assert "fastcoder/yanked was not taken" in caplog.text
+
+
+def test_what_is_of_another_version_or_of_no_file_or_unwanted_is_left(caplog: pytest.LogCaptureFixture) -> None:
+    """Without a word: a client may be ahead, and need not know the settings of each folder."""
+    with caplog.at_level(logging.WARNING):
+        of, documents = session()
+        for place in (told(version=0), told(version=2), told(uri="file:///w/closed.py"), told(text="from a register")):
+            yanked(of, place)
+        assert lines(documents) == ["line_3 = 3"], "what a client says beside the place is not read"
+        hidden, others = session(shows=False)
+        yanked(hidden, told())
+        cells, cell = session(uri="vscode-notebook-cell:/w/a.py#1")
+        yanked(cells, told(uri="vscode-notebook-cell:/w/a.py#1"))
+        assert others.yanks == cell.yanks == ()
+        yanked(of, told(4, 4, version=None))
+        assert lines(documents) == ["line_4 = 4", "line_3 = 3"]
+    assert not caplog.records
+
+
+async def test_over_the_wire() -> None:
+    """It is a notification: nothing is answered, whatever it holds, and the session goes on."""
+    async with running("--says", "suggested") as client:
+        await client.initialize(initializationOptions={"context": {"enabled": True}})
+        client.open(URI, "x = ")
+        for params in (told(0, 0), None, [1], {"range": 3}, told(version={})):
+            client.notify("fastcoder/yanked", params)
+        assert await client.inline(URI, 0, 4)
+        refused = await client.answer(client.ask("fastcoder/yanked", told()))
+        assert refused["error"]["code"] == -32601
+        assert b"fastcoder/yanked was not taken" in client.stderr
+        assert not any(message["method"] == "window/showMessage" for message in client.told)
