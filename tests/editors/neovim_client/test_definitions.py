@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests.editors.conftest import ROOT
 from tests.editors.neovim import Neovim
 from tests.editors.neovim_client.scripted import Scripted, settle, wait_for
 
@@ -64,6 +65,29 @@ def test_places_of_names_near_the_cursor_are_told(neovim: Scripted) -> None:
     settle(editor)
     assert editor.lua("return #another.asked") == 0, "in the same line nothing is new"
     assert len(told(editor)) == 1
+
+
+def test_keywords_are_not_asked_for(neovim: Scripted) -> None:
+    """They are defined nowhere, and would take the places of names."""
+    editor = opened(
+        neovim, text="async def store(key):\n    for each in self.items: return None if not each else far\n"
+    )
+    knows(editor)
+    editor.lua("another.asked = {}")
+    editor.type("G")
+    wait_for(lambda: told(editor), "they are told")
+    assert [one["name"] for one in told(editor)[-1]["definitions"]] == ["far", "each", "items", "key", "store"]
+
+
+def test_both_clients_know_the_same_words() -> None:
+    """Of the languages that they are used for."""
+    of_lua = (ROOT / "editors/neovim/lua/fastcoder/keywords.lua").read_text(encoding="utf-8")
+    of_code = (ROOT / "editors/vscode/src/shared/keywords.ts").read_text(encoding="utf-8")
+    words = of_lua.partition("[[")[2].partition("]]")[0].split()
+    assert words == of_code.partition("`\n")[2].partition("`")[0].split()
+    assert sorted(words, key=str.lower) == words
+    assert len(set(words)) == len(words)
+    assert {"return", "class", "def", "function", "const", "fn"} <= set(words)
 
 
 def test_links_and_lists_are_understood_and_the_rest_is_left(neovim: Scripted) -> None:

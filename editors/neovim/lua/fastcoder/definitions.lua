@@ -1,5 +1,6 @@
 -- Tells our server where the names near the cursor are defined, as the other servers of the buffer say: places alone,
 -- which ours reads by its own rules. Asks them while nobody types, and never our own.
+local keywords = require('fastcoder.keywords')
 local status = require('fastcoder.status')
 local M = {}
 
@@ -54,8 +55,9 @@ local function names_near(buffer, row)
       end
     end
     for _, one in ipairs(here) do
-      if #one[3] >= SHORTEST_NAME and not seen[one[3]] and #found < M.NAMES then
-        seen[one[3]] = true
+      local name = one[3]
+      if #name >= SHORTEST_NAME and not keywords[name] and not seen[name] and #found < M.NAMES then
+        seen[name] = true
         found[#found + 1] = one
       end
     end
@@ -108,6 +110,9 @@ function Definitions:ask()
     return
   end
   if vim.b[buffer].fastcoder == false or status.of(buffer).state == 'off' then
+    return
+  end
+  if not status.shows_other_code(self.client) then
     return
   end
   self:give_up()
@@ -195,15 +200,11 @@ end
 ---@type table<integer, fastcoder.Definitions>
 local following = {}
 
---- Follow the cursor in a buffer from now on, if the server has a use for it.
+--- Follow the cursor in a buffer from now on, while the server has a use for it.
 ---@param client vim.lsp.Client
 ---@param buffer integer
 function M.attach(client, buffer)
   M.detach(buffer)
-  local experimental = client.server_capabilities and client.server_capabilities.experimental
-  if type(experimental) ~= 'table' or not experimental.fastcoderDefinitions then
-    return
-  end
   local one = setmetatable({
     client = client,
     buffer = buffer,

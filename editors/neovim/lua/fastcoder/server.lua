@@ -3,6 +3,7 @@
 local config = require('fastcoder.config')
 local definitions = require('fastcoder.definitions')
 local status = require('fastcoder.status')
+local yanks = require('fastcoder.yanks')
 
 local M = {}
 
@@ -40,10 +41,12 @@ function M.watch()
     M.add_folder(client, buffer)
     require('fastcoder').attach(client, buffer)
     definitions.attach(client, buffer)
+    yanks.attach(client, buffer)
   end)
   on('LspDetach', function(_, buffer)
     require('fastcoder').detach(buffer)
     definitions.detach(buffer)
+    yanks.detach(buffer)
   end)
   vim.api.nvim_create_autocmd('VimLeavePre', {
     group = group,

@@ -7,6 +7,7 @@ local M = {}
 ---@field message string
 ---@field hint string what to do about an error
 ---@field asks? string the server that is asked in the model's place: code around the cursor is sent there
+---@field context? true where other files' code goes along with suggestions
 ---@field host? { process_id: integer, fronts: integer, turn: 'own'|'other'|nil } of the model, where editors share one
 
 local STOPPED = { state = 'stopped', message = '', hint = '' }
@@ -30,6 +31,7 @@ function M.on_status(_, told, context)
     hint = told.hint or '',
     asks = told.asks ~= vim.NIL and told.asks or nil,
     host = told.host ~= vim.NIL and told.host or nil,
+    context = told.context == true or nil,
   }
   changed()
 end
@@ -51,6 +53,18 @@ function M.of(buffer)
     return STOPPED
   end
   return by_client[client.id] or { state = 'starting', message = '', hint = '' }
+end
+
+--- Whether other files' code goes along with suggestions, so that a server has a use for places in it.
+---@param client vim.lsp.Client
+---@return boolean
+function M.shows_other_code(client)
+  local told = by_client[client.id]
+  if told then
+    return told.context == true
+  end
+  local experimental = client.server_capabilities and client.server_capabilities.experimental
+  return type(experimental) == 'table' and experimental.fastcoderDefinitions == true
 end
 
 --- What is sent to whom, in words; nil where nothing is: of an error the server's own words say it.

@@ -13,7 +13,7 @@ import { CloseAction, ErrorAction, InlineCompletionRequest, LanguageClient, Reve
 
 import { explicitSettings } from '../configuration.ts'
 import type { Condition } from '../shared/condition.ts'
-import { at, readLate, readStatus } from '../shared/protocol.ts'
+import { readLate, readStatus } from '../shared/protocol.ts'
 import { OWN_ORIGIN, type Candidate } from './find.ts'
 import { middleware, type Watcher } from './middleware.ts'
 import { Restarts } from './restarts.ts'
@@ -87,10 +87,9 @@ export class Supervisor implements vscode.Disposable {
         return true
     }
 
-    /** Whether the server runs and has a use for `fastcoder/definitions`, by the settings that it began with. */
+    /** Whether the server runs and has a use for `fastcoder/definitions`, as it says with its status. */
     get wantsDefinitions(): boolean {
-        const client = this.client
-        return client?.isRunning() === true && at(client.initializeResult?.capabilities.experimental, 'fastcoderDefinitions') === true
+        return this.client?.isRunning() === true && this.current.kind === 'running' && this.current.status.context
     }
 
     /** What asks the server for suggestions in a document, by way of the middleware; undefined where it does not run. */

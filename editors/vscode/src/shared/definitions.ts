@@ -1,5 +1,6 @@
 /** Names near a cursor, and what an editor answers of where they are defined. Pure. */
 
+import { KEYWORDS } from './keywords.ts'
 import { at, list, number, text } from './protocol.ts'
 
 const SHORTEST_NAME = 3
@@ -27,7 +28,7 @@ interface Place {
 }
 
 /**
- * The names near a row, its own and those above first, the last of a line first; each once.
+ * The names near a row, its own and those above first, the last of a line first; each once, and no keywords.
  *
  * @param lines the lines from `first` on.
  * @param row of the cursor.
@@ -40,7 +41,7 @@ export function namesNear(lines: readonly string[], first: number, row: number, 
         const names = line.length <= LONGEST_LINE ? [...line.matchAll(/[\p{L}_$][\p{L}\p{N}_$]*/gu)] : []
         for (const match of names.reverse()) {
             const [name] = match
-            if (name.length >= SHORTEST_NAME && !found.has(name) && found.size < most) {
+            if (name.length >= SHORTEST_NAME && !KEYWORDS.has(name) && !found.has(name) && found.size < most) {
                 found.set(name, { name, line: at, character: match.index })
             }
         }

@@ -17,6 +17,8 @@ export interface ServerStatus {
     readonly host: Host | undefined
     /** The server that is asked in the model's place, by its name; empty where nothing leaves this machine. */
     readonly asks: string
+    /** Whether other files' code goes along with suggestions, so that the server has a use for places in it. */
+    readonly context: boolean
 }
 
 /** The process that has the model, how many editors share it, and whose turn it is while this one waits. */
@@ -67,6 +69,7 @@ export function readStatus(value: unknown): ServerStatus | undefined {
         hint: text(at(value, 'hint')),
         host: readHost(at(value, 'host')),
         asks: text(at(value, 'asks')),
+        context: at(value, 'context') === true,
     }
 }
 

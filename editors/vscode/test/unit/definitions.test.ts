@@ -56,6 +56,14 @@ void test('names near the cursor, the nearest first and each once', () => {
     assert.deepEqual(namesNear([], 0, 0, 6), [])
 })
 
+void test('keywords are not asked for', () => {
+    const lines = ['export async function store(): Promise<void> {', 'for x in self.items: return None if not x else await far()']
+    assert.deepEqual(
+        namesNear(lines, 0, 1, 6).map(({ name }) => name),
+        ['far', 'items', 'Promise', 'store'],
+    )
+})
+
 void test('locations and links are told, as the protocol has them', () => {
     const location = { uri: new Uri('file', '/w/a.py'), range: { start: new Position(3, 6), end: new Position(3, 11) } }
     const link = { targetUri: new Uri('file', '/w/b.py'), targetRange: { start: new Position(0, 0), end: new Position(9, 0) }, targetSelectionRange: RANGE }
