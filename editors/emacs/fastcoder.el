@@ -242,6 +242,7 @@ While ghost text is shown these keys hold:
 
 (defun fastcoder--after-command ()
   "Ask after each change; else take the ghost text away when point has left."
+  (when (memq this-command '(kill-ring-save copy-region-as-kill)) (fastcoder--tell-copied))
   (let ((completor (fastcoder--completor)) (tick (buffer-chars-modified-tick)))
     (cond ((/= tick (fastcoder--completor-tick completor))
            (setf (fastcoder--completor-tick completor) tick)
@@ -252,6 +253,17 @@ While ghost text is shown these keys hold:
           ((and (or (fastcoder--shown) (fastcoder--completor-asked completor) (fastcoder--completor-timer completor))
                 (/= (point) (fastcoder--completor-start completor)))
            (fastcoder-dismiss)))))
+
+(defun fastcoder--tell-copied ()
+  "Tell the server where code was copied: the place of the region, not its text.
+Only where it says that other files' code goes along."
+  (let ((server (fastcoder--server)) (mark (mark t)))
+    (when (and server mark (eq t (plist-get (fastcoder--server-status server) :context)))
+      (eglot--signal-textDocument/didChange)
+      (jsonrpc-notify server :fastcoder/yanked
+                      (list :textDocument (eglot--VersionedTextDocumentIdentifier)
+                            :range (list :start (eglot--pos-to-lsp-position (min (point) mark))
+                                         :end (eglot--pos-to-lsp-position (max (point) mark))))))))
 
 (defun fastcoder--choosing-p ()
   "Whether one chooses among alternatives.

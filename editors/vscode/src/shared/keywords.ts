@@ -6,7 +6,7 @@
 const WORDS = `
 and as assert async await bool boolean break case catch char class const continue crate def default defer del delete do
 double elif else elsif end enum except export extends extern False false final finally float fn for foreach from func
-function goto global if impl implements import in include instanceof int interface is lambda let local long loop match
+function global goto if impl implements import in include instanceof int interface is lambda let local long loop match
 mod move mut namespace new nil None nonlocal not null nullptr number or override package pass private protected pub
 public raise readonly ref repeat require return Self self short signed sizeof static string struct super switch template
 then this throw throws trait True true try type typedef typename typeof undefined union unless unsafe unsigned until use
