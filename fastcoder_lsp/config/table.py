@@ -223,12 +223,12 @@ class Settings:
         "context.enabled",
         "auto",
         Scope.NARROW,
-        "Show the model the document's imports, and pieces of it and of the workspace's other files that use the same "
-        "names as the lines at the cursor, or were edited lately: up to 600 tokens. They are computed beside, while "
-        "keys go on without them, and shown once no key pays for it. `auto`: as many as this machine reads in 1.5 "
-        "seconds, none where that is less than 300; to a server in the model's place (`remote.url`) none go. With "
-        "`power` at `saver` none are computed beside: they go along where they are read in 200 ms, or asked for by a "
-        "key.",
+        "Show the model the document's imports, and pieces of it and of the workspace's other files that use the "
+        "same names as the lines at the cursor, or were edited or copied lately: up to 600 tokens. They are "
+        "computed beside, while keys go on without them, and shown once no key pays for it. `auto`: as many as "
+        "this machine reads in 1.5 seconds, none where that is less than 300; to a server in the model's place "
+        "(`remote.url`) none go. With `power` at `saver` none are computed beside: they go along where they are "
+        "read in 200 ms, or asked for by a key.",
         choices=("auto",),
         switch=True,
     )
