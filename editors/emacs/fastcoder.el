@@ -259,11 +259,13 @@ While ghost text is shown these keys hold:
 Only where it says that other files' code goes along."
   (let ((server (fastcoder--server)) (mark (mark t)))
     (when (and server mark (eq t (plist-get (fastcoder--server-status server) :context)))
-      (eglot--signal-textDocument/didChange)
-      (jsonrpc-notify server :fastcoder/yanked
-                      (list :textDocument (eglot--VersionedTextDocumentIdentifier)
-                            :range (list :start (eglot--pos-to-lsp-position (min (point) mark))
-                                         :end (eglot--pos-to-lsp-position (max (point) mark))))))))
+      ;; An error, of a server that has just died say, would take the hook away that this runs in.
+      (with-demoted-errors "fastcoder: %S"
+        (eglot--signal-textDocument/didChange)
+        (jsonrpc-notify server :fastcoder/yanked
+                        (list :textDocument (eglot--VersionedTextDocumentIdentifier)
+                              :range (list :start (eglot--pos-to-lsp-position (min (point) mark))
+                                           :end (eglot--pos-to-lsp-position (max (point) mark)))))))))
 
 (defun fastcoder--choosing-p ()
   "Whether one chooses among alternatives.

@@ -78,6 +78,17 @@
         (script-keys "M-w")
         (should (= (length told) 2))))))
 
+(ert-deftest copying-beside-a-server-that-has-died-leaves-the-mode-on ()
+  (let (debug-on-error)
+    (cl-letf (((symbol-function 'fastcoder--server-status) (lambda (_server) '(:state "ready" :context t)))
+              ((symbol-function 'eglot--VersionedTextDocumentIdentifier) #'ignore)
+              ((symbol-function 'eglot--pos-to-lsp-position) #'identity)
+              ((symbol-function 'jsonrpc-notify) (lambda (&rest _) (error "Process fastcoder not running"))))
+      (with-script "one"
+        (push-mark 1 t t)
+        (script-keys "M-w")
+        (should (memq #'fastcoder--after-command post-command-hook))))))
+
 (ert-deftest alternatives-turn-and-the-chosen-one-is-accepted ()
   (with-script "x = "
     (script-keys "(")
