@@ -4,7 +4,8 @@ Owns which documents are open and in which order cells stand. What an unopened U
 reads the disk.
 """
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fastcoder_lsp.core import Snapshot, Yank
@@ -13,7 +14,9 @@ from fastcoder_lsp.workspace.document import Document
 MAX_NEIGHBOURS = 24
 """Cells above the current one that are shown to the model, at most."""
 KEPT_YANKS = 2
-"""What was copied before the last ones was for another purpose."""
+"""What was copied before the last ones was for another purpose…"""
+YANKS_KEPT_S = 600.0
+"""…and so was what was copied long ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +30,13 @@ class Cell:
 class Documents:
     """Open documents by URI, and notebooks by theirs.
 
-    Attributes:
-        yanks: what was copied last in any of them, the newest first; it outlives the document, as a clipboard does.
+    Args:
+        clock_s: seconds, by which what was copied is forgotten.
     """
 
-    def __init__(self) -> None:
-        self.yanks: tuple[Yank, ...] = ()
+    def __init__(self, clock_s: Callable[[], float] = time.monotonic) -> None:
+        self._clock_s = clock_s
+        self._yanks: tuple[tuple[Yank, float], ...] = ()
         self._documents: dict[str, Document] = {}
         self._notebooks: dict[str, list[Cell]] = {}
         self._notebook_of: dict[str, str] = {}
@@ -57,7 +61,15 @@ class Documents:
 
     def yanked(self, yank: Yank) -> None:
         """Somebody copied lines: they go with the snapshots of each document's next version."""
-        self.yanks = (yank, *(one for one in self.yanks if one != yank))[:KEPT_YANKS]
+        before = ((one, at_s) for one, at_s in self._yanks if one != yank)
+        self._yanks = ((yank, self._clock_s()), *before)[:KEPT_YANKS]
+
+    @property
+    def yanks(self) -> tuple[Yank, ...]:
+        """What was copied lately in any of them, the newest first; it outlives the document, as a clipboard does."""
+        since_s = self._clock_s() - YANKS_KEPT_S
+        self._yanks = tuple((one, at_s) for one, at_s in self._yanks if at_s > since_s)
+        return tuple(one for one, _ in self._yanks)
 
     def open_notebook(self, uri: str, cells: Sequence[Cell]) -> None:
         """A notebook is shown, with these cells in this order; their documents are opened apart."""

@@ -12,21 +12,30 @@ from fastcoder_lsp.core import Yank
 from fastcoder_lsp.lsp.requests.yanked import LAST_LINE, yanked
 from fastcoder_lsp.lsp.session import Session
 from fastcoder_lsp.workspace.document import Document, Edit
-from fastcoder_lsp.workspace.documents import KEPT_YANKS, Documents
+from fastcoder_lsp.workspace.documents import KEPT_YANKS, YANKS_KEPT_S, Documents
+from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.yanks import MOST_LETTERS
 from tests.lsp.raw_client import Json, running
 
 URI, OTHER = "file:///w/a.py", "file:///w/b.py"
+SHOWS = Settings(context_enabled=True)
 TEXT = "".join(f"line_{number} = {number}\n" for number in range(50))
 
 
-def session(text: str = TEXT, uri: str = URI, *, shows: bool = True) -> tuple[Session, Documents]:
+def session(
+    text: str = TEXT, uri: str = URI, *, path: str = "/w/a.py", language: str = "python", given: Settings = SHOWS
+) -> tuple[Session, Documents]:
     """A session with two open documents, one of this text, and its settings."""
     documents = Documents()
-    documents.open(Document(uri, Path("/w/a.py"), "python", 1, text))
+    documents.open(Document(uri, Path(path), language, 1, text))
     documents.open(Document(OTHER, Path("/w/b.py"), "python", 1, "x = 1\n"))
-    settings = Settings(context_enabled=shows)
-    made = SimpleNamespace(documents=documents, folder_of=lambda _: None, settings=lambda _: settings)
+    made = SimpleNamespace(
+        documents=documents,
+        folder_of=lambda _: None,
+        settings=lambda _: given,
+        completes=lambda settings: settings.enabled,
+        rules=lambda _: ReadingRules((Path("/w"),), given),
+    )
     return cast("Session", made), documents
 
 
@@ -142,14 +151,46 @@ def test_what_is_of_another_version_or_of_no_file_or_unwanted_is_left(caplog: py
         for place in (told(version=0), told(version=2), told(uri="file:///w/closed.py"), told(text="from a register")):
             yanked(of, place)
         assert lines(documents) == ["line_3 = 3"], "what a client says beside the place is not read"
-        hidden, others = session(shows=False)
-        yanked(hidden, told())
         cells, cell = session(uri="vscode-notebook-cell:/w/a.py#1")
         yanked(cells, told(uri="vscode-notebook-cell:/w/a.py#1"))
-        assert others.yanks == cell.yanks == ()
+        assert cell.yanks == ()
         yanked(of, told(4, 4, version=None))
         assert lines(documents) == ["line_4 = 4", "line_3 = 3"]
     assert not caplog.records
+
+
+@pytest.mark.parametrize(
+    "unwanted",
+    [
+        {"given": Settings(context_enabled=False)},
+        {"given": Settings(context_enabled=True, enabled=False)},
+        {"given": Settings(context_enabled=True, languages_exclude=("python",))},
+        {"given": Settings(context_enabled=True, read_exclude=("a.py",))},
+        {"path": "/w/.env"},
+        {"path": "/w/settings", "language": "dotenv"},
+    ],
+)
+def test_nothing_is_taken_where_nothing_is_suggested(unwanted: dict[str, Any]) -> None:
+    """An editor may know of a file that it holds secrets where its name does not say so."""
+    of, documents = session(**unwanted)
+    yanked(of, told())
+    assert documents.yanks == ()
+
+
+def test_what_was_copied_long_ago_is_forgotten() -> None:
+    """Copied again, it is new."""
+    now_s = 0.0
+    documents = Documents(lambda: now_s)
+    old, new = Yank("/w/a.py", 0, "old = 1"), Yank("/w/a.py", 1, "new = 1")
+    documents.yanked(old)
+    documents.yanked(new)
+    now_s = YANKS_KEPT_S - 1
+    assert lines(documents) == ["new = 1", "old = 1"]
+    documents.yanked(old)
+    now_s = YANKS_KEPT_S
+    assert lines(documents) == ["old = 1"]
+    now_s = 2 * YANKS_KEPT_S
+    assert lines(documents) == []
 
 
 async def test_over_the_wire() -> None:

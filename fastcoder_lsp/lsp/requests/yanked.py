@@ -31,8 +31,12 @@ def yanked(session: Session, params: object) -> None:
     if document is None or version not in (None, document.version):
         logger.debug("a yank in a document that is not open, or of another version: %s", uri)
         return
-    if not session.settings(session.folder_of(uri)).context_enabled:
+    folder = session.folder_of(uri)
+    settings = session.settings(folder)
+    if not (settings.context_enabled and session.completes(settings)):
         return
+    if session.rules(folder).may_complete(document.file, document.language) is not None:
+        return  # it may hold secrets, by what the editor says of it, too, which nobody knows when it is shown
     yank = yank_of(document, *lines)
     if yank is not None:
         session.documents.yanked(yank)
