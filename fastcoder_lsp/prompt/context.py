@@ -46,11 +46,13 @@ class Found:
         snippets: of other files, and of the document outside its window; best first.
         repository: the name of the workspace folder.
         path: the document's from there, as the snippets' paths are.
+        copied: file and line, from 1, of what was just copied and stands ahead, if it fits; None: nothing was.
     """
 
     snippets: tuple[ContextSnippet, ...] = ()
     repository: str = "repository"
     path: str = ""
+    copied: tuple[str, int] | None = None
 
 
 NOTHING = Found()

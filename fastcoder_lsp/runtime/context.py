@@ -33,6 +33,9 @@ MOST_CHARACTERS = 400_000
 """Read anew for one prompt: a fraction of a second, whatever stands in the files."""
 GOOD_ENOUGH = 0.7
 """What a prompt shows stays, while it holds this share of what could be found for the cursor."""
+MOST_AHEAD = 600
+"""Characters of what was just copied, to stand before all pieces but the best: a quarter of what is shown. What is
+longer takes what room is left."""
 FEW = 4
 """With fewer pieces than this a document has too few words to ask with: its tests are shown, or what it tests."""
 
@@ -105,16 +108,20 @@ class RepositoryContext:
         self._recent.visit(snapshot.uri, snapshot.path or "", snapshot.text, min(offset, len(snapshot.text)))
         window = here.text[slice(*shown)]
         recent = (*_not_in(window, copied(snapshot)), *self._recent.places(snapshot.uri))
-        allowed = (place for place in recent if self._may_show(place.source, place.text))
+        allowed = [place for place in recent if self._may_show(place.source, place.text)]
         placed = [replace(one, source=str(folder.root / one.source)) if one.source else one for one in pieces]
+        newest, ahead = next(copied(snapshot), None), None
+        if newest is not None and newest in allowed and len(newest.text) <= MOST_AHEAD:
+            placed, ahead = _behind_best(newest, placed), (newest.source, newest.line)
         clean = (
             replace(one, text=without_secrets(one.text, language_of(Path(one.path))))
             for one in (*placed, *_not_held(allowed, placed))
         )
         found = tuple(one for one in clean if one.text.strip())
-        if kept is not None and kept.snippets and self._good_enough(kept, ask, window, found, words):
-            return kept
-        return Found(found, folder.root.name, here.path or "")
+        new = Found(found, folder.root.name, here.path or "", ahead)
+        if kept is None or not kept.snippets or ahead not in (None, kept.copied):  # who copies wants it somewhere else
+            return new
+        return kept if self._good_enough(kept, ask, window, found, words) else new
 
     def _good_enough(
         self, kept: Found, ask: Question, window: str, found: tuple[ContextSnippet, ...], words: FolderWords
@@ -224,6 +231,16 @@ def _not_held(places: Iterable[ContextSnippet], pieces: Sequence[ContextSnippet]
         if not _mostly_in(held[place.source], place):
             held[place.source].update(place.text.split("\n"))
             yield place
+
+
+def _behind_best(newest: ContextSnippet, pieces: Sequence[ContextSnippet]) -> list[ContextSnippet]:
+    """Pieces, behind the best one that is no import what was just copied, or the piece that holds it."""
+    at = next((behind for behind, one in enumerate(pieces, 1) if one.line), len(pieces))
+    holding = [one for one in pieces if one.source == newest.source and _mostly_in(one.text.split("\n"), newest)]
+    if holding and holding[0] in pieces[:at]:
+        return list(pieces)
+    second = replace((*holding, newest)[0], score=pieces[at - 1].score if pieces else 0.0)
+    return [*pieces[:at], second, *(one for one in pieces[at:] if one not in holding[:1])]
 
 
 def _not_in(window: str, places: Iterable[ContextSnippet]) -> Iterator[ContextSnippet]:

@@ -8,7 +8,7 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot, Yank
 from fastcoder_lsp.prompt import ContextSnippet
-from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
+from fastcoder_lsp.runtime.context import MOST_AHEAD, ReadableFolder, RepositoryContext
 from fastcoder_lsp.workspace.document import Document
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.yanks import MOST_LETTERS, yank_of
@@ -41,6 +41,58 @@ def test_the_newest_first_before_other_places(root: Path) -> None:
     assert [one.text for one in pieces[1:3]] == [CODE, "older = 1"]
     assert (pieces[1].path, pieces[1].source, pieces[1].line) == ("other.py", str(other), 71)
     assert "edited_there" in pieces[3].text
+
+
+def crowded(root: Path) -> None:
+    """So many files that are like the code at the cursor that there is no room left."""
+    for number in range(9):
+        (root / f"src/app/like_{number}.py").write_text(f"store = Store()\nstore.put({number})\n" * 8)
+
+
+def test_a_short_one_that_was_just_copied_stands_behind_the_best(root: Path) -> None:
+    """Not behind all that is like the code at the cursor: little of that has room in a prompt."""
+    crowded(root)
+    other = str(root / "src/app/other.py")
+    long = "\n".join(f"value_{number} = {number}" for number in range(60))
+    assert len(long) > MOST_AHEAD
+    pieces = found(finder(root), with_yanks(root, Yank(other, 70, CODE), Yank(other, 90, "older = 1")))
+    texts = [one.text for one in sorted(pieces, key=lambda one: -one.score)]
+    assert texts.index(CODE) == 1
+    assert texts.index("older = 1") > 5
+    pieces = found(finder(root), with_yanks(root, Yank(other, 0, long), Yank(other, 90, "older = 1")))
+    assert [one.text for one in pieces].index(long) > 5
+    assert found(finder(root), with_yanks(root, Yank(other, 70, CODE), text="zzzz = "))[0].text == CODE
+
+
+def test_the_piece_that_holds_what_was_just_copied_stands_there_for_it(root: Path) -> None:
+    """Once."""
+    crowded(root)
+    before = found(finder(root), main(root))
+    last = before[-1]
+    yank = Yank(last.source, last.line, last.text.split("\n")[1])
+    after = found(finder(root), with_yanks(root, yank))
+    assert [one.text for one in after] == [one.text for one in (before[0], last, *before[1:-1])]
+    best = Yank(before[0].source, 0, before[0].text.split("\n")[0])
+    assert found(finder(root), with_yanks(root, best)) == before
+
+
+def test_what_was_just_copied_is_worth_an_exchange_once(root: Path) -> None:
+    """Whether it fits or not; none where the document holds it, or it may not be shown."""
+    other = root / "src/app/other.py"
+    context, plain, end = finder(root), main(root), (0, len(USE))
+    kept = context.find(plain, len(USE), end)
+    assert context.find(plain, len(USE), end, kept) is kept
+    here = with_yanks(root, Yank(str(other), 70, CODE))
+    new = context.find(here, len(USE), end, kept)
+    assert CODE in [one.text for one in new.snippets]
+    without = replace(new, snippets=tuple(one for one in new.snippets if one.text != CODE))
+    for shown in (new, without):
+        assert context.find(here, len(USE), end, shown) is shown
+        assert context.find(plain, len(USE), end, shown) is shown
+    put_in = with_yanks(root, Yank(str(other), 70, CODE), text=f"{CODE}\n\n{USE}")
+    assert context.find(put_in, len(put_in.text), (0, len(put_in.text)), kept) is kept
+    (root / ".fastcoderignore").write_text("other.py\n")
+    assert context.find(here, len(USE), end, kept) is kept
 
 
 def test_not_beside_code_that_holds_it(root: Path) -> None:
