@@ -11,7 +11,7 @@ import pytest
 from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import CompletionRequest, Snapshot
+from fastcoder_lsp.core import CompletionRequest, Snapshot, Yank
 from fastcoder_lsp.remote.client import Way
 from fastcoder_lsp.remote.host import ServerHost
 from fastcoder_lsp.remote.pieces import CHARACTERS
@@ -39,6 +39,7 @@ class Workspace:
 
         self.service = CompletionService(open_host, lambda _: None)
         self._version = 0
+        self.yanks: tuple[Yank, ...] = ()
 
     def ask(self) -> str:
         """A question at the end of a file that uses the others."""
@@ -46,7 +47,7 @@ class Workspace:
         text = f"# {self._version}\n{TEXT}"
         path = self.root / "a.py"
         self.service.host.document_changed(path, text)
-        snapshot = Snapshot(path.as_uri(), str(path), "python", self._version, text)
+        snapshot = Snapshot(path.as_uri(), str(path), "python", self._version, text, yanks=self.yanks)
         return self.service.submit(CompletionRequest(snapshot, len(text)), WHOLE).result(60).text
 
 
@@ -63,9 +64,29 @@ def test_nothing_of_other_files_is_sent_by_default(
     """However well it would fit; what this machine can read says nothing of what may leave it."""
     server = serve(LlamaServer(lambda _: "image, 2)\n"))
     workspace = Workspace(tmp_path, server.url, context=context)
+    workspace.yanks = (Yank(str(tmp_path / "turn.py"), 0, "copied = 1"),)
     assert workspace.ask() == "image, 2)"
     workspace.service.shutdown()
     assert sent(server) == []
+    assert "copied" not in json.dumps(server.asked("/infill")[-1].body)
+
+
+@pytest.mark.parametrize("name", ["turn.py", "ignored.py", "../outside.py"])
+def test_what_was_copied_is_sent_by_the_same_rules(
+    serve: Callable[..., ScriptedServer], tmp_path: Path, name: str
+) -> None:
+    """Of a file that may be shown, without its secrets."""
+    root = tmp_path / "w"
+    root.mkdir()
+    (tmp_path / "outside.py").write_text(TURN)
+    server = serve(LlamaServer(lambda _: "image, 2)\n"))
+    workspace = Workspace(root, server.url, context=True)
+    workspace.yanks = (Yank(str(root / name), 0, f"copied = 1\nand_more = 2\n{KEY}"),)
+    until(lambda: bool(workspace.ask()) and bool(sent(server)))
+    workspace.service.shutdown()
+    body = json.dumps(server.asked("/infill")[-1].body)
+    assert ("copied = 1" in body) == (name == "turn.py")
+    assert "sk-abc" not in body
 
 
 def test_what_is_imported_goes_along_where_it_may(serve: Callable[..., ScriptedServer], tmp_path: Path) -> None:
