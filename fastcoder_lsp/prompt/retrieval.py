@@ -5,7 +5,7 @@ and reading them, is the caller's (`load`). A piece that uses the names at hand 
 of their definition (docs/benchmarks.md).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -32,6 +32,10 @@ MOST_RANKED = 6 * MOST_FILES
 """Files of the index's ranking that are asked for, for not all of them may be given."""
 MOST_PIECES = 10
 MOST_OF_A_FILE = 2
+COPY = 0.9
+"""Share of a file's lines that the document has, from which it is a copy: of a build, a worktree, an older version."""
+KNOWN = 0.8
+"""Share of a piece's lines that the window and better pieces have, from which it tells nothing new."""
 MOST_WORDS = 160
 """Of a question: the most telling ones."""
 MOST_OWN = 100_000
@@ -97,16 +101,26 @@ def retrieve(
         Snippets with the index's keys as paths, best first; those of the document have no source.
     """
     files: dict[str, FileWords] = {}
+    document = _lines_in(snapshot.text[max(offset - MOST_OWN, 0) : offset + MOST_OWN])
     for key in dict.fromkeys((*near, *index.best(ask.terms_Q, MOST_RANKED))):
         found = load(key) if key != snapshot.path else None
-        if found is not None:
+        if found is not None and not _is_copy(found.text, document, files.values()):
             files[key] = found
         if len(files) >= MOST_FILES + len(near):
             break
     own = {key: (first, file) for key, first, file in _own(snapshot.text, offset, shown, terms)}
-    looked = files | {key: file for key, (_, file) in own.items()}
+    looked = {key: file for key, (_, file) in own.items()} | files  # of two that are alike the document's is taken
+    told = _lines_in(snapshot.text[slice(*shown)])
+
+    def is_new(piece: Piece) -> bool:
+        lines = _lines_in(_lines_of(looked[piece.key].text, piece.begin, piece.end)[0])
+        if len(lines & told) >= KNOWN * len(lines):
+            return False
+        told.update(lines)
+        return True
+
     pieces = []
-    for piece in best_pieces(ask, {key: file.lines for key, file in looked.items()}):
+    for piece in best_pieces(ask, {key: file.lines for key, file in looked.items()}, is_new=is_new):
         text, above = _lines_of(looked[piece.key].text, piece.begin, piece.end)
         line = piece.begin + above + 1
         if piece.key in own:
@@ -141,8 +155,13 @@ def around(text: str, offset: int, above: int, below: int) -> str:
     return text[begin + 1 : end if end >= 0 else len(text)]
 
 
-def best_pieces(ask: Question, files: dict[str, LineTerms], most: int = MOST_PIECES) -> list[Piece]:
-    """The best pieces, best first; of one file a few, and none that overlap."""
+def best_pieces(
+    ask: Question,
+    files: dict[str, LineTerms],
+    most: int = MOST_PIECES,
+    is_new: Callable[[Piece], bool] = lambda _piece: True,
+) -> list[Piece]:
+    """The best pieces, best first; of one file a few, none that overlap, none that `is_new` refuses, asked in order."""
     if not files or not len(ask.terms_Q):
         return []
     keys, scores = list(files), _scores(ask, list(files.values()))
@@ -156,7 +175,9 @@ def best_pieces(ask: Question, files: dict[str, LineTerms], most: int = MOST_PIE
             break
         same = [one for one in taken if one.key == key]
         if len(same) < MOST_OF_A_FILE and all(abs(one.begin - begin) >= PIECE for one in same):
-            taken.append(Piece(key, begin, min(begin + PIECE, files[key].lines), score))
+            piece = Piece(key, begin, min(begin + PIECE, files[key].lines), score)
+            if is_new(piece):
+                taken.append(piece)
     return taken
 
 
@@ -177,6 +198,17 @@ def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterat
     for key, begin, part in parts:
         if part.strip():
             yield key, text.count("\n", 0, begin), FileWords(part, terms.of_lines(part))
+
+
+def _is_copy(text: str, document: set[str], taken: Collection[FileWords]) -> bool:
+    """Whether a file says hardly more than the document, or the same as one that is taken."""
+    lines = _lines_in(text)
+    return len(lines & document) >= COPY * len(lines) or any(text == one.text for one in taken)
+
+
+def _lines_in(text: str) -> set[str]:
+    """The different lines of a text, in whatever depth they stand; no empty ones."""
+    return {line for line in map(str.strip, text.split("\n")) if line}
 
 
 def _lines_of(text: str, begin: int, end: int) -> tuple[str, int]:

@@ -22,7 +22,7 @@ from fastcoder_lsp.prompt.retrieval import FileWords, Question, question_at, ret
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.runtime.recent_places import RecentPlaces, copied
 from fastcoder_lsp.workspace.languages import language_of
-from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS, without_secrets
 
 OPEN_DOCUMENTS = 16
@@ -98,7 +98,8 @@ class RepositoryContext:
         ask = question_at(here.text, offset, words.index, words.terms)
         if KEYS in here.text:
             shown = 0, len(here.text)
-        look = _Look(words, opened, _kind(here.language), self._may_show, self._elsewhere, MOST_CHARACTERS)
+        itself = _real_key(path, folder.root)
+        look = _Look(words, opened, _kind(here.language), itself, self._may_show, self._elsewhere, MOST_CHARACTERS)
         near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
         pieces = retrieve(ask, here, offset, shown, words.index, words.terms, look, near)
         defined = heads(ask, _within(snapshot.definitions, folder.root, here), pieces, look, words.terms)
@@ -184,6 +185,7 @@ class _Look:
         words: of the folder.
         opened: the open documents.
         kind: of language.
+        itself: the document's own file, by the name that it has where a link led to it; never given.
         may_show: whether a file's text may be shown now.
         elsewhere: whether a file below a folder belongs to another one.
         room: characters that may be read anew.
@@ -192,13 +194,14 @@ class _Look:
     words: FolderWords
     opened: Mapping[Path, FileWords]
     kind: str
+    itself: str
     may_show: Callable[[str, str], bool]
     elsewhere: Callable[[Path, Path], bool]
     room: int
 
     def __call__(self, key: str) -> FileWords | None:
         path = self.words.root / key
-        if _kind(language_of(path)) != self.kind:
+        if key == self.itself or _kind(language_of(path)) != self.kind:
             return None
         one = self.opened.get(path)
         if one is not None:
@@ -220,6 +223,12 @@ def _within(definitions: Sequence[Definition], root: Path, here: Snapshot) -> li
         if path.is_relative_to(root) and ".." not in path.parts:
             found.append(replace(one, path=path.relative_to(root).as_posix()))
     return [one for one in found if one.path != here.path]
+
+
+def _real_key(path: Path, root: Path) -> str:
+    """A file's key in the index of a folder, links followed; empty for one elsewhere."""
+    real, top = resolved(path), resolved(root)
+    return real.relative_to(top).as_posix() if real.is_relative_to(top) else ""
 
 
 def _not_held(places: Iterable[ContextSnippet], pieces: Sequence[ContextSnippet]) -> Iterator[ContextSnippet]:

@@ -20,7 +20,7 @@ from fastcoder_lsp.index.words.terms import Terms
 from fastcoder_lsp.index.words.word_index import WordIndex
 from fastcoder_lsp.prompt.retrieval import FileWords
 from fastcoder_lsp.workspace.priority import lower_priority
-from fastcoder_lsp.workspace.rules import ReadingRules
+from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 from fastcoder_lsp.workspace.secret_lines import KEYS
 
 log = logging.getLogger(__name__)
@@ -78,6 +78,9 @@ class FolderWords:
             rules: what may be read now.
             changed: keys of files that are to be looked at again.
         """
+        if rules is not self.rules:  # what was read by the old ones may have lines that are too long by now
+            self._held.clear()
+            self._characters = 0
         self.rules = rules
         with self._lock:
             self._again.update(changed)
@@ -156,12 +159,14 @@ class FolderWords:
     def _look_at_all(self, rules: ReadingRules, terms: Terms) -> None:
         began_s = time.thread_time()
         seen = set()
+        real = resolved(self.root)  # by which the rules list: a link may lead to the folder
         for path in rules.files():
             if self._stopping.is_set():
                 return
-            if path.is_relative_to(self.root):
-                seen.add(path.relative_to(self.root).as_posix())
-                self._take(path, rules, terms)
+            if path.is_relative_to(real):
+                key = path.relative_to(real).as_posix()
+                seen.add(key)
+                self._take(self.root / key, rules, terms)
         for key in set(self.index.known()) - seen:
             self._forget(key)
         self.index.settle(FEW)

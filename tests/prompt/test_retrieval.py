@@ -26,6 +26,7 @@ from fastcoder_lsp.prompt.retrieval import (
 
 CURSOR = "‸"
 FILLER = "".join(f"line_{number} = {number}\n" for number in range(60))
+OTHER = FILLER.replace("line", "other")
 USE = "    store = open_store(path)\n    store.put_all(rows, commit=True)\n"
 
 
@@ -69,7 +70,7 @@ def test_the_document_itself_outside_its_window() -> None:
 
 def test_a_piece_is_told_by_its_first_line() -> None:
     """Of another file, and of the document above and below its window; blank lines around a piece are not of it."""
-    files = {"lib.py": f"{FILLER}\n\n\n\n\ndef job():\n{USE}\n{FILLER}"}
+    files = {"lib.py": f"{FILLER}\n\n\n\n\ndef job():\n{USE}\n{OTHER}"}
     around_it = f"{FILLER}\n{USE}{FILLER}"
     code = f"{around_it}def mine(path, rows):\n    store = open_store(path)\n    {CURSOR}\n{around_it}"
     texts = files | {"main.py": code.replace(CURSOR, "")}
@@ -99,10 +100,25 @@ def test_what_may_not_be_read_takes_nobodys_place() -> None:
     terms, index = Terms(), WordIndex()
     for number in range(40):
         index.put(f"file_{number:02}.py", terms.of(USE))
-    allowed = {f"file_{number:02}.py": FileWords(USE, terms.of_lines(USE)) for number in (38, 39)}
-    question = question_at(USE, 5, index, terms)
-    found = retrieve(question, Snapshot("u", "m.py", "python", 0, USE), 5, (0, 999), index, terms, allowed.get)
+    texts = {
+        f"file_{number:02}.py": f"{USE}    store.close_{number}()\n    path.unlink_{number}()\n" for number in (38, 39)
+    }
+    allowed = {key: FileWords(text, terms.of_lines(text)) for key, text in texts.items()}
+    asked = "store, path = open_store(), rows"
+    question = question_at(asked, 5, index, terms)
+    found = retrieve(question, Snapshot("u", "m.py", "python", 0, asked), 5, (0, 999), index, terms, allowed.get)
     assert {snippet.source for snippet in found} == set(allowed)
+
+
+def test_what_is_shown_already_takes_no_place() -> None:
+    """Neither copies of a file, nor pieces that the window or a better piece holds, in whatever depth."""
+    helper = f"def job(store, rows):\n{USE}{OTHER[:120]}"
+    deeper = "\n".join(f"    {line}" for line in helper.split("\n"))
+    code = f"{FILLER}def mine(path, rows):\n    store = open_store(path)\n    {CURSOR}\n"
+    copies = {f"copy_{number}.py": code.replace(CURSOR, "") + f"a_{number} = path\n" for number in range(20)}
+    twins = {f"twin_{number}.py": helper for number in range(20)} | {"wrapped.py": f"class Jobs:\n{deeper}"}
+    found = ask(copies | twins, code, window=100_000)
+    assert len(found) == 1
 
 
 LINES = st.lists(st.sampled_from(["", "alpha beta", "alpha", "gamma_delta beta", "other words"]), max_size=70)

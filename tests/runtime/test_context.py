@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.core.differences import first_difference
+from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
+from fastcoder_lsp.workspace.rules import ReadingRules
 from tests.runtime.context_folder import STORE, USE, defined, finder, found_at, main, shown
 
 
@@ -91,11 +94,50 @@ def test_other_languages_are_left_out(root: Path) -> None:
     """A text that happens to share words is no code to learn from; the other kinds of one family are."""
     (root / "notes.md").write_text("store = Store()\n")
     (root / "a.ts").write_text("const store = new Store();\n")
-    (root / "b.tsx").write_text("const store = new Store();\n")
+    (root / "b.tsx").write_text("const other = new Store();\n")
     assert {one.path for one in found_at(finder(root), main(root), len(USE))} == {"src/app/store.py"}
     script = root / "main.tsx"
     here = Snapshot(script.as_uri(), str(script), "typescriptreact", 0, "store = new Store(")
     assert {one.path for one in found_at(finder(root), here, 10)} == {"a.ts", "b.tsx"}
+
+
+def test_a_folder_that_a_link_leads_to(root: Path) -> None:
+    """A workspace is opened by such a name: its files are found, by the name that it has there."""
+    link = root.parent / "link"
+    link.symlink_to(root)
+    assert [one.source for one in found_at(finder(link), main(link), len(USE))] == [str(link / "src/app/store.py")]
+
+
+def test_older_versions_of_the_document_are_not_shown(root: Path) -> None:
+    """Its file as it was saved, by whichever name a link gives it, and copies; they take no other file's place."""
+    saved = "".join(f"def put_{number}(store):\n    store.put({number})\n\n\n" for number in range(40))
+    copies = [
+        f"{where}/app/main.py" for where in ("build/lib", "dist", "worktree/src", "backup", "v1", "v2", "v3", "v4")
+    ]
+    for name in ("src/app/main.py", *copies):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(saved)
+    link = root / "link.py"
+    link.symlink_to(root / "src/app/main.py")
+    text = saved.replace("def put_7(store):", "def put_seven(store):") + USE
+    rewritten = "\n".join(f"{line}  # {number}" for number, line in enumerate(text.split("\n")))
+    for path, now in ((root / "src/app/main.py", text), (link, text), (link, rewritten)):
+        here = Snapshot(path.as_uri(), str(path), "python", 0, now)
+        sources = {one.source for one in found_at(finder(root), here, len(now))}
+        assert str(root / "src/app/store.py") in sources
+        assert str(root / "src/app/main.py") not in sources
+        assert now == rewritten or not any(source.endswith("main.py") for source in sources)
+
+
+def test_a_limit_that_changes_holds_for_what_was_read(root: Path) -> None:
+    """A file that was read by the old rules is judged by the new ones, though it has not changed."""
+    (root / "src/app/store.py").write_text(f"{STORE}# {'long ' * 100}\n")
+    rules = [ReadingRules((root,), Settings()), ReadingRules((root,), Settings(read_max_line_length=100))]
+    now = [ReadableFolder(root, rules[0])]
+    context = RepositoryContext(lambda _path: now[0], dict, 60.0)
+    assert found_at(context, main(root), len(USE))
+    now[0] = ReadableFolder(root, rules[1])
+    assert not found_at(context, main(root), len(USE))
 
 
 @given(st.text(max_size=40), st.text(max_size=40), st.text(max_size=40))

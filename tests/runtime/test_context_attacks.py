@@ -28,7 +28,7 @@ def test_a_folder_within_the_folder_has_its_own_say(root: Path) -> None:
     """A file is the innermost folder's: what that shows to no model, or leaves out, is in no prompt of the outer."""
     inner = root / "inner"
     inner.mkdir()
-    (inner / "store.py").write_text(STORE)
+    (inner / "store.py").write_text(STORE.replace("put", "get").replace("write", "read"))
     outer = ReadableFolder(root, ReadingRules((root, inner), Settings()))
     for settings in (None, Settings(read_exclude=("store.py",)), Settings()):
         own = None if settings is None else ReadableFolder(inner, ReadingRules((root, inner), settings))
