@@ -38,7 +38,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     pull.add_argument("--yes", action="store_true", help="agree to a stand-in (implied where nobody can be asked)")
     pull.add_argument("--exact", action="store_true", help="no stand-in: fetch exactly the model that is named")
-    _action(
+    calibrate = _action(
         actions,
         "calibrate",
         _calibrate,
@@ -46,6 +46,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "Choose a model's four-bit weights by what it computes on the code of Python's standard library, keep them, "
         'and say what they lose against eight bits. Minutes, once. `engine = "cpu-int4"` takes them from then on, and '
         "`auto` does where they lose little.",
+    )
+    calibrate.add_argument(
+        "--undo", action="store_true", help="delete what was chosen: back to plainly rounded weights"
     )
     _action(actions, "path", _path, "the folder of a model", "Print the folder that holds a model's files.")
     _action(
@@ -128,8 +131,12 @@ def _pull(arguments: argparse.Namespace) -> int:
 def _calibrate(arguments: argparse.Namespace) -> int:
     """Choose; prints what the weights lose."""
     from fastcoder_lsp.engine.calibrated import MOST_LOSS
-    from fastcoder_lsp.runtime.calibration import calibrate
+    from fastcoder_lsp.runtime.calibration import calibrate, undo
 
+    if arguments.undo:
+        name, there = undo(arguments.name)
+        print(f"{name}: " + ("plainly rounded weights from the next start on" if there else "nothing was chosen"))
+        return 0
     with progress_shown() as shown:
         done = calibrate(
             arguments.name,

@@ -4,20 +4,28 @@ Owns the judgement and when `auto` relies on it. The numbers are `int4.calibrate
 """
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
+from fastcoder_lsp.core.replacing import put_in_place
+from fastcoder_lsp.engine.architecture import Shape, fast_shape
 from fastcoder_lsp.engine.backend import Backend, Rows
 from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.memory import require_memory
-from fastcoder_lsp.model.store import write_small
+from fastcoder_lsp.model.store import write_error, write_small
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.engine.int8.packing import Array
+    from fastcoder_lsp.engine.int8.stored import Wanted
+
+Tokens = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 MOST_LOSS = 0.03
 """Nats a token, twice its standard error included, that `auto` gives up for half the bytes of a step."""
@@ -69,31 +77,6 @@ def taken_by_auto(digest: str, cache: Path, shape: Shape | None = None) -> Loss 
     return loss if loss is not None and loss.small else None
 
 
-def choose_weights(job: Job, texts_SC: npt.NDArray[np.int64]) -> Path:
-    """Choose a model's four-bit weights by what it computes on `texts_SC`, tokens of equally long texts; their file.
-
-    Raises:
-        ModelInvalidError: the model's files are damaged.
-        ResourceError: memory or disk does not suffice.
-        UsageError: this machine or this model has no four-bit engine.
-    """
-    from fastcoder_lsp.engine.int4.calibrate import calibrate  # noqa: PLC0415 as above
-    from fastcoder_lsp.engine.int8.packing import fits  # noqa: PLC0415
-    from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
-    from fastcoder_lsp.engine.int8.stored import Wanted, keep_calibrated  # noqa: PLC0415
-
-    shape = fast_shape(read_config(job.folder))
-    kind = exact_kind(shape, job.kernels, 4) if shape is not None and fits(shape, 4) else None
-    if shape is None or kind is None:
-        raise UsageError("this model cannot run in four bits on this machine", "take it as it is: cpu-int8 runs it")
-    numbers = shape.weight_count // 2 + 4 * texts_SC.size * (2 * shape.width + shape.heads * shape.head_dim)
-    require_memory(numbers + 4 * (texts_SC.size * shape.inner + 3 * shape.inner * shape.inner))
-    wanted = Wanted(job.folder, shape, kind, job.digest, job.cache)
-    return keep_calibrated(
-        wanted, lambda weights: calibrate(weights, shape, kind, texts_SC, job.progress), job.progress
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What chosen weights lose, and what plainly rounded ones do; chosen ones are kept where they lose less."""
@@ -107,57 +90,113 @@ class Judgement:
         return self.chosen.nats < self.plain.nats
 
 
-def judge(
-    job: Job, backends: Callable[[str], Backend], choose: Callable[[], Path], texts_SC: npt.NDArray[np.int64]
-) -> Judgement:
-    """Have weights chosen and compare them on `texts_SC`; they stay where they lose less than plainly rounded ones.
+def choose_weights(job: Job, guiding_SC: Tokens, judging_SC: Tokens) -> Judgement:
+    """Choose a model's four-bit weights by what it computes, and keep them where they lose less than plain ones.
 
-    What was chosen before is deleted first.
+    Until then, whatever becomes of it, those that were chosen before are taken, or plain ones.
 
     Args:
         job: of the model.
-        backends: kind of engine → one that is ready; it is closed before the next one is asked for.
-        choose: has them chosen: `choose_weights`.
-        texts_SC: tokens of equally long texts, which do not guide the rounding.
+        guiding_SC: tokens of equally long texts, by which they are chosen.
+        judging_SC: tokens of others, on which both are compared with eight bits.
 
     Raises:
-        UsageError: one of the two engines cannot run the model on this machine.
+        ModelInvalidError: the model's files are damaged.
+        ResourceError: memory or disk does not suffice.
+        UsageError: this machine or this model has no four-bit engine, or another process chooses them.
     """
-    from fastcoder_lsp.engine.int8.stored import calibrated_name  # noqa: PLC0415 numba takes a while to import
+    from fastcoder_lsp.engine.int4.calibrate import calibrate  # noqa: PLC0415 numba takes a while to import
+    from fastcoder_lsp.engine.int8.stored import choosing_alone, load_arrays, read_chosen, write_chosen  # noqa: PLC0415
 
-    def nats(kind: str) -> npt.NDArray[np.float64]:
-        backend = backends(kind)
+    eight, four = (_wanted(job, bits) for bits in (8, 4))
+    shape = four.shape
+    numbers = shape.weight_count // 2 + 4 * guiding_SC.size * (2 * shape.width + shape.heads * shape.head_dim)
+    require_memory(numbers + 4 * (guiding_SC.size * shape.inner + 3 * shape.inner * shape.inner))
+    with choosing_alone(four):
+        eight_T = _nats(job, eight, load_arrays(eight, job.progress), judging_SC)
+        plain_T = _nats(job, four, load_arrays(four, job.progress, chosen=False), judging_SC)
+        path = write_chosen(
+            four, lambda weights: calibrate(weights, shape, four.kind, guiding_SC, job.progress), job.progress
+        )
         try:
-            if backend.name != kind:
-                raise UsageError(f"{kind} cannot run here", "see `fastcoder-lsp doctor`")
-            return np.concatenate([_nats(backend, tokens_C) for tokens_C in texts_SC])
+            chosen_T = _nats(job, four, read_chosen(four, path, job.progress), judging_SC)
+            found = Judgement(_loss(chosen_T - eight_T), _loss(plain_T - eight_T))
+            _settle(job, path, found)
         finally:
-            backend.close()
-
-    for path in (job.cache / "int4").glob(f"{calibrated_name(job.digest)}*"):
-        if path.suffix in (".json", ".safetensors"):
             path.unlink(missing_ok=True)
-    eight_T, plain_T = nats("cpu-int8"), nats("cpu-int4")
-    path = choose()
-    try:
-        found = Judgement(_loss(nats("cpu-int4") - eight_T), _loss(plain_T - eight_T))
-    except BaseException:  # interrupted, too: weights that nobody judged would be taken at the next start
-        path.unlink(missing_ok=True)
-        raise
-    if found.kept:
-        write_small(path.with_suffix(".json"), json.dumps(asdict(found.chosen)))
-    else:
-        path.unlink()
     return found
 
 
-def _loss(more_T: npt.NDArray[np.float64]) -> Loss:
+def _settle(job: Job, path: Path, found: Judgement) -> None:
+    """What was judged takes the place of what was chosen before, or that goes, too."""
+    place = path.with_name(path.name.partition(".safetensors")[0] + ".safetensors")
+    try:
+        # Killed in between, weights are left of which nobody knows what they lose, never with what others lose.
+        place.with_suffix(".json").unlink(missing_ok=True)
+        if found.kept:
+            put_in_place(path, place)
+            write_small(place.with_suffix(".json"), json.dumps(asdict(found.chosen)))
+        else:
+            place.unlink(missing_ok=True)
+    except OSError as error:
+        raise write_error(error, job.cache / "int4", "keeping four-bit weights") from error
+
+
+def forget_chosen(digest: str, cache: Path) -> bool:
+    """Delete the four-bit weights that were chosen for the model with this hash: whether there were any.
+
+    Raises:
+        ResourceError: they cannot be deleted.
+    """
+    from fastcoder_lsp.engine.int8.stored import calibrated_name  # noqa: PLC0415 numba takes a while to import
+
+    there = False
+    try:
+        for suffix in (".json", ".safetensors"):
+            for path in (cache / "int4").glob(f"{calibrated_name(digest)}-*{suffix}"):
+                path.unlink(missing_ok=True)
+                there = True
+    except OSError as error:
+        raise write_error(error, cache / "int4", "deleting what was chosen") from error
+    return there
+
+
+def _wanted(job: Job, bits: int) -> "Wanted":
+    from fastcoder_lsp.engine.int8.packing import fits  # noqa: PLC0415 as above
+    from fastcoder_lsp.engine.int8.selftest import exact_kind  # noqa: PLC0415
+    from fastcoder_lsp.engine.int8.stored import Wanted  # noqa: PLC0415
+
+    shape = fast_shape(job.config)
+    kind = exact_kind(shape, job.kernels, bits) if shape is not None and fits(shape, bits) else None
+    if shape is None or kind is None:
+        words = "eight" if bits == 8 else "four"
+        raise UsageError(f"this model cannot run in {words} bits on this machine", "See `fastcoder-lsp doctor`.")
+    return Wanted(job.folder, shape, kind, job.digest, job.cache)
+
+
+def _loss(more_T: Floats) -> Loss:
     return Loss(float(more_T.mean()), float(more_T.std() / np.sqrt(len(more_T))), len(more_T))
 
 
-def _nats(backend: Backend, tokens_C: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
+def _nats(job: Job, wanted: "Wanted", arrays: "dict[str, Array]", texts_SC: Tokens) -> Floats:
+    """−log p of each token of the texts after their first ones."""
+    from fastcoder_lsp.engine.int8.backend import Int8Backend  # noqa: PLC0415 as above
+    from fastcoder_lsp.engine.int8.team import default_threads  # noqa: PLC0415
+
+    threads = job.options.threads or default_threads()
+    backend = Int8Backend(
+        wanted.shape, arrays, wanted.kind, capacity=job.capacity, threads=threads, kernels=job.kernels
+    )
+    try:
+        backend.warm_up(job.progress)
+        return np.concatenate([_nats_of(backend, tokens_C) for tokens_C in texts_SC])
+    finally:
+        backend.close()
+
+
+def _nats_of(backend: Backend, tokens_C: Tokens) -> Floats:
     """−log p of each token of a text after its first one."""
-    found = list[npt.NDArray[np.float64]]()
+    found = list[Floats]()
     for start in range(0, len(tokens_C) - 1, _ROWS):
         stop = min(start + _ROWS, len(tokens_C) - 1)
         logits_RV = backend.forward(Rows(tokens_C[start:stop], *_chain(stop - start), start, 0))

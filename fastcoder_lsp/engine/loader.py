@@ -12,7 +12,7 @@ from fastcoder_lsp.config.processor import processor
 from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, graph_shape
 from fastcoder_lsp.engine.backend import Backend
-from fastcoder_lsp.engine.calibrated import taken_by_auto
+from fastcoder_lsp.engine.calibrated import known_loss
 from fastcoder_lsp.engine.gpu_room import lacking_room, require_room
 from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
@@ -104,7 +104,9 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
         return asked, notes
     if shape is None:
         return "cpu-fp32", notes
-    if asked == "auto" and (loss := taken_by_auto(job.digest, job.cache, shape)) is not None:
+    known = known_loss(job.digest, job.cache, shape) if asked in ("auto", "cpu-int4") else None
+    loss = known if asked == "cpu-int4" or (known is not None and known.small) else None
+    if loss is not None:
         asked = "cpu-int4"
         notes.append(f"four-bit weights: {loss.nats:.3f} nats a token worse than eight-bit ones, measured here")
     for kind in dict.fromkeys((asked if asked in BITS else "cpu-int8", "cpu-int8")):

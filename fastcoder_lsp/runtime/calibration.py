@@ -14,10 +14,8 @@ from fastcoder_lsp import engine as engines
 from fastcoder_lsp import model as models
 from fastcoder_lsp.config import cache_folder, kernels_folder
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.engine.backend import Backend
-from fastcoder_lsp.engine.calibrated import Judgement, choose_weights, judge
-from fastcoder_lsp.engine.job import Job, prepare
-from fastcoder_lsp.engine.loader import load_engine
+from fastcoder_lsp.engine.calibrated import Judgement, choose_weights, forget_chosen
+from fastcoder_lsp.engine.job import prepare
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import template_of
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -54,26 +52,30 @@ def calibrate(name: str, progress: Progress, threads: int | None = None) -> Cali
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
     texts_SC = fill_in_texts([text for _, text in standard_library()], tokenizer, GUIDING + JUDGING)
 
-    def job(kind: engines.Kind) -> Job:
-        return prepare(
-            files.folder,
-            files.name,
-            files.source,
-            files.digest,
-            options=engines.EngineOptions(kind=kind, context=LENGTH, threads=threads),
-            cache=cache,
-            kernels=kernels_folder(),
-            progress=progress,
-            enter=lambda _stage: None,
-        )
-
-    def backend(kind: str) -> Backend:
-        return load_engine(job("cpu-int8" if kind == "cpu-int8" else "cpu-int4")).backend
-
+    job = prepare(
+        files.folder,
+        files.name,
+        files.source,
+        files.digest,
+        options=engines.EngineOptions(kind="cpu-int4", context=LENGTH, threads=threads),
+        cache=cache,
+        kernels=kernels_folder(),
+        progress=progress,
+        enter=lambda _stage: None,
+    )
     # Every other one, so that both kinds come from all over the library.
-    four = job("cpu-int4")
-    found = judge(four, backend, lambda: choose_weights(four, texts_SC[::2]), texts_SC[1::2])
+    found = choose_weights(job, texts_SC[::2], texts_SC[1::2])
     return Calibrated(files.name, found)
+
+
+def undo(name: str) -> tuple[str, bool]:
+    """Go back to plainly rounded weights: the model's name, and whether others were there.
+
+    Raises:
+        FastcoderError: the model is missing, or they cannot be deleted.
+    """
+    files = models.find(name, cache_folder())
+    return files.name, forget_chosen(files.digest, cache_folder())
 
 
 def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int) -> npt.NDArray[np.int64]:

@@ -1,29 +1,18 @@
-"""Four bits chosen by what a model computes: closer products, the engine's own pass, kept, found first, judged."""
+"""Four bits chosen by what a model computes: closer products, and a pass over texts that is the engine's own."""
 
-import dataclasses
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
-from fastcoder_lsp.config import kernels_folder
-from fastcoder_lsp.engine import EngineOptions
-from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
-from fastcoder_lsp.engine.backend import Backend
-from fastcoder_lsp.engine.calibrated import MOST_LOSS, Loss, choose_weights, judge, known_loss, taken_by_auto
+from fastcoder_lsp.engine.architecture import fast_shape, read_config
 from fastcoder_lsp.engine.int4 import calibrate
 from fastcoder_lsp.engine.int4.compensated import DAMPING, Inputs, round_compensated
 from fastcoder_lsp.engine.int4.packing import Rounded, round_matrix
-from fastcoder_lsp.engine.int8 import selftest
-from fastcoder_lsp.engine.int8.dot import AMX, AVX2, GROUP, NEON_DOT, NEON_I8MM, PLAIN, VNNI_512, DotKind, in_four_bits
-from fastcoder_lsp.engine.int8.stored import calibrated_name, form_of
-from fastcoder_lsp.engine.job import Job, prepare
-from fastcoder_lsp.engine.loader import load_engine
+from fastcoder_lsp.engine.int8.dot import GROUP, PLAIN, in_four_bits
 from fastcoder_lsp.engine.weights import open_weights
-from tests.engine.rows import prefill, run
+from tests.engine.rows import run
 from tests.engine.tiny_models import VOCABULARY, load, make_model
 
 Floats = npt.NDArray[np.float32]
@@ -126,20 +115,6 @@ def texts(count: int, seed: int = 0) -> npt.NDArray[np.int64]:
     return np.random.default_rng(seed).integers(0, VOCABULARY, (count, 60))
 
 
-def job_of(folder: Path, cache: Path, kind: str = "cpu-int4") -> Job:
-    return prepare(
-        folder,
-        folder.name,
-        "test",
-        str(folder),
-        options=EngineOptions(kind=kind, context=64, threads=1),  # type: ignore[arg-type]
-        cache=cache,
-        kernels=kernels_folder(),
-        progress=lambda _share, _what: None,
-        enter=lambda _stage: None,
-    )
-
-
 def test_the_pass_over_texts_is_the_models(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With weights left as they are, what reaches the head is what the engine in 32-bit floats gives to it."""
     shape = fast_shape(read_config(folder))
@@ -170,111 +145,3 @@ def test_the_pass_over_texts_is_the_models(folder: Path, tmp_path: Path, monkeyp
     ours_VV = head_VE @ seen["last"] @ head_VE.T
     theirs_VV = logits_TV.T @ logits_TV / len(logits_TV)
     assert np.abs(ours_VV - theirs_VV).max() < 1e-3 * np.abs(theirs_VV).max()
-
-
-def test_chosen_weights_are_kept_found_first_and_closer(folder: Path, tmp_path: Path) -> None:
-    """The engine takes the file that was made; its logits come closer to 32 bits than plainly rounded ones do."""
-    plain = load(folder, tmp_path / "plain", "cpu-int4")
-    path = choose_weights(job_of(folder, tmp_path), texts(40))
-    assert path.is_file()
-    chosen, exact = load(folder, tmp_path, "cpu-int4"), load(folder, tmp_path, "cpu-fp32")
-    assert [path] == list((tmp_path / "int4").glob("*.safetensors"))
-    away = {}
-    tokens = texts(1, seed=9)[0].tolist()
-    expected = run(exact.backend, tokens, list(range(-1, len(tokens) - 1)), 0)
-    for name, engine in (("plain", plain), ("chosen", chosen)):
-        prefill(engine.backend, tokens[:1], [1])
-        found = run(engine.backend, tokens, list(range(-1, len(tokens) - 1)), 0)
-        away[name] = float(((found - expected) ** 2).mean())
-        engine.close()
-    exact.close()
-    assert away["chosen"] < away["plain"]
-
-
-def test_what_is_better_is_kept_and_auto_takes_what_loses_little(folder: Path, tmp_path: Path) -> None:
-    """What was measured is kept beside the weights and decides; without the weights nothing is known."""
-    job = job_of(folder, tmp_path)
-    made = list[Path]()
-
-    def choose() -> Path:
-        made.append(choose_weights(job, texts(8)))
-        return made[-1]
-
-    for better in (True, False):
-        # The second time the weights are those of plain rounding, which is no better than itself.
-        chosen = choose if better else lambda: Path(shutil.copyfile(plain_file(tmp_path), made[0]))
-        found = judge(job, lambda kind: load_engine(job_of(folder, tmp_path, kind)).backend, chosen, texts(3, seed=5))
-        assert found.plain.tokens == found.chosen.tokens == 3 * 59
-        assert made[0].is_file() == (known_loss(str(folder), tmp_path) is not None) == found.kept
-        assert better or not found.kept
-    assert known_loss(str(folder), tmp_path) is None
-    path = choose()
-    for nats, expected in ((MOST_LOSS / 2, "cpu-int4"), (MOST_LOSS * 2, "cpu-int8")):
-        told = Loss(nats, MOST_LOSS / 8, 1000)
-        path.with_suffix(".json").write_text(json.dumps(dataclasses.asdict(told)), encoding="utf-8")
-        assert known_loss(str(folder), tmp_path) == told
-        engine = load_engine(job_of(folder, tmp_path, "auto"))
-        assert engine.info.name == expected
-        assert any("four-bit weights" in note for note in engine.info.notes) == (expected == "cpu-int4")
-        engine.close()
-    path.with_suffix(".json").write_text("{}", encoding="utf-8")
-    assert known_loss(str(folder), tmp_path) is None
-    path.with_suffix(".json").write_text(json.dumps(dataclasses.asdict(Loss(0, 0, 1))), encoding="utf-8")
-    assert taken_by_auto(str(folder), tmp_path) is not None
-    for kept in (path, path.with_suffix(".json")):  # of a layout that nothing here reads
-        shutil.copyfile(kept, kept.with_name(kept.name.replace("-x", "-x9")))
-    path.unlink()
-    assert known_loss(str(folder), tmp_path) is None
-
-
-@pytest.mark.parametrize(
-    ("kinds", "chose", "width", "read"),
-    [
-        ((AMX, VNNI_512), VNNI_512, 128, False),
-        ((AMX, VNNI_512), VNNI_512, 96, True),
-        ((AVX2,), NEON_I8MM, 128, False),
-        ((AVX2,), NEON_DOT, 128, True),
-    ],
-)
-def test_weights_of_a_layout_that_another_kind_reads_count_as_gone(
-    kinds: tuple[DotKind, ...],
-    chose: DotKind,
-    width: int,
-    *,
-    read: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A machine with tiles shares a cache with one without: what that one chose is for models that do not fit tiles."""
-    monkeypatch.setattr(selftest, "kinds_here", lambda: kinds)
-    shape = Shape("qwen2", 1, width, 2, 1, 64, 2 * width, 100, 1e-6, 64, np.ones(32))
-    name = f"{calibrated_name('a model')}-{form_of(in_four_bits(chose))}-f16"
-    (tmp_path / "int4").mkdir()
-    (tmp_path / "int4" / f"{name}.safetensors").touch()
-    told = Loss(0.01, 0.001, 1000)
-    (tmp_path / "int4" / f"{name}.json").write_text(json.dumps(dataclasses.asdict(told)), encoding="utf-8")
-    assert known_loss("a model", tmp_path, shape) == (told if read else None)
-
-
-def test_weights_that_nobody_judged_are_not_left(folder: Path, tmp_path: Path) -> None:
-    """Interrupted while they are compared: the next start takes plainly rounded ones, as before."""
-    job, made = job_of(folder, tmp_path), list[Path]()
-
-    def choose() -> Path:
-        made.append(Path(shutil.copyfile(plain_file(tmp_path), tmp_path / "int4" / "chosen.safetensors")))
-        return made[-1]
-
-    def backend(kind: str) -> Backend:
-        if made:
-            raise KeyboardInterrupt
-        return load_engine(job_of(folder, tmp_path, kind)).backend
-
-    with pytest.raises(KeyboardInterrupt):
-        judge(job, backend, choose, texts(1, seed=5))
-    assert made
-    assert not made[0].exists()
-
-
-def plain_file(cache: Path) -> Path:
-    """The file of plainly rounded weights."""
-    return next(path for path in (cache / "int4").glob("*.safetensors") if "calibrated" not in path.name)

@@ -42,7 +42,7 @@ def write_packed(
     Raises:
         ResourceError: the disk is full or the folder cannot be written.
     """
-    total = sum(_size(*entry) for entry in layout.values())
+    total = layout_bytes(layout)
     partial = path.with_name(f"{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}{UNFINISHED}")
     try:
         private_folder(path.parent)
@@ -100,6 +100,11 @@ def writing_alone(path: Path, progress: Progress) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def unjudged(path: Path) -> Path:
+    """A name beside `path` for what may take its place: deleted by `delete_unfinished` where nobody holds `path`."""
+    return path.with_name(f"{path.name}.{os.getpid()}-{uuid.uuid4().hex[:8]}.unjudged{UNFINISHED}")
 
 
 def delete_unfinished(folder: Path) -> None:
@@ -161,7 +166,7 @@ def read_packed(path: Path, layout: Layout, progress: Progress) -> dict[str, Arr
             if file.read(len(header)) != header:
                 return None
             arrays: dict[str, Array] = {}
-            total = len(header) + sum(_size(*entry) for entry in layout.values())
+            total = len(header) + layout_bytes(layout)
             if path.stat().st_size != total:
                 return None
             place = len(header)
@@ -187,6 +192,11 @@ def aligned(shape: tuple[int, ...], dtype: type[np.generic]) -> Array:
     raw = np.zeros(size + 4096, dtype=np.uint8)
     start = -raw.ctypes.data % 4096
     return raw[start : start + size].view(dtype).reshape(shape)
+
+
+def layout_bytes(layout: Layout) -> int:
+    """What the arrays take."""
+    return sum(_size(*entry) for entry in layout.values())
 
 
 def _size(kind: str, shape: tuple[int, ...]) -> int:

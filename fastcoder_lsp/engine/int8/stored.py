@@ -5,8 +5,8 @@ Owns the choice among these and the files' names.
 
 import hashlib
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,21 +16,26 @@ from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
 from fastcoder_lsp.engine.int8.packed_file import (
     delete_unfinished,
     held,
+    layout_bytes,
     packed_in_memory,
     read_packed,
+    unjudged,
     write_packed,
     writing_alone,
 )
 from fastcoder_lsp.engine.int8.packing import IN_HEAD, Array, Products, embedding_kind, layout, pack
 from fastcoder_lsp.engine.weights import Weights, open_weights
-from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.errors import ResourceError, UsageError
+from fastcoder_lsp.index.files import check_room, private_folder
 from fastcoder_lsp.model.open_tensors import rounded_already
-from fastcoder_lsp.model.store import size_text
+from fastcoder_lsp.model.store import size_text, write_error
 
 FORMATS = {8: 1, 4: 2}
 """Of the packed file, by the bits of a weight; another number makes old ones unread, and lower ones deleted. 8: 1, rows
 by blocks of columns, embeddings in 16 bits. 4: 1, lines of 32 numbers by blocks of columns, factors before codes; 2,
 attention's matrices as in 8, no embeddings where they are the head's rows."""
+CHOSEN = "four-bit weights: those of `model calibrate`; back to plain ones: fastcoder-lsp model calibrate --undo"
+PLAIN = "four-bit weights: rounded plainly"
 _FORMAT = re.compile(r"-v(\d{1,9})-x[^/]*\.(safetensors|json|lock)$")
 
 
@@ -75,7 +80,12 @@ def _nobody(_: str) -> None:
 
 
 def load_arrays(
-    wanted: Wanted, progress: Progress, enter: Callable[[str], None] = _nobody, note: Callable[[str], None] = _nobody
+    wanted: Wanted,
+    progress: Progress,
+    enter: Callable[[str], None] = _nobody,
+    note: Callable[[str], None] = _nobody,
+    *,
+    chosen: bool = True,
 ) -> dict[str, Array]:
     """The packed weights, read, or converted first ("convert" is entered then).
 
@@ -83,7 +93,9 @@ def load_arrays(
         wanted: which.
         progress: told what is being done.
         enter: told the stage that begins.
-        note: told what is worth knowing: what is rounded again, or that they could not be kept, and why.
+        note: told what is worth knowing: what is rounded again, which four bits are taken, or that they could not be
+            kept, and why.
+        chosen: whether four bits that were chosen by what the model computes are taken, where they are kept.
 
     Raises:
         ModelInvalidError: the model's files are damaged.
@@ -93,11 +105,15 @@ def load_arrays(
         note(f"the model's weights, rounded by {by}, are rounded once more: to {wanted.rounding}")
     delete_unfinished(wanted.path("F16").parent)
     _delete_outdated(wanted.cache, note)
-    for calibrated in (True, False) if wanted.kind.bits == 4 else (False,):
+    for calibrated in (True, False) if wanted.kind.bits == 4 and chosen else (False,):
         for embedding in (IN_HEAD, "F16", "BF16") if wanted.kind.bits == 4 else ("F16", "BF16"):
             arrays = _read(wanted, embedding, progress, calibrated=calibrated)
             if arrays is not None:
+                if wanted.kind.bits == 4:
+                    note(CHOSEN if calibrated else PLAIN)
                 return arrays
+    if wanted.kind.bits == 4:
+        note(PLAIN)
     enter("convert")
     with open_weights(wanted.folder) as weights:
         embedding = embedding_kind(weights, wanted.shape, wanted.kind)
@@ -156,11 +172,35 @@ def _make(
     return arrays
 
 
-def keep_calibrated(wanted: Wanted, choose: Callable[[Weights], Products], progress: Progress) -> Path:
-    """Have weights chosen, and keep them where `load_arrays` finds them first; their file.
+@contextmanager
+def choosing_alone(wanted: Wanted) -> Iterator[None]:
+    """Hold the four bits that are being chosen of a model, for as long as that takes.
+
+    Raises:
+        ResourceError: the folder cannot be written to, or the disk has no room for them.
+        UsageError: another process chooses them.
+    """
+    with open_weights(wanted.folder) as weights:
+        embedding = embedding_kind(weights, wanted.shape, wanted.kind)
+    path = wanted.path(embedding, calibrated=True)
+    try:
+        private_folder(path.parent)
+        check_room(path.parent, layout_bytes(layout(wanted.shape, wanted.kind, embedding)))
+    except OSError as error:
+        raise write_error(error, path.parent, "choosing four-bit weights") from error
+    with held(path) as ours:
+        if not ours:
+            raise UsageError("another process chooses this model's four-bit weights", "Wait for it.")
+        yield
+
+
+def write_chosen(wanted: Wanted, choose: Callable[[Weights], Products], progress: Progress) -> Path:
+    """Have weights chosen, and write them beside the name under which they would be taken; their file.
+
+    `put_in_place` makes them what is taken. What a killed process leaves of them is deleted at the next start.
 
     Args:
-        wanted: which, in four bits.
+        wanted: which, in four bits; held by `choosing_alone`.
         choose: gives the model's matrices, rounded.
         progress: told what is being done.
 
@@ -170,11 +210,23 @@ def keep_calibrated(wanted: Wanted, choose: Callable[[Weights], Products], progr
     """
     with open_weights(wanted.folder) as weights:
         embedding = embedding_kind(weights, wanted.shape, wanted.kind)
-        path = wanted.path(embedding, calibrated=True)
-        with writing_alone(path, progress):
-            pieces = pack(weights, wanted.shape, wanted.kind, choose(weights), in_head=embedding == IN_HEAD)
-            write_packed(path, layout(wanted.shape, wanted.kind, embedding), pieces, progress, into="int4")
+        pieces = pack(weights, wanted.shape, wanted.kind, choose(weights), in_head=embedding == IN_HEAD)
+        path = unjudged(wanted.path(embedding, calibrated=True))
+        write_packed(path, layout(wanted.shape, wanted.kind, embedding), pieces, progress, into="int4")
     return path
+
+
+def read_chosen(wanted: Wanted, path: Path, progress: Progress) -> dict[str, Array]:
+    """What `write_chosen` wrote.
+
+    Raises:
+        ResourceError: it cannot be read.
+    """
+    for embedding in (IN_HEAD, "F16", "BF16"):
+        arrays = read_packed(path, layout(wanted.shape, wanted.kind, embedding), progress)
+        if arrays is not None:
+            return arrays
+    raise ResourceError(f"{path} was written and cannot be read", "Look at that disk.")
 
 
 def _read(wanted: Wanted, embedding: str, progress: Progress, *, calibrated: bool = False) -> dict[str, Array] | None:
