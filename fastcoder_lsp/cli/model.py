@@ -88,12 +88,26 @@ def _list(_arguments: argparse.Namespace) -> int:
     width = max((len(entry.name) for entry in found), default=0)
     for entry in found:
         mark = "*" if default and entry.digest == default else " "
-        print(f"{mark} {entry.name:{width}}  {size_text(entry.size):>7}  {entry.source}")
+        print(f"{mark} {entry.name:{width}}  {size_text(entry.size):>7}  {entry.source}{_chosen(entry.digest)}")
     if default:
         print("* what `auto` takes", file=sys.stderr)
     else:
         print("The default model is not here. Run: fastcoder-lsp model pull", file=sys.stderr)
     return 0
+
+
+def _chosen(digest: str) -> str:
+    """What `calibrate` made of a model, in words."""
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.model.inventory import engine_conversions
+
+    cache = cache_folder()
+    if not any(path.suffix == ".json" for path in engine_conversions(digest, cache)):
+        return ""  # before a compiler is imported
+    from fastcoder_lsp.engine.calibrated import known_loss
+
+    loss = known_loss(digest, cache)
+    return f"; four-bit weights chosen, {loss.nats:.3f} nats a token worse than eight bits" if loss is not None else ""
 
 
 def _pull(arguments: argparse.Namespace) -> int:

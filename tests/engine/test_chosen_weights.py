@@ -82,7 +82,9 @@ def write(job: Job, tokens_SC: npt.NDArray[np.int64]) -> Path:
 
 def take(unjudged: Path) -> Path:
     """Make them what an engine takes; their file."""
-    return unjudged.replace(unjudged.with_name(unjudged.name.partition(".safetensors")[0] + ".safetensors"))
+    path = unjudged.replace(unjudged.with_name(unjudged.name.partition(".safetensors")[0] + ".safetensors"))
+    path.with_suffix(".json").write_text(json.dumps(dataclasses.asdict(Loss(0.01, 0.001, 9))), encoding="utf-8")
+    return path
 
 
 def test_what_is_better_is_kept_and_auto_takes_what_loses_little(
@@ -177,8 +179,7 @@ def test_weights_that_nobody_judged_are_never_taken(
     job, seen = job_of(folder, tmp_path), list[str]()
     load_engine(job).close()
     if before:
-        path = take(write(job, texts(8)))
-        path.with_suffix(".json").write_text(json.dumps(dataclasses.asdict(Loss(0.01, 0.001, 9))), encoding="utf-8")
+        take(write(job, texts(8)))
     expected = {kind: taken(folder, tmp_path, kind) for kind in ("auto", "cpu-int4")}
     assert ("model calibrate --undo" in expected["cpu-int4"]) == before
     assert ("rounded plainly" in expected["cpu-int4"]) == (not before)
@@ -206,6 +207,14 @@ def test_weights_that_nobody_judged_are_never_taken(
     tokens = texts(1, seed=5)[0]
     assert np.array_equal(others[1], calibrated._nats_of(plain, tokens)), "others were compared with than plain ones"
     plain.close()
+
+
+def test_weights_of_which_nobody_said_what_they_lose_are_not_taken(folder: Path, tmp_path: Path) -> None:
+    """Killed between the two, or by a version that judged what was taken already: plain ones, for doctor says so."""
+    path = take(write(job_of(folder, tmp_path), texts(2)))
+    assert "model calibrate --undo" in taken(folder, tmp_path, "cpu-int4")
+    path.with_suffix(".json").unlink()
+    assert "rounded plainly" in taken(folder, tmp_path, "cpu-int4")
 
 
 def test_one_process_chooses_at_a_time(folder: Path, tmp_path: Path) -> None:
@@ -239,7 +248,6 @@ def test_a_full_disk_is_found_before_anything_is_chosen(
 def test_going_back_deletes_what_was_chosen(folder: Path, tmp_path: Path) -> None:
     """With what it loses, of every layout; plain weights and other models' stay."""
     path = take(write(job_of(folder, tmp_path), texts(2)))
-    path.with_suffix(".json").write_text("{}", encoding="utf-8")
     other = path.with_name(f"{calibrated_name('another')}{path.name.partition('-calibrated')[2]}")
     shutil.copyfile(path, other)
     assert forget_chosen(str(folder), tmp_path)

@@ -7,8 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fastcoder_lsp.cli.doctor.model import check_weights
 from fastcoder_lsp.cli.main import main
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.engine.int8.selftest import fitting_kinds
+from fastcoder_lsp.engine.int8.stored import Wanted
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.model import find
 from fastcoder_lsp.runtime.calibration import JUDGING, LENGTH, fill_in_texts
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.tiny_models import make_model
@@ -38,6 +44,41 @@ def test_without_code_nothing_is_chosen() -> None:
     """A Python without its library is told apart from a fault."""
     with pytest.raises(UsageError, match="too little code"):
         fill_in_texts(["short"] * 30, Tokenizer(json.dumps(tokenizer())), 4)
+
+
+def test_doctor_says_which_weights_run_and_how_to_go_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Plain ones, or chosen ones with what they lose and whether `auto` takes them; `--undo` makes them plain again."""
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
+    folder = make_model(tmp_path / "model", "qwen2")
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer(), ensure_ascii=False), encoding="utf-8")
+    shape = fast_shape(read_config(folder))
+    assert shape is not None
+    files, kind = find(str(folder), tmp_path / "cache"), next(fitting_kinds(shape, 4))
+
+    def said(engine: str) -> str:
+        return " ".join(
+            f"{check.text} {check.hint}" for check in check_weights(Settings(model=str(folder), engine=engine))
+        )
+
+    plain = said("cpu-int4")
+    assert "rounded plainly" in plain
+    assert f"model calibrate {folder}" in plain
+    assert said("auto") == said("cpu-int8") == ""
+    place = Wanted(files.folder, shape, kind, files.digest, tmp_path / "cache").path("F16", calibrated=True)
+    place.parent.mkdir(parents=True)
+    for nats, taken in ((0.01, True), (0.5, False)):
+        place.touch()
+        place.with_suffix(".json").write_text(json.dumps({"nats": nats, "standard_error": 0.002, "tokens": 9}))
+        assert f"{nats:.3f} ± 0.002 nats" in said("cpu-int4")
+        assert f"calibrate {folder} --undo" in said("cpu-int4")
+        assert ("`auto` takes them" in said("auto")) == taken == ("--undo" in said("auto"))
+        assert said("cpu-int8") == ""
+    for expected in ("plainly rounded", "nothing was chosen"):
+        assert main(["model", "calibrate", str(folder), "--undo"]) == 0
+        assert expected in capsys.readouterr().out
+    assert said("cpu-int4") == plain
 
 
 @pytest.mark.ci

@@ -101,6 +101,7 @@ def examine(settings: Settings) -> Iterator[Check]:
     if any(check.state == "wrong" for check in found):
         return
     folder = Path(str(found[0].details["folder"]))
+    yield from attempt("weights", lambda: model.check_weights(settings))
     yield from attempt("template", lambda: model.check_template(folder))
     yield from attempt("completion", lambda: model.check_completion(settings))
 

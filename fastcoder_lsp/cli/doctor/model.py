@@ -1,5 +1,6 @@
 """What `doctor` looks at of the model: its files, its prompt template, one completion."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +40,32 @@ def check_model(settings: Settings) -> Check:
     wanted = "" if settings.model == "auto" else f" {settings.model}"
     hint = f"For the model itself: fastcoder-lsp model pull{wanted} --exact"
     return Check("model", "note", f"{text}; {files.variant}", hint, details)
+
+
+def check_weights(settings: Settings) -> Iterator[Check]:
+    """Where the CPU may compute in four bits: whether those were chosen, what they lose, and how to go back."""
+    from fastcoder_lsp import model
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.engine.architecture import fast_shape, read_config
+    from fastcoder_lsp.engine.calibrated import known_loss
+
+    if settings.engine not in ("auto", "cpu-int4"):
+        return
+    files = model.find(settings.model)
+    loss = known_loss(files.digest, cache_folder(), fast_shape(read_config(files.folder)))
+    named = "" if settings.model == "auto" else f" {settings.model}"
+    if loss is not None:
+        taken = settings.engine == "cpu-int4" or loss.small
+        lost = f"{loss.nats:.3f} ± {loss.standard_error:.3f} nats a token worse than in eight"
+        text = f"in four bits chosen by `model calibrate`: {lost}"
+        if settings.engine == "auto":
+            text += f"; `auto` {'takes' if taken else 'does not take'} them on a CPU"
+        details: dict[str, object] = {"nats": loss.nats, "standard_error": loss.standard_error, "tokens": loss.tokens}
+        hint = f"Back to plainly rounded ones: fastcoder-lsp model calibrate{named} --undo" if taken else ""
+        yield Check("weights", "ok", text, hint, details)
+    elif settings.engine == "cpu-int4":
+        hint = f"To choose them by what the model computes, in minutes: fastcoder-lsp model calibrate{named}"
+        yield Check("weights", "ok", "in four bits, rounded plainly; what they lose was not measured here", hint)
 
 
 def check_template(folder: Path) -> Check:
