@@ -225,8 +225,9 @@ def test_one_process_chooses_at_a_time(folder: Path, tmp_path: Path) -> None:
     wanted = Wanted(folder, shape, next(selftest.fitting_kinds(shape, 4)), job.digest, tmp_path)
     with choosing_alone(wanted), pytest.raises(UsageError, match="another process"):
         choose_weights(job, texts(2), texts(1))
+    left = write(job, texts(2))
     with choosing_alone(wanted):
-        pass
+        assert not left.exists()
 
 
 def test_a_full_disk_is_found_before_anything_is_chosen(
@@ -243,6 +244,22 @@ def test_a_full_disk_is_found_before_anything_is_chosen(
     with pytest.raises(ResourceError, match="no space left"):
         choose_weights(job_of(folder, tmp_path), texts(2), texts(1))
     assert chosen_files(tmp_path) == [path]
+
+
+def test_interrupted_at_the_end_of_writing_nothing_is_left(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file has its name, and nobody else knows of it yet."""
+    whole = stored.write_packed
+
+    def interrupted(*arguments: Any, **named: Any) -> None:
+        whole(*arguments, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stored, "write_packed", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write(job_of(folder, tmp_path), texts(2))
+    assert not list((tmp_path / "int4").glob("*.partial"))
 
 
 def test_going_back_deletes_what_was_chosen(folder: Path, tmp_path: Path) -> None:

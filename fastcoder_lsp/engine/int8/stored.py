@@ -187,6 +187,7 @@ def choosing_alone(wanted: Wanted) -> Iterator[None]:
     path = wanted.path(embedding, calibrated=True)
     try:
         private_folder(path.parent)
+        delete_unfinished(path.parent)  # while this is held, what others left of it would stay, and take room
         check_room(path.parent, layout_bytes(layout(wanted.shape, wanted.kind, embedding)))
     except OSError as error:
         raise write_error(error, path.parent, "choosing four-bit weights") from error
@@ -214,7 +215,11 @@ def write_chosen(wanted: Wanted, choose: Callable[[Weights], Products], progress
         embedding = embedding_kind(weights, wanted.shape, wanted.kind)
         pieces = pack(weights, wanted.shape, wanted.kind, choose(weights), in_head=embedding == IN_HEAD)
         path = unjudged(wanted.path(embedding, calibrated=True))
-        write_packed(path, layout(wanted.shape, wanted.kind, embedding), pieces, progress, into="int4")
+        try:
+            write_packed(path, layout(wanted.shape, wanted.kind, embedding), pieces, progress, into="int4")
+        except BaseException:  # interrupted when it has its name
+            path.unlink(missing_ok=True)
+            raise
     return path
 
 
