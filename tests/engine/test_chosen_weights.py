@@ -17,7 +17,7 @@ from fastcoder_lsp.engine import EngineOptions, calibrated
 from fastcoder_lsp.engine.architecture import Shape, fast_shape
 from fastcoder_lsp.engine.calibrated import MOST_LOSS, Loss, choose_weights, forget_chosen, known_loss, taken_by_auto
 from fastcoder_lsp.engine.int4 import calibrate
-from fastcoder_lsp.engine.int8 import selftest, stored
+from fastcoder_lsp.engine.int8 import packed_file, selftest, stored
 from fastcoder_lsp.engine.int8.dot import AMX, AVX2, NEON_DOT, NEON_I8MM, VNNI_512, DotKind, in_four_bits
 from fastcoder_lsp.engine.int8.stored import Wanted, calibrated_name, choosing_alone, form_of, load_arrays, write_chosen
 from fastcoder_lsp.engine.job import Job, prepare
@@ -250,7 +250,7 @@ def test_interrupted_at_the_end_of_writing_nothing_is_left(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file has its name, and nobody else knows of it yet."""
-    whole = stored.write_packed
+    whole = packed_file.write_packed
 
     def interrupted(*arguments: Any, **named: Any) -> None:
         whole(*arguments, **named)
