@@ -97,7 +97,7 @@ def choose_weights(job: Job, guiding_SC: Tokens, judging_SC: Tokens) -> Judgemen
 
     Args:
         job: of the model.
-        guiding_SC: tokens of equally long texts, by which they are chosen.
+        guiding_SC: tokens of equally long texts, no longer than the job's context, by which they are chosen.
         judging_SC: tokens of others, on which both are compared with eight bits.
 
     Raises:
@@ -108,6 +108,7 @@ def choose_weights(job: Job, guiding_SC: Tokens, judging_SC: Tokens) -> Judgemen
     from fastcoder_lsp.engine.int4.calibrate import calibrate  # noqa: PLC0415 numba takes a while to import
     from fastcoder_lsp.engine.int8.stored import choosing_alone, load_arrays, read_chosen, write_chosen  # noqa: PLC0415
 
+    assert max(guiding_SC.shape[1], judging_SC.shape[1]) <= job.context, "no room in the KV cache"
     eight, four = (_wanted(job, bits) for bits in (8, 4))
     shape = four.shape
     numbers = shape.weight_count // 2 + 4 * guiding_SC.size * (2 * shape.width + shape.heads * shape.head_dim)

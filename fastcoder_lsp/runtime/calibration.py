@@ -22,7 +22,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.corpus_files import standard_library
 
 LENGTH = 512
-"""Tokens of a text."""
+"""Tokens of a text, or fewer where the model reads no more."""
 GUIDING, JUDGING = 12, 12
 """Texts that guide the rounding, and that say what it lost."""
 _SEED = 1
@@ -50,7 +50,6 @@ def calibrate(name: str, progress: Progress, threads: int | None = None) -> Cali
     cache = cache_folder()
     files = models.find(name, cache)
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
-    texts_SC = fill_in_texts([text for _, text in standard_library()], tokenizer, GUIDING + JUDGING)
 
     job = prepare(
         files.folder,
@@ -63,6 +62,8 @@ def calibrate(name: str, progress: Progress, threads: int | None = None) -> Cali
         progress=progress,
         enter=lambda _stage: None,
     )
+    texts = [text for _, text in standard_library()]
+    texts_SC = fill_in_texts(texts, tokenizer, GUIDING + JUDGING, min(LENGTH, job.context))
     # Every other one, so that both kinds come from all over the library.
     found = choose_weights(job, texts_SC[::2], texts_SC[1::2])
     return Calibrated(files.name, found)
@@ -78,22 +79,22 @@ def undo(name: str) -> tuple[str, bool]:
     return files.name, forget_chosen(files.digest, cache_folder())
 
 
-def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int) -> npt.NDArray[np.int64]:
-    """`count` prompts of `LENGTH` tokens with what fills them in, from texts that are spread over all.
+def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int, length: int) -> npt.NDArray[np.int64]:
+    """`count` prompts of `length` tokens with what fills them in, from texts that are spread over all.
 
     Raises:
         UsageError: there are not so many texts that are long enough.
     """
     template, control = template_of(tokenizer.control), tokenizer.control
     marks = [control[mark] for mark in (template.prefix, template.suffix, template.middle) if mark]
-    long = [text for text in texts if len(text) >= 12 * LENGTH]
+    long = [text for text in texts if len(text) >= 12 * length]
     if len(long) < count:
         raise UsageError("this Python's standard library holds too little code", "Install it whole.")
     chance = np.random.default_rng(_SEED)
     found = []
     for number in np.linspace(0, len(long) - 1, count).astype(int).tolist():
-        tokens = tokenizer.encode(long[number][: 40 * LENGTH])
-        size = LENGTH - len(marks) - len(tokenizer.start_ids)
+        tokens = tokenizer.encode(long[number][: 40 * length])
+        size = length - len(marks) - len(tokenizer.start_ids)
         start = int(chance.integers(0, max(1, len(tokens) - size)))
         window = tokens[start : start + size]
         if marks:

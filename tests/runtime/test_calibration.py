@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +12,13 @@ from fastcoder_lsp.cli.doctor.model import check_weights
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.engine.architecture import fast_shape, read_config
+from fastcoder_lsp.engine.calibrated import Judgement, Loss
 from fastcoder_lsp.engine.int8.selftest import fitting_kinds
 from fastcoder_lsp.engine.int8.stored import Wanted
+from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import find
+from fastcoder_lsp.runtime import calibration
 from fastcoder_lsp.runtime.calibration import JUDGING, LENGTH, fill_in_texts
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.engine.tiny_models import make_model
@@ -28,7 +32,7 @@ def test_texts_are_asked_as_in_an_editor() -> None:
     letters = [chr(ord("a") + number) for number in range(20)]
     sources = ["".join(f"{letter}{place % 10}" for place in range(8 * LENGTH)) for letter in letters]
     reader = Tokenizer(json.dumps(tokenizer()))
-    texts_SC = fill_in_texts([*sources, "too short"], reader, 4)
+    texts_SC = fill_in_texts([*sources, "too short"], reader, 4, LENGTH)
     assert texts_SC.shape == (4, LENGTH)
     for tokens in texts_SC.tolist():
         suffix, middle = tokens.index(SUFFIX), tokens.index(MIDDLE)
@@ -37,13 +41,13 @@ def test_texts_are_asked_as_in_an_editor() -> None:
         whole = reader.decode([*tokens[1:suffix], *tokens[middle + 1 :], *tokens[suffix + 1 : middle]])
         assert any(whole in source for source in sources)
     assert len({reader.decode(tokens)[0] for tokens in texts_SC.tolist()} - set("0123456789")) >= 2
-    assert np.array_equal(texts_SC, fill_in_texts([*sources, "too short"], reader, 4))
+    assert np.array_equal(texts_SC, fill_in_texts([*sources, "too short"], reader, 4, LENGTH))
 
 
 def test_without_code_nothing_is_chosen() -> None:
     """A Python without its library is told apart from a fault."""
     with pytest.raises(UsageError, match="too little code"):
-        fill_in_texts(["short"] * 30, Tokenizer(json.dumps(tokenizer())), 4)
+        fill_in_texts(["short"] * 30, Tokenizer(json.dumps(tokenizer())), 4, LENGTH)
 
 
 def test_doctor_says_which_weights_run_and_how_to_go_back(
@@ -79,6 +83,22 @@ def test_doctor_says_which_weights_run_and_how_to_go_back(
         assert main(["model", "calibrate", str(folder), "--undo"]) == 0
         assert expected in capsys.readouterr().out
     assert said("cpu-int4") == plain
+
+
+def test_texts_are_no_longer_than_the_model_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More rows than the KV cache has slots are written behind it: the process ended by a signal."""
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
+    folder = make_model(tmp_path / "model", "qwen2", vocab_size=288, max_position_embeddings=96)
+    (folder / "tokenizer.json").write_text(json.dumps(tokenizer(), ensure_ascii=False), encoding="utf-8")
+    seen = list[tuple[int, ...]]()
+
+    def choose(job: Job, guiding_SC: Any, judging_SC: Any) -> Judgement:
+        seen.extend((job.context, *texts_SC.shape) for texts_SC in (guiding_SC, judging_SC))
+        return Judgement(Loss(0, 0, 1), Loss(0, 0, 1))
+
+    monkeypatch.setattr(calibration, "choose_weights", choose)
+    calibration.calibrate(str(folder), lambda _share, _what: None)
+    assert seen == [(96, calibration.GUIDING, 96), (96, JUDGING, 96)]
 
 
 @pytest.mark.ci
