@@ -12,7 +12,7 @@ from pathlib import PurePath
 from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.decode.stop import LineRule, stop_rule
 from fastcoder_lsp.postprocess.text_around import FAR
-from fastcoder_lsp.workspace.secret_lines import in_secret, without_secrets
+from fastcoder_lsp.workspace.secret_lines import in_secret, spans_lines, without_secrets
 
 BEFORE = 8_000
 """Characters before the cursor, at most."""
@@ -25,7 +25,7 @@ _MOVES = 2_000
 _REMEMBERED = 20_000
 _LINE, _BLOCK = 4_000, 16_000
 """Characters of a line on either side of where it is cut, and of what may be a private key's block before it."""
-_KEY, _KEY_ENDS = "PRIVATE KEY", "-----END "
+_KEY_ENDS = "-----END "
 _HALVES = re.compile("[\ud800-\udfff]")
 """Of characters, which no UTF-8 can say: an edit may have parted them."""
 
@@ -92,8 +92,8 @@ class Excerpts:
         )
 
     def _without_secrets(self, text: str, language: str) -> str:
-        """`workspace.secret_lines.without_secrets`, which judges each line by itself where no private key is near."""
-        if _KEY in text:
+        """`workspace.secret_lines.without_secrets`, which judges each line by itself where no secret spans several."""
+        if spans_lines(text):
             return without_secrets(text, language)
         if len(self._judged) > _REMEMBERED:
             self._judged.clear()

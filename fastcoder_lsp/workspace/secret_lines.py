@@ -17,20 +17,41 @@ _BLOCK = 16_000
 _WORDS = frozenset(
     ("password", "passwd", "pwd", "passphrase", "secret", "token", "apikey", "credential", "credentials", "bearer")
 )
+_LAST = frozenset(("pass", "pw"))
+"""Of a name of several words, or alone."""
 _KINDS_OF_KEY = frozenset(
     ("api", "access", "private", "secret", "signing", "encryption", "auth", "account", "client", "master", "ssh", "app")
 )
 _NAME = r"([A-Za-z][\w.-]{0,80})"
-_QUOTED = re.compile(_NAME + r"""["'\]]{0,2}\s*(?::[\w\s.\[\]|?]{1,40})?(?::=|=>|=|:)\s*[rbufRBUF]{0,2}["'`][^"'`]*$""")
+_IS = _NAME + r"""["'\]]{0,2}\s*(?::[\w\s.\[\]|?&'<>]{1,40})?(?::=|=>|=|:)"""
+_QUOTED = re.compile(_IS + r"""\s*[rbufRBUF@$]{0,2}["'`][^"'`]*$""")
 _BARE = re.compile(r"^\s*(?:export\s+|set\s+|ENV\s+|ARG\s+|-\s+)?[\"']?" + _NAME + r"[\"']?\s*[:=]\s*\S*$")
 _BARE_LANGUAGES = frozenset(
     ("shellscript", "properties", "ini", "yaml", "toml", "dockerfile", "dotenv", "plaintext", "makefile", "fish")
 )
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _KNOWN = re.compile(
-    r"(?<![A-Za-z0-9])(?:sk-|sk_live_|rk_live_|gh[opsur]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|eyJ|npm_|pypi-|hf_)"
+    r"(?<![A-Za-z0-9])(?:sk-|[sr]k_(?:live|test)_|gh[opsur]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|eyJ|npm_|pypi-|hf_)"
     r"[A-Za-z0-9_.-]{4,}$"
 )
+_GIVEN = (
+    re.compile(rf"""\w\(\s*["'`]{_NAME}["'`]\s*,\s*["'`]"""),  # getenv("API_KEY", "…"), define('DB_PASSWORD', '…')
+    re.compile(rf"""(?:\bset|\bwith)_?{_NAME}\(\s*["'`]"""),
+    re.compile(rf"""(?:#define|\bsetq|\bdefvar|\bdefconst|\bset)\s+{_NAME}\s+["'`]"""),
+    re.compile(_IS + r"""\s*(?:Some|String::from|Secret(?:Str|Bytes|String)?(?:::new|::from)?)\(\s*[rb]?["'`]"""),
+)
+"""A value that is no assignment's, after its name."""
+_HEADER = re.compile(r"""["'`:]\s*(?:Bearer|Basic)\s+[\w+/.~=-]{6,}(?=["'`\s]|$)""")
+_ADDRESS = re.compile(r"""://[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}@""")
+"""With a password, `https://me:…@host`."""
+_OPENED = re.compile(
+    _IS + r"""[ \t]*+(?:\([ \t]*+)?+(?:\\?+[ \t]*+|[rbufRBUF@$]{0,2}(\"""|\'\'\'|`)(?:(?!\2)[^\n])*+)$"""
+)
+"""The value stands in the lines below: strings, or the rest of one."""
+_LIKELY = re.compile(r"(?i:pass|pwd|pw|secret|token|key|credential|bearer|basic)|://")
+"""What stands in every line that the six forms above are looked for in: that takes most of their time."""
+_DEFINES = re.compile(r"\s*(?:async\s+)?(?:class|def)\b")
+_STRING = re.compile(r"""\s*[rbufRBUF@$]{0,2}["'`]""")
 _RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}$")
 _JUDGED_AT = re.compile(r"""["'`]|(?<=[A-Za-z0-9+_=-]{8})(?![A-Za-z0-9+_=-])""")
 _MOST_JUDGED = 50
@@ -52,9 +73,18 @@ def in_secret(before: str, language: str) -> bool:
 
 def without_secrets(text: str, language: str) -> str:
     """Some lines of a file without those that look like a secret, or like a part of one."""
-    kept, above = [], ""
+    kept, above, open_mark = [], "", None
     for line in text.split("\n"):
         above = f"{above}{line}\n"[-_BLOCK:]
+        if open_mark:
+            open_mark = None if open_mark in line else open_mark
+            continue
+        if open_mark is not None and _STRING.match(line):
+            continue
+        likely = _LIKELY.search(line)
+        open_mark = _opened(line) if likely else None
+        if likely and _holds_secret(line):
+            continue
         # A line is judged as if it were typed: at each of its quotes, where a run of letters ends, and at its end.
         ends = [*islice((match.start() for match in _JUDGED_AT.finditer(line)), _MOST_JUDGED), len(line)]
         if not _in_key(above) and not any(in_secret(line[:end], language) for end in ends):
@@ -62,12 +92,34 @@ def without_secrets(text: str, language: str) -> str:
     return "\n".join(kept)
 
 
+def spans_lines(text: str) -> bool:
+    """Whether a secret may stand in lines of a text that do not say so themselves."""
+    return KEYS in text or any(_LIKELY.search(line) and _opened(line) is not None for line in text.split("\n"))
+
+
+def _opened(line: str) -> str | None:
+    """Of a line that names a secret whose value stands below: the mark that ends it, empty for strings; else None."""
+    match = _OPENED.search(line[:_LOOKED_AT])
+    if match is None or not _is_secret_name(match[1]) or _DEFINES.match(line):
+        return None
+    return match[2] or ""
+
+
+def _holds_secret(line: str) -> bool:
+    """Whether a whole line shows a secret that nobody can tell before it is written, or that no assignment names."""
+    if _HEADER.search(line) or _ADDRESS.search(line):
+        return True
+    return any(_is_secret_name(match[1]) for form in _GIVEN for match in form.finditer(line))
+
+
 def _is_secret_name(name: str) -> bool:
     parts = [part.lower() for part in _PARTS.findall(name)]
     if not parts or parts[-1] in {"name", "id", "url", "uri", "path", "file", "type", "length", "count", "field"}:
         return False
-    return bool(_WORDS.intersection(parts)) or any(
-        kind in _KINDS_OF_KEY and key in {"key", "keys"} for kind, key in pairwise(parts)
+    return (
+        parts[-1] in _LAST
+        or bool(_WORDS.intersection(parts))
+        or any(kind in _KINDS_OF_KEY and key in {"key", "keys"} for kind, key in pairwise(parts))
     )
 
 

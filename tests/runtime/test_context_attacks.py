@@ -92,6 +92,8 @@ def test_planted_secrets_are_in_no_prompt(root: Path) -> None:
         root / "src/app/hidden.py": f"{use}{PLANTED} = 1\n",
         root / "src/app/lines.py": f'{use}DB_PASSWORD = "{PLANTED}"\n{use}',
         root / "src/app/keys.py": f'{use}KEY = """{key}"""\n{use}',
+        root / "src/app/below.py": f'{use}DB_PASSWORD = (\n    "{PLANTED}"\n)\nTOKEN = """\n{PLANTED}\n"""\n',
+        root / "src/app/calls.py": f'{use}connect("postgres://me:{PLANTED}@db", "Bearer {PLANTED}")\n',
     }.items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fastcoder_lsp.workspace.secret_lines import in_secret
+from fastcoder_lsp.workspace.secret_lines import in_secret, spans_lines, without_secrets
 
 SECRETS = [
     ('password = "', "python"),
@@ -11,6 +11,10 @@ SECRETS = [
     ('{"api_key": "', "json"),
     ("const apiKey: string = `ab", "typescript"),
     ('"clientSecret" => "', "ruby"),
+    ("const API_KEY: &'static str = \"", "rust"),
+    ('string password = @"', "csharp"),
+    ('DB_PASS = "', "python"),
+    ("stripe.api = 'sk_test_abcd", "python"),
     ("export AWS_SECRET_ACCESS_KEY=", "shellscript"),
     ("  github_token: ", "yaml"),
     ('headers["X-Auth-Token"] = "', "python"),
@@ -27,6 +31,7 @@ NO_SECRETS = [
     ('token_type = "bea', "python"),
     ('password_field = "pass', "python"),
     ("token = tokens[", "python"),
+    ('pass_rate = "', "python"),
     ('key = "name', "python"),
     ("def test_that_what_was_typed_20_times_is_known_", "python"),
     ("https://example.org/api/2024-01-01/items/12345", "plaintext"),
@@ -46,3 +51,62 @@ def test_what_looks_like_a_secret(left: str, language: str) -> None:
 def test_what_does_not(left: str, language: str) -> None:
     """Code about secrets, long names, addresses, keys that ended above."""
     assert not in_secret(f"first line\n{left}", language)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'db = connect("postgres://me:PLANTED@host/db")',
+        'headers = {"Authorization": "Bearer PLANTED"}',
+        'curl -H "Authorization: Basic PLANTED"',
+        'key = os.getenv("API_KEY", "PLANTED")',
+        "define('DB_PASSWORD', 'PLANTED');",
+        'let client = Client::new().with_token("PLANTED");',
+        'user.setPassword("PLANTED");',
+        '#define API_KEY "PLANTED"',
+        '(setq api-key "PLANTED")',
+        'let password = Some("PLANTED");',
+        'password = SecretStr("PLANTED")',
+        'SECRET_KEY = (\n    "PLANTED"\n    "PLANTED"\n)',
+        "PASSWORD = \\\n    'PLANTED'",
+        'TOKEN = """\nPLANTED\n\nPLANTED\n"""',
+        "const token = `PLANTED\nPLANTED`;",
+        'config = {\n    "password":\n        "PLANTED",\n}',
+    ],
+)
+def test_what_is_left_out_of_code_that_goes_along(line: str) -> None:
+    """Passwords in addresses, values in calls and headers, and those in the lines below their name; not the others."""
+    left = without_secrets(f"above = 1\n{line}\nbelow = 2", "python")
+    assert "PLANTED" not in left
+    assert left.startswith("above = 1\n")
+    assert left.endswith("below = 2")
+    assert spans_lines(f"a = 1\n{line}") == ("\n" in line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'class Token:\n    """One word."""',
+        "def secret() -> str:\n    'Say it.'",
+        'url = f"https://me:{password}@host"',
+        'headers = {"Authorization": f"Bearer {token}"}',
+        'key = os.getenv("HOME", "here")',
+        'if field in ("password", "name"):',
+        "token = (\n    read()\n)",
+        "connect('http://localhost:8080/a@b')",
+        'token = tokenizer.encode("text")',
+    ],
+)
+def test_what_stays(line: str) -> None:
+    """Code that speaks of secrets and holds none."""
+    assert without_secrets(line, "python") == line
+
+
+@pytest.mark.parametrize(
+    "part", ["a", " ", "token=", "token: ", "token\t", "\n", '"', '("token","', "://a:b", "set_token("]
+)
+def test_long_lines_take_no_longer_than_their_length(part: str) -> None:
+    """Nothing in a repository's text can make a judgement hang: this would run for hours where time grew by a power."""
+    for text in (part * 3000, f"token={part * 3000}x", f'token=("""{part * 3000}'):
+        without_secrets(text, "python")
+        spans_lines(text)
