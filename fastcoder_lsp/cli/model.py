@@ -197,6 +197,7 @@ def _default_digest() -> str:
 def _announce(offer: Offer) -> None:
     """What is fetched, how large, from where, and how quick such models are here; before the first byte."""
     from fastcoder_lsp.model.expected_speed import expectation, read_speed
+    from fastcoder_lsp.model.memory import available_bytes
     from fastcoder_lsp.model.store import size_text
 
     if offer.reason:
@@ -208,7 +209,7 @@ def _announce(offer: Offer) -> None:
     if offer.instead_of:
         _say(f"It stands in for {offer.instead_of}: {offer.difference}.")
     if offer.download_bytes:
-        _say(expectation(read_speed()))
+        _say(expectation(read_speed(), available_bytes()))
     _say(f"Licence: {offer.licence}. It takes {size_text(offer.disk_bytes)} in {offer.folder}.")
 
 

@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.model.memory import available_bytes
+
 WEIGHTS: Mapping[str, int] = {
     "Qwen2.5-Coder-0.5B": 494_000_000,
     "Qwen2.5-Coder-1.5B": 1_544_000_000,
@@ -28,6 +30,8 @@ ABOVE_LIMIT = 1.2
 BESIDE_BYTES = 270_000_000
 """Of a server's memory, beside the weights: its two processes with the default model (docs/benchmarks.md)."""
 _READ_BYTES, _TIMES, _MOST_THREADS = 1 << 26, 8, 8
+_SHARE, _LEAST_BYTES = 4, 1 << 20
+"""Of what memory is free, a part is read: a container with little of it would end the download."""
 
 
 def expected_ms(weights: int, bytes_a_second: float) -> dict[str, float]:
@@ -40,27 +44,29 @@ def expected_bytes(weights: int) -> dict[str, float]:
     return {name: weights * size + BESIDE_BYTES for name, size in BYTES.items()}
 
 
-def expectation(bytes_a_second: float) -> str:
-    """A line about every size of the default family."""
+def expectation(bytes_a_second: float, free_bytes: int) -> str:
+    """A line about every size of the default family, and what memory is free for a server."""
     parts = []
     for name, weights in WEIGHTS.items():
         eight, four = expected_ms(weights, bytes_a_second).values()
         memory, less = (size / 1e9 for size in expected_bytes(weights).values())
         size = name.rpartition("-")[2]
         parts.append(f"{size} {eight:.0f} ms (in four bits {four:.0f}) and {memory:.1f} GB ({less:.1f})")
-    return f"On this CPU a token will take about, without drafting, and the server of memory: {', '.join(parts)}."
+    told = f"On this CPU a token will take about, without drafting, and the server of memory: {', '.join(parts)}."
+    return f"{told} {free_bytes / 1e9:.1f} GB are free."
 
 
 def read_speed() -> float:
     """Bytes a second that all threads together read: measured, in a fraction of a second, the best of a few times."""
     threads = max(1, min(os.cpu_count() or 1, _MOST_THREADS))
-    parts = [np.ones(_READ_BYTES // 8, np.int64) for _ in range(threads)]
+    size = max(_LEAST_BYTES, min(_READ_BYTES, available_bytes() // _SHARE // threads))
+    parts = [np.ones(size // 8, np.int64) for _ in range(threads)]
     best = 0.0
     with ThreadPoolExecutor(threads) as team:
         for _ in range(_TIMES):
             start = time.perf_counter()
             list(team.map(_read, parts))
-            best = max(best, threads * _READ_BYTES / max(time.perf_counter() - start, 1e-9))
+            best = max(best, threads * size / max(time.perf_counter() - start, 1e-9))
     return best
 
 
