@@ -11,6 +11,8 @@ from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, around
 
 MOST_REASONS = 6
 """Names that are told for a piece."""
+LATELY = "edited, visited or copied lately, or its tests"
+"""Why a piece goes along that shares no names."""
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 
 
@@ -44,7 +46,9 @@ def account(shown: Shown, text: str, offset: int) -> Iterator[str]:
     time = f", read once in about {cost * shown.prefill_ms:.0f} ms" if cost and shown.prefill_ms else ""
     yield f"prompt: {shown.tokens} tokens, {cost} of them of {len(pieces)} pieces of other code{time}"
     for piece in pieces:
-        names = ", ".join(reasons(piece, text, offset)) or ("edited lately" if piece.source else "what it imports")
+        names = ", ".join(reasons(piece, text, offset)) or (LATELY if piece.source else "what it imports")
+        if piece.source and shown.found.copied == (piece.source, piece.line):
+            names = "copied just now"
         place = f"{piece.path}:{piece.line}" if piece.line else piece.path
         where = place if piece.source else f"{place} (this file, outside the window)"
         yield f"  {where}: {piece.tokens} tokens, score {piece.score:.1f}: {names}"

@@ -47,7 +47,9 @@ def test_lines_for_a_person() -> None:
     assert told[0].endswith("15 of them of 3 pieces of other code")
     assert told[1] == "  a.py:12: 7 tokens, score 2.5: open_store, store"
     assert told[2].startswith("  main.py (this file, outside the window): 5 tokens")
-    assert told[3].endswith("edited lately")
+    assert told[3].endswith("edited, visited or copied lately, or its tests")
+    found = Found(pieces, copied=("/w/a.py", 12))
+    assert list(account(type(shown)("", 9, found), TEXT, len(TEXT)))[1].endswith("score 2.5: copied just now")
     costing = replace(shown, found=Found(pieces), prefill_ms=2.0)
     assert next(account(costing, TEXT, len(TEXT))).endswith("of other code, read once in about 30 ms")
 
