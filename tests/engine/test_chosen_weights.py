@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from filelock import FileLock
 
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.engine import EngineOptions, calibrated
@@ -228,6 +229,20 @@ def test_one_process_chooses_at_a_time(folder: Path, tmp_path: Path) -> None:
     left = write(job, texts(2))
     with choosing_alone(wanted):
         assert not left.exists()
+
+
+def test_a_folder_that_cannot_be_written_is_not_taken_for_another_process(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who may not write there is told so, before the minutes that choosing takes."""
+
+    def refused(*_: object, **_named: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(FileLock, "acquire", refused)
+    monkeypatch.setattr(calibrate, "calibrate", lambda *_: pytest.fail("chosen for nothing"))
+    with pytest.raises(ResourceError, match="cannot be written to"):
+        choose_weights(job_of(folder, tmp_path), texts(2), texts(1))
 
 
 def test_a_full_disk_is_found_before_anything_is_chosen(

@@ -118,12 +118,18 @@ def delete_unfinished(folder: Path) -> None:
 
 
 @contextmanager
-def held(path: Path) -> Iterator[bool]:
-    """Hold `path` as `writing_alone` does, unless another process does or it cannot be held: whether it is."""
+def held(path: Path, *, strict: bool = False) -> Iterator[bool]:
+    """Hold `path` as `writing_alone` does, unless another process does or it cannot be held: whether it is.
+
+    Raises:
+        ResourceError: it cannot be held, and `strict` was asked for.
+    """
     lock = _lock(path)
     try:
         lock.acquire(timeout=0)
-    except (Timeout, OSError, NotImplementedError):
+    except (Timeout, OSError, NotImplementedError) as error:
+        if strict and not isinstance(error, Timeout):
+            raise write_error(error, path.parent, "keeping the converted weights") from error
         yield False
         return
     try:

@@ -191,7 +191,7 @@ def choosing_alone(wanted: Wanted) -> Iterator[None]:
         check_room(path.parent, layout_bytes(layout(wanted.shape, wanted.kind, embedding)))
     except OSError as error:
         raise write_error(error, path.parent, "choosing four-bit weights") from error
-    with held(path) as ours:
+    with held(path, strict=True) as ours:
         if not ours:
             raise UsageError("another process chooses this model's four-bit weights", "Wait for it.")
         yield
