@@ -34,14 +34,18 @@ _KNOWN = re.compile(
     r"(?<![A-Za-z0-9])(?:sk-|[sr]k_(?:live|test)_|gh[opsur]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|eyJ|npm_|pypi-|hf_)"
     r"[A-Za-z0-9_.-]{4,}$"
 )
+_SOMETHING = r"""["'`](?!["'`]\s*[,)])"""
 _GIVEN = (
-    re.compile(rf"""\w\(\s*["'`]{_NAME}["'`]\s*,\s*["'`]"""),  # getenv("API_KEY", "…"), define('DB_PASSWORD', '…')
-    re.compile(rf"""(?:\bset|\bwith)_?{_NAME}\(\s*["'`]"""),
+    re.compile(
+        rf"""\w\(\s*["'`]{_NAME}["'`]\s*,\s*{_SOMETHING}"""
+    ),  # getenv("API_KEY", "…"), define('DB_PASSWORD', '…')
+    re.compile(rf"""(?:\bset|\bwith)_?{_NAME}\(\s*{_SOMETHING}"""),
     re.compile(rf"""(?:#define|\bsetq|\bdefvar|\bdefconst|\bset)\s+{_NAME}\s+["'`]"""),
     re.compile(_IS + r"""\s*(?:Some|String::from|Secret(?:Str|Bytes|String)?(?:::new|::from)?)\(\s*[rb]?["'`]"""),
 )
 """A value that is no assignment's, after its name."""
-_HEADER = re.compile(r"""["'`:]\s*(?:Bearer|Basic)\s+[\w+/.~=-]{6,}(?=["'`\s]|$)""")
+_HEADER = re.compile(r"""["'`:]\s*(?:Bearer|Basic)\s+(?![A-Z]?[a-z/.=-]*(?:["'`\s]|$))[\w+/.~=-]{6,}(?=["'`\s]|$)""")
+"""What follows is no word, as in "Basic configuration"."""
 _ADDRESS = re.compile(r"""://[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}@""")
 """With a password, `https://me:…@host`."""
 _OPENED = re.compile(
@@ -102,7 +106,8 @@ def _opened(line: str) -> str | None:
     match = _OPENED.search(line[:_LOOKED_AT])
     if match is None or not _is_secret_name(match[1]) or _DEFINES.match(line):
         return None
-    return match[2] or ""
+    mark = match[2] or ""
+    return None if mark and line.count(mark) % 2 == 0 else mark  # it ends a string that began in this line
 
 
 def _holds_secret(line: str) -> bool:

@@ -63,6 +63,7 @@ def test_what_does_not(left: str, language: str) -> None:
         "define('DB_PASSWORD', 'PLANTED');",
         'let client = Client::new().with_token("PLANTED");',
         'user.setPassword("PLANTED");',
+        'user.setPassword("""PLANTED""")',
         '#define API_KEY "PLANTED"',
         '(setq api-key "PLANTED")',
         'let password = Some("PLANTED");',
@@ -91,6 +92,11 @@ def test_what_is_left_out_of_code_that_goes_along(line: str) -> None:
         'url = f"https://me:{password}@host"',
         'headers = {"Authorization": f"Bearer {token}"}',
         'key = os.getenv("HOME", "here")',
+        'key = os.getenv("API_KEY", "")',
+        'self.set_password("")',
+        '"""Basic configuration of what is logged."""',
+        "# The kind: Basic Authentication",
+        'raise ValueError("Bearer tokens are read once")',
         'if field in ("password", "name"):',
         "token = (\n    read()\n)",
         "connect('http://localhost:8080/a@b')",
@@ -100,6 +106,20 @@ def test_what_is_left_out_of_code_that_goes_along(line: str) -> None:
 def test_what_stays(line: str) -> None:
     """Code that speaks of secrets and holds none."""
     assert without_secrets(line, "python") == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "console.log(`the token: ` + shown)",
+        '    """Takes a token: """',
+        f'token = """{"one two " * 60}"""',
+    ],
+)
+def test_a_string_that_ends_in_its_line_takes_none_below_along(line: str) -> None:
+    """Its mark there is its end, or it stands far to the right: nothing is open."""
+    assert without_secrets(f"{line}\nbelow = 1", "python").endswith("below = 1")
+    assert not spans_lines(line)
 
 
 @pytest.mark.parametrize(
