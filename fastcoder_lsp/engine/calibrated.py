@@ -131,12 +131,19 @@ def choose_weights(job: Job, guiding_SC: Tokens, judging_SC: Tokens) -> Judgemen
 def _settle(job: Job, path: Path, found: Judgement) -> None:
     """What was judged takes the place of what was chosen before, or that goes, too."""
     place = path.with_name(path.name.partition(".safetensors")[0] + ".safetensors")
+    told = place.with_suffix(".json")
     try:
+        before = told.read_text(encoding="utf-8") if told.exists() else None
         # Killed in between, weights are left of which nobody knows what they lose, never with what others lose.
-        place.with_suffix(".json").unlink(missing_ok=True)
+        told.unlink(missing_ok=True)
         if found.kept:
-            put_in_place(path, place)
-            write_small(place.with_suffix(".json"), json.dumps(asdict(found.chosen)))
+            try:
+                put_in_place(path, place)
+            except OSError:  # on Windows a server may have those before open: they stay, with what they lose
+                if before is not None:
+                    write_small(told, before)
+                raise
+            write_small(told, json.dumps(asdict(found.chosen)))
         else:
             place.unlink(missing_ok=True)
     except OSError as error:

@@ -20,6 +20,7 @@ from fastcoder_lsp.engine.calibrated import MOST_LOSS, Loss, choose_weights, for
 from fastcoder_lsp.engine.int4 import calibrate
 from fastcoder_lsp.engine.int8 import packed_file, selftest, stored
 from fastcoder_lsp.engine.int8.dot import AMX, AVX2, NEON_DOT, NEON_I8MM, VNNI_512, DotKind, in_four_bits
+from fastcoder_lsp.engine.int8.packed_file import delete_unfinished
 from fastcoder_lsp.engine.int8.stored import Wanted, calibrated_name, choosing_alone, form_of, load_arrays, write_chosen
 from fastcoder_lsp.engine.job import Job, prepare
 from fastcoder_lsp.engine.loader import load_engine
@@ -229,6 +230,13 @@ def test_one_process_chooses_at_a_time(folder: Path, tmp_path: Path) -> None:
     left = write(job, texts(2))
     with choosing_alone(wanted):
         assert not left.exists()
+        said = left.with_name(f"{left.name.partition('.safetensors')[0]}.json.abc.partial")  # `write_small` at work
+        said.touch()
+        delete_unfinished(said.parent)
+        assert said.exists()
+    delete_unfinished(said.parent)
+    assert not said.exists()
+    assert not list(said.parent.glob("*.partial*"))
 
 
 def test_a_folder_that_cannot_be_written_is_not_taken_for_another_process(
@@ -259,6 +267,25 @@ def test_a_full_disk_is_found_before_anything_is_chosen(
     with pytest.raises(ResourceError, match="no space left"):
         choose_weights(job_of(folder, tmp_path), texts(2), texts(1))
     assert chosen_files(tmp_path) == [path]
+
+
+def test_weights_that_cannot_be_replaced_stay_with_what_they_lose(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Windows a server may have their file open: what was chosen before is taken on, and the error is said."""
+    path = take(write(job_of(folder, tmp_path), texts(8)))
+    told = known_loss(str(folder), tmp_path)
+
+    def refused(_made: Path, place: Path) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(place))
+
+    monkeypatch.setattr(calibrated, "put_in_place", refused)
+    monkeypatch.setattr(calibrated.Judgement, "kept", True)
+    with pytest.raises(ResourceError):
+        choose_weights(job_of(folder, tmp_path), texts(8), texts(3, seed=5))
+    assert known_loss(str(folder), tmp_path) == told is not None
+    assert chosen_files(tmp_path) == [path]
+    assert not list((tmp_path / "int4").glob("*.partial"))
 
 
 def test_interrupted_at_the_end_of_writing_nothing_is_left(

@@ -111,7 +111,8 @@ def delete_unfinished(folder: Path) -> None:
     """Delete what killed processes left of files that they wrote here; what is being written stays."""
     with suppress(OSError):
         for partial in list(folder.glob(f"*{UNFINISHED}")):
-            whole = partial.with_name(partial.name.partition(".safetensors")[0] + ".safetensors")
+            # No name has a dot of its own; what stands behind the first one is of weights, or of what they lose.
+            whole = partial.with_name(partial.name.partition(".")[0] + ".safetensors")
             with suppress(OSError), held(whole) as ours:
                 if ours:
                     partial.unlink(missing_ok=True)
