@@ -5,8 +5,9 @@ and reading them, is the caller's (`load`). A piece that uses the names at hand 
 of their definition (docs/benchmarks.md).
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -111,9 +112,10 @@ def retrieve(
     own = {key: (first, file) for key, first, file in _own(snapshot.text, offset, shown, terms)}
     looked = {key: file for key, (_, file) in own.items()} | files  # of two that are alike the document's is taken
     told = _lines_in(snapshot.text[slice(*shown)])
+    lines_of = cache(lambda key: looked[key].text.split("\n"))  # of a file many pieces may be judged
 
     def is_new(piece: Piece) -> bool:
-        lines = _lines_in(_lines_of(looked[piece.key].text, piece.begin, piece.end)[0])
+        lines = _different(lines_of(piece.key)[piece.begin : piece.end])
         if len(lines & told) >= KNOWN * len(lines):
             return False
         told.update(lines)
@@ -121,7 +123,7 @@ def retrieve(
 
     pieces = []
     for piece in best_pieces(ask, {key: file.lines for key, file in looked.items()}, is_new=is_new):
-        text, above = _lines_of(looked[piece.key].text, piece.begin, piece.end)
+        text, above = _without_empty(lines_of(piece.key)[piece.begin : piece.end])
         line = piece.begin + above + 1
         if piece.key in own:
             pieces.append(ContextSnippet(snapshot.path or "", text, piece.score, line=own[piece.key][0] + line))
@@ -208,12 +210,16 @@ def _is_copy(text: str, document: set[str], taken: Collection[FileWords]) -> boo
 
 def _lines_in(text: str) -> set[str]:
     """The different lines of a text, in whatever depth they stand; no empty ones."""
-    return {line for line in map(str.strip, text.split("\n")) if line}
+    return _different(text.split("\n"))
 
 
-def _lines_of(text: str, begin: int, end: int) -> tuple[str, int]:
+def _different(lines: Iterable[str]) -> set[str]:
+    return {line for line in map(str.strip, lines) if line}
+
+
+def _without_empty(piece: Sequence[str]) -> tuple[str, int]:
     """Some lines without the empty ones around them, and how many of those stood above."""
-    lines = "\n".join(text.split("\n")[begin:end])
+    lines = "\n".join(piece)
     return lines.strip("\n"), len(lines) - len(lines.lstrip("\n"))
 
 

@@ -1,6 +1,7 @@
 """Which pieces of files are like the code at a cursor."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
@@ -119,6 +120,28 @@ def test_what_is_shown_already_takes_no_place() -> None:
     twins = {f"twin_{number}.py": helper for number in range(20)} | {"wrapped.py": f"class Jobs:\n{deeper}"}
     found = ask(copies | twins, code, window=100_000)
     assert len(found) == 1
+
+
+def test_of_a_file_that_repeats_itself_each_piece_is_judged_and_its_text_cut_once() -> None:
+    """A long one in which a hundred pieces are like the window's took a hundred times as long to cut."""
+
+    class Counted(str):
+        __slots__ = ()
+        cuts = 0
+
+        def split(self, *arguments: Any, **named: Any) -> list[str]:
+            Counted.cuts += 1
+            return super().split(*arguments, **named)
+
+    code = "".join(f"    value_{number} = open_store({number})\n" for number in range(16))
+    text = Counted(code * 100 + OTHER)
+    terms, index = Terms(), WordIndex()
+    index.put("long.py", terms.of(text))
+    files = {"long.py": FileWords(text, terms.of_lines(text))}
+    before = Counted.cuts
+    shown = Snapshot("u", "m.py", "python", 0, code)
+    assert not retrieve(question_at(code, 5, index, terms), shown, 5, (0, 9999), index, terms, files.get)
+    assert 0 < Counted.cuts - before <= 2  # for its own judgement, and for all of its pieces
 
 
 LINES = st.lists(st.sampled_from(["", "alpha beta", "alpha", "gamma_delta beta", "other words"]), max_size=70)
