@@ -26,6 +26,8 @@ _REMEMBERED = 20_000
 _LINE, _BLOCK = 4_000, 16_000
 """Characters of a line on either side of where it is cut, and of what may be a private key's block before it."""
 _KEY_ENDS = "-----END "
+_CURSOR = "\0"
+"""Put where it stands, to see whether its line is left out."""
 _HALVES = re.compile("[\ud800-\udfff]")
 """Of characters, which no UTF-8 can say: an edit may have parted them."""
 
@@ -108,12 +110,18 @@ class Excerpts:
 
 
 def stays_here(question: Question) -> bool:
-    """Whether nothing is asked: a secret stands left of the cursor, in its line, and would go along with it."""
+    """Whether nothing is asked: a secret stands left of the cursor, and would go along with its line.
+
+    It may have begun in a line above.
+    """
     if question.policy.in_secrets:
         return False
     before, language = question.place.before, question.request.snapshot.language
     left = before[before.rfind("\n") + 1 :][-_LINE:]
-    return in_secret(before, language) or (bool(left) and not without_secrets(left, language))
+    if in_secret(before, language) or (left and not without_secrets(left, language)):
+        return True
+    near = f"{before[-_BLOCK:]}{_CURSOR}"
+    return spans_lines(near) and not without_secrets(near, language).endswith(_CURSOR)
 
 
 def window(text: str, offset: int) -> tuple[int, int]:

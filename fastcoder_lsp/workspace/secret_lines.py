@@ -98,7 +98,11 @@ def without_secrets(text: str, language: str) -> str:
 
 def spans_lines(text: str) -> bool:
     """Whether a secret may stand in lines of a text that do not say so themselves."""
-    return KEYS in text or any(_LIKELY.search(line) and _opened(line) is not None for line in text.split("\n"))
+    # Asked for each key of all that is sent: `if token:` stands everywhere, with no string below it.
+    return KEYS in text or any(
+        _LIKELY.search(line) and (mark := _opened(line)) is not None and (mark or _STRING.match(below))
+        for line, below in pairwise((*text.split("\n"), ""))
+    )
 
 
 def _opened(line: str) -> str | None:

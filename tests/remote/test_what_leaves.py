@@ -168,6 +168,21 @@ def test_a_secret_left_of_the_cursor_stays_here(
     assert asking.ask(line, ")\n").text.strip() == "1"
 
 
+def test_a_secret_that_began_above_the_cursor_stays_here(
+    serve: Callable[..., ScriptedServer], front: Callable[..., Front]
+) -> None:
+    """In one of its lines nothing is asked; below its end, and below a name that no string follows, all is."""
+    server = serve(LlamaServer(lambda _: "1\n"))
+    asking, careful = front(server.url), Policy(in_secrets=False)
+    for above, below in (('TOKEN = """\nhidden\nhid', '\nhidden\n"""\n'), ('PASSWORD = (\n    "hid', 'den"\n)\n')):
+        reason = asking.ask(f"a = 1\n{above}", below, careful).reason
+        assert reason is not None
+        assert reason.code == "secret"
+    for above in ('TOKEN = """\nhidden\n"""\nb = ', "if token:\n    b = "):
+        assert asking.ask(above, "\n", careful).text == "1"
+    assert "hid" not in json.dumps([request.body for request in server.requests])
+
+
 @pytest.mark.parametrize("kind", ["fastcoder", "llama.cpp"])
 def test_a_secret_that_is_cut_stays_here(
     serve: Callable[..., ScriptedServer], front: Callable[..., Front], kind: str

@@ -99,6 +99,7 @@ def test_what_is_left_out_of_code_that_goes_along(line: str) -> None:
         'raise ValueError("Bearer tokens are read once")',
         'if field in ("password", "name"):',
         "token = (\n    read()\n)",
+        "if token:\n    read(token)",
         "connect('http://localhost:8080/a@b')",
         'token = tokenizer.encode("text")',
     ],
@@ -106,6 +107,7 @@ def test_what_is_left_out_of_code_that_goes_along(line: str) -> None:
 def test_what_stays(line: str) -> None:
     """Code that speaks of secrets and holds none."""
     assert without_secrets(line, "python") == line
+    assert not spans_lines(line)
 
 
 @pytest.mark.parametrize(
