@@ -101,14 +101,8 @@ def retrieve(
     Returns:
         Snippets with the index's keys as paths, best first; those of the document have no source.
     """
-    files: dict[str, FileWords] = {}
-    document = _lines_in(snapshot.text[max(offset - MOST_OWN, 0) : offset + MOST_OWN])
-    for key in dict.fromkeys((*near, *index.best(ask.terms_Q, MOST_RANKED))):
-        found = load(key) if key != snapshot.path else None
-        if found is not None and not _is_copy(found.text, document, files.values()):
-            files[key] = found
-        if len(files) >= MOST_FILES + len(near):
-            break
+    ranked = dict.fromkeys((*near, *index.best(ask.terms_Q, MOST_RANKED)))
+    files = _others(ranked, snapshot, offset, load, MOST_FILES + len(near))
     own = {key: (first, file) for key, first, file in _own(snapshot.text, offset, shown, terms)}
     looked = {key: file for key, (_, file) in own.items()} | files  # of two that are alike the document's is taken
     told = _lines_in(snapshot.text[slice(*shown)])
@@ -135,6 +129,19 @@ def retrieve(
         best = max((piece.score for piece in pieces), default=0.0)
         pieces.insert(0, ContextSnippet(snapshot.path or "", imported, best + 1.0))
     return tuple(pieces)
+
+
+def _others(ranked: Iterable[str], snapshot: Snapshot, offset: int, load: Load, most: int) -> dict[str, FileWords]:
+    """The first files that may be read and are no copies, of the document or of each other."""
+    files: dict[str, FileWords] = {}
+    document = _lines_in(snapshot.text[max(offset - MOST_OWN, 0) : offset + MOST_OWN])
+    for key in ranked:
+        found = load(key) if key != snapshot.path else None
+        if found is not None and not _is_copy(found.text, document, files.values()):
+            files[key] = found
+        if len(files) >= most:
+            break
+    return files
 
 
 def question_at(text: str, offset: int, index: WordIndex, terms: Terms) -> Question:
