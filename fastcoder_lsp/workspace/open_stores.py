@@ -77,11 +77,13 @@ class OpenStores:
             if store.follow():
                 # Two processes may have read different texts: the disk says which one holds.
                 changed(map(Path, own))
-            if store.writable and store.pin().generation != self._tidied.get(store):
+            generation = store.pin().generation
+            if store.writable and generation != self._tidied.get(store):
                 store.seal()
                 while store.merge(interrupted):
                     pass
-                self._tidied[store] = store.pin().generation
+                # Not the one after it: what was saved meanwhile is to be sealed too.
+                self._tidied[store] = generation
 
 
 def close(store: Store) -> None:

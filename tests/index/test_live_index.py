@@ -14,6 +14,7 @@ import pytest
 from fastcoder_lsp.bench.datasets.folder import data_folder
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, StoreSnapshot
+from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.backlog import BURST
 from fastcoder_lsp.workspace.live_index import LiveIndex
 from tests.index import history
@@ -264,6 +265,27 @@ def test_a_second_server_follows_and_takes_over(root: Path, open_index: Open) ->
     until(lambda: all(store.writable for store in second.stores()))
     write(root, {"c.py": "c = 1\n"})
     until(lambda: str(root / "c.py") in held(second))
+
+
+def test_what_comes_while_the_rest_is_sealed_is_sealed_too(
+    root: Path, open_index: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other servers see only what is on the disk: the last file that was saved must not wait for one more."""
+    live = open_index(root)
+    seal, late = Store.seal, root / "late.py"
+
+    def seal_slowly(store: Store) -> None:
+        seal(store)
+        if not late.exists():
+            write(root, {late.name: "too = late\n"})
+            live.files_changed([late])
+            until(lambda: str(late) in store.records())
+
+    monkeypatch.setattr(Store, "seal", seal_slowly)
+    write(root, {"a.py": "a = 1\n"})
+    live.files_changed([root / "a.py"])
+    until(late.exists)
+    until(lambda: all(not store.in_memory() for store in live.stores()))
 
 
 def test_a_change_while_nobody_watched_is_found_at_the_start(root: Path, open_index: Open) -> None:
