@@ -1,4 +1,4 @@
-"""Ignore files: `.gitignore` on every level, git's own exclude file, and `.fastcoderignore`, by git's rules.
+"""Ignore files: `.gitignore` on every level, git's own exclude files, and `.fastcoderignore`, by git's rules.
 
 Owns which files speak of an entry, and in which order; what they say is worked out by `patterns`. What is known of a
 folder is kept, and holds as long as no ignore file on the way to it has changed, so a change takes effect at once and a
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from fastcoder_lsp.workspace.git_excludes import repository_exclude, user_exclude
 from fastcoder_lsp.workspace.patterns import Patterns
 from fastcoder_lsp.workspace.regular import read_regular
 
@@ -130,14 +131,16 @@ class IgnoreFiles:
         """The files that begin to speak in `folder`, the weakest first."""
         if len(folder.parts) - len(self._root.parts) >= MAX_LEVELS:
             return ()
-        exclude = (".git/info/exclude",) if folder == self._top else ()
+        users = user_exclude() if folder == self._top else None
+        excludes = (str(file) for file in (users, repository_exclude(folder)) if file is not None)
         own = (OWN_IGNORE_FILE,) if folder.is_relative_to(self._root) else ()
-        return tuple(str(folder / name) for name in (*exclude, ".gitignore", *own))
+        return (*excludes, *(str(folder / name) for name in (".gitignore", *own)))
 
     def _read(self, file: Path) -> Patterns | None:
-        """The patterns of a file; None where it holds none, or is no file of the repository."""
+        """The patterns of a file; None where it holds none, or a link in the work tree leads out of it."""
+        within = self._top if file.is_relative_to(self._top) else Path(file.anchor)
         try:
-            content = read_regular(file, MAX_BYTES, inside=self._top)
+            content = read_regular(file, MAX_BYTES, inside=within)
         except OSError:
             return None
         patterns = Patterns(content.decode("utf-8-sig", "surrogateescape").split("\n"))

@@ -38,7 +38,7 @@ class Reason(Enum):
     UNREADABLE = "cannot be read"
     TOOL_FOLDER = "in a folder of a tool or of installed packages"
     SECRET = "may hold secrets"  # noqa: S105 - words, no password
-    IGNORED = "ignored by .gitignore, .fastcoderignore or the setting read.exclude"
+    IGNORED = "ignored by git (.gitignore, an exclude file), .fastcoderignore or the setting read.exclude"
     LANGUAGE = "in a language that the settings leave out"
     TOO_LARGE = "larger than the setting read.max_file_bytes"
     LONG_LINES = "has a line longer than the setting read.max_line_length"

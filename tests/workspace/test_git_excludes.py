@@ -1,0 +1,140 @@
+"""What git does not track is not read, wherever git is told so; made by git itself where it can be."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.workspace.git_excludes import repository_exclude, user_exclude
+from fastcoder_lsp.workspace.rules import ReadingRules, Reason
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user's folder without anything in it."""
+    folder = tmp_path / "home"
+    folder.mkdir()
+    for name in ("HOME", "USERPROFILE"):
+        monkeypatch.setenv(name, str(folder))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    return folder
+
+
+def write(path: Path, text: str = "x = 1\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def git(folder: Path, *arguments: str) -> None:
+    own = ("-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", *own, *arguments], cwd=folder, check=True, capture_output=True)
+
+
+def repository(folder: Path) -> Path:
+    write(folder / "a.py")
+    git(folder, "init", "-q")
+    git(folder, "add", ".")
+    git(folder, "commit", "-qm", "first")
+    return folder
+
+
+def read(root: Path) -> set[str]:
+    files = ReadingRules((root,), Settings()).files()
+    return {path.relative_to(root).as_posix() for path in files if path.suffix == ".py"}
+
+
+@needs_git
+def test_a_linked_work_tree_heeds_its_repository(home: Path, tmp_path: Path) -> None:
+    """The exclude file is the repository's, wherever the work tree is."""
+    main = repository(tmp_path / "main")
+    write(main / ".git/info/exclude", "notes.py\n")
+    git(main, "worktree", "add", "-q", str(tmp_path / "linked"))
+    write(tmp_path / "linked/notes.py")
+    assert read(tmp_path / "linked") == {"a.py"}
+    assert ReadingRules((tmp_path / "linked",), Settings()).may_read(tmp_path / "linked/notes.py") is Reason.IGNORED
+
+
+@needs_git
+def test_a_submodule_heeds_its_own(home: Path, tmp_path: Path) -> None:
+    """Below the work tree of another one, and opened alone."""
+    main = repository(tmp_path / "main")
+    git(main, "submodule", "add", "-q", str(repository(tmp_path / "part")), "part")
+    write(main / ".git/modules/part/info/exclude", "notes.py\n")
+    write(main / "notes.py")
+    write(main / "part/notes.py")
+    assert read(main) == {"a.py", "notes.py", "part/a.py"}
+    assert read(main / "part") == {"a.py"}
+
+
+@pytest.mark.parametrize("folder", [".config", "elsewhere"])
+def test_the_users_own_file_holds_everywhere(
+    folder: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the name that git gives it; a repository takes back what it wants tracked."""
+    if folder != ".config":
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(home / folder))
+    write(home / folder / "git/ignore", "scratch*.py\n")
+    root = tmp_path / "root"
+    for name in ("a.py", "scratch.py", "scratch_2.py", "below/scratch.py"):
+        write(root / name)
+    assert read(root) == {"a.py"}
+    write(root / ".gitignore", "!scratch_2.py\n")
+    assert read(root) == {"a.py", "scratch_2.py"}
+
+
+@pytest.mark.parametrize(
+    ("config", "named"),
+    [
+        ("[core]\n\texcludesFile = ~/mine\n", "mine"),
+        ('[user]\nname = "excludesfile = no"\n[CORE] excludesfile="~/mine" # why\n', "mine"),
+        ("[core]\nexcludesfile = ~/first\nexcludesfile = ~/mine ; last\n", "mine"),
+        ('[core "other"]\nexcludesfile = ~/mine\n', ".config/git/ignore"),
+        ("[other]\nexcludesfile = ~/mine\n", ".config/git/ignore"),
+        ("[core]\nexcludesfile = relative\n", ".config/git/ignore"),
+        ("", ".config/git/ignore"),
+    ],
+)
+@pytest.mark.parametrize("file", [".gitconfig", ".config/git/config"])
+def test_the_users_configuration_names_it(config: str, named: str, file: str, home: Path) -> None:
+    write(home / file, config)
+    assert user_exclude() == home / named
+
+
+def test_the_repositorys_configuration_names_nothing(home: Path, tmp_path: Path) -> None:
+    """A configuration of a repository is not read at all."""
+    write(tmp_path / "root/.git/config", f"[core]\nexcludesfile = {write(tmp_path / 'all', '*')}\n")
+    write(tmp_path / "root/a.py")
+    assert read(tmp_path / "root") == {"a.py"}
+
+
+@pytest.mark.parametrize(
+    "named", ["//server/share/x", "\\\\server\\share\\x", "/\0", "", "/dev/zero", "/proc/self/fd", "."]
+)
+def test_a_place_that_is_none(named: str, home: Path, tmp_path: Path) -> None:
+    """Nothing is asked of another machine, nothing waited for: the work tree is read as one without such a file."""
+    write(tmp_path / "root/.git", f"gitdir: {named}\n")
+    write(tmp_path / "root/a.py")
+    assert read(tmp_path / "root") == {"a.py"}
+    if "server" in named:
+        assert repository_exclude(tmp_path / "root") is None
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_pipes_are_not_waited_for(home: Path, tmp_path: Path) -> None:
+    """In place of each file on the way."""
+    root, own = tmp_path / "root", tmp_path / "own"
+    write(root / "a.py")
+    (home / ".config/git").mkdir(parents=True)
+    for path in (home / ".gitconfig", home / ".config/git/config", home / ".config/git/ignore"):
+        os.mkfifo(path)
+    write(root / ".git", f"gitdir: {own}\n")
+    (own / "info").mkdir(parents=True)
+    os.mkfifo(own / "commondir")
+    os.mkfifo(own / "info/exclude")
+    assert read(root) == {"a.py"}
