@@ -16,7 +16,8 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder
 from fastcoder_lsp.core import Drafter, Engines, Progress
 from fastcoder_lsp.engine.calibrated import taken_by_auto
-from fastcoder_lsp.prompt import PromptBuilder, allowed
+from fastcoder_lsp.errors import ModelInvalidError
+from fastcoder_lsp.prompt import PromptBuilder, allowed, template_of
 from fastcoder_lsp.runtime.compile_ahead import BITS, CompileAhead, needed, shape_of
 from fastcoder_lsp.runtime.context_budget import context_tokens, prompt_options
 from fastcoder_lsp.runtime.costs import step_costs
@@ -135,6 +136,7 @@ def _load(
     progress(0.0, f"loading {files.name}")
     tokenizer = Tokenizer.load(files.folder, cache / "tokenizers")
     engine = _engine(settings, files, record, progress)
+    require_same_words(tokenizer, engine.info.vocabulary, files.name)
     record.enter("drafter")
     ahead.wait(progress)  # what it makes is loaded later; what is timed now must have the machine alone
     record.enter("timing")
@@ -147,6 +149,25 @@ def _load(
         _compile(model, settings.drafter, record, progress, datastore=datastore)
     progress(1.0, "ready")
     return model
+
+
+def require_same_words(tokenizer: Tokenizer, vocabulary: int, name: str) -> None:
+    """See that the weights of the model `name` know all that a prompt may hold: files of two models can lie together.
+
+    Control tokens that are in no prompt may be unknown to them: some tokenizers have a few that were never trained.
+
+    Raises:
+        ModelInvalidError: they do not.
+    """
+    template = template_of(tokenizer.control)
+    marks = (template.prefix, template.suffix, template.middle, template.repository, template.file)
+    used = [*tokenizer.start_ids, *(tokenizer.control[mark] for mark in marks if mark)]
+    used += [token for token in range(vocabulary, tokenizer.vocabulary) if tokenizer.piece(token)]
+    if max(used, default=0) >= vocabulary:
+        raise ModelInvalidError(
+            f"{name}: its tokenizer knows the tokens 0 to {max(used)}, its weights those up to {vocabulary - 1} only",
+            "The files are of two models: fetch one anew, or name a folder whose files belong together.",
+        )
 
 
 def _engine(settings: Settings, files: models.ModelFiles, record: StartRecord, progress: Progress) -> Engines:
