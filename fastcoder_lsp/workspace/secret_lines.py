@@ -41,19 +41,26 @@ _GIVEN = (
     ),  # getenv("API_KEY", "…"), define('DB_PASSWORD', '…')
     re.compile(rf"""(?:\bset|\bwith)_?{_NAME}\(\s*{_SOMETHING}"""),
     re.compile(rf"""(?:#define|\bsetq|\bdefvar|\bdefconst|\bset)\s+{_NAME}\s+["'`]"""),
-    re.compile(_IS + r"""\s*(?:Some|String::from|Secret(?:Str|Bytes|String)?(?:::new|::from)?)\(\s*[rb]?["'`]"""),
+    re.compile(
+        _IS + r"""\s*(?:Some|String::from|Secret(?:Str|Bytes|String)?(?:::new|::from)?)?\(\s*[rb]?["'`](?!["'`])"""
+    ),
 )
 """A value that is no assignment's, after its name."""
 _HEADER = re.compile(r"""["'`:]\s*(?:Bearer|Basic)\s+(?![A-Z]?[a-z/.=-]*(?:["'`\s]|$))[\w+/.~=-]{6,}(?=["'`\s]|$)""")
 """What follows is no word, as in "Basic configuration"."""
 _ADDRESS = re.compile(r"""://[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}@""")
 """With a password, `https://me:…@host`."""
+_PAIR = re.compile(
+    r"""(?:\bauth["'`]?\s*[=:]\s*|BasicAuth\w*|basic_?auth)[(\[]\s*["'`]?[^"'`,]{0,80}["'`]?\s*,\s*"""
+    r"""[rbf]?["'`](?!["'`])|\bcurl\b.{0,200}\s(?:-u|--user)[ =]?["']?[^\s:"'$]{1,80}:[^\s"'$]"""
+)
+"""A user with a password, `auth=("me", "…")`, `curl -u me:…`."""
 _OPENED = re.compile(
     _IS + r"""[ \t]*+(?:\([ \t]*+)?+(?:\\?+[ \t]*+|[rbufRBUF@$]{0,2}(\"""|\'\'\'|`)(?:(?!\2)[^\n])*+)$"""
 )
 """The value stands in the lines below: strings, or the rest of one."""
-_LIKELY = re.compile(r"(?i:pass|pwd|pw|secret|token|key|credential|bearer|basic)|://")
-"""What stands in every line that the six forms above are looked for in: that takes most of their time."""
+_LIKELY = re.compile(r"(?i:pass|pwd|pw|secret|token|key|credential|bearer|basic|auth)|://|\bcurl\b")
+"""What stands in every line that the seven forms above are looked for in: that takes most of their time."""
 _DEFINES = re.compile(r"\s*(?:async\s+)?(?:class|def)\b")
 _STRING = re.compile(r"""\s*[rbufRBUF@$]{0,2}["'`]""")
 _RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}$")
@@ -116,7 +123,7 @@ def _opened(line: str) -> str | None:
 
 def _holds_secret(line: str) -> bool:
     """Whether a whole line shows a secret that nobody can tell before it is written, or that no assignment names."""
-    if _HEADER.search(line) or _ADDRESS.search(line):
+    if any(form.search(line) for form in (_HEADER, _ADDRESS, _PAIR)):
         return True
     return any(_is_secret_name(match[1]) for form in _GIVEN for match in form.finditer(line))
 

@@ -68,6 +68,13 @@ def test_what_does_not(left: str, language: str) -> None:
         '(setq api-key "PLANTED")',
         'let password = Some("PLANTED");',
         'password = SecretStr("PLANTED")',
+        'password = ("PLANTED")',
+        'requests.get(url, auth=("me", "PLANTED"))',
+        "axios.get(url, { auth: [user, 'PLANTED'] })",
+        'session.auth = HTTPBasicAuth("me", "PLANTED")',
+        "client.basic_auth(name, 'PLANTED')",
+        "curl -s https://host -u me:PLANTED",
+        "curl --user 'me:PLANTED' https://host",
         'SECRET_KEY = (\n    "PLANTED"\n    "PLANTED"\n)',
         "PASSWORD = \\\n    'PLANTED'",
         'TOKEN = """\nPLANTED\n\nPLANTED\n"""',
@@ -102,6 +109,10 @@ def test_what_is_left_out_of_code_that_goes_along(line: str) -> None:
         "if token:\n    read(token)",
         "connect('http://localhost:8080/a@b')",
         'token = tokenizer.encode("text")',
+        'requests.get(url, auth=("me", password))',
+        'requests.get(url, auth=("me", ""))',
+        'curl -u "$ME:$PASSWORD" https://host',
+        'author = ("Ann", "Bob")',
     ],
 )
 def test_what_stays(line: str) -> None:
@@ -125,7 +136,8 @@ def test_a_string_that_ends_in_its_line_takes_none_below_along(line: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "part", ["a", " ", "token=", "token: ", "token\t", "\n", '"', '("token","', "://a:b", "set_token("]
+    "part",
+    ["a", " ", "token=", "token: ", "token\t", "\n", '"', '("token","', "://a:b", "set_token(", "auth=(", "curl -u "],
 )
 def test_long_lines_take_no_longer_than_their_length(part: str) -> None:
     """Nothing in a repository's text can make a judgement hang: this would run for hours where time grew by a power."""
