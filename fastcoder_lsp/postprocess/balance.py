@@ -29,7 +29,7 @@ def balance(text: str, around: TextAround) -> str:
         or (lexed.quote and not _ends_here(lexed.quote, around))
     ):
         return text
-    walk = _Walk.over(lexed, around)
+    walk = _Walk.over(text, lexed, around)
     if walk.impossible is not None:
         return text[: walk.impossible]
     below, whole = _below(text, around), around.near_before + text
@@ -49,7 +49,8 @@ class _Walk:
     Attributes:
         open: what is open in the end.
         own: how many of these the suggestion opened.
-        closes: (offset, what was open before it) of closers that close what was open at the cursor.
+        closes: (offset, what was open before it) of closers that close what was open at the cursor, or what took its
+            place in the line where it was closed, as in `} else {`.
         impossible: the offset of a closer that closes nothing; None where there is none.
     """
 
@@ -59,19 +60,21 @@ class _Walk:
     impossible: int | None = None
 
     @classmethod
-    def over(cls, lexed: Lexed, around: TextAround) -> "_Walk":
+    def over(cls, text: str, lexed: Lexed, around: TextAround) -> "_Walk":
         start, stack = len(around.near_before), list(around.head.openers)
         closes: list[tuple[int, Stack]] = []
-        outer = len(stack)
+        outer, replacing = len(stack), set[int]()
         for at, sign in lexed.signs:
             if at < start:
                 continue
             if sign in CLOSER_OF:
                 stack.append((at, sign))
+                if closes and "\n" not in text[closes[-1][0] : at - start]:
+                    replacing.add(at)
             elif stack and CLOSER_OF[stack[-1][1]] == sign:
-                if len(stack) <= outer:
+                if len(stack) <= outer or stack[-1][0] in replacing:
                     closes.append((at - start, list(stack)))
-                    outer -= 1
+                    outer = min(outer, len(stack) - 1)
                 stack.pop()
             elif around.whole_before or len(stack) > outer:
                 return cls(stack, 0, closes, at - start)

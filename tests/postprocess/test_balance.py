@@ -47,6 +47,56 @@ if (a) {▮
 >>>
 if (a) {▮
   b();▮¶
+--- typescript: a branch whose end stands below
+function f() {
+  if (a) {
+    b();▮
+  } else {
+    c();
+  }▮
+  }
+}
+>>>
+function f() {
+  if (a) {
+    b();▮
+  } else {
+    c();▮
+  }
+}
+--- typescript: branch after branch
+try {
+  a();
+▮} catch (error) {
+  b(error);
+} finally {
+  c();
+}▮
+}
+>>>
+try {
+  a();
+▮} catch (error) {
+  b(error);
+} finally {
+  c();▮
+}
+--- typescript: a branch whose end is missing below
+function f() {
+  if (a) {
+    b();
+  ▮} else {
+    c();
+  }▮
+}
+>>>
+function f() {
+  if (a) {
+    b();
+  ▮} else {
+    c();
+  }▮
+}
 --- typescript: all that is open above may be closed
 class A {
   f() {

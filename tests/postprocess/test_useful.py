@@ -1,7 +1,7 @@
 """What is shown of an unfinished text: always a beginning of what the whole text is shown as."""
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from fastcoder_lsp.decode.stop import stop_rule
@@ -245,6 +245,7 @@ def code(lines: int) -> st.SearchStrategy[str]:
     return st.lists(LINE, max_size=lines).map("\n".join)
 
 
+@example("} else {\n}\nx = 1", "if (a) {\nx = 1", "", "}", "typescript")
 @given(code(14), code(6), st.sampled_from(["", "", ")", "]", "}"]), code(6), LANGUAGE)
 @settings(max_examples=examples(120))
 def test_the_beginning_of_whatever_is_shown_in_the_end(
