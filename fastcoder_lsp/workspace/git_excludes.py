@@ -23,7 +23,8 @@ _VALUE: Final = re.compile(r"\s*excludesfile\s*=\s*(.*)", re.IGNORECASE)
 def repository_exclude(folder: Path) -> Path | None:
     """The exclude file of the repository whose work tree begins in `folder`; None where none begins there."""
     git = folder / ".git"
-    if git.is_dir():
+    # `Path.is_dir` raises where a folder may not be entered, or a path is too long.
+    if os.path.isdir(git):  # noqa: PTH112
         return git / _EXCLUDE
     named = _first_line(git, inside=folder)
     if not named.startswith("gitdir:"):

@@ -138,3 +138,26 @@ def test_pipes_are_not_waited_for(home: Path, tmp_path: Path) -> None:
     os.mkfifo(own / "commondir")
     os.mkfifo(own / "info/exclude")
     assert read(root) == {"a.py"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a system's limit on paths")
+def test_a_folder_whose_path_leaves_no_room_for_git(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one that may not be entered: the rest is read as ever."""
+    root, length = tmp_path / "root", os.pathconf("/", "PC_PATH_MAX") - 3
+    write(root / "a.py")
+    monkeypatch.chdir(root)
+    left = length - len(os.fsencode(root))
+    while left:
+        name = "d" * min(199 if left - 200 != 1 else 198, left - 1)
+        Path(name).mkdir()
+        monkeypatch.chdir(name)
+        left -= len(name) + 1
+    assert read(root) == {"a.py"}
+    # Names below which nothing can be asked for are too long for whoever tidies up, too.
+    monkeypatch.chdir(root)
+    shutil.rmtree("d" * 199)
+    (root / "locked").mkdir(mode=0)
+    assert read(root) == {"a.py"}
+    assert ReadingRules((root,), Settings()).may_read(root / "locked/b.py") is Reason.UNREADABLE
