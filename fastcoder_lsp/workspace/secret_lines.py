@@ -34,7 +34,7 @@ _KNOWN = re.compile(
     r"(?<![A-Za-z0-9])(?:sk-|[sr]k_(?:live|test)_|gh[opsur]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|eyJ|npm_|pypi-|hf_)"
     r"[A-Za-z0-9_.-]{4,}$"
 )
-_SOMETHING = r"""["'`](?!["'`]\s*[,)])"""
+_SOMETHING = r"""["'`](?!["'`]\s*[,)\]])"""
 _GIVEN = (
     re.compile(
         rf"""\w\(\s*["'`]{_NAME}["'`]\s*,\s*{_SOMETHING}"""
@@ -42,7 +42,7 @@ _GIVEN = (
     re.compile(rf"""(?:\bset|\bwith)_?{_NAME}\(\s*{_SOMETHING}"""),
     re.compile(rf"""(?:#define|\bsetq|\bdefvar|\bdefconst|\bset)\s+{_NAME}\s+["'`]"""),
     re.compile(
-        _IS + r"""\s*(?:Some|String::from|Secret(?:Str|Bytes|String)?(?:::new|::from)?)?\(\s*[rb]?["'`](?!["'`])"""
+        rf"""{_IS}\s*(?:Some|String::from|Secret(?:Str|Bytes|String)?(?:::new|::from)?)?\(\s*[rb]?{_SOMETHING}"""
     ),
 )
 """A value that is no assignment's, after its name."""
@@ -51,8 +51,8 @@ _HEADER = re.compile(r"""["'`:]\s*(?:Bearer|Basic)\s+(?![A-Z]?[a-z/.=-]*(?:["'`\
 _ADDRESS = re.compile(r"""://[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}@""")
 """With a password, `https://me:…@host`."""
 _PAIR = re.compile(
-    r"""(?:\bauth["'`]?\s*[=:]\s*|BasicAuth\w*|basic_?auth)[(\[]\s*["'`]?[^"'`,]{0,80}["'`]?\s*,\s*"""
-    r"""[rbf]?["'`](?!["'`])|\bcurl\b.{0,200}\s(?:-u|--user)[ =]?["']?[^\s:"'$]{1,80}:[^\s"'$]"""
+    r"""(?:\bauth["'`]?\s*[=:]\s*|BasicAuth\w{0,40}+|basic_?auth)[(\[]\s*+["'`]?+[^"'`,]{0,80}+["'`]?+\s*+,\s*+"""
+    rf"""[rbf]?{_SOMETHING}|\bcurl\b.{{0,200}}\s(?:-u|--user)[ =]?["']?[^\s:"'$]{{1,80}}:[^\s"'$]"""
 )
 """A user with a password, `auth=("me", "…")`, `curl -u me:…`."""
 _OPENED = re.compile(

@@ -69,6 +69,7 @@ def test_what_does_not(left: str, language: str) -> None:
         'let password = Some("PLANTED");',
         'password = SecretStr("PLANTED")',
         'password = ("PLANTED")',
+        'password = ("""PLANTED""")',
         'requests.get(url, auth=("me", "PLANTED"))',
         "axios.get(url, { auth: [user, 'PLANTED'] })",
         'session.auth = HTTPBasicAuth("me", "PLANTED")',
@@ -141,6 +142,6 @@ def test_a_string_that_ends_in_its_line_takes_none_below_along(line: str) -> Non
 )
 def test_long_lines_take_no_longer_than_their_length(part: str) -> None:
     """Nothing in a repository's text can make a judgement hang: this would run for hours where time grew by a power."""
-    for text in (part * 3000, f"token={part * 3000}x", f'token=("""{part * 3000}'):
+    for text in (part * 3000, f"token={part * 3000}x", f'token=("""{part * 3000}', f"auth=({part * 3000}"):
         without_secrets(text, "python")
         spans_lines(text)
