@@ -19,13 +19,15 @@ _WORDS = frozenset(
 )
 _LAST = frozenset(("pass", "pw"))
 """Of a name of several words, or alone."""
+_ENDINGS = ("password", "passwd", "passphrase", "apikey", "secret", "authtoken")
+"""Of a name whose words are not parted, as in PGPASSWORD."""
 _KINDS_OF_KEY = frozenset(
     ("api", "access", "private", "secret", "signing", "encryption", "auth", "account", "client", "master", "ssh", "app")
 )
 _NAME = r"([A-Za-z][\w.-]{0,80})"
 _IS = _NAME + r"""["'\]]{0,2}\s*(?::[\w\s.\[\]|?&'<>]{1,40})?(?::=|=>|=|:)"""
 _QUOTED = re.compile(_IS + r"""\s*[rbufRBUF@$]{0,2}["'`][^"'`]*$""")
-_BARE = re.compile(r"^\s*(?:export\s+|set\s+|ENV\s+|ARG\s+|-\s+)?[\"']?" + _NAME + r"[\"']?\s*[:=]\s*\S*$")
+_BARE = re.compile(r"^\s*(?:export\s+|set\s+|ENV\s+|ARG\s+|-\s+)?[\"']?" + _NAME + r"[\"']?\s*[:=]\s*\S*+(?:\s+#.*)?$")
 _BARE_LANGUAGES = frozenset(
     ("shellscript", "properties", "ini", "yaml", "toml", "dockerfile", "dotenv", "plaintext", "makefile", "fish")
 )
@@ -50,6 +52,22 @@ _HEADER = re.compile(r"""["'`:]\s*(?:Bearer|Basic)\s+(?![A-Z]?[a-z/.=-]*(?:["'`\
 """What follows is no word, as in "Basic configuration"."""
 _ADDRESS = re.compile(r"""://[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}@""")
 """With a password, `https://me:…@host`."""
+_AMONG = re.compile(
+    rf"""<{_NAME}>[^<\s{{$][^<]{{0,200}}+</\1>|[;"'`]\s*{_NAME}=[^;"'`{{$\s<%]|"""
+    rf"""\b{_NAME}["'`\])]{{0,4}}\s*(?:\|\||\?\?|\bor\b)\s*["'`](?!["'`])"""
+)
+"""In XML, in the text that a database is connected by, in place of what is missing: `environ.get("API_KEY") or "…"`."""
+_OPTION = re.compile(
+    r"(?:^|(?<=\s))(?:-e\s+)?+(?:--)?+"
+    + _NAME
+    + r"""=(?=["']?[^\s"'$<{])|(?<=\s)--"""
+    + _NAME
+    + r"""\s+["']?(?=[^\s"'$<{-])"""
+)
+"""In a shell's line, `DB_PASSWORD=… run`, `--password=…`, `--password …`."""
+_TOLD = re.compile(
+    r"""(?i:\bidentified\s+by\s+["'`])|\bsshpass\s+-p\s*[^\s$"']|\bmysql\w{0,20}\b.{0,200}\s-p[^\s$"']"""
+)
 _PAIR = re.compile(
     r"""(?:\bauth["'`]?\s*[=:]\s*|BasicAuth\w{0,40}+|basic_?auth)[(\[]\s*+["'`]?+[^"'`,]{0,80}+["'`]?+\s*+,\s*+"""
     rf"""[rbf]?{_SOMETHING}|\bcurl\b.{{0,200}}\s(?:-u|--user)[ =]?["']?[^\s:"'$]{{1,80}}:[^\s"'$]"""
@@ -59,8 +77,8 @@ _OPENED = re.compile(
     _IS + r"""[ \t]*+(?:\([ \t]*+)?+(?:\\?+[ \t]*+|[rbufRBUF@$]{0,2}(\"""|\'\'\'|`)(?:(?!\2)[^\n])*+)$"""
 )
 """The value stands in the lines below: strings, or the rest of one."""
-_LIKELY = re.compile(r"(?i:pass|pwd|pw|secret|token|key|credential|bearer|basic|auth)|://|\bcurl\b")
-"""What stands in every line that the seven forms above are looked for in: that takes most of their time."""
+_LIKELY = re.compile(r"(?i:pass|pwd|pw|secret|token|key|credential|bearer|basic|auth|identified)|://|\b(?:curl|mysql)")
+"""What stands in every line that the forms above are looked for in: that takes most of their time."""
 _DEFINES = re.compile(r"\s*(?:async\s+)?(?:class|def)\b")
 _STRING = re.compile(r"""\s*[rbufRBUF@$]{0,2}["'`]""")
 _RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}$")
@@ -94,7 +112,7 @@ def without_secrets(text: str, language: str) -> str:
             continue
         likely = _LIKELY.search(line)
         open_mark = _opened(line) if likely else None
-        if likely and _holds_secret(line):
+        if likely and _holds_secret(line, language):
             continue
         # A line is judged as if it were typed: at each of its quotes, where a run of letters ends, and at its end.
         ends = [*islice((match.start() for match in _JUDGED_AT.finditer(line)), _MOST_JUDGED), len(line)]
@@ -121,11 +139,13 @@ def _opened(line: str) -> str | None:
     return None if mark and line.count(mark) % 2 == 0 else mark  # it ends a string that began in this line
 
 
-def _holds_secret(line: str) -> bool:
+def _holds_secret(line: str, language: str) -> bool:
     """Whether a whole line shows a secret that nobody can tell before it is written, or that no assignment names."""
-    if any(form.search(line) for form in (_HEADER, _ADDRESS, _PAIR)):
+    if any(form.search(line) for form in (_HEADER, _ADDRESS, _PAIR, _TOLD)):
         return True
-    return any(_is_secret_name(match[1]) for form in _GIVEN for match in form.finditer(line))
+    forms = (*_GIVEN, _AMONG, *((_OPTION,) if language in _BARE_LANGUAGES or language == "markdown" else ()))
+    names = (name for form in forms for match in form.finditer(line) for name in match.groups() if name)
+    return any(map(_is_secret_name, names))
 
 
 def _is_secret_name(name: str) -> bool:
@@ -135,6 +155,7 @@ def _is_secret_name(name: str) -> bool:
     return (
         parts[-1] in _LAST
         or bool(_WORDS.intersection(parts))
+        or parts[-1].endswith(_ENDINGS)
         or any(kind in _KINDS_OF_KEY and key in {"key", "keys"} for kind, key in pairwise(parts))
     )
 

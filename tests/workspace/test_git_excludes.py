@@ -96,14 +96,26 @@ def test_the_users_own_file_holds_everywhere(
         ("[core]\nexcludesfile = ~/first\nexcludesfile = ~/mine ; last\n", "mine"),
         ('[core "other"]\nexcludesfile = ~/mine\n', ".config/git/ignore"),
         ("[other]\nexcludesfile = ~/mine\n", ".config/git/ignore"),
-        ("[core]\nexcludesfile = relative\n", ".config/git/ignore"),
+        ("[core]\nexcludesfile = ~/mine;why\n", "mine"),
+        ('[core]\nexcludesfile = ~/"mi"ne#why\n', "mine"),
+        ('[core]\nexcludesfile = "~/mine; yours" \n', "mine; yours"),
+        ("[core]\nexcludesfile = ~/mi\\\nne\n", "mine"),
+        ("\ufeff[core]\r\nexcludesfile = ~/mine\r\n", "mine"),
+        ("[core]\nexcludesfile = ~/first\n[include]\npath = ~/more\n", "mine"),
+        ("[include]\npath = ~/itself\n[core]\nexcludesfile = ~/mine\n", "mine"),
+        ("[core]\nexcludesfile = relative\n", None),
+        ("[core]\nexcludesfile = ~somebody/mine\n", None),
+        ("[core]\nexcludesfile =\n", None),
         ("", ".config/git/ignore"),
     ],
 )
 @pytest.mark.parametrize("file", [".gitconfig", ".config/git/config"])
-def test_the_users_configuration_names_it(config: str, named: str, file: str, home: Path) -> None:
+def test_the_users_configuration_names_it(config: str, named: str | None, file: str, home: Path) -> None:
+    """As git reads it: quotes, comments, lines that go on, what is included."""
+    write(home / "more", "[core]\nexcludesfile = ~/mine\n")
+    write(home / "itself", "[include]\npath = itself\n")
     write(home / file, config)
-    assert user_exclude() == home / named
+    assert user_exclude() == (None if named is None else home / named)
 
 
 def test_the_repositorys_configuration_names_nothing(home: Path, tmp_path: Path) -> None:

@@ -76,6 +76,11 @@ def test_what_does_not(left: str, language: str) -> None:
         "client.basic_auth(name, 'PLANTED')",
         "curl -s https://host -u me:PLANTED",
         "curl --user 'me:PLANTED' https://host",
+        "<password>PLANTED</password>",
+        'connect("Server=host;User=me;Password=PLANTED;")',
+        'key = os.environ.get("API_KEY") or "PLANTED"',
+        "const key = process.env.API_KEY ?? 'PLANTED';",
+        'dbpassword = "PLANTED"',
         'SECRET_KEY = (\n    "PLANTED"\n    "PLANTED"\n)',
         "PASSWORD = \\\n    'PLANTED'",
         'TOKEN = """\nPLANTED\n\nPLANTED\n"""',
@@ -90,6 +95,43 @@ def test_what_is_left_out_of_code_that_goes_along(line: str) -> None:
     assert left.startswith("above = 1\n")
     assert left.endswith("below = 2")
     assert spans_lines(f"a = 1\n{line}") == ("\n" in line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PGPASSWORD=PLANTED psql -h host",
+        "docker run -e POSTGRES_PASSWORD=PLANTED postgres",
+        "login --user me --password=PLANTED",
+        "login --token PLANTED --quiet",
+        "password: PLANTED # why",
+        "sshpass -p PLANTED ssh host",
+        "mysql -u root -pPLANTED",
+        "IDENTIFIED BY 'PLANTED'",
+    ],
+)
+def test_what_is_left_out_of_commands_and_settings(line: str) -> None:
+    """Where values stand without quotes."""
+    assert "PLANTED" not in without_secrets(f"above\n{line}\nbelow", "shellscript")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "login --password=$PASSWORD",
+        'login --password "$PASSWORD"',
+        "login --password-file here",
+        "token=$(read_token)",
+        "run --key value",
+        "# The token is read from the environment",
+        "echo 'give a password'",
+    ],
+)
+def test_what_stays_of_commands(line: str) -> None:
+    if line.startswith("token="):
+        assert without_secrets(line, "markdown") == line
+    else:
+        assert without_secrets(line, "shellscript") == line
 
 
 @pytest.mark.parametrize(
@@ -114,6 +156,14 @@ def test_what_is_left_out_of_code_that_goes_along(line: str) -> None:
         'requests.get(url, auth=("me", ""))',
         'curl -u "$ME:$PASSWORD" https://host',
         'author = ("Ann", "Bob")',
+        "<password></password>",
+        "<Token>{children}</Token>",
+        "fn read(tokens: Vec<Token>) -> Vec<Token> {",
+        'log("password=%s", shown)',
+        'key = os.environ.get("API_KEY") or ""',
+        'if token == "a" or kind == "b":',
+        'url = f"{host}?token={token}"',
+        "compass = find()",
     ],
 )
 def test_what_stays(line: str) -> None:
@@ -138,7 +188,26 @@ def test_a_string_that_ends_in_its_line_takes_none_below_along(line: str) -> Non
 
 @pytest.mark.parametrize(
     "part",
-    ["a", " ", "token=", "token: ", "token\t", "\n", '"', '("token","', "://a:b", "set_token(", "auth=(", "curl -u "],
+    [
+        "a",
+        " ",
+        "token=",
+        "token: ",
+        "token\t",
+        "\n",
+        '"',
+        '("token","',
+        "://a:b",
+        "set_token(",
+        "auth=(",
+        "curl -u ",
+        "<token>",
+        ";token=",
+        "--token ",
+        "token||",
+        "mysql -",
+        "-e ",
+    ],
 )
 def test_long_lines_take_no_longer_than_their_length(part: str) -> None:
     """Nothing in a repository's text can make a judgement hang: this would run for hours where time grew by a power."""
