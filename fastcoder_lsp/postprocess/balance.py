@@ -23,7 +23,7 @@ def balance(text: str, around: TextAround) -> str:
         return text
     lexed = around.lexed_with(text)
     if (
-        _goes_on(lexed, around)
+        goes_on(lexed, around)
         or lexed.in_template
         or around.head.in_template
         or (lexed.quote and not _ends_here(lexed.quote, around))
@@ -132,8 +132,8 @@ def _closed_by(stack: Stack, closer: Closer, columns: Columns) -> bool:
     return closer.column is not None and columns(stack[-1][0]) == closer.column
 
 
-def _goes_on(lexed: Lexed, around: TextAround) -> bool:
-    """Whether what follows the suggestion stands in a comment."""
+def goes_on(lexed: Lexed, around: TextAround) -> bool:
+    """Whether what follows the suggestion, whose end `lexed` is, stands in a comment."""
     return bool(lexed.comment) and (lexed.comment != "\n" or bool(around.right.strip()))
 
 

@@ -7,6 +7,7 @@ brackets. Texts have `\n` line ends.
 
 from collections.abc import Callable
 
+from fastcoder_lsp.postprocess.balance import goes_on
 from fastcoder_lsp.postprocess.finish import finish_at
 from fastcoder_lsp.postprocess.overwrite import written_over
 from fastcoder_lsp.postprocess.text_around import TextAround
@@ -94,9 +95,12 @@ def _finished(lines: str, around: TextAround) -> str:
 
 
 def _in_string(shown: str, around: TextAround) -> bool:
-    """Whether a string of several lines is open before or after `shown`: its end would change what all else means."""
+    """Whether a string of several lines is open before or after `shown`: its end would change what all else means.
+
+    Or a comment that what stands right of the cursor would be a part of: its brackets are not balanced.
+    """
     lexed = around.lexed_with(shown)
-    return bool(around.head.quote or lexed.quote or lexed.in_template or lexed.comment not in {"", "\n"})
+    return bool(around.head.quote or lexed.quote or lexed.in_template or goes_on(lexed, around))
 
 
 def _restyled(lines: str, shown: str) -> bool:

@@ -245,6 +245,7 @@ def code(lines: int) -> st.SearchStrategy[str]:
     return st.lists(LINE, max_size=lines).map("\n".join)
 
 
+@example(")\n# c\nx = 1\nx = 1", "bar(a, [1,", ")", "", "python")
 @example("} else {\n}\nx = 1", "if (a) {\nx = 1", "", "}", "typescript")
 @given(code(14), code(6), st.sampled_from(["", "", ")", "]", "}"]), code(6), LANGUAGE)
 @settings(max_examples=examples(120))
