@@ -1,7 +1,8 @@
 r"""Where a completion ends: the rest of a line, a statement, or a block, as the code around the cursor asks for it.
 
 Owns that choice and nothing of how a text is cleaned afterwards. A rule is a pure function of the generated text, and
-monotone: once it has named a length, later text never changes it. Texts have `\n` line ends.
+monotone: once it has named a length, later text never changes it. Every rule ends a text before a control character
+(`core.controls`). Texts have `\n` line ends.
 """
 
 import re
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fastcoder_lsp import syntax
+from fastcoder_lsp.core.controls import CONTROL
 from fastcoder_lsp.syntax import indent, scan, width
 
 BODY_LINES = 24
@@ -20,6 +22,7 @@ _OVERLONG = 3
 """A single statement may be so many times longer before it is cut after any line."""
 _NEAR = 8000
 """Characters before and after the cursor that are looked at: a rule costs the same in any file and on any line."""
+_LINE_END = re.compile(f"\n|{CONTROL.pattern}")
 _LEAVES = re.compile(r"^\s*(return|raise|break|continue|throw|pass)\b")
 
 
@@ -41,8 +44,8 @@ class LineRule:
 
     def cut(self, text: str) -> int | None:
         """The length of the text before its first line end, once there is one."""
-        end = text.find("\n")
-        return end if end >= 0 else None
+        end = _LINE_END.search(text)
+        return end.start() if end is not None else None
 
     def follow(self) -> Callable[[str], int | None]:
         """See `StopRule`."""
@@ -103,6 +106,11 @@ class _Walk:
 
     def go(self, text: str) -> int | None:
         """Look at the lines that have come; the length to keep if the end is known."""
+        control = CONTROL.search(text, self.start)
+        end = self._lines(text if control is None else text[: control.start()])
+        return control.start() if end is None and control is not None else end
+
+    def _lines(self, text: str) -> int | None:
         self.waits = False
         for line in text[self.start :].split("\n"):
             end = self.start + len(line)

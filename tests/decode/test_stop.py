@@ -107,6 +107,19 @@ def test_an_open_block_goes_on(code: str, said: str, expect: str, language: str)
     check(code, said, expect, language)
 
 
+@pytest.mark.parametrize(
+    "control", ["\x1b", "\x07", "\b", "\0", "\x9b", "\u202e", "\u2066", "\u200b", "\ud800", "\U000e0041"]
+)
+@pytest.mark.parametrize(("before", "after"), [("x = ", ")\n"), ("def f():\n    ", ""), ("# a ", ""), ("", "")])
+def test_a_text_ends_before_a_control_character(control: str, before: str, after: str) -> None:
+    """In any line of it; what the rule ends before, ends there."""
+    check(f"{before}{CURSOR}{after}", f"one{control}two\n", "one")
+    check(f"{before}{CURSOR}{after}", f"{control}]0;title\n", "")
+    if not after and not before.startswith("#"):
+        check(f"{before}{CURSOR}", f"g(\n    1,{control}2)\n", "g(\n    1,")
+        check(f"{before}{CURSOR}", f"return 1\n\n\ndef g():\n{control}", "return 1")
+
+
 def test_a_loop_ends() -> None:
     """A line said three times in a row is kept once; the part left of the cursor counts."""
     check(f"if a:\n    x.{CURSOR}\n", "f()\n    x.f()\n    x.f()\n    x.f()\n", "f()")
@@ -146,7 +159,9 @@ def test_a_growing_text_is_followed_line_by_line(monkeypatch: pytest.MonkeyPatch
 
 @given(
     st.lists(
-        st.sampled_from(["a", "if x:", "    ", "\n", "\n", "(", ")", "{", "}", "else:", '"', "#", "  b", "return"])
+        st.sampled_from(
+            ["a", "if x:", "    ", "\n", "\n", "(", ")", "{", "}", "else:", '"', "#", "  b", "return", "\x1b"]
+        )
     ),
     st.sampled_from(["def f(x):\n    ", "x = ", "if (a) {\n  ", "    a = 1\n    ", "", "foo(\n  1,\n  "]),
     st.sampled_from(["", "\n", "\n}\n", ")\n", "\n    b\n", " and c\n"]),
@@ -166,4 +181,4 @@ def test_an_end_once_known_stays(parts: list[str], before: str, after: str, lang
         elif length is not None:
             known = length
             assert 0 <= length <= end
-            assert said[length : length + 1] in {"", "\n"} or length == 0
+            assert said[length : length + 1] in {"", "\n", "\x1b"} or length == 0

@@ -1,0 +1,32 @@
+r"""Characters that do something instead of being seen: to a terminal, to the order of a line, or to nobody's eye.
+
+Control characters except for tab and line ends, marks that change the direction of text, characters without width or
+ink, tags, and halves of surrogate pairs. A suggestion ends before one; what a command prints shows it as an escape.
+
+Source: Unicode, categories Cc, Cf, Cs, Zl and Zp, and the fillers of Hangul; CVE-2021-42574 (Trojan Source).
+"""
+
+import re
+from typing import Final
+
+_CLASS: Final = (
+    "\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164"
+    "\ud800-\udfff\ufeff\uffa0\ufff9-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+CONTROL: Final = re.compile(f"[{_CLASS}]")
+_PRINTED: Final = re.compile(f"[{_CLASS}]|\r(?!\n)")
+
+
+def visible(text: str) -> str:
+    r"""`text` with escapes in place of control characters, lone carriage returns among them.
+
+    The escapes are those of JSON, so that JSON stays the same value.
+    """
+    return _PRINTED.sub(lambda found: _escape(ord(found[0])), text)
+
+
+def _escape(code: int) -> str:
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
