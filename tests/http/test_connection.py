@@ -10,7 +10,7 @@ import pytest
 from uvicorn.server import ServerState
 
 from fastcoder_lsp.http import connection, receiving
-from fastcoder_lsp.http.connection import HEAD_S, MOST_CONNECTIONS, READ_S, Connection
+from fastcoder_lsp.http.connection import HEAD_S, MOST_AHEAD, MOST_CONNECTIONS, READ_S, Connection
 from fastcoder_lsp.http.server import configuration
 from tests.http.toy_server import ToyServer
 
@@ -49,6 +49,7 @@ class Wire(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__()
         self.said, self.closed, self.aborted, self.most = bytearray(), False, False, 65_536
+        self.reads = True
 
     def write(self, data: Any) -> None:
         self.said += data
@@ -67,10 +68,10 @@ class Wire(asyncio.Transport):
         self.most = 0
 
     def pause_reading(self) -> None:
-        pass
+        self.reads = False
 
     def resume_reading(self) -> None:
-        pass
+        self.reads = True
 
 
 class Guest:
@@ -81,8 +82,12 @@ class Guest:
         if answers:
             self.may_answer.set()
 
-        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        async def app(_scope: Any, receive: Any, send: Any) -> None:
+            watching = asyncio.create_task(receive())  # as whoever wants to know whether the client hangs up
+            for _ in range(5):
+                await asyncio.sleep(0)
             await self.may_answer.wait()
+            watching.cancel()
             await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
             await send({"type": "http.response.body", "body": b"ok"})
 
@@ -94,7 +99,7 @@ class Guest:
 
     async def say(self, data: bytes) -> None:
         self.connection.data_received(data)
-        for _ in range(10):
+        for _ in range(20):
             await asyncio.sleep(0)
 
     def answers(self) -> int:
@@ -188,6 +193,25 @@ async def test_there_are_only_so_many() -> None:
     again = Guest(state=state)
     await again.say(GET)
     assert again.answers() == 1
+
+
+async def test_requests_ahead_of_their_answers_wait_at_the_client() -> None:
+    """However many come, a bounded part of them is read; all are answered in the end."""
+    guest, sent, most = Guest(), 0, 0
+    some = GET * 1_000
+    for _ in range(2_000):
+        if guest.wire.reads:
+            sent += 1_000
+            guest.connection.data_received(some)
+        await asyncio.sleep(0)
+        most = max(most, sent - guest.answers())
+    assert most * len(GET) <= MOST_AHEAD + 2 * len(some)
+    for _ in range(200_000):
+        if guest.answers() == sent:
+            break
+        await asyncio.sleep(0)
+    assert guest.answers() == sent
+    assert guest.wire.reads
 
 
 def test_over_a_socket(start: Callable[..., ToyServer], monkeypatch: pytest.MonkeyPatch) -> None:
