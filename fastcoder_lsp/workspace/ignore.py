@@ -3,8 +3,11 @@
 Owns which files speak of an entry, and in which order; what they say is worked out by `patterns`. What is known of a
 folder is kept, and holds as long as no ignore file on the way to it has changed, so a change takes effect at once and a
 document's folder is looked up by its files' times alone. A repository writes all of this: what it may cost is bounded.
+Where a file says more than that, or cannot be read, its folder is ignored as a whole. What is no regular file of the
+work tree says nothing, as with git.
 """
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,17 +16,19 @@ from typing import Final
 
 from fastcoder_lsp.workspace.git_excludes import repository_exclude, user_exclude
 from fastcoder_lsp.workspace.patterns import Patterns
-from fastcoder_lsp.workspace.regular import read_regular
+from fastcoder_lsp.workspace.regular import NotRegularError, read_regular
 
 IGNORE_FILES = (".gitignore", ".fastcoderignore")
 OWN_IGNORE_FILE = ".fastcoderignore"
 MAX_BYTES: Final = 250_000
-"""What stands further down in an ignore file is not heeded."""
+"""Of an ignore file."""
 MAX_LEVELS: Final = 100
-"""Folders below the root whose ignore files are heeded; nobody has more, and a path of 4,096 letters has 2,000."""
+"""Folders below the root, one in the other; nobody has more, and a path of 4,096 letters has 2,000."""
 MAX_SIGNS: Final = 400_000
 """Of all ignore files that speak of one folder together."""
 _KEPT_FOLDERS: Final = 512
+
+logger = logging.getLogger(__name__)
 
 _Stamp = tuple[int, int, int] | None
 """Modification time, size and inode of a file that speaks; None: there is none."""
@@ -39,7 +44,7 @@ class _Voice:
 
 @dataclass(frozen=True, slots=True)
 class _Folder:
-    """What is known of a folder: whether it is ignored itself, and who speaks of what is in it, the innermost first.
+    """What is known of a folder: whether all in it is ignored, and who speaks of what is in it, the innermost first.
 
     `files`: those that begin to speak here; `stamps`: as they were when they were read.
     """
@@ -116,14 +121,17 @@ class IgnoreFiles:
         )
         if folder == self._root and self._setting:
             setting = (_Voice(self._setting, self._setting.start),)
-        for file, stamp in zip(files, stamps, strict=True):
+        too_deep = len(folder.parts) - len(self._root.parts) >= MAX_LEVELS
+        by_git, by_us = by_git or too_deep, by_us or too_deep or not self._setting.whole
+        for file in (file for file, stamp in zip(files, stamps, strict=True) if stamp is not None):
             room = MAX_SIGNS - sum(len(voice.patterns) for voice in (*git, *own))
-            patterns = self._read(Path(file)) if stamp is not None else None
+            patterns, is_own = self._read(Path(file)), file.endswith(OWN_IGNORE_FILE)
             if patterns is None or len(patterns) > room:
-                continue
-            if file.endswith(OWN_IGNORE_FILE):
+                logger.warning("%s cannot be read whole: everything in %s is taken for ignored", file, folder)
+                by_git, by_us = by_git or not is_own, by_us or is_own
+            elif patterns and is_own:
                 own = (_Voice(patterns, patterns.start), *own)
-            else:
+            elif patterns:
                 git = (_Voice(patterns, patterns.start), *git)
         return _Folder(above, files, stamps, by_git, by_us, git, own, setting)
 
@@ -137,14 +145,18 @@ class IgnoreFiles:
         return (*excludes, *(str(folder / name) for name in (".gitignore", *own)))
 
     def _read(self, file: Path) -> Patterns | None:
-        """The patterns of a file; None where it holds none, or a link in the work tree leads out of it."""
+        """The patterns of a file, none where a link in the work tree leads out of it; None: they are not known."""
         within = self._top if file.is_relative_to(self._top) else Path(file.anchor)
         try:
-            content = read_regular(file, MAX_BYTES, inside=within)
+            content = read_regular(file, MAX_BYTES + 1, inside=within)
+        except (NotRegularError, FileNotFoundError, NotADirectoryError):
+            return Patterns(())
         except OSError:
             return None
+        if len(content) > MAX_BYTES:
+            return None
         patterns = Patterns(content.decode("utf-8-sig", "surrogateescape").split("\n"))
-        return patterns or None
+        return patterns if patterns.whole else None
 
 
 def _said(folder: _Folder, name: str, *, is_folder: bool) -> tuple[bool, bool]:

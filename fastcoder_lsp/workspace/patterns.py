@@ -6,14 +6,14 @@ repository writes both the patterns and the names that they are matched with. Kn
 
 import string
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from fastcoder_lsp.workspace.automaton import Automaton, LetterSet, Pattern
 
 MAX_SIGNS: Final = 65_536
-"""Of all patterns of a file together: what goes beyond is left out. It bounds the work for a letter."""
+"""Of all patterns of a file together: it bounds the work for a letter."""
 MAX_SETS: Final = 500
 """Bracket expressions of a file, and ranges in them: each is looked at once for each new letter."""
 IGNORES_CASE: Final = sys.platform in ("darwin", "win32")
@@ -32,8 +32,11 @@ class Patterns:
     """The patterns of one file, or of a setting.
 
     Args:
-        lines: as they stand in the file; what cannot be read, matches nothing, or is too much is left out.
+        lines: as they stand in the file; what matches nothing is left out.
         ignores_case: whether names that differ in case only are the same.
+
+    Attributes:
+        whole: whether all lines are heeded; False: they are too many, or too long.
     """
 
     def __init__(self, lines: Iterable[str], *, ignores_case: bool = IGNORES_CASE) -> None:
@@ -41,7 +44,21 @@ class Patterns:
         self._taken_back: list[bool] = []
         of_names: list[tuple[int, bool, Pattern]] = []
         of_paths: list[tuple[int, bool, Pattern]] = []
-        for rule in _rules(line.lower() if ignores_case else line for line in lines):
+        self.whole, signs, sets = True, 0, 0
+        for line in lines:
+            if line.startswith("#"):
+                continue
+            if len(line) > MAX_SIGNS:
+                self.whole = False
+                break
+            rule = _rule(line.lower() if ignores_case else line)
+            if rule is None:
+                continue
+            signs += len(rule.pattern.signs) + 1
+            sets += sum(len(sign) for sign in rule.pattern.signs if isinstance(sign, LetterSet))
+            if signs > MAX_SIGNS or sets > MAX_SETS:
+                self.whole = False
+                break
             of = of_names if rule.by_name else of_paths
             of.append((len(self._taken_back), rule.only_folders, rule.pattern))
             self._taken_back.append(rule.takes_back)
@@ -86,24 +103,8 @@ class _Rule:
     by_name: bool
 
 
-def _rules(lines: Iterable[str]) -> Iterator[_Rule]:
-    """The lines that can match anything, as long as there is room."""
-    signs = sets = 0
-    for line in lines:
-        try:
-            rule = _rule(line)
-        except _NeverError:
-            continue
-        signs += len(rule.pattern.signs) + 1
-        sets += sum(len(sign) for sign in rule.pattern.signs if isinstance(sign, LetterSet))
-        if signs > MAX_SIGNS or sets > MAX_SETS:
-            return
-        yield rule
-
-
-def _rule(line: str) -> _Rule:
-    if len(line) > MAX_SIGNS or line.startswith("#"):
-        raise _NeverError
+def _rule(line: str) -> _Rule | None:
+    """The rule that a line is; None where it matches nothing."""
     text = _without_end(line.removesuffix("\r"))
     takes_back = text.startswith("!")
     text = text[takes_back:]
@@ -112,8 +113,11 @@ def _rule(line: str) -> _Rule:
     by_name = "/" not in text
     text = text.removeprefix("/")
     if not text:
-        raise _NeverError
-    return _Rule(_Reader(text, by_name=by_name).read(), takes_back, only_folders, by_name)
+        return None
+    try:
+        return _Rule(_Reader(text, by_name=by_name).read(), takes_back, only_folders, by_name)
+    except _NeverError:
+        return None
 
 
 def _without_end(line: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.workspace.ignore import IgnoreFiles
+from fastcoder_lsp.workspace.regular import read_regular
 from fastcoder_lsp.workspace.rules import ReadingRules, Reason
 
 
@@ -66,6 +67,84 @@ def test_ignore_files_are_read_again_when_they_change(root: Path) -> None:
     assert of.may_read(path) is Reason.IGNORED
     ignore.unlink()
     assert of.may_read(path) is None
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        pytest.param("\n" * 250_000, id="too long"),
+        pytest.param("#" * 250_000, id="too long by a comment"),
+        pytest.param("a" * 70_000, id="a pattern too long"),
+        pytest.param("".join(f"name-{number}\n" for number in range(8_000)), id="too many patterns"),
+        pytest.param("[ab]\n" * 600, id="too many sets"),
+    ],
+)
+@pytest.mark.parametrize("name", [".gitignore", "sub/.gitignore", "sub/.fastcoderignore", ".git/info/exclude"])
+def test_an_ignore_file_that_is_not_heeded_whole_ignores_its_folder(root: Path, name: str, ending: str) -> None:
+    """What its last line names is not read; what lies elsewhere is, and all is once the file is shorter."""
+    hidden, near, far = (write(root, one) for one in ("sub/hidden.py", "sub/near.py", "other.py"))
+    of, ignore = rules(root), write(root, name, f"*.log\n{ending}\nhidden.py\n")
+    assert of.may_read(hidden) is of.may_read(near) is Reason.IGNORED
+    is_above = not name.startswith("sub/")
+    assert of.may_read(far) is (Reason.IGNORED if is_above else None)
+    assert {path.name for path in of.files()} & {"hidden.py", "near.py", "other.py"} == (
+        set() if is_above else {"other.py"}
+    )
+    by_us = Reason.IGNORED if name.endswith(".fastcoderignore") else None
+    assert of.may_complete(near, "python") is by_us
+    ignore.write_text("*.log\nhidden.py\n")
+    assert (of.may_read(hidden), of.may_read(near)) == (Reason.IGNORED, None)
+
+
+def test_a_setting_with_too_many_patterns_ignores_all(root: Path) -> None:
+    """Else the last of them would not hold."""
+    path = write(root, "a.py")
+    assert rules(root, read_exclude=(*("a" * 60_000, "b" * 60_000),)).may_read(path) is Reason.IGNORED
+
+
+def test_ignore_files_that_speak_of_too_much_together_ignore_their_folder(root: Path) -> None:
+    """A repository may have one on every level."""
+    inner = root
+    for number in range(8):
+        write(inner, ".gitignore", f"{'x' * 60_000}\n{'hidden.py' if number == 7 else ''}\n")
+        write(inner, "near.py")
+        inner /= "d"
+    hidden = write(inner, "hidden.py")
+    of = rules(root)
+    assert of.may_read(root / "near.py") is None
+    assert of.may_read(hidden) is of.may_read(hidden.parent.parent / "near.py") is Reason.IGNORED
+
+
+def test_an_ignore_file_below_too_many_folders_ignores_them(root: Path) -> None:
+    """It is not looked at there."""
+    deep = root / "/".join(["d"] * 120)
+    hidden = write(deep, "hidden.py")
+    write(deep, ".gitignore", "hidden.py\n")
+    assert rules(root).may_read(hidden) is Reason.IGNORED
+
+
+def test_an_ignore_file_that_cannot_be_read_ignores_its_folder(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It belongs to somebody else, or the disk is broken."""
+    path, ignore = write(root, "sub/a.py"), write(root, "sub/.gitignore", "b.py\n")
+
+    def refuse(file: Path, limit: int, *, inside: Path) -> bytes:
+        if file == ignore:
+            raise PermissionError
+        return read_regular(file, limit, inside=inside)
+
+    monkeypatch.setattr("fastcoder_lsp.workspace.ignore.read_regular", refuse)
+    of = rules(root)
+    assert of.may_read(path) is Reason.IGNORED
+    assert of.may_complete(path, "python") is None
+    assert of.may_read(write(root, "c.py")) is None
+
+
+def test_an_ignore_file_in_another_encoding_names_bytes(root: Path) -> None:
+    """As git compares them."""
+    path = Path(os.fsdecode(os.fsencode(root) + b"/\xe9.py"))
+    path.write_text("x = 1\n")
+    write(root, ".gitignore", b"\xe9.py\n")
+    assert rules(root).may_read(path) is Reason.IGNORED
 
 
 def test_our_own_ignore_file_and_setting_hold_for_open_documents_too(root: Path) -> None:
