@@ -15,6 +15,7 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Reason, StepTrace
+from fastcoder_lsp.workspace.uris import path_of
 
 Value = TypeVar("Value")
 Clock = Callable[[], float]
@@ -105,7 +106,9 @@ class Question:
 
     def renamed(self, uri: str) -> "Question":
         """The same question, its document having another name."""
-        return replace(self, request=replace(self.request, snapshot=replace(self.request.snapshot, uri=uri)))
+        path = path_of(uri)
+        snapshot = replace(self.request.snapshot, uri=uri, path=None if path is None else str(path))
+        return replace(self, request=replace(self.request, snapshot=snapshot))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from fastcoder_lsp.remote import failures
 from fastcoder_lsp.remote.answers import answer_of, too_slow
 from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, stays_here
-from fastcoder_lsp.remote.failures import RemoteError
+from fastcoder_lsp.remote.failures import NotSentError, RemoteError
 from fastcoder_lsp.remote.pauses import Pauses
 from fastcoder_lsp.remote.rest import Rest
 from fastcoder_lsp.remote.saying import Saying
@@ -263,7 +263,8 @@ class Asking:
         self._give_up(waiting.question if waiting is not None else None, error)
 
     def _give_up(self, question: Question | None, error: RemoteError) -> None:
-        self._pauses.failed(error, self._clock())
+        if not isinstance(error, NotSentError):
+            self._pauses.failed(error, self._clock())
         self._failed(question, error)
 
     def _faulty(self, saying: Saying, error: Exception) -> None:

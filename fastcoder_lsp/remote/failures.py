@@ -35,6 +35,21 @@ class RemoteError(Exception):
         self.reason, self.wait_s = reason, wait_s
 
 
+class NotSentError(RemoteError):
+    """A rule forbids that a document is sent: nothing is wrong with the server."""
+
+
+def not_sent(host: str, code: str, rule: str) -> NotSentError:
+    """A document stays on this machine, by `rule`; `code` is the reason's."""
+    return NotSentError(
+        Reason(
+            code,
+            f"This file is not sent to {host}: {rule}.",
+            "A model on this machine completes in it: run `fastcoder-lsp model pull`, and leave `remote.fallback` on.",
+        )
+    )
+
+
 def of_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now_s: float) -> RemoteError:
     """What a status other than 200 means.
 

@@ -17,12 +17,14 @@ from fastcoder_lsp.completion.host import HostFacts, HostListener, OpenHost
 from fastcoder_lsp.completion.question import Answer, Clock, Question, policy_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import Reason
+from fastcoder_lsp.remote.allowed import Allowed
 from fastcoder_lsp.remote.asking import Asking
 from fastcoder_lsp.remote.budgets import by_kind
 from fastcoder_lsp.remote.client import TimeOuts, Way
 from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, Excerpts, Piece
-from fastcoder_lsp.remote.failures import RemoteError
+from fastcoder_lsp.remote.failures import NotSentError, RemoteError
 from fastcoder_lsp.remote.fallback import Fallback
 from fastcoder_lsp.remote.loop_thread import LoopThread
 from fastcoder_lsp.remote.pauses import PAUSES_S, Pauses
@@ -57,6 +59,7 @@ class ServerHost:
     ) -> None:
         self._listener, self._settings = listener, settings
         self._pieces, self._excerpts = Pieces(folders, listener.notice), Excerpts()
+        self._allowed = Allowed(settings, folders)
         self._reader = ThreadPoolExecutor(1, "fastcoder-remote-files")
         self._server = Server(settings, way, time_outs)
         self._pauses = Pauses(pauses_s)
@@ -104,6 +107,7 @@ class ServerHost:
     def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
         """See `ModelHost`; another server is another host's."""
         self._settings = settings
+        self._allowed.change(settings, folders)
         self._pieces.change(folders)
         if self._fallback is not None:
             self._fallback.host.use(settings, folders)
@@ -158,7 +162,13 @@ class ServerHost:
     # On the loop's thread -------------------------------------------------------------------------------------------
 
     async def _excerpt(self, question: Question, dialect: Dialect) -> Excerpt:
-        """What is sent; other files are read in a thread of their own."""
+        """What is sent, the one place where that is made; other files are read in a thread of their own.
+
+        Raises:
+            NotSentError: a rule forbids it.
+        """
+        if (forbidden := self._allowed.why_not(question.request.snapshot, self._server.host)) is not None:
+            raise forbidden
         pieces: tuple[Piece, ...] = ()
         if self._pieces.wanted():
             loop = asyncio.get_running_loop()
@@ -217,6 +227,9 @@ class ServerHost:
     def _failed(self, question: Question | None, error: RemoteError) -> None:
         """The server did not answer: the local model does, or the question has a reason for its answer."""
         reason = error.reason
+        if isinstance(error, NotSentError):
+            self._not_sent(question, reason)
+            return
         if self._fallback is None:
             self._listener.told(Status("error", message=reason.text, hint=reason.hint))
             if question is not None:
@@ -227,6 +240,16 @@ class ServerHost:
             self._listener.notice(f"{reason.text} {reason.hint}")
         if question is not None:
             self._fallback.ask(question, reason)
+
+    def _not_sent(self, question: Question | None, reason: Reason) -> None:
+        """A rule keeps the document here: the local model answers, and nothing is wrong with the server."""
+        if question is None:
+            return
+        if self._fallback is not None:
+            self._fallback.ask(question, reason)
+            return
+        self._listener.told(Status("ready"))
+        self._listener.answered(question.number, Answer("empty", (), reason.code, reason))
 
     def _well(self) -> None:
         """The server has answered."""

@@ -60,17 +60,7 @@ class ReadingRules:
 
     def may_read(self, path: Path) -> Reason | None:
         """Why the file at `path` must not be read; None if it may. Looks at names and sizes, not into the file."""
-        real = resolved(path)
-        root = self._root_of(real)
-        if root is None:
-            return Reason.OUTSIDE
-        if is_secret(real, below=root) or is_secret(path, below=root):
-            return Reason.SECRET
-        if not _TOOL_FOLDERS.isdisjoint(real.relative_to(root).parts[:-1]):
-            return Reason.TOOL_FOLDER
-        if self._ignored(root, real, path):
-            return Reason.IGNORED
-        return self._file_reason(real)
+        return self._place_reason(path) or self._file_reason(resolved(path))
 
     def read_text(self, path: Path) -> str | Reason:
         """The file's text as it is on the disk (line ends too), or why it is not read."""
@@ -116,6 +106,14 @@ class ReadingRules:
             return Reason.SECRET
         return Reason.IGNORED if root is not None and self._ignored(root, real, path, own_only=True) else None
 
+    def may_send(self, path: Path | None, language: str) -> Reason | None:
+        """Why an open document must not leave the machine, by its names; `path` is None for an untitled one.
+
+        What may not be read may not be sent, whatever may be completed in. A document that is not saved yet may.
+        """
+        reason = self.may_complete(path, language)
+        return reason if reason is not None or path is None else self._place_reason(path)
+
     def files(self) -> Iterator[Path]:
         """Every file that may be read, root by root, the upper folders first. At most `read.max_files` a root.
 
@@ -144,6 +142,18 @@ class ReadingRules:
                 path = folder / name
                 if not is_secret_name(name) and not ignored(name) and self._file_reason(path) is None:
                     yield path
+
+    def _place_reason(self, path: Path) -> Reason | None:
+        """Why nothing at `path` must be read, by its names alone."""
+        real = resolved(path)
+        root = self._root_of(real)
+        if root is None:
+            return Reason.OUTSIDE
+        if is_secret(real, below=root) or is_secret(path, below=root):
+            return Reason.SECRET
+        if not _TOOL_FOLDERS.isdisjoint(real.relative_to(root).parts[:-1]):
+            return Reason.TOOL_FOLDER
+        return Reason.IGNORED if self._ignored(root, real, path) else None
 
     def _root_of(self, real: Path) -> Path | None:
         """The innermost root that holds a resolved path."""

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from fastcoder_lsp.completion.host import HostListener, OpenHost
@@ -29,6 +30,7 @@ class Front:
         local: opens the local model, for `remote.fallback`.
         way: to the server.
         time_outs, pauses_s: of the host.
+        folders: of the workspace.
         settings: by their fields' names.
     """
 
@@ -40,6 +42,7 @@ class Front:
         way: Way | None = None,
         time_outs: TimeOuts | None = None,
         pauses_s: tuple[float, ...] = (0.0,),
+        folders: tuple[Path, ...] = (),
         **settings: Any,
     ) -> None:
         values: dict[str, Any] = {"remote_url": url, "remote_fallback": local is not None, **settings}
@@ -51,7 +54,8 @@ class Front:
         def open_host(listener: HostListener) -> ServerHost:
             used = way or Way(lambda: "")
             opener = local or ScriptedHost
-            return ServerHost(listener, self.settings, {}, used, opener, time_outs or TimeOuts(), pauses_s)
+            roots = dict.fromkeys(folders, self.settings)
+            return ServerHost(listener, self.settings, roots, used, opener, time_outs or TimeOuts(), pauses_s)
 
         self.service = CompletionService(
             open_host, self.statuses.append, on_late=self.lates.append, on_notice=self.notices.append
@@ -62,7 +66,8 @@ class Front:
         self, before: str, after: str = "", policy: Policy = WHOLE, *, uri: str = URI, invoked: bool = False
     ) -> "Future[Completion]":
         self._version += 1
-        snapshot = Snapshot(uri, uri.removeprefix("file://"), "python", self._version, before + after)
+        path = uri.removeprefix("file://") if uri.startswith("file:") else None
+        snapshot = Snapshot(uri, path, "python", self._version, before + after)
         return self.service.submit(CompletionRequest(snapshot, len(before), invoked=invoked), policy)
 
     def ask(self, before: str, after: str = "", policy: Policy = WHOLE, **named: Any) -> Completion:
