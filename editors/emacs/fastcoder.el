@@ -48,21 +48,36 @@ Keep it short: the server answers the latest question only."
   "Functions of no argument; where one returns non-nil, nothing is suggested."
   :type 'hook)
 
-(defface fastcoder-ghost '((t :inherit shadow :slant italic))
+;; Not `shadow': on dark terminals it is nearly the colour of code, with few colours that of comments or types.
+(defface fastcoder-ghost
+  '((((class color grayscale) (min-colors 88)) :foreground "grey50" :slant italic)
+    (t :slant italic :underline t))
   "Text that is only suggested.")
 
-(defface fastcoder-count '((t :inherit shadow))
-  "Which of several suggestions is shown.")
+(defface fastcoder-count
+  '((((class color grayscale) (min-colors 88)) :inherit shadow)
+    (t :inverse-video t))
+  "Number of the shown suggestion among several.")
 
-(defface fastcoder-replaced '((t :inherit shadow :strike-through t))
-  "Text that the suggestion takes the place of.")
+(defface fastcoder-replaced
+  '((((supports :strike-through t)) :inherit shadow :strike-through t)
+    (t :inverse-video t))
+  "Text that accepting the suggestion replaces.")
 
 ;;;; The server
 
 (defclass fastcoder-server (eglot-lsp-server)
   ((status :initform '(:state "starting") :accessor fastcoder--server-status
-           :documentation "What it said of itself last."))
+           :documentation "What it said of itself last.")
+   (warned :initform nil :accessor fastcoder--server-warned
+           :documentation "The error that the user was told last; nil once it is over."))
   :documentation "A fastcoder-lsp that may suggest ghost text.")
+
+(cl-defmethod eglot-initialization-options :around ((_server fastcoder-server))
+  "Say that the status is shown here, so that the server does not show it too."
+  (let* ((asked (cl-call-next-method))
+         (options (and (listp asked) (copy-sequence asked))))
+    (plist-put options :client (plist-put (copy-sequence (plist-get options :client)) :showsStatus t))))
 
 (cl-defmethod eglot-client-capabilities :around ((_server fastcoder-server))
   "Say that inline completions can be shown, and late ones are asked for again."
@@ -75,9 +90,17 @@ Keep it short: the server answers the latest question only."
     (plist-put capabilities :experimental '(:fastcoderLate t))))
 
 (cl-defmethod eglot-handle-notification ((server fastcoder-server) (_method (eql fastcoder/status)) &rest status)
-  "Keep the STATUS of SERVER for the mode line."
+  "Keep the STATUS of SERVER for the mode line, and warn of an error once."
   (setf (fastcoder--server-status server) status)
-  (force-mode-line-update t))
+  (force-mode-line-update t)
+  (pcase (plist-get status :state)
+    ("error"
+     (let ((trouble (fastcoder--described status)))
+       ;; The next message of any package would take the place of one in the echo area.
+       (unless (equal trouble (fastcoder--server-warned server))
+         (setf (fastcoder--server-warned server) trouble)
+         (display-warning 'fastcoder trouble :error))))
+    ((or "ready" "off") (setf (fastcoder--server-warned server) nil))))
 
 (cl-defmethod eglot-handle-notification
   ((_server fastcoder-server) (_method (eql fastcoder/late)) &key textDocument position &allow-other-keys)
@@ -112,7 +135,10 @@ Ask again, if that is where point is."
 (defun fastcoder--server-or-lose ()
   "The fastcoder server of this buffer, or an error with a way out."
   (or (fastcoder--server)
-      (user-error "No fastcoder server in this buffer; `M-x eglot' starts one")))
+      (user-error (cond ((eglot-current-server)
+                         "Eglot runs another server in this buffer; see `fastcoder-setup'")
+                        (buffer-file-name "No fastcoder server in this buffer; start it with `M-x eglot'")
+                        (t "This buffer has no file; save it to one, then `M-x eglot'")))))
 
 (defun fastcoder--lighter ()
   "The state of the server, for the mode line."
@@ -125,7 +151,7 @@ Ask again, if that is where point is."
       ("thinking" " fast·")
       ("off" " fast:off")
       ("error" (propertize " fast:!" 'face 'error 'help-echo (fastcoder--described status)))
-      ("loading" (if (numberp percent) (fastcoder--loading percent status) " fast:…"))
+      ("loading" (if (numberp percent) (fastcoder--loading percent status) " fast:loading"))
       (_ " fast:…"))))
 
 (defun fastcoder--loading (percent status)
@@ -141,10 +167,10 @@ Ask again, if that is where point is."
 
 (defun fastcoder--described (status)
   "STATUS in a sentence: the state, what is wrong, what to do, who is asked."
-  (string-join (seq-filter (lambda (part) (and (stringp part) (not (string-empty-p part))))
-                           (list (fastcoder--state status) (plist-get status :message) (plist-get status :hint)
-                                 (fastcoder--sent status)))
-               ": "))
+  (cl-flet ((joined (between &rest parts)
+              (string-join (seq-filter (lambda (part) (and (stringp part) (not (string-empty-p part)))) parts) between)))
+    (joined ": " (fastcoder--state status)
+            (joined "; " (joined " " (plist-get status :message) (plist-get status :hint)) (fastcoder--sent status)))))
 
 (defun fastcoder--sent (status)
   "What is sent to whom, by STATUS; nil where nothing is.
@@ -160,7 +186,8 @@ Of an error the server's own words say it."
 (cl-defstruct (fastcoder--shown (:constructor fastcoder--make-shown) (:copier nil))
   "Ghost text on the screen."
   (overlay nil :documentation "Where the text hangs.")
-  (strike nil :documentation "The overlay on what the suggestion replaces; nil if that is not struck out.")
+  (rest nil :documentation "The overlay with the text behind what stays as it is; nil if there is none.")
+  (strike nil :documentation "The overlay on what is struck out; nil if nothing is.")
   (candidates nil :documentation "What can be shown, as (TEXT . COMMAND); the first is.")
   (place 1 :documentation "Number of the shown candidate among all, from 1.")
   (invoked nil :documentation "Whether the user asked, so that all alternatives are here.")
@@ -177,6 +204,9 @@ Of an error the server's own words say it."
   (unwanted nil :documentation "Whether the user said no, and nothing was asked since."))
 
 (defvar-local fastcoder--completor nil "The `fastcoder--completor' of this buffer, once there is one.")
+
+(defvar fastcoder--buffer nil
+  "The buffer in which ghost text is shown or awaited, or was last.")
 
 (defvar-local fastcoder--visible nil
   "Whether something is shown, for `minor-mode-map-alist', which knows variables.
@@ -225,6 +255,7 @@ While ghost text is shown these keys hold:
   (if fastcoder-mode
       (progn (setf (fastcoder--completor-tick (fastcoder--completor)) (buffer-chars-modified-tick))
              (add-hook 'post-command-hook #'fastcoder--after-command nil t)
+             (add-hook 'post-command-hook #'fastcoder--leave) ; runs in whatever buffer one has gone to
              (add-hook 'kill-buffer-hook #'fastcoder-dismiss nil t)
              ;; Another major mode forgets local variables, and so what is drawn.
              (add-hook 'change-major-mode-hook #'fastcoder-dismiss nil t))
@@ -234,11 +265,38 @@ While ghost text is shown these keys hold:
     (fastcoder-dismiss)))
 
 (defun fastcoder-not-typing-p ()
-  "Non-nil where nobody types code: read-only text, a region, Evil's other states."
+  "Non-nil where nobody types code, or where ghost text would be in the way.
+That is in read-only text, with an active region, during an incremental search,
+while a keyboard macro is recorded (it would replay the key, not the text),
+while an entry is selected in a menu of Company or Corfu, and in Evil's states
+other than insert."
   (or buffer-read-only
       (use-region-p)
+      (bound-and-true-p isearch-mode)
+      defining-kbd-macro
+      (and (bound-and-true-p company-candidates) (bound-and-true-p company-selection-changed))
+      (and completion-in-region-mode
+           (/= (or (bound-and-true-p corfu--index) -1) (or (bound-and-true-p corfu--preselect) -1)))
       (and (bound-and-true-p evil-local-mode)
            (not (memq (bound-and-true-p evil-state) '(insert emacs))))))
+
+(defun fastcoder--inhibited-p ()
+  "Whether nothing is to be suggested here now."
+  (run-hook-with-args-until-success 'fastcoder-inhibit-functions))
+
+(defun fastcoder--here-p ()
+  "Whether the selected window has this buffer, and what is shown, if anything."
+  (and (eq (current-buffer) (window-buffer))
+       (or (not (fastcoder--shown))
+           (eq (overlay-get (fastcoder--shown-overlay (fastcoder--shown)) 'window) (selected-window)))))
+
+(defun fastcoder--leave ()
+  "Take the ghost text away once its window is not selected any more."
+  (when (buffer-live-p fastcoder--buffer)
+    (with-current-buffer fastcoder--buffer
+      (unless (fastcoder--here-p)
+        (setq fastcoder--buffer nil)
+        (fastcoder-dismiss)))))
 
 (defun fastcoder--after-command ()
   "Ask after each change; else take the ghost text away when point has left."
@@ -247,11 +305,12 @@ While ghost text is shown these keys hold:
     (cond ((/= tick (fastcoder--completor-tick completor))
            (setf (fastcoder--completor-tick completor) tick)
            (fastcoder--keep-what-was-typed)
-           (unless (fastcoder--choosing-p)
-             (fastcoder--forget-request)
-             (when fastcoder-auto (fastcoder--ask-after fastcoder-delay fastcoder--again))))
+           (cond ((fastcoder--inhibited-p) (fastcoder-dismiss))
+                 ((not (fastcoder--choosing-p))
+                  (fastcoder--forget-request)
+                  (when fastcoder-auto (fastcoder--ask-after fastcoder-delay fastcoder--again)))))
           ((and (or (fastcoder--shown) (fastcoder--completor-asked completor) (fastcoder--completor-timer completor))
-                (/= (point) (fastcoder--completor-start completor)))
+                (or (/= (point) (fastcoder--completor-start completor)) (fastcoder--inhibited-p)))
            (fastcoder-dismiss)))))
 
 (defun fastcoder--tell-copied ()
@@ -279,15 +338,23 @@ The screen is drawn after this, so nothing flickers."
   (let ((shown (fastcoder--shown)) (start (fastcoder--completor-start (fastcoder--completor))))
     (when shown
       (let* ((candidates (fastcoder--shown-candidates shown))
+             (tail (fastcoder--shown-tail shown))
+             (behind (fastcoder--behind))
+             ;; A closer that was typed over stands before point now, one that came with an opener behind it.
+             (replaces (+ (fastcoder--shown-replaces shown) (- (length behind) (length tail))))
              (typed (and (<= start (point))
-                         (equal (fastcoder--shown-tail shown) (fastcoder--behind))
+                         (<= 0 replaces)
+                         (equal (substring tail (fastcoder--shown-replaces shown)) (substring behind replaces))
                          (buffer-substring-no-properties start (point))))
              (kept (and typed
                         (cl-loop for (text . command) in candidates
-                                 when (and (string-prefix-p typed text) (< (length typed) (length text)))
-                                 collect (cons (substring text (length typed)) command)))))
+                                 for rest = (and (string-prefix-p typed text) (substring text (length typed)))
+                                 unless (or (member rest '(nil ""))
+                                            (and (> (length behind) (length tail))
+                                                 (not (zerop (nth 2 (fastcoder--divided rest (substring behind 0 replaces)))))))
+                                 collect (cons rest command)))))
         (if kept
-            (fastcoder--show kept (fastcoder--shown-replaces shown)
+            (fastcoder--show kept replaces
                              (if (= (length kept) (length candidates)) (fastcoder--shown-place shown) 1)
                              (fastcoder--shown-invoked shown))
           (fastcoder--erase)))))
@@ -302,6 +369,7 @@ The screen is drawn after this, so nothing flickers."
 (defun fastcoder--ask-after (seconds again)
   "Ask what belongs at point after SECONDS; AGAIN: when to ask again for nothing."
   (let ((completor (fastcoder--completor)))
+    (setq fastcoder--buffer (current-buffer))
     (setf (fastcoder--completor-start completor) (point)
           (fastcoder--completor-timer completor)
           (run-with-timer seconds nil #'fastcoder--ask-in (current-buffer) 2 again))))
@@ -324,7 +392,8 @@ one comes, and the answer is dropped here."
   (let ((server (fastcoder--server)) (buffer (current-buffer)) (here (point))
         (tick (buffer-chars-modified-tick)) (asked (list kind)) (completor (fastcoder--completor)))
     (fastcoder--forget-request)
-    (when (and server (not (run-hook-with-args-until-success 'fastcoder-inhibit-functions)))
+    (when (and server (not (fastcoder--inhibited-p)))
+      (setq fastcoder--buffer buffer)
       (setf (fastcoder--completor-asked completor) asked
             (fastcoder--completor-start completor) here
             (fastcoder--completor-unwanted completor) nil)
@@ -337,15 +406,21 @@ one comes, and the answer is dropped here."
                        (with-current-buffer buffer
                          ;; Another major mode forgets the completor, and so whatever was asked.
                          (when (and (eq asked (fastcoder--completor-asked (fastcoder--completor)))
+                                    (eq buffer (window-buffer))
                                     (= here (point))
-                                    (= tick (buffer-chars-modified-tick)))
+                                    (= tick (buffer-chars-modified-tick))
+                                    (not (fastcoder--inhibited-p)))
                            (setf (fastcoder--completor-asked (fastcoder--completor)) nil)
                            (fastcoder--take answer (= kind 1))
+                           (when (= kind 1)
+                             (message (and (not (fastcoder--shown))
+                                           "fastcoder: no suggestion; `M-x fastcoder-why' says why")))
                            (cond ((fastcoder--shown) (when then (funcall then)))
                                  (again (fastcoder--ask-after (car again) (cdr again))))))))
        :timeout nil                     ; the first answer waits for the model to be loaded
        :timeout-fn #'ignore
-       :error-fn #'ignore))))
+       :error-fn (lambda (problem)
+                   (when (= kind 1) (message "fastcoder: %s" (plist-get problem :message))))))))
 
 (defun fastcoder--take-late (position)
   "Ask for what is there by now, if point is at POSITION, of the protocol.
@@ -394,38 +469,61 @@ As a pair; nil where it does not fit."
 
 ;;;; Drawing
 
+;; What is replaced and stays the same is not drawn anew: an unchanged closer stays where it is on the screen.
+(defun fastcoder--divided (text gone)
+  "How TEXT is drawn where GONE stands, as (BEFORE AFTER STRUCK).
+BEFORE and AFTER are drawn before and behind GONE, or, where it does not stay
+whole, BEFORE is drawn before it and its first STRUCK characters are struck out."
+  (let* ((case-fold-search nil)
+         (at (cond ((string-empty-p gone) nil)
+                   ((string-match (concat "\\`.*\\(" (regexp-quote gone) "\\)") text) (match-beginning 1))
+                   ((string-suffix-p gone text) (- (length text) (length gone))))))
+    (if at
+        (list (substring text 0 at) (substring text (+ at (length gone))) 0)
+      (let ((struck (1+ (or (cl-mismatch gone text :from-end t) -1))))
+        (list (substring text 0 (- (length text) (- (length gone) struck))) "" struck)))))
+
+(defun fastcoder--draw (place drawn)
+  "Show the text DRAWN at PLACE, in this window alone, and return the overlay."
+  (let ((overlay (make-overlay place place nil t nil)))
+    (unless (string-empty-p drawn)
+      (put-text-property 0 1 'cursor t drawn)) ; the cursor stays before it
+    (overlay-put overlay 'window (selected-window))
+    (overlay-put overlay 'after-string drawn)
+    overlay))
+
 (defun fastcoder--show (candidates replaces place invoked)
   "Show the first of CANDIDATES at point.
 Accepting it replaces REPLACES characters.  It is number PLACE of all, which is
-said where INVOKED, that is, the user asked."
-  (let* ((text (caar candidates))
-         (tail (fastcoder--behind))
-         (gone (substring tail 0 (min replaces (length tail))))
-         (stays (and (not (string-empty-p gone)) (not (string-search "\n" text)) (string-suffix-p gone text)))
-         (all (length candidates))
-         (drawn (propertize (if stays (substring text 0 (- (length gone))) text) 'face 'fastcoder-ghost))
-         overlay strike)
+shown if INVOKED, that is, if the user asked."
+  (pcase-let* ((tail (fastcoder--behind))
+               (gone (substring tail 0 (min replaces (length tail))))
+               (`(,before ,after ,struck) (fastcoder--divided (caar candidates) gone))
+               (all (length candidates))
+               (count (if (and invoked (> all 1)) (propertize (format " %d/%d" place all) 'face 'fastcoder-count) ""))
+               (rest nil) (strike nil))
     (fastcoder--erase)
-    (when (and invoked (> all 1))
-      (setq drawn (concat drawn (propertize (format " %d/%d" place all) 'face 'fastcoder-count))))
-    (unless (string-empty-p drawn)
-      (put-text-property 0 1 'cursor t drawn)) ; the cursor stays before it
-    (setq overlay (make-overlay (point) (point) nil t nil))
-    (overlay-put overlay 'after-string drawn)
-    (unless (or stays (string-empty-p gone))
-      (setq strike (make-overlay (point) (+ (point) replaces)))
+    (setq before (propertize before 'face 'fastcoder-ghost)
+          after (propertize after 'face 'fastcoder-ghost))
+    (if (string-empty-p after)
+        (setq before (concat before count))
+      (setq rest (fastcoder--draw (+ (point) (length gone)) (concat after count))))
+    (unless (zerop struck)
+      (setq strike (make-overlay (point) (+ (point) struck)))
+      (overlay-put strike 'window (selected-window))
       (overlay-put strike 'face 'fastcoder-replaced))
     (setf (fastcoder--completor-start (fastcoder--completor)) (point))
+    (setq fastcoder--buffer (current-buffer))
     (fastcoder--set-shown
-     (fastcoder--make-shown :overlay overlay :strike strike :candidates candidates :place place
-                            :invoked invoked :tail tail :replaces replaces))))
+     (fastcoder--make-shown :overlay (fastcoder--draw (point) before) :rest rest :strike strike :candidates candidates
+                            :place place :invoked invoked :tail tail :replaces replaces))))
 
 (defun fastcoder--erase ()
   "Show nothing."
   (let ((shown (fastcoder--shown)))
     (when shown
-      (delete-overlay (fastcoder--shown-overlay shown))
-      (when (fastcoder--shown-strike shown) (delete-overlay (fastcoder--shown-strike shown)))
+      (mapc #'delete-overlay (delq nil (list (fastcoder--shown-overlay shown) (fastcoder--shown-rest shown)
+                                             (fastcoder--shown-strike shown))))
       (fastcoder--set-shown nil))))
 
 ;;;; Commands on what is shown
@@ -436,23 +534,28 @@ said where INVOKED, that is, the user asked."
     (and shown (caar (fastcoder--shown-candidates shown)))))
 
 (defun fastcoder-accept ()
-  "Put the whole suggestion in."
+  "Accept the whole suggestion."
   (interactive)
   (let ((shown (fastcoder--shown)))
     (when shown
       (pcase-let ((`(,text . ,command) (car (fastcoder--shown-candidates shown))))
         (fastcoder-dismiss)
         (delete-char (fastcoder--shown-replaces shown))
-        (insert text)
+        (fastcoder--insert text)
         (when command
           (fastcoder--execute (plist-get command :command) (plist-get command :arguments)))))))
 
 (defun fastcoder--accept-part (part)
-  "Put PART, with which the suggestion begins, in."
-  (if (equal part (fastcoder--text)) (fastcoder-accept) (insert part)))
+  "Insert PART, with which the suggestion begins."
+  (if (equal part (fastcoder--text)) (fastcoder-accept) (fastcoder--insert part)))
+
+(defun fastcoder--insert (text)
+  "Insert TEXT so that `repeat' does that again, whatever is suggested then."
+  (insert text)
+  (setq real-this-command (lambda () (interactive) (insert text))))
 
 (defun fastcoder-accept-word ()
-  "Put the next word of the suggestion in."
+  "Accept the next word of the suggestion."
   (interactive)
   (let ((text (fastcoder--text)) (syntax (syntax-table)))
     (when text
@@ -466,7 +569,7 @@ said where INVOKED, that is, the user asked."
          (buffer-substring (point-min) (if (bobp) (point-max) (point))))))))
 
 (defun fastcoder-accept-line ()
-  "Put the next line of the suggestion in."
+  "Accept the next line of the suggestion."
   (interactive)
   (let ((text (fastcoder--text)))
     (when text
@@ -474,17 +577,17 @@ said where INVOKED, that is, the user asked."
       (fastcoder--accept-part (match-string 0 text)))))
 
 (defun fastcoder-next (&optional by)
-  "Show another suggestion; with BY, that many further.
-While one types there is one alone: the others are asked for now."
+  "Show the next alternative; with BY, that many further.
+While you type there is one suggestion: the others are asked for now."
   (interactive "p")
   (let ((shown (fastcoder--shown)))
     (when shown
       (if (or (fastcoder--shown-invoked shown) (cdr (fastcoder--shown-candidates shown)))
           (fastcoder--turn (or by 1))
-        (fastcoder--request 1 nil (lambda () (fastcoder--turn (or by 1))))))))
+        (fastcoder--ask-by-key (lambda () (fastcoder--turn (or by 1))))))))
 
 (defun fastcoder-previous (&optional by)
-  "Show the suggestion before; with BY, that many before."
+  "Show the previous alternative; with BY, that many back."
   (interactive "p")
   (fastcoder-next (- (or by 1))))
 
@@ -494,6 +597,7 @@ While one types there is one alone: the others are asked for now."
          (candidates (fastcoder--shown-candidates shown))
          (all (length candidates))
          (turns (mod by all)))
+    (when (= all 1) (message "fastcoder: no alternative"))
     (fastcoder--show (append (nthcdr turns candidates) (butlast candidates (- all turns)))
                      (fastcoder--shown-replaces shown)
                      (1+ (mod (+ (fastcoder--shown-place shown) -1 turns) all))
@@ -503,10 +607,20 @@ While one types there is one alone: the others are asked for now."
   "Ask for suggestions at point."
   (interactive)
   (fastcoder--server-or-lose)
-  (fastcoder--request 1))
+  (if (fastcoder--inhibited-p)
+      (message "fastcoder: nothing is suggested here now, see `fastcoder-inhibit-functions'")
+    (fastcoder--ask-by-key)))
+
+(defun fastcoder--ask-by-key (&optional then)
+  "Ask with alternatives, and say so until the answer.
+THEN is called once something is shown."
+  (let* ((status (fastcoder--server-status (fastcoder--server-or-lose)))
+         (loading (equal (plist-get status :state) "loading")))
+    (fastcoder--request 1 nil then)
+    (message "fastcoder: %s…" (if loading "loading the model" "asking for suggestions"))))
 
 (defun fastcoder-dismiss ()
-  "Take the ghost text away, and want no answer that is still to come."
+  "Dismiss the ghost text, and drop the answer that is still to come."
   (interactive)
   (fastcoder--forget-request)
   (setf (fastcoder--completor-unwanted (fastcoder--completor)) t)
@@ -571,7 +685,7 @@ While one types there is one alone: the others are asked for now."
   "Show STATS, the server's answer, in a help window."
   (let ((suggestions (plist-get stats :suggestions)) (rates (plist-get stats :rates)))
     (with-help-window "*fastcoder*"
-      (princ (format "model      %s (%s)\n" (plist-get stats :model) (plist-get stats :engine)))
+      (princ (format "model      %s\n" (fastcoder--model stats)))
       (princ (format "shown      %d, accepted %d (%s)\n" (plist-get suggestions :shown)
                      (plist-get suggestions :accepted) (fastcoder--percent (plist-get rates :accepted))))
       (princ (format "requests   %d, answered without the model %s\n" (plist-get (plist-get stats :requests) :requests)
@@ -583,10 +697,16 @@ While one types there is one alone: the others are asked for now."
                do (princ (format "%-12s %8.1f %8.1f\n" (substring (symbol-name span) 1)
                                  (plist-get ms :p50) (plist-get ms :p95)))))))
 
+(defun fastcoder--model (stats)
+  "The model and its engine, by STATS."
+  (let ((model (plist-get stats :model)))
+    (if (member model '(nil "")) "not loaded; it is at the first suggestion"
+      (format "%s (%s)" model (plist-get stats :engine)))))
+
 (defun fastcoder--host (host)
   "Which process has the model, by HOST, how many share it, and whose turn it is.
-Nothing where the server itself has it."
-  (if (eq (plist-get host :shared) t)
+Nothing where the server itself has it, or before there is one."
+  (if (and (eq (plist-get host :shared) t) (< 0 (plist-get host :process_id)))
       (format ", process %d, shared by %d%s" (plist-get host :process_id) (plist-get host :fronts)
               (pcase (plist-get host :turn)
                 ("own" ", this editor's turn")

@@ -7,11 +7,14 @@
 
 (defvar script-asked nil "The questions, latest first, as (METHOD PARAMS ANSWER-FUNCTION).")
 
+(defvar script-status '(:state "ready") "What the server said of itself last.")
+
 (defmacro with-script (text &rest body)
   "Run BODY in a window on TEXT, point at its end or at the mark |, with `fastcoder-mode' on."
   (declare (indent 1))
   `(let ((script-asked nil) (fastcoder-delay 0) (buffer (generate-new-buffer "script")))
      (cl-letf (((symbol-function 'fastcoder--server) (lambda () 'server))
+               ((symbol-function 'fastcoder--server-status) (lambda (_server) script-status))
                ((symbol-function 'eglot--signal-textDocument/didChange) #'ignore)
                ((symbol-function 'eglot--TextDocumentPositionParams) (lambda () (list :position (point))))
                ((symbol-function 'eglot--lsp-position-to-point) #'identity)
@@ -48,9 +51,8 @@
           (cl-remove :workspace/executeCommand script-asked :key #'car)))
 
 (ert-deftest what-is-copied-is-told-by-its-place ()
-  (let ((status '(:state "ready" :context t)) told)
-    (cl-letf (((symbol-function 'fastcoder--server-status) (lambda (_server) status))
-              ((symbol-function 'eglot--VersionedTextDocumentIdentifier) (lambda () '(:uri "file:///a" :version 3)))
+  (let ((script-status '(:state "ready" :context t)) told)
+    (cl-letf (((symbol-function 'eglot--VersionedTextDocumentIdentifier) (lambda () '(:uri "file:///a" :version 3)))
               ((symbol-function 'eglot--pos-to-lsp-position) #'identity)
               ((symbol-function 'jsonrpc-notify) (lambda (_server method params) (push (list method params) told))))
       (with-script "one\ntwo\nthree\n"
@@ -68,20 +70,19 @@
         (push-mark 1 t t)
         (script-keys "C-w")
         (should (= (length told) 2))
-        (setq status '(:state "ready" :context :json-false))
+        (setq script-status '(:state "ready" :context :json-false))
         (push-mark 1 t t)
         (script-keys "M-w")
         (should (= (length told) 2))
-        (setq status '(:state "ready" :context t))
+        (setq script-status '(:state "ready" :context t))
         (fastcoder-mode -1)
         (push-mark 1 t t)
         (script-keys "M-w")
         (should (= (length told) 2))))))
 
 (ert-deftest copying-beside-a-server-that-has-died-leaves-the-mode-on ()
-  (let (debug-on-error)
-    (cl-letf (((symbol-function 'fastcoder--server-status) (lambda (_server) '(:state "ready" :context t)))
-              ((symbol-function 'eglot--VersionedTextDocumentIdentifier) #'ignore)
+  (let ((script-status '(:state "ready" :context t)) debug-on-error)
+    (cl-letf (((symbol-function 'eglot--VersionedTextDocumentIdentifier) #'ignore)
               ((symbol-function 'eglot--pos-to-lsp-position) #'identity)
               ((symbol-function 'jsonrpc-notify) (lambda (&rest _) (error "Process fastcoder not running"))))
       (with-script "one"
@@ -239,16 +240,70 @@
     (script-keys "TAB")
     (should (equal (buffer-string) "f(one(1))"))))
 
-(ert-deftest what-it-replaces-otherwise-is-struck-out ()
-  (with-script "f(|)"
-    (script-keys "o")
-    (script-answer (list :insertText "ne,\n  two)" :range (list :start 4 :end 5)))
-    (should (equal (script-ghost) "ne,\n  two)"))
-    (let ((strike (fastcoder--shown-strike (fastcoder--shown))))
-      (should (equal (list (overlay-start strike) (overlay-end strike)) '(4 5))))
-    (script-keys "TAB")
-    (should (equal (buffer-string) "f(one,\n  two)"))
-    (should-not (overlays-in (point-min) (point-max)))))
+;; What is on the screen: the ghost text in its places, and what is struck out in brackets.
+(defun script-screen ()
+  "The line of point as it is drawn."
+  (let ((shown (fastcoder--shown)) (text (buffer-substring-no-properties (point) (line-end-position))))
+    (let* ((rest (and shown (fastcoder--shown-rest shown)))
+           (strike (and shown (fastcoder--shown-strike shown)))
+           (struck (if strike (- (overlay-end strike) (point)) 0))
+           (at (if rest (- (overlay-start rest) (point)) struck)))
+      (concat (buffer-substring-no-properties (line-beginning-position) (point))
+              "|" (script-ghost)
+              (if strike (concat "[" (substring text 0 struck) "]") (substring text 0 at))
+              (and rest (substring-no-properties (overlay-get rest 'after-string)))
+              (substring text at)))))
+
+(defun script-replacing (text says width)
+  "What is drawn in TEXT where SAYS would replace WIDTH characters, and what accepting it makes of it."
+  (with-script text
+    (fastcoder--request 2)
+    (script-answer (list :insertText says :range (list :start (point) :end (+ (point) width))))
+    (prog1 (list (script-screen) (progn (script-keys "TAB") (buffer-string)))
+      (should-not (overlays-in (point-min) (point-max))))))
+
+(ert-deftest an-unchanged-closer-is-drawn-once-and-stays-where-it-is ()
+  (should (equal (script-replacing "f(|)" "a)" 1) '("f(|a)" "f(a)")))
+  (should (equal (script-replacing "f(|)" "g(1), 2)" 1) '("f(|g(1), 2)" "f(g(1), 2)")))
+  (should (equal (script-replacing "f(|)" "a)
+  b()" 1) '("f(|a)
+  b()" "f(a)
+  b()")))
+  (should (equal (script-replacing "f(|)" "
+  a,
+)" 1) '("f(|
+  a,
+)" "f(
+  a,
+)")))
+  (should (equal (script-replacing "f(|);" "a) + 1" 1) '("f(|a) + 1;" "f(a) + 1;")))
+  (should (equal (script-replacing "f(|)" "a" 0) '("f(|a)" "f(a)"))))
+
+(ert-deftest what-goes-is-struck-out-without-the-end-that-stays ()
+  (should (equal (script-replacing "f(|)" "a]" 1) '("f(|a][)]" "f(a]")))
+  (should (equal (script-replacing "f(|b))" "a)" 3) '("f(|a[b)])" "f(a)")))
+  (should (equal (script-replacing "f(|)" "a;
+b" 1) '("f(|a;
+b[)]" "f(a;
+b"))))
+
+(ert-deftest electric-pairs-keep-the-ghost-text ()
+  (unwind-protect
+      (with-script "f = |"
+        (electric-pair-mode 1)
+        (script-keys "g")
+        (script-answer "(x)
+  y")
+        (script-keys "(")
+        (should (equal (script-screen) "f = g(|x)
+  y"))
+        (script-keys "x)")
+        (should (equal (script-screen) "f = g(x)|
+  y"))
+        (script-keys "TAB")
+        (should (equal (buffer-string) "f = g(x)
+  y")))
+    (electric-pair-mode -1)))
 
 (ert-deftest lines-and-words ()
   (with-script ""
@@ -290,6 +345,183 @@
     (let ((fastcoder-inhibit-functions (list (lambda () t))))
       (script-keys "a")
       (should-not script-asked))))
+
+(defmacro with-ghost (&rest body)
+  "Run BODY where the ghost text \"one two\" is shown at the end of \"x\"."
+  `(with-script ""
+     (script-keys "x")
+     (script-answer "one two")
+     (should (equal (script-ghost) "one two"))
+     ,@body))
+
+(defun script-nothing-p ()
+  "Whether nothing is on the screen, no key of ours holds, and no answer is wanted."
+  (not (or (fastcoder--shown) fastcoder--visible (overlays-in (point-min) (point-max))
+           (fastcoder--completor-asked fastcoder--completor) (fastcoder--completor-timer fastcoder--completor))))
+
+(ert-deftest it-goes-when-another-buffer-or-window-is-selected ()
+  (dolist (go (list (lambda () (switch-to-buffer "*scratch*"))
+                    (lambda () (select-window (split-window)))
+                    (lambda () (select-window (minibuffer-window)))))
+    (with-ghost
+     (unwind-protect
+         (progn (funcall go)
+                (run-hooks 'post-command-hook)
+                (with-current-buffer buffer (should (script-nothing-p))))
+       (select-window (get-largest-window))
+       (delete-other-windows)))))
+
+(ert-deftest an-answer-for-a-buffer-that-one-has-left-is-dropped ()
+  (with-script ""
+    (script-keys "x")
+    (switch-to-buffer "*scratch*")
+    (script-answer "one")
+    (with-current-buffer buffer (should (equal (script-ghost) "")))))
+
+(ert-deftest it-is-in-one-window-of-the-buffer ()
+  (with-ghost
+   (should (eq (overlay-get (fastcoder--shown-overlay (fastcoder--shown)) 'window) (selected-window)))))
+
+(defvar company-candidates)
+(defvar company-selection-changed)
+(defvar corfu--index)
+(defvar corfu--preselect)
+(defvar evil-local-mode)
+(defvar evil-state)
+
+(ert-deftest it-goes-where-nobody-types-any-more ()
+  (dolist (state (list (lambda () (read-only-mode 1))
+                       (lambda () (isearch-mode t))
+                       (lambda () (setq defining-kbd-macro t))
+                       (lambda () (setq company-candidates '("a") company-selection-changed t))
+                       (lambda () (setq completion-in-region-mode t corfu--preselect 0 corfu--index 1))
+                       (lambda () (setq evil-local-mode t evil-state 'normal))))
+    (let (defining-kbd-macro company-candidates company-selection-changed completion-in-region-mode
+          (corfu--index -1) (corfu--preselect -1) evil-local-mode evil-state)
+      (with-ghost
+       (unwind-protect
+           (progn (funcall state)
+                  (run-hooks 'post-command-hook)
+                  (should (script-nothing-p))
+                  (fastcoder--request 2)
+                  (should (= (length script-asked) 1)))
+         (setq defining-kbd-macro nil)
+         (isearch-done))))))
+
+(ert-deftest a-menu-without-a-selection-leaves-it-there ()
+  (let ((company-candidates '("a")) company-selection-changed
+        (completion-in-region-mode t) (corfu--index 0) (corfu--preselect 0))
+    (with-ghost
+     (run-hooks 'post-command-hook)
+     (should (equal (script-ghost) "one two")))))
+
+(ert-deftest an-answer-that-comes-during-a-search-is-dropped ()
+  (with-script ""
+    (script-keys "x")
+    (isearch-mode t)
+    (unwind-protect
+        (progn (script-answer "one")
+               (should (equal (script-ghost) "")))
+      (isearch-done))))
+
+(ert-deftest repeating-inserts-what-was-accepted-again ()
+  (with-ghost
+   (execute-kbd-macro (kbd "M-f C-x z"))
+   (should (equal (buffer-string) "xoneone"))))
+
+(ert-deftest one-undo-takes-back-what-was-accepted-and-no-more ()
+  (with-ghost
+   (buffer-enable-undo)
+   (script-keys "TAB")
+   (should (equal (buffer-string) "xone two"))
+   (script-keys "C-/")
+   (should (equal (buffer-string) "x"))))
+
+(defun script-said (act)
+  "What stands in the echo area after ACT."
+  (let (said)
+    (cl-letf (((symbol-function 'message)
+               (lambda (format &rest arguments) (setq said (and format (apply #'format format arguments))))))
+      (funcall act))
+    said))
+
+(ert-deftest a-question-by-key-says-that-it-is-asked-and-that-nothing-came ()
+  (with-ghost
+   (let ((ask (lambda () (call-interactively #'fastcoder-ask))))
+     (should (string-match-p "asking" (script-said ask)))
+     (should-not (script-said (lambda () (script-answer "one"))))
+     (funcall ask)
+     (should (string-match-p "no suggestion; .*fastcoder-why" (script-said #'script-answer)))
+     (let ((script-status '(:state "loading")))
+       (should (string-match-p "loading the model" (script-said ask))))
+     (script-answer "one")
+     (should (string-match-p "no alternative" (script-said #'fastcoder-next)))
+     (setq buffer-read-only t)
+     (should (string-match-p "fastcoder-inhibit-functions" (script-said ask))))))
+
+(ert-deftest a-buffer-without-a-server-says-what-to-do ()
+  (let ((pipe (make-pipe-process :name "script" :noquery t)))
+    (unwind-protect
+        (cl-flet ((lost () (cadr (should-error (fastcoder--server-or-lose) :type 'user-error))))
+          (with-temp-buffer
+            (should (string-match-p "no file" (lost)))
+            (setq buffer-file-name "/tmp/script.py")
+            (should (string-match-p "M-x eglot" (lost)))
+            (let ((other (make-instance 'eglot-lsp-server :process pipe)))
+              (cl-letf (((symbol-function 'eglot-current-server) (lambda () other)))
+                (should (string-match-p "another server" (lost)))))
+            (setq buffer-file-name nil)))
+      (delete-process pipe))))
+
+(ert-deftest an-error-is-told-once-and-stays ()
+  (let* ((pipe (make-pipe-process :name "script" :noquery t))
+         (server (make-instance 'fastcoder-server :process pipe))
+         (tell (lambda (state message)
+                 (eglot-handle-notification server 'fastcoder/status :state state :message message :hint "Fetch it.")))
+         warnings)
+    (unwind-protect
+        (cl-letf (((symbol-function 'display-warning) (lambda (_type text &rest _) (push text warnings))))
+          (funcall tell "error" "No model.")
+          (funcall tell "error" "No model.")
+          (should (equal warnings '("error: No model. Fetch it.")))
+          (funcall tell "ready" "")
+          (funcall tell "error" "No model.")
+          (should (= (length warnings) 2)))
+      (delete-process pipe))))
+
+(ert-deftest the-server-is-told-that-its-status-is-shown ()
+  (let ((pipe (make-pipe-process :name "script" :noquery t)))
+    (unwind-protect
+        (cl-flet ((options (&rest asked)
+                    (let ((server (make-instance 'fastcoder-server :process pipe)))
+                      (setf (eglot--saved-initargs server) (and asked (list :initializationOptions asked)))
+                      (eglot-initialization-options server))))
+          (should (equal (options) '(:client (:showsStatus t))))
+          (should (equal (options :enabled t) '(:enabled t :client (:showsStatus t)))))
+      (delete-process pipe))))
+
+(ert-deftest figures-before-there-is-a-model-name-none ()
+  (fastcoder--show-stats '(:model "" :engine "" :host (:shared t :process_id 0 :fronts 0)
+                           :suggestions (:shown 0 :accepted 0) :rates nil :requests (:requests 0)
+                           :memory (:resident_bytes 0) :ms nil))
+  (with-current-buffer "*fastcoder*"
+    (should (string-match-p "^model +not loaded" (buffer-string)))
+    (should-not (string-match-p "process\\|()" (buffer-string)))))
+
+(ert-deftest ghost-text-looks-like-no-code-in-any-terminal ()
+  (dolist (colours '(0 8 16 256 16777216))
+    (dolist (background '(light dark))
+      (cl-letf (((symbol-function 'display-color-cells) (lambda (&rest _) colours))
+                ((symbol-function 'frame-parameter)
+                 (lambda (_frame parameter)
+                   (pcase parameter ('background-mode background) ('display-type (if (zerop colours) 'mono 'color))))))
+        (cl-flet ((look (face) (face-spec-choose (face-default-spec face))))
+          (let ((ghost (look 'fastcoder-ghost)))
+            (should (plist-get ghost :slant))
+            ;; Many terminals have no italics.
+            (should (or (plist-get ghost :underline) (plist-get ghost :foreground)))
+            (dolist (other '(font-lock-comment-face font-lock-variable-name-face font-lock-type-face))
+              (should-not (equal (plist-get ghost :foreground) (or (plist-get (look other) :foreground) "none"))))))))))
 
 (ert-deftest keys-are-what-they-were-without-ghost-text ()
   (with-script "word word"

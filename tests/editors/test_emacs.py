@@ -107,7 +107,7 @@ def test_dismissing(seen: Seen) -> None:
 def test_the_mode_line_tells_the_truth_while_the_model_loads(seen: Seen) -> None:
     """It says that the model loads before it says that it thinks, and at last that all is ready."""
     said, at_last = seen["loading"]["seen"], seen["loading"]["at-last"]
-    loading = [i for i, text in enumerate(said) if text == "fast:…" or "%%" in text]
+    loading = [i for i, text in enumerate(said) if text == "fast:loading" or "%%" in text]
     assert loading
     assert loading[0] < said.index("fast·")
     assert at_last == "fast"
