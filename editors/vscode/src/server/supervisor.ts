@@ -73,7 +73,7 @@ export class Supervisor implements vscode.Disposable {
     /** Ask the server; rejects where it does not run. */
     async request(method: string, params: unknown): Promise<unknown> {
         if (this.client?.isRunning() !== true) {
-            throw new Error('The server does not run.')
+            throw new Error('The server is not running.')
         }
         return await this.client.sendRequest<unknown>(method, params)
     }
@@ -160,7 +160,7 @@ export class Supervisor implements vscode.Disposable {
         try {
             await client.stop(STOP_MS)
         } catch (error) {
-            this.log.warn(`The server did not stop in order: ${String(error)}`)
+            this.log.warn(`The server did not shut down cleanly: ${String(error)}`)
             this.process?.kill('SIGKILL')
         }
     }
@@ -174,12 +174,12 @@ export class Supervisor implements vscode.Disposable {
         this.process?.kill('SIGKILL') // it may live, and not have answered
         const delayMs = this.restarts.died(Date.now())
         if (delayMs === undefined) {
-            this.log.error(`The server ended ${this.restarts.count} times in a short while; it is left alone.`)
-            const message = `The server ended ${this.restarts.count} times in a short while.`
+            const message = `The server stopped ${this.restarts.count} times within five minutes.`
+            this.log.error(`${message} It is not restarted.`)
             this.tell({ kind: 'failed', message, repairable: this.found?.origin === OWN_ORIGIN })
             return
         }
-        this.log.warn(`The server ended; starting it again in ${delayMs} ms`)
+        this.log.warn(`The server stopped; restarting it in ${delayMs} ms`)
         this.tell({ kind: 'restarting' })
         clearTimeout(this.timer)
         this.timer = setTimeout(() => void this.enqueue(() => this.begin()), delayMs)

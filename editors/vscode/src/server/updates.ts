@@ -32,7 +32,7 @@ export class Updates {
 
     private async offer(version: string): Promise<void> {
         await this.context.globalState.update(OFFERED_BY, version)
-        const text = `fastcoder: The server was installed by another version of this extension, which is ${version} now.`
+        const text = `fastcoder: The installed server belongs to another version of this extension (now ${version}).`
         if ((await vscode.window.showInformationMessage(text, 'Update the Server', 'Later')) === 'Update the Server') {
             await vscode.commands.executeCommand('fastcoder.installServer')
         }

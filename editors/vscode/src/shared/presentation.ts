@@ -1,7 +1,8 @@
 /** How a condition reads in the status bar and in its menu. Pure. */
 
 import { missingModel, type Condition } from './condition.ts'
-import type { Host } from './protocol.ts'
+import { milliseconds } from './plots.ts'
+import type { Host, ServerStatistics } from './protocol.ts'
 
 /** What the status bar item shows. */
 export interface Presentation {
@@ -51,16 +52,22 @@ export function present(condition: Condition, switches: Switches): Presentation 
         case 'starting':
             return show('$(loading~spin)', 'Starting the server.')
         case 'restarting':
-            return show('$(loading~spin)', 'The server ended unexpectedly and is started again.')
+            return show('$(loading~spin)', 'The server stopped unexpectedly. Restarting it.')
         case 'stopped':
             return show('$(circle-slash)', 'The server is stopped.')
         case 'missing':
             return show('$(warning)', 'The server is not installed.', 'warning', 'Click to install it.')
         case 'failed':
-            return show('$(error)', condition.message, 'error', 'Click to see what can be done.')
+            return show('$(error)', condition.message, 'error', 'Click for what to do.')
         case 'running':
             return presentRunning(condition, switches)
     }
+}
+
+/** The median time of the answers that the model made: those from an earlier suggestion, which take no time, are left out. */
+export function describeLatency(statistics: ServerStatistics): string {
+    const total = statistics.spans.find((span) => span.name === 'total')
+    return total === undefined ? '–' : milliseconds(total.p50)
 }
 
 /** Which process has the model, how many editors share it, and whose turn it is. */
@@ -97,7 +104,7 @@ function presentState(condition: Condition & { kind: 'running' }, switches: Swit
     }
     switch (state) {
         case 'starting':
-            return show('$(circle-outline)', 'Ready to load the model at the first suggestion.')
+            return show('$(circle-outline)', 'Ready. The model loads at the first suggestion.')
         case 'loading': {
             const share = percent === undefined ? '' : ` ${percent} %`
             const what = message === '' ? '' : ` (${message})`
@@ -105,7 +112,7 @@ function presentState(condition: Condition & { kind: 'running' }, switches: Swit
             return { ...show('$(loading~spin)', `Loading the model:${share}${what}`), text: `$(loading~spin) ${NAME}${share}${brief}` }
         }
         case 'thinking':
-            return show('$(sync~spin)', 'Making a suggestion.')
+            return show('$(sync~spin)', 'Computing a suggestion.')
         case 'ready':
             return show('$(sparkle)', 'Ready.')
     }
@@ -145,8 +152,8 @@ function remediesOf(condition: Condition): Entry[] {
     switch (condition.kind) {
         case 'missing':
             return [
-                { action: 'installServer', label: '$(cloud-download) Install the Server', detail: 'With pip, into an environment of its own.' },
-                { action: 'restart', label: '$(search) Look Again', detail: 'In the workspace, in the Python environment, on PATH.' },
+                { action: 'installServer', label: '$(cloud-download) Install the Server', detail: 'With pip, into a separate environment.' },
+                { action: 'restart', label: '$(search) Look Again', detail: 'In the workspace, the Python environment and PATH.' },
             ]
         case 'failed':
             return [
@@ -170,7 +177,7 @@ function remediesOf(condition: Condition): Entry[] {
 const REPAIR: Entry = {
     action: 'installServer',
     label: '$(tools) Repair the Server',
-    detail: 'Its environment is made anew with pip; models and settings stay.',
+    detail: 'Reinstalls it with pip. Models and settings stay.',
 }
 
 /** What fits into the status bar. */

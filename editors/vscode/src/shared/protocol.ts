@@ -85,7 +85,8 @@ export function readLate(value: unknown): LatePlace | undefined {
 
 function readHost(value: unknown): Host | undefined {
     const [process, fronts, turn] = [number(at(value, 'process_id')), number(at(value, 'fronts')), at(value, 'turn')]
-    if (process === undefined || fronts === undefined || at(value, 'shared') === false) {
+    // Number 0: no process was asked for anything yet.
+    if (process === undefined || process === 0 || fronts === undefined || at(value, 'shared') === false) {
         return undefined
     }
     return { process, fronts, turn: turn === 'own' || turn === 'other' ? turn : undefined }

@@ -39,12 +39,12 @@ const GROUPS: Readonly<Record<string, Group>> = {
 
 /** In words, for the legend. */
 export const GROUP_NAMES: Readonly<Record<Group, string>> = {
-    model: 'said by the model, a step each',
-    datastore: 'guessed from your code and common code',
-    cache: 'guessed from earlier suggestions',
-    prompt: 'guessed from this file',
-    habit: 'guessed from what the model thought of before',
-    other: 'guessed in another way',
+    model: 'computed by the model, one step each',
+    datastore: 'drafted from your code and common code',
+    cache: 'drafted from earlier suggestions',
+    prompt: 'drafted from this file',
+    habit: 'drafted from the model’s earlier alternatives',
+    other: 'drafted by another source',
 }
 
 export function groupOf(source: string): Group {

@@ -1,18 +1,18 @@
 /** The statistics page. */
 
 import type { StatisticsMessage } from '../shared/messages.ts'
-import { acceptancePlot, latencyPlot, milliseconds, partsPlot, percent, quantile, spansPlot } from '../shared/plots.ts'
+import { acceptancePlot, latencyPlot, partsPlot, percent, spansPlot } from '../shared/plots.ts'
 import type { ServerStatistics } from '../shared/protocol.ts'
 import { groupOf } from '../shared/trace.ts'
-import { describeHost } from '../shared/presentation.ts'
+import { describeHost, describeLatency } from '../shared/presentation.ts'
 import { element, figure, listen, show } from './host.ts'
 
-/** What becomes of requests, in the order of the bar; the server's name, and ours where it differs. */
+/** What becomes of requests, in the order of the bar: the server's name and the label. */
 const OUTCOMES: readonly [string, string][] = [
     ['shown', 'shown'],
-    ['typed_through', 'typed along'],
-    ['empty', 'nothing to say'],
-    ['superseded', 'overtaken'],
+    ['typed_through', 'without the model'],
+    ['empty', 'no suggestion'],
+    ['superseded', 'superseded'],
     ['cancelled', 'cancelled'],
     ['failed', 'failed'],
 ]
@@ -21,7 +21,7 @@ listen((received) => {
     const message = received as StatisticsMessage
     const { statistics, requests, acceptance } = message
     if (statistics === undefined) {
-        show(element('p', 'quiet', 'The server does not run.'))
+        show(element('p', 'quiet', 'The server is not running.'))
         return
     }
     const outcomes = OUTCOMES.map(([name, label]) => ({ name: label, amount: statistics.requests[name] ?? 0, style: name }))
@@ -30,29 +30,28 @@ listen((received) => {
         figure(
             'Latency',
             latencyPlot(requests),
-            `The editor’s latest ${requests.filter((request) => request.outcome !== 'cancelled').length} requests, from asking to answer.`,
+            `The editor’s latest ${requests.filter((request) => request.outcome !== 'cancelled').length} requests, from question to answer, those answered without the model included.`,
         ),
-        figure('Acceptance', acceptancePlot(acceptance), 'Share of suggestions that were accepted, over the suggestions shown.'),
-        figure('What became of the requests', partsPlot('Outcomes of requests', outcomes)),
+        figure('Acceptance', acceptancePlot(acceptance), 'Share of the shown suggestions that you accepted.'),
+        figure('Outcomes of the requests', partsPlot('Outcomes of requests', outcomes)),
     ]
     if (statistics.spans.length > 0) {
-        figures.splice(1, 0, figure('Where the time goes', spansPlot(statistics.spans), 'Median and 95th percentile, inside the server.'))
+        figures.splice(1, 0, figure('Time by stage', spansPlot(statistics.spans), 'Median and 95th percentile, inside the server.'))
     }
     if (sources.length > 0) {
-        figures.push(figure('Accepted guesses, by where they came from', partsPlot('Accepted guesses by source', sources)))
+        figures.push(figure('Accepted draft tokens by source', partsPlot('Accepted draft tokens by source', sources)))
     }
-    show(header(statistics), cards(message, statistics), ...figures)
+    show(header(statistics), cards(statistics), ...figures)
 })
 
 function header(statistics: ServerStatistics): HTMLElement {
-    const name = statistics.model === '' ? 'No model is loaded' : `${statistics.model} · ${statistics.engine}`
+    const name = statistics.model === '' ? 'No model loaded' : `${statistics.model} · ${statistics.engine}`
     const shared = statistics.host === undefined ? '' : `, ${describeHost(statistics.host)}`
-    const memory = `${(statistics.residentBytes / 2 ** 30).toFixed(1)} GiB of memory${shared}`
+    const memory = `${(statistics.residentBytes / 2 ** 30).toFixed(1)} GiB memory${shared}`
     return element('header', '', element('h1', '', name), element('p', 'quiet', memory))
 }
 
-function cards(message: StatisticsMessage, statistics: ServerStatistics): HTMLElement {
-    const times = message.requests.filter((request) => request.outcome === 'shown').map((request) => request.ms)
+function cards(statistics: ServerStatistics): HTMLElement {
     const { shown, accepted, characters } = statistics.suggestions
     const share = (name: string): string => {
         const value = statistics.rates[name]
@@ -61,11 +60,11 @@ function cards(message: StatisticsMessage, statistics: ServerStatistics): HTMLEl
     return element(
         'div',
         'cards',
-        card(times.length > 0 ? milliseconds(quantile(times, 0.5)) : '–', 'median, to a suggestion'),
+        card(describeLatency(statistics), 'median time of the model’s answers'),
         card(shown > 0 ? percent(accepted / shown) : '–', `accepted (${accepted} of ${shown})`),
         card(characters.toLocaleString(), 'characters accepted'),
-        card(share('typed_through'), 'answered while typing along'),
-        card(share('prompt_cache'), 'of the prompt reused'),
+        card(share('typed_through'), 'of requests answered without the model'),
+        card(share('prompt_cache'), 'of prompt tokens reused'),
     )
 }
 

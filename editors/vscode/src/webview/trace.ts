@@ -7,7 +7,7 @@ import { element, listen, show } from './host.ts'
 listen((received) => {
     const { document, trace } = received as TraceMessage
     if (trace === undefined || trace.steps.length === 0) {
-        show(element('p', 'quiet', 'No suggestion was made here yet. Type in a file, and look again.'))
+        show(element('p', 'quiet', 'No suggestion yet. Type in a file.'))
         return
     }
     show(header(document, trace), code(trace), legend(trace), steps(trace))
@@ -16,7 +16,7 @@ listen((received) => {
 function header(document: string, trace: Trace): HTMLElement {
     const tokens = trace.steps.reduce((sum, step) => sum + step.tokens.length, 0)
     const perStep = (tokens / trace.steps.length).toFixed(1)
-    const words = `${tokens} tokens in ${trace.steps.length} steps of the model: ${perStep} a step. The text is the same as without guessing.`
+    const words = `${tokens} tokens in ${trace.steps.length} model steps (${perStep} per step). Drafting changes the speed, not the text.`
     return element('header', '', element('h1', '', document), element('p', 'quiet', words))
 }
 
@@ -26,7 +26,7 @@ function code(trace: Trace): HTMLElement {
     for (const step of trace.steps) {
         step.tokens.forEach((token, index) => {
             const span = element('span', `token ${groupOf(token.source)}${index === 0 ? ' first' : ''}`, token.text)
-            const match = token.match > 0 ? `, after ${token.match} that agreed` : ''
+            const match = token.match > 0 ? `, after a match of ${token.match} tokens` : ''
             span.title = `${token.source}${match}`
             shown.append(span)
         })
@@ -38,11 +38,11 @@ function legend(trace: Trace): HTMLElement {
     const entries = countGroups(trace).map(([group, count]) =>
         element('li', '', element('span', `swatch ${group}`), `${GROUP_NAMES[group]}: ${count}`),
     )
-    return element('ul', 'legend', ...entries, element('li', '', element('span', 'swatch first'), 'a step begins'))
+    return element('ul', 'legend', ...entries, element('li', '', element('span', 'swatch first'), 'start of a step'))
 }
 
 function steps(trace: Trace): HTMLElement {
-    const head = element('tr', '', ...['step', 'guessed', 'right', 'tokens'].map((name) => element('th', '', name)))
+    const head = element('tr', '', ...['step', 'drafted', 'accepted', 'tokens'].map((name) => element('th', '', name)))
     const rows = trace.steps.map((step, index) => row(step, index + 1))
     return element('table', '', element('thead', '', head), element('tbody', '', ...rows))
 }

@@ -60,7 +60,7 @@ void test('a server that is killed comes back by itself', async () => {
 void test('one that dies again and again is left alone; the item and one notice say so, and what to do', async () => {
     editor.server.broken()
     process.kill(editor.server.processes()[0] ?? 0, 'SIGKILL')
-    await editor.untilStatus('in a short while')
+    await editor.untilStatus('within five minutes')
     assert.match((await editor.menu())[0] ?? '', /Restart the Server/)
     editor.server.scripted('--says', SAYS)
     await editor.page.keyboard.press('Enter')

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
 import { missingModel, type Condition } from '../../src/shared/condition.ts'
-import { menu, present, type Switches } from '../../src/shared/presentation.ts'
-import { readLate, readStatus, readWhy, type State } from '../../src/shared/protocol.ts'
+import { describeLatency, menu, present, type Switches } from '../../src/shared/presentation.ts'
+import { readLate, readStatistics, readStatus, readWhy, type State } from '../../src/shared/protocol.ts'
 
 const ON: Switches = { enabled: true, language: 'python', languageEnabled: true }
 
@@ -47,6 +47,8 @@ void test('who shares the model is said beside the state, with whose turn it is'
     assert.deepEqual(lines('own'), ['Ready.', 'The model: process 77, shared by 3 editors, this one’s turn.'])
     assert.deepEqual(lines(null, 1), ['Ready.', 'The model: process 77, shared by 1 editor.'])
     assert.deepEqual(present(running('ready', { host: null }), ON).lines, ['Ready.'])
+    const before = { process_id: 0, fronts: 0, turn: null } // the model's process is not there yet
+    assert.deepEqual(present(running('ready', { host: before }), ON).lines, ['Ready.'])
 })
 
 void test('which server is asked in the model’s place is said beside the state, and not where nothing is sent', () => {
@@ -99,6 +101,12 @@ void test('a late suggestion is taken with all of its place, or not at all', () 
     for (const value of [null, {}, { ...told, position: { line: 1 } }, { ...told, textDocument: { uri: 'file:///a.py' } }]) {
         assert.equal(readLate(value), undefined)
     }
+})
+
+void test('the latency is that of answers the model made', () => {
+    const ms = { queue: { p50: 1, p95: 2 }, total: { p50: 420, p95: 900 } }
+    assert.equal(describeLatency(readStatistics({ ms, rates: { typed_through: 0.9 } })), '420 ms')
+    assert.equal(describeLatency(readStatistics({ ms: {} })), '–')
 })
 
 void test('an explanation is a text, or none', () => {
