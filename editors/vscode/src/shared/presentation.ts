@@ -104,7 +104,7 @@ function presentState(condition: Condition & { kind: 'running' }, switches: Swit
     }
     switch (state) {
         case 'starting':
-            return show('$(circle-outline)', 'Ready. The model loads at the first suggestion.')
+            return show('$(circle-outline)', 'Ready to load the model at the first suggestion.')
         case 'loading': {
             const share = percent === undefined ? '' : ` ${percent} %`
             const what = message === '' ? '' : ` (${message})`
