@@ -95,7 +95,7 @@ Keep it short: the server answers the latest question only."
   (force-mode-line-update t)
   (pcase (plist-get status :state)
     ("error"
-     (let ((trouble (fastcoder--described status)))
+     (let ((trouble (fastcoder--trouble status)))
        ;; The next message of any package would take the place of one in the echo area.
        (unless (equal trouble (fastcoder--server-warned server))
          (setf (fastcoder--server-warned server) trouble)
@@ -165,12 +165,18 @@ Ask again, if that is where point is."
   (let ((percent (plist-get status :percent)))
     (concat (plist-get status :state) (and (numberp percent) (format " %d%%" percent)))))
 
+(defun fastcoder--joined (between &rest parts)
+  "PARTS that are texts and not empty, with BETWEEN between them."
+  (string-join (seq-filter (lambda (part) (and (stringp part) (not (string-empty-p part)))) parts) between))
+
+(defun fastcoder--trouble (status)
+  "What is wrong and what to do, by STATUS."
+  (fastcoder--joined ". " (string-remove-suffix "." (or (plist-get status :message) "")) (plist-get status :hint)))
+
 (defun fastcoder--described (status)
   "STATUS in a sentence: the state, what is wrong, what to do, who is asked."
-  (cl-flet ((joined (between &rest parts)
-              (string-join (seq-filter (lambda (part) (and (stringp part) (not (string-empty-p part)))) parts) between)))
-    (joined ": " (fastcoder--state status)
-            (joined "; " (joined " " (plist-get status :message) (plist-get status :hint)) (fastcoder--sent status)))))
+  (fastcoder--joined ": " (fastcoder--state status)
+                     (fastcoder--joined "; " (fastcoder--trouble status) (fastcoder--sent status))))
 
 (defun fastcoder--sent (status)
   "What is sent to whom, by STATUS; nil where nothing is.
@@ -310,7 +316,9 @@ other than insert."
                   (fastcoder--forget-request)
                   (when fastcoder-auto (fastcoder--ask-after fastcoder-delay fastcoder--again)))))
           ((and (or (fastcoder--shown) (fastcoder--completor-asked completor) (fastcoder--completor-timer completor))
-                (or (/= (point) (fastcoder--completor-start completor)) (fastcoder--inhibited-p)))
+                (or (/= (point) (fastcoder--completor-start completor))
+                    (eq this-command 'keyboard-quit)
+                    (fastcoder--inhibited-p)))
            (fastcoder-dismiss)))))
 
 (defun fastcoder--tell-copied ()

@@ -378,6 +378,13 @@ b"))))
     (script-answer "one")
     (with-current-buffer buffer (should (equal (script-ghost) "")))))
 
+(ert-deftest quitting-drops-the-answer-that-is-awaited ()
+  (with-script ""
+    (script-keys "x")
+    (let ((this-command 'keyboard-quit)) (run-hooks 'post-command-hook))
+    (script-answer "one")
+    (should (equal (script-ghost) ""))))
+
 (ert-deftest it-is-in-one-window-of-the-buffer ()
   (with-ghost
    (should (eq (overlay-get (fastcoder--shown-overlay (fastcoder--shown)) 'window) (selected-window)))))
@@ -481,11 +488,11 @@ b"))))
          warnings)
     (unwind-protect
         (cl-letf (((symbol-function 'display-warning) (lambda (_type text &rest _) (push text warnings))))
-          (funcall tell "error" "No model.")
-          (funcall tell "error" "No model.")
-          (should (equal warnings '("error: No model. Fetch it.")))
+          (funcall tell "error" "No model")
+          (funcall tell "error" "No model")
+          (should (equal warnings '("No model. Fetch it.")))
           (funcall tell "ready" "")
-          (funcall tell "error" "No model.")
+          (funcall tell "error" "No model")
           (should (= (length warnings) 2)))
       (delete-process pipe))))
 
