@@ -101,6 +101,7 @@ class LlamaCpp:
 
     def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
         """See `Dialect`."""
+        excerpt = excerpt.unmarked()  # of `prompt` the server reads marks
         at = excerpt.before.rfind("\n") + 1
         return {
             "input_prefix": excerpt.before[:at],
@@ -129,6 +130,7 @@ class Suffix:
     def body(self, excerpt: Excerpt, model: str, variant: int, wanted: int) -> dict[str, Any]:  # noqa: ARG002 the interface
         """See `Dialect`."""
         # An empty suffix is none to some servers, which would then go on with the text as if it ended here.
+        excerpt = excerpt.unmarked()  # many servers make one text of it, and read marks in that
         head = _comments(excerpt)
         return _openai(head + excerpt.before, excerpt, model, variant) | {"suffix": excerpt.after or "\n"}
 
@@ -161,7 +163,11 @@ class Marked:
 
 
 def marked(template: Template, excerpt: Excerpt) -> str:
-    """The prompt as text: what was typed of late stands after the middle mark, so that keys only append to it."""
+    """The prompt as text: what was typed of late stands after the middle mark, so that keys only append to it.
+
+    Marks in the user's text are none: the server reads all of the prompt for marks.
+    """
+    excerpt = excerpt.unmarked()
     before = excerpt.before
     lines = before.split("\n")
     at = sum(len(line) + 1 for line in lines[: (len(lines) - 1) // _ANCHOR_LINES * _ANCHOR_LINES])

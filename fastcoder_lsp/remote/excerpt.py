@@ -6,7 +6,7 @@ for that as far as a front does: by less it would take brackets for open that cl
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from fastcoder_lsp.completion.question import Question
@@ -30,6 +30,11 @@ _CURSOR = "\0"
 """Put where it stands, to see whether its line is left out."""
 _HALVES = re.compile("[\ud800-\udfff]")
 """Of characters, which no UTF-8 can say: an edit may have parted them."""
+_MARK = re.compile(
+    r"<(?=[|｜][^|｜<>\s]{1,40}[|｜]>|fim-\w{1,40}>|(?:fim|file|repo|gh|issue|jupyter|commit|empty|pr)_\w{1,40}>"
+    r"|filename>|reponame>|/?s>|unk>|pad>|/?(?:PRE|SUF|MID|EOT)>)"
+)
+"""What the families of models have as control tokens (`prompt.templates`, their tokenizers' special tokens)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,16 @@ class Excerpt:
     language: str
     max_tokens: int
     one_line: bool = False
+
+    def unmarked(self) -> "Excerpt":
+        """The same for a server that may take marks in a text for marks of the prompt: a blank stands in each."""
+        return replace(
+            self,
+            before=_unmarked(self.before),
+            after=_unmarked(self.after),
+            pieces=tuple(Piece(_unmarked(piece.name), _unmarked(piece.text)) for piece in self.pieces),
+            name=_unmarked(self.name),
+        )
 
 
 class Excerpts:
@@ -146,6 +161,10 @@ def _to_a_cut(lines: str, gone: str, language: str) -> str:
     above, newline, line = lines.rpartition("\n")
     tail = gone.partition("\n")[0]
     return above + newline if tail and not without_secrets(line[-_LINE:] + tail, language) else lines
+
+
+def _unmarked(text: str) -> str:
+    return _MARK.sub("< ", text)
 
 
 def _whole(text: str) -> str:

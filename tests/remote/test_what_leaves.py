@@ -13,8 +13,10 @@ from fastcoder_lsp.config import Layer, Settings, resolve
 from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.prompt.templates import TEMPLATES, Template
 from fastcoder_lsp.remote.client import Way
-from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH
+from fastcoder_lsp.remote.dialects import Fastcoder, LlamaCpp, Suffix, marked
+from fastcoder_lsp.remote.excerpt import AFTER, BEFORE, REACH, Excerpt, Piece
 from fastcoder_lsp.remote.failures import RemoteError
 from fastcoder_lsp.remote.target import target_of, what_leaves
 from tests.remote.front import URI, Front
@@ -279,3 +281,26 @@ def test_an_editors_uri_is_not_sent(serve: Callable[..., ScriptedServer], front:
     body = server.asked("/infill")[0].body
     assert (body["filename"], body["language"]) == ("a.py", "python")
     assert URI not in json.dumps(body)
+
+
+@pytest.mark.parametrize("template", [one for one in TEMPLATES if one.prefix], ids=lambda one: one.name)
+def test_marks_in_a_text_are_none(template: Template) -> None:
+    """Of the family's control tokens there are in the prompt those that the prompt has of its own."""
+    marks = (template.prefix, template.suffix, template.middle, template.repository, template.file, *template.tokens)
+    names = tuple(mark.removeprefix("▁") for mark in marks if mark)
+    text = "".join(f"# {name}\n" for name in (*names, "<|endoftext|>", "<|im_start|>", "</s>")) + "<pre><b>x |> y</b>\n"
+    plain = Excerpt("a\n" * 8 + "b", "c\n", (Piece("d.py", "e\n"),), "f.py", "python", 9)
+    hostile = replace(
+        plain, before=text + plain.before + names[0], after=text, pieces=(Piece(names[0], text),), name=names[-1]
+    )
+
+    def counts(excerpt: Excerpt) -> list[int]:
+        prompt = marked(template, excerpt)
+        return [prompt.count(name) for name in (*names, "<|endoftext|>", "<|im_start|>", "</s>")]
+
+    assert counts(hostile) == counts(plain)
+    assert "<pre><b>x |> y</b>\n" in marked(template, hostile)
+    for dialect in (LlamaCpp(), Suffix()):
+        body = dialect.body(hostile, "", 0, 1)
+        assert not any(name in body["prompt"] for name in names)
+    assert Fastcoder().body(hostile, "", 0, 1)["input_suffix"] == text
