@@ -19,11 +19,13 @@ from fastcoder_lsp import __version__
 from fastcoder_lsp.core import Reason
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.remote import failures
+from fastcoder_lsp.remote.bounded import BoundedBackend, BoundedStream
 from fastcoder_lsp.remote.target import Target
 
 _MOST_BYTES: Final = 4_000_000
 """Of one answer."""
 _MOST_EVENT: Final = 1_000_000
+_MOST_PIECES: Final = 20_000
 _HEAD: Final = 16_000
 """Of the body of a refusal."""
 _JSON: Final = "application/json"
@@ -64,13 +66,19 @@ class RemoteClient:
 
     def __init__(self, target: Target, way: Way, time_outs: TimeOuts) -> None:
         self.target, self._way = target, way
-        self._client = httpx2.AsyncClient(
+        transport = httpx2.AsyncHTTPTransport(
             verify=way.tls or True,
             proxy=way.proxy,
             trust_env=False,
+            limits=httpx2.Limits(max_connections=8, max_keepalive_connections=4, keepalive_expiry=60),
+        )
+        pool = transport._pool  # noqa: SLF001 httpx2 has no other way to what httpcore2 takes as an argument
+        pool._network_backend = BoundedBackend(pool._network_backend)  # noqa: SLF001
+        self._client = httpx2.AsyncClient(
+            transport=transport,
+            trust_env=False,
             follow_redirects=False,
             timeout=httpx2.Timeout(time_outs.read_s, connect=time_outs.connect_s),
-            limits=httpx2.Limits(max_connections=8, max_keepalive_connections=4, keepalive_expiry=60),
             cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
             headers={"user-agent": f"fastcoder-lsp/{__version__}", "accept-encoding": "identity"},
         )
@@ -138,7 +146,10 @@ class RemoteClient:
         try:
             async with self._client.stream(method, self.target.base + path, json=question, headers=headers) as response:
                 begun = True
-                yield response, response.aiter_raw()
+                stream = response.extensions["network_stream"]
+                if isinstance(stream, BoundedStream):
+                    stream.begun()
+                yield response, _pieces(response.aiter_raw())
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             raise failures.of_exception(self.target.host, error, begun=begun) from error
 
@@ -150,6 +161,15 @@ class RemoteClient:
 
     def _refused(self, response: httpx2.Response, head: bytes) -> failures.RemoteError:
         return failures.of_status(self.target.host, response.status_code, response.headers, head, time.time())
+
+
+async def _pieces(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces of a body, so many at most: each costs time, be it a single byte."""
+    count = 0
+    async for piece in body:
+        yield piece
+        if (count := count + 1) >= _MOST_PIECES:
+            return
 
 
 async def _events(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -1,0 +1,116 @@
+"""Servers that mean harm: what they say without end ends, and what they say of control never reaches a screen."""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from fastcoder_lsp.remote.bounded import BODY_BYTES, HEAD_BYTES
+from tests.remote.faulty import Faulty
+from tests.remote.front import Front
+from tests.remote.scripted_server import LlamaServer, Reply, Request, ScriptedServer, as_json, chunk, event, events_head
+
+Serve = Callable[..., ScriptedServer]
+Fronts = Callable[..., Front]
+SLACK = 20_000_000
+"""What the system's buffers of a connection hold, and what is asked before the question."""
+
+
+class Endless:
+    """Says the same again and again, and counts it. `before` comes once."""
+
+    def __init__(self, before: bytes, again: bytes) -> None:
+        self.before, self.again, self.sent = before, again, 0
+
+    def __call__(self, _: Request) -> Iterator[bytes]:
+        yield self.before
+        block = self.again * (65_536 // len(self.again) + 1)
+        for _ in itertools.count():
+            self.sent += len(block)
+            yield block
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+ENDLESS = {
+    "100 continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", HEAD_BYTES),
+    "103 early hints": (b"", b"HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n", HEAD_BYTES),
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"a: b\r\n", HEAD_BYTES),
+    "a header": (b"HTTP/1.1 200 OK\r\na: ", b"b", HEAD_BYTES),
+    "a status line": (b"HTTP/1.1 200 ", b"O", HEAD_BYTES),
+    "blank lines": (b"", b"\r\n", HEAD_BYTES),
+    "an extension of a chunk": (events_head() + b"1;a=", b"b", BODY_BYTES),
+    "extensions of chunks": (events_head(), b"1;" + b"a=b;" * 500 + b"\r\n\n\r\n", BODY_BYTES),
+    "chunks of a byte": (events_head(), b"1\r\n\n\r\n", BODY_BYTES),
+    "trailers": (events_head() + b"0\r\n", b"a: b\r\n", BODY_BYTES),
+    "comments": (events_head() + b"7ffffff0\r\n", b":\n", BODY_BYTES),
+    "a comment": (events_head() + b"7ffffff0\r\n:", b"a", BODY_BYTES),
+    "other fields": (events_head() + b"7ffffff0\r\n", b"id: 1\nretry: 1\n", BODY_BYTES),
+    "empty events": (events_head() + b"7ffffff0\r\n", b"data: {}\n\n", BODY_BYTES),
+    "empty texts": (events_head() + b"7ffffff0\r\n", b'data: {"content": ""}\n\n', BODY_BYTES),
+    "an event": (events_head() + b"7ffffff0\r\ndata: ", b"[", BODY_BYTES),
+    "json": (CHUNKED + b"7ffffff0\r\n", b"[", BODY_BYTES),
+    "json, chunks of a byte": (CHUNKED, b"1\r\n[\r\n", BODY_BYTES),
+    "a refusal": (b"HTTP/1.1 500 X\r\ncontent-type: application/json\r\n\r\n", b'"', BODY_BYTES),
+    "a redirection": (b"HTTP/1.1 307 X\r\nlocation: /infill\r\n\r\n", b"a", BODY_BYTES),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_what_has_no_end_is_hung_up_on(serve: Serve, front: Fronts, what: str) -> None:
+    """By what was said, not by the time: a core is not kept busy. The next answer is the server's."""
+    before, again, most = ENDLESS[what]
+    endless = Endless(before, again)
+    server = serve(Faulty(endless))
+    asking = front(server.url)
+    assert asking.ask("x = ").text == ""
+    assert endless.sent <= most + SLACK
+    server.handler = LlamaServer(lambda _: "1\n")
+    assert asking.ask("y = ").text == "1"
+
+
+@pytest.mark.parametrize("what", ["100 continue", "comments", "json", "chunks of a byte"])
+def test_a_server_that_never_says_what_it_is_is_hung_up_on(serve: Serve, front: Fronts, what: str) -> None:
+    """Nothing of the user's is sent to it."""
+    before, again, most = ENDLESS[what]
+    endless = Endless(before, again)
+    server = serve(endless)
+    asking = front(server.url)
+    assert asking.ask("only_here = ").reason is not None
+    assert endless.sent <= most + SLACK
+    assert "only_here" not in json.dumps([request.body for request in server.requests])
+
+
+@pytest.mark.parametrize(
+    "control", ["\x1b]0;title\x07", "\x1b[2J", "\b\b", "\x9b2J", "\u202e", "\u2066", "\u200b", "\ud800"]
+)
+@pytest.mark.parametrize("kind", ["llama.cpp", "fastcoder"])
+def test_what_a_server_says_ends_before_a_control_character(
+    serve: Serve, front: Fronts, control: str, kind: str
+) -> None:
+    """In its text and in its alternatives, streamed or not."""
+
+    def says(_: Request) -> Reply:
+        value = {"content": f"one{control}two\n", "stop": True, "alternatives": [f"three{control}four\n", control]}
+        if kind == "fastcoder":
+            yield as_json(value)
+        else:
+            yield events_head() + event({"content": f"one{control}", "stop": False}) + event(value) + chunk(b"")
+
+    asking = front(serve(Faulty(says)).url, remote_kind=kind)
+    answer = asking.ask("x = ", invoked=True)
+    assert answer.text == "one"
+    assert [other.text for other in answer.others] in ([], ["three"])
+
+
+def test_a_name_of_a_model_shows_no_control(serve: Serve, front: Fronts) -> None:
+    """A server's list of models is shown to people."""
+
+    class Named(LlamaServer):
+        def __call__(self, request: Request) -> Reply:
+            if request.path == "/v1/models":
+                return iter([as_json({"data": [{"id": "a\x1b[2J"}, {"id": "b\u202e"}, {"id": 7}, {"id": "good"}]})])
+            return super().__call__(request)
+
+    answer = front(serve(Named(lambda _: "1\n")).url).ask("x = ")
+    assert (answer.text, answer.model) == ("1", "good")
