@@ -8,6 +8,8 @@ import threading
 from types import TracebackType
 from typing import Final, Self
 
+from fastcoder_lsp.cli.terminal import erase_line
+
 SILENT_S: Final = 1.0
 """Nobody is to wait longer without a word."""
 
@@ -37,8 +39,8 @@ class Loading:
     def __call__(self, percent: int | None, message: str) -> None:
         """So many percent of this are done; an empty text: nothing is being done any longer."""
         if self._watched:
-            line = f"\r\033[K{message} {percent or 0} %" if message else "\r\033[K"
-            print(line, end="", file=sys.stderr, flush=True)
+            erase_line()
+            print(f"{message} {percent or 0} %" if message else "", end="", file=sys.stderr, flush=True)
         elif not message:
             self._end()
         else:

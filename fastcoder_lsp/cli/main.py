@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 from fastcoder_lsp import __version__
 from fastcoder_lsp.cli.start import leave_folder, name_fully
@@ -34,7 +35,7 @@ def parser(named: str = "") -> argparse.ArgumentParser:
 
     Only that command is imported: `doctor` has to run where a package that another one needs is broken.
     """
-    top = argparse.ArgumentParser(
+    top = _Parser(
         prog="fastcoder-lsp",
         description="AI ghost text from a code model on your own machine, for every editor that speaks LSP.",
         epilog="Try: fastcoder-lsp play",
@@ -52,6 +53,15 @@ def parser(named: str = "") -> argparse.ArgumentParser:
     for command in needed:
         import_module(f"fastcoder_lsp.cli.{command}").add_parser(commands)
     return top
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong without obeying the control characters in it."""
+
+    def error(self, message: str) -> NoReturn:
+        from fastcoder_lsp.core.controls import visible
+
+        super().error(visible(message))
 
 
 class _PrintPath(argparse.Action):
@@ -75,11 +85,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     try:
         arguments = parser(words[0] if words else "").parse_args(argv)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:  # noqa: BLE001 a package is missing or broken
+        return _failed(error)
+    from fastcoder_lsp.cli.terminal import controls_shown
+
+    with controls_shown():
+        return _run(arguments, here)
+
+
+def _run(arguments: argparse.Namespace, here: Path | None) -> int:
+    try:
         name_fully(arguments, here)
         code: int = arguments.run(arguments)
-    except FastcoderError as error:
-        print(f"fastcoder-lsp: {error}", file=sys.stderr)
-        return error.exit_code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -87,12 +106,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 1
     except Exception as error:  # noqa: BLE001 the last one who can say it in a line
-        explained = _left_out(error) or understood(error)
-        print(f"fastcoder-lsp: {explained}", file=sys.stderr)
-        if os.environ.get("FASTCODER_TRACEBACK"):
-            traceback.print_exception(error)
-        return explained.exit_code if explained.hint != FAULT_HINT else FAULT
+        return _failed(error)
     return code
+
+
+def _failed(error: Exception) -> int:
+    """Say what went wrong in a line; the exit code."""
+    explained = error if isinstance(error, FastcoderError) else _left_out(error) or understood(error)
+    print(f"fastcoder-lsp: {explained}", file=sys.stderr)
+    if os.environ.get("FASTCODER_TRACEBACK") and explained is not error:
+        traceback.print_exception(error)
+    return explained.exit_code if explained is error or explained.hint != FAULT_HINT else FAULT
 
 
 def _left_out(error: Exception) -> InstallationError | None:

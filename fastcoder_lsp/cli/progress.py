@@ -8,6 +8,7 @@ from typing import Protocol
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+from fastcoder_lsp.cli.terminal import undrawn
 from fastcoder_lsp.model.dialogue import Step
 from fastcoder_lsp.model.store import size_text
 
@@ -57,7 +58,9 @@ class _Bar:
 
     def _new(self, *, in_bytes: bool) -> Progress:
         counts = (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (TextColumn("{task.percentage:3.0f} %"),)
-        return Progress(TextColumn("{task.description:24}"), BarColumn(), *counts, console=Console(stderr=True))
+        return Progress(
+            TextColumn("{task.description:24}"), BarColumn(), *counts, console=Console(file=undrawn(sys.stderr))
+        )
 
 
 class _Lines:

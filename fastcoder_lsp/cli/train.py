@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fastcoder_lsp.cli.start import whole_path
+from fastcoder_lsp.cli.terminal import erase_line
 from fastcoder_lsp.cli.train_drafter import add_drafter_parsers
 from fastcoder_lsp.cli.train_options import add_amounts, add_model_and_data, add_tuning
 from fastcoder_lsp.cli.train_self import add_self_parser
@@ -247,7 +248,8 @@ class _Shown:
     def _line(self, text: str, *, last: bool) -> None:
         now = time.monotonic()
         if self._live:
-            print(f"\r\x1b[2K{text}", end="", file=sys.stderr, flush=True)
+            erase_line()
+            print(text, end="", file=sys.stderr, flush=True)
             self._open = True
         elif last or now - self._last > LINES_EVERY_SECONDS:
             self._last = now

@@ -1,6 +1,5 @@
 """Servers that mean harm: what they say without end ends, and what they say of control never reaches a screen."""
 
-import itertools
 import json
 from collections.abc import Callable, Iterator
 
@@ -26,7 +25,7 @@ class Endless:
     def __call__(self, _: Request) -> Iterator[bytes]:
         yield self.before
         block = self.again * (65_536 // len(self.again) + 1)
-        for _ in itertools.count():
+        while True:
             self.sent += len(block)
             yield block
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from fastcoder_lsp.cli.play.sample import Step
 from fastcoder_lsp.cli.play.session import OpenFile, Session
+from fastcoder_lsp.cli.terminal import erase_line
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.errors import FastcoderError
 
@@ -124,7 +125,8 @@ async def _answered(session: Session, enough: Callable[[], bool] = lambda: False
 def _show_loading(status: Status) -> None:
     if sys.stderr.isatty():
         loading = f"{status.message} {status.percent or 0} %" if status.state == "loading" else ""
-        print(f"\r\033[K{loading}", end="", file=sys.stderr, flush=True)
+        erase_line()
+        print(loading, end="", file=sys.stderr, flush=True)
 
 
 def _cost(session: Session) -> str:
