@@ -15,7 +15,6 @@ from typing import Any
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.core import CompletionRequest, Snapshot
-from fastcoder_lsp.scheduling.direct import DirectHost
 from tests.http.toy_server import ToyServer
 
 REQUESTS = 400
@@ -57,7 +56,7 @@ def by_route(server: ToyServer, path: str, body: Callable[[str], dict[str, Any]]
 def main() -> None:
     """Write the table."""
     server, other = ToyServer(SAYS), ToyServer(SAYS)
-    service = CompletionService(lambda listener: DirectHost(listener, other._load), lambda _: None)
+    service = CompletionService(other.open, lambda _: None)
     ways = {
         "the host's own answer": by_service(service),
         "/infill": by_route(server, "/infill", lambda text: {"input_prefix": text, "input_suffix": "\n"}),

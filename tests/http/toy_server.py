@@ -1,10 +1,12 @@
 """The real server on a real port of loopback, over a model that says what a test wants."""
 
 import http.client
+import itertools
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -19,9 +21,10 @@ from fastcoder_lsp.http.app import make_app
 from fastcoder_lsp.http.desks import Desks
 from fastcoder_lsp.http.guard import Door
 from fastcoder_lsp.http.server import configuration
-from fastcoder_lsp.runtime.parts import Limits, Runtime
+from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
-from fastcoder_lsp.scheduling.direct import DirectHost
+from fastcoder_lsp.scheduling.direct import SeatHost
+from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.completion.toys import END, Letters, ToyPrompts
 
 PREFIX = "def total(items):\n    "
@@ -32,7 +35,7 @@ WAIT_S = 60.0
 class Says:
     """An engine that says a text, letter by letter, after whatever prompt it gets.
 
-    `step_s`: how long a step takes at least; `may_step`: steps wait for it.
+    `step_s`: how long a step takes at least; `may_step`: steps wait for it; `texts`: other texts, by their prompts.
     """
 
     info = EngineInfo("toy", "toy-model", "made here", "none", 256, 100_000, 64)
@@ -41,27 +44,41 @@ class Says:
         self.text, self.step_s, self.may_step = text, step_s, threading.Event()
         self.may_step.set()
         self.prompts: list[int] = []
+        self.texts: dict[tuple[int, ...], str] = {}
         self.steps = 0
         self._cache: list[int] = []
+        self._called = threading.Lock()
 
     def prefill(self, tokens: Any, _should_stop: object) -> Prefilled:
-        self.prompts.append(len(tokens))
-        self._cache = list(tokens)
-        return Prefilled(0, len(self._cache), done=True)
+        with self._one_caller():
+            self.prompts.append(len(tokens))
+            self._cache = list(tokens)
+            return Prefilled(0, len(self._cache), done=True)
 
     def step(self, tree: Any, *_arguments: object) -> Verified:
-        self._cache += tree.tokens
-        self.steps += 1
-        time.sleep(self.step_s)
-        assert self.may_step.wait(WAIT_S)
-        place = len(self._cache) - 1 - self._cache.index(1)  # token 1 is the last of every prompt
-        return Verified((), (ord(self.text[place]) if place < len(self.text) else END,))
+        with self._one_caller():
+            self._cache += tree.tokens
+            self.steps += 1
+            time.sleep(self.step_s)
+            assert self.may_step.wait(WAIT_S)
+            length = self._cache.index(1) + 1  # token 1 is the last of every prompt
+            text, place = self.texts.get(tuple(self._cache[:length]), self.text), len(self._cache) - length
+            return Verified((), (ord(text[place]) if place < len(text) else END,))
 
     def cached(self) -> tuple[int, ...]:
         return tuple(self._cache)
 
     def close(self) -> None:
         self._cache.clear()
+
+    @contextmanager
+    def _one_caller(self) -> Iterator[None]:
+        """Fails where another thread is inside: an engine has one caller at a time (`core.Engines`)."""
+        assert self._called.acquire(blocking=False), "two threads use the engine at once"
+        try:
+            yield
+        finally:
+            self._called.release()
 
 
 class ToyServer:
@@ -84,6 +101,10 @@ class ToyServer:
         self.holds = False
         """Whether the model waits, at each new prompt, until it may step."""
         self.desks: Desks
+        self._numbers = itertools.count()
+        self._scheduler: Scheduler[Model] = Scheduler(self._load)
+        self._worker = threading.Thread(target=self._scheduler.run, daemon=True)
+        self._worker.start()
         self._door, self._answer_s = door or Door(), answer_s
         self._ready = threading.Event()
         self._server = uvicorn.Server(configuration(self._app))
@@ -94,30 +115,35 @@ class ToyServer:
         assert self.desks.preload().result(WAIT_S)
 
     def _app(self) -> Any:
-        self.desks = Desks(self._open, Policy(background_ms=1, ahead=False), LETTERS)
+        self.desks = Desks(self.open, Policy(background_ms=1, ahead=False), LETTERS)
         return make_app(self.desks, self._door, 4096, self._answer_s)
 
-    def _open(self, listener: HostListener) -> DirectHost:
-        return DirectHost(listener, self._load)
+    def open(self, listener: HostListener) -> SeatHost:
+        """A place for one more listener; all of them have one model, and one thread that uses it."""
+        return SeatHost(self._scheduler.join(listener, self._runtime), lambda: None)
 
-    def _load(self, _: Progress) -> Runtime:
+    def _load(self, _: Progress) -> Model:
+        return Model(OneSlot(self.engine), Letters(), StepCosts((1, 8), (1.0, 2.0), 0.1))
+
+    def _runtime(self, model: Model) -> Runtime:
         return Runtime(
-            slots=Slots(OneSlot(self.engine), ""),
-            tokenizer=Letters(),
+            slots=Slots(model.engines, str(next(self._numbers))),
+            tokenizer=model.tokenizer,
             prompts=ToyPrompts(self._prompt),
             drafter=NoDrafter(),
             allow=lambda _: np.arange(256),
             limits=Limits(max_tokens=LETTERS),
-            costs=StepCosts((1, 8), (1.0, 2.0), 0.1),
+            costs=model.costs,
         )
 
     def _prompt(self, before: str) -> tuple[int, ...]:
         if self.holds:
             self.engine.may_step.clear()
         self.asked.append(before)
+        prompt = (*(ord(letter) % 200 + 2 for letter in before[-50:]), 1)
         if self._says is not None:
-            self.engine.text = self._says(before)
-        return (*(ord(letter) % 200 + 2 for letter in before[-50:]), 1)
+            self.engine.texts[prompt] = self._says(before)
+        return prompt
 
     def call(
         self, path: str, body: Any = None, *, method: str = "", headers: dict[str, str] | None = None
@@ -149,4 +175,8 @@ class ToyServer:
         self._server.should_exit = True
         self._thread.join(WAIT_S)
         self.desks.close(1.0)
+        self.engine.may_step.set()
+        self._scheduler.close()
+        self._worker.join(WAIT_S)
         assert not self._thread.is_alive()
+        assert not self._worker.is_alive()

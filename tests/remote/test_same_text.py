@@ -8,7 +8,6 @@ import os
 import random
 import shutil
 import subprocess
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -28,7 +27,6 @@ from fastcoder_lsp.remote.client import TimeOuts
 from fastcoder_lsp.runtime.given_extras import GivenExtras
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
-from fastcoder_lsp.scheduling.direct import DirectHost
 from fastcoder_lsp.workspace.secret_lines import without_secrets
 from tests.http.toy_server import LETTERS, ToyServer
 from tests.remote.front import Front, until
@@ -111,7 +109,7 @@ def test_a_scripted_model(front: Callable[..., Front], number: int) -> None:
     """200 of 200, by four ways."""
     server = ToyServer(follows)
     other = ToyServer(follows)
-    local = CompletionService(lambda listener: DirectHost(listener, other._load), lambda _: None)
+    local = CompletionService(other.open, lambda _: None)
     # As many as the server says by itself: an answer of another greatest length is another one.
     asking = front(f"http://127.0.0.1:{server.port}", completion_max_tokens=LETTERS)
     try:
@@ -177,29 +175,25 @@ SETTINGS = replace(Settings(), drafter="lookup")
 class RealServer(ToyServer):
     """The real model behind the real server."""
 
-    model: Model
+    def _load(self, progress: Progress) -> Model:
+        return load_model(SETTINGS, progress, datastore=False)
 
-    def _load(self, _: Progress) -> Runtime:
-        around = Surroundings(context=GivenExtras())
-        return make_runtime(self.model, SETTINGS, around, f"{id(self)}-{time.monotonic_ns()}")
+    def _runtime(self, model: Model) -> Runtime:
+        return make_runtime(model, SETTINGS, Surroundings(context=GivenExtras()), str(next(self._numbers)))
 
 
 @pytest.mark.model
 @pytest.mark.ci
 def test_the_real_model(front: Callable[..., Front]) -> None:
     """Some places by four ways, one model; each in a file of its own."""
-    model = load_model(SETTINGS, lambda _share, _what: None, datastore=False)
-    RealServer.model = model
-    server, other = RealServer(""), RealServer("")
-    local = CompletionService(lambda listener: DirectHost(listener, other._load), lambda _: None)
+    server = RealServer("")
+    local = CompletionService(server.open, lambda _: None)
     try:
         texts = agree(server, front(f"http://127.0.0.1:{server.port}").service, local, 4)
         assert len(texts) > 1
     finally:
         local.shutdown(10.0)
         server.close()
-        other.close()
-        model.close()
 
 
 @pytest.mark.long
