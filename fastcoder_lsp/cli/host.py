@@ -68,7 +68,7 @@ def show_log(arguments: argparse.Namespace) -> int:
 
     lines: list[str] = []
     for path in (older(log_path()), log_path()):
-        with suppress(FileNotFoundError):
+        with suppress(FileNotFoundError, PermissionError):
             lines += path.read_text(encoding="utf-8", errors="replace").splitlines()
     if not lines:
         print(f"Nothing was said yet: {log_path()}")

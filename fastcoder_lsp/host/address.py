@@ -57,10 +57,25 @@ def runtime_folder(folders: Sequence[Path] | None = None) -> Path:
 
 
 def key_of(settings: Settings, version: str) -> str:
-    """The name of a host: build, folders of ours, what its model is made from, and what of the environment decides."""
-    parts = [version, str(cache_folder()), str(kernels_folder())]
-    parts += [*map(repr, model_part(settings)), *computing_environment()]
-    return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    """The name of a host: build, folders of ours, what its model is made from, and what of the environment decides.
+
+    It begins with `cache_part`.
+    """
+    parts = [version, str(kernels_folder()), *map(repr, model_part(settings)), *computing_environment()]
+    return cache_part() + _hash("\n".join(parts), 10)
+
+
+def cache_part() -> str:
+    """How the names of all hosts begin that use this cache folder.
+
+    The folder of their sockets may hold those of other cache folders, too: in the system's folder for temporary files
+    it is the same one for all of a user's homes.
+    """
+    return _hash(str(cache_folder()), 6)
+
+
+def _hash(text: str, length: int) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
 def build() -> str:

@@ -11,7 +11,7 @@ from typing import Final
 import psutil
 
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.host.address import build, named_address, runtime_folder
+from fastcoder_lsp.host.address import build, cache_part, named_address, runtime_folder
 from fastcoder_lsp.host.codec import Codec
 from fastcoder_lsp.host.front_messages import AskFronts, Stop
 from fastcoder_lsp.host.greeting import SilentError, greet
@@ -41,14 +41,15 @@ class Found:
 
 
 def find_hosts(folders: Sequence[Path] | None = None) -> tuple[Found, ...]:
-    """All hosts of this user, of whatever version.
+    """All hosts of this user that use this cache folder, of whatever version.
 
     Args:
         folders: where they may lie; None: where the system says.
     """
     try:
-        folder = runtime_folder(folders)
-        names = sorted(path for path in folder.iterdir() if path.suffix in {".sock", ".port"})
+        folder, begins = runtime_folder(folders), cache_part()
+        paths = folder.iterdir()
+        names = sorted(path for path in paths if path.suffix in {".sock", ".port"} and path.name.startswith(begins))
     except (OSError, UsageError):
         return ()
     answers: dict[Path, Found | None] = {name: Found(named_address(folder, name.stem), None, 0) for name in names}

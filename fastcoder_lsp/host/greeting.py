@@ -49,8 +49,9 @@ def greet(address: Address, build: str, role: str = "front", wait_s: float = GRE
     try:
         welcome = _welcome(channel, build, role, wait_s)
     except TimeoutError as error:
+        process_id = _peer_process(connected)
         channel.close()
-        raise SilentError(_peer_process(connected)) from error
+        raise SilentError(process_id) from error
     except BaseException:
         channel.close()
         raise

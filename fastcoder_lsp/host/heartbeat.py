@@ -18,7 +18,7 @@ class Patience:
 
     Attributes:
         tick_s: between two looks.
-        asked: looks without a word, after which it is asked whether it is there.
+        asked: looks without a word, after which it is asked whether it is there, and goes on where it was stopped.
         silent: the same, after which whoever waits for an answer is told.
         hung: the same, after which it is replaced.
         loading: so many times longer while a model is loaded, when Python may be held for seconds.
@@ -38,6 +38,7 @@ class Heartbeat:
         awaited: whether somebody waits for the host now.
         loading: whether it loads a model.
         ask: asks whether it is there.
+        resume: has it go on, where it was stopped.
         silent: told that it has said nothing for long.
         hung: told that it is to be replaced.
         patience: how long that is.
@@ -48,12 +49,14 @@ class Heartbeat:
         awaited: Callable[[], bool],
         loading: Callable[[], bool],
         ask: Callable[[], object],
+        resume: Callable[[], object],
         silent: Callable[[], object],
         hung: Callable[[], object],
         patience: Patience,
     ) -> None:
         self._awaited, self._loading = awaited, loading
-        self._ask, self._silent, self._hung, self._patience = ask, silent, hung, patience
+        self._ask, self._resume = ask, resume
+        self._silent, self._hung, self._patience = silent, hung, patience
         self._news = threading.Condition()
         self._closed = False
         self._quiet = 0
@@ -94,6 +97,8 @@ class Heartbeat:
         times = patience.loading if self._loading() else 1
         if self._quiet == patience.asked:
             self._ask()
+        if self._quiet >= patience.asked:
+            self._resume()
         if self._quiet == patience.silent * times:
             logger.warning("the host has said nothing for %d looks", self._quiet)
             self._silent()

@@ -32,7 +32,7 @@ def older(path: Path) -> Path:
 
 
 def open_log() -> BinaryIO:
-    """The file, to append to; a long one becomes the one before.
+    """The file, to append to; a long one becomes the one before, and so does one that another user has made.
 
     Raises:
         OSError: it cannot be written.
@@ -43,6 +43,14 @@ def open_log() -> BinaryIO:
     with suppress(OSError):
         if path.stat().st_size > MOST_BYTES:
             path.replace(older(path))
+    try:
+        return _opened(path)
+    except PermissionError:
+        path.replace(older(path))
+        return _opened(path)
+
+
+def _opened(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "ab")
 
 

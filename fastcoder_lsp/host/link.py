@@ -25,6 +25,7 @@ from fastcoder_lsp.host.heartbeat import Heartbeat, Patience
 from fastcoder_lsp.host.made_from import model_part
 from fastcoder_lsp.host.messages import Message, ProtocolError
 from fastcoder_lsp.host.outbox import Outbox
+from fastcoder_lsp.host.stopped import resume
 
 logger = logging.getLogger(__name__)
 
@@ -188,6 +189,7 @@ class Link:
             self._linked.awaited,
             self._linked.loading,
             self._linked.ping,
+            lambda: reached.process is not None and resume(reached.process.pid),
             lambda: self._linked.lost(Answer("failed", (), "error", reasons.host_lost("it does not answer")), None),
             lambda: _end(reached),
             self._patience,

@@ -33,6 +33,14 @@ class Listening(Protocol):
         """
         ...
 
+    def found(self) -> bool:
+        """Whether its name still leads here; somebody may have deleted it.
+
+        Raises:
+            OSError: the system does not tell.
+        """
+        ...
+
     def close(self) -> None:
         """Nobody finds it any longer, and who waits in `accept` wakes."""
         ...

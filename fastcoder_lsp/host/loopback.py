@@ -83,9 +83,14 @@ class _LoopbackListening:
         _shake_hands(connected, self._token, b"host")
         connected.settimeout(None)
 
+    def found(self) -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            return self._token in self._path.read_bytes()
+        return False
+
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            if self._token in self._path.read_bytes():
+            if self.found():
                 self._path.unlink()
         close_listening(self._socket)
 

@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from fastcoder_lsp.completion.host import OpenHost
-from fastcoder_lsp.host.address import build, keep_known, lock_path, named_address
+from fastcoder_lsp.host.address import build
 from fastcoder_lsp.host.host_log import turn_over
 from fastcoder_lsp.host.listening import Address
+from fastcoder_lsp.host.place import Place
 from fastcoder_lsp.host.server import HostServer
 from fastcoder_lsp.host.worker_watch import WorkerWatch
 
@@ -39,7 +40,7 @@ class Limits:
 
     Attributes:
         stuck_s: a piece of the model's work, unless a model is being loaded; pieces are made to take tenths.
-        look_s: between two looks at the worker, and at the log's length.
+        look_s: between two looks at the worker, at its place, and at the log's length.
         ending_s: another host may take to its end, once its door is closed.
         look_again_s: between two looks whether it has ended.
     """
@@ -87,24 +88,19 @@ def run_host(
     Raises:
         OSError: it cannot listen there.
     """
-    from filelock import FileLock, Timeout  # noqa: PLC0415 heavy, as all a front does not need
-
     _allow_files()
     _be_nobodys()
-    address = named_address(folder, key)
-    lock = FileLock(lock_path(address, "host"), timeout=limits.look_again_s, mode=0o600, thread_local=False)
+    place = Place(folder, key)
     until = time.monotonic() + limits.ending_s
-    while True:
-        with suppress(Timeout):  # one is there, or is just ending: its door is closed before its memory is given back
-            lock.acquire()
-            break
-        if _answers(address) or time.monotonic() > until:
+    # Where one is there, it may be just ending: its door is closed before its memory is given back.
+    while not place.take(limits.look_again_s):
+        if _answers(place.address) or time.monotonic() > until:
             logger.info("there is a host already")
             return 0
     try:
-        return _serve(address, linger_s, shared, build() if version is None else version, limits)
+        return _serve(place, linger_s, shared, build() if version is None else version, limits)
     finally:
-        lock.release()
+        place.leave()
 
 
 def _allow_files() -> None:
@@ -139,15 +135,15 @@ def _answers(address: Address) -> bool:
     return True
 
 
-def _serve(address: Address, linger_s: float, shared: Shared, version: str, limits: Limits) -> int:
+def _serve(place: Place, linger_s: float, shared: Shared, version: str, limits: Limits) -> int:
     stopped = threading.Event()
-    server = HostServer(address.listen(), shared.open, version, stopped.set)
+    server = HostServer(place.listen(), shared.open, version, stopped.set)
     logger.info("listening as process %d", os.getpid())
     _on_signals()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
     threading.Thread(target=server.serve, name="fastcoder-host-door", daemon=True).start()
     try:
-        why = _watch(server, shared, linger_s, stopped, limits, address)
+        why = _watch(server, shared, linger_s, stopped, limits, place)
     except _AskedToEndError:
         why = "a signal"
     logger.info("ending: %s", why)
@@ -157,7 +153,7 @@ def _serve(address: Address, linger_s: float, shared: Shared, version: str, limi
 
 
 def _watch(
-    server: HostServer, shared: Shared, linger_s: float, stopped: threading.Event, limits: Limits, address: Address
+    server: HostServer, shared: Shared, linger_s: float, stopped: threading.Event, limits: Limits, place: Place
 ) -> str:
     """Until nobody has been there for long, or somebody asks for the end; why it ends."""
     worker = WorkerWatch(shared.probe, limits.look_s)
@@ -167,7 +163,8 @@ def _watch(
             return f"no front for {alone_s:.0f} s"
         server.wait(limits.look_s if server.fronts() else min(limits.look_s, max(linger_s - alone_s, 0.01)))
         turn_over()
-        keep_known(address)
+        if not place.keep(server):
+            return "another process has taken its place"
         if (stuck_s := worker.stuck_s(server)) > limits.stuck_s:
             _give_up(stuck_s)
     return "asked by the command line"

@@ -26,8 +26,10 @@ from fastcoder_lsp.host.messages import PROTOCOL, ProtocolError, told
 
 logger = logging.getLogger(__name__)
 
-MOST_CONNECTIONS: Final = 128
+MOST_FRONTS: Final = 128
 """At once; whoever comes then is sent away. Each has a thread or two."""
+_MOST_OTHERS: Final = 16
+"""Connections beside those: of the command line, and of those who have not greeted yet."""
 
 
 class HostServer:
@@ -54,9 +56,12 @@ class HostServer:
     def serve(self) -> None:
         """Take connections until `close`; each has a thread of its own from its first byte."""
         while not self._closed.is_set():
+            listening = self._listening
             try:
-                connected = self._listening.accept()
+                connected = listening.accept()
             except OSError as error:
+                if listening is not self._listening:
+                    continue
                 if self._closed.is_set():
                     return
                 logger.warning("a connection could not be taken: %s", error)
@@ -64,16 +69,29 @@ class HostServer:
                 continue
             channel = Channel(connected)
             with self._changed:
-                full = len(self._connections) >= MOST_CONNECTIONS
+                full = len(self._connections) >= MOST_FRONTS + _MOST_OTHERS
                 if not full:
                     self._connections.add(channel)
             if full:
-                logger.warning("more than %d connections", MOST_CONNECTIONS)
+                logger.warning("more than %d connections", MOST_FRONTS + _MOST_OTHERS)
                 channel.close()
                 continue
             threading.Thread(
-                target=self._converse, args=(connected, channel), name="fastcoder-front-reader", daemon=True
+                target=self._converse, args=(listening, connected, channel), name="fastcoder-front-reader", daemon=True
             ).start()
+
+    def found(self) -> bool:
+        """Whether the name that it listens at still leads here.
+
+        Raises:
+            OSError: the system does not tell.
+        """
+        return self._listening.found()
+
+    def listen_at(self, listening: Listening) -> None:
+        """Take connections there from now on; those that are there stay."""
+        before, self._listening = self._listening, listening
+        before.close()
 
     def fronts(self) -> int:
         """How many fronts are there."""
@@ -106,10 +124,10 @@ class HostServer:
         for channel in connections:
             channel.close()
 
-    def _converse(self, connected: socket.socket, channel: Channel) -> None:
+    def _converse(self, listening: Listening, connected: socket.socket, channel: Channel) -> None:
         """One connection from its first byte to its last."""
         try:
-            self._listening.admit(connected)
+            listening.admit(connected)
             channel.limit(GREETING_S)
             self._greeted(channel)
         except ProtocolError as error:
@@ -140,6 +158,10 @@ class HostServer:
             self._serve_front(ConnectedFront(channel, self._codec, hello.process_id, self._open_host, self.fronts))
 
     def _serve_front(self, front: ConnectedFront) -> None:
+        with self._changed:
+            full = len(self._fronts) >= MOST_FRONTS
+        if full:
+            raise ProtocolError(f"more than {MOST_FRONTS} fronts")
         logger.info("a front came: process %d", front.process_id)
         self._count(lambda: self._fronts.add(front))
         try:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import psutil
 
@@ -26,11 +26,13 @@ from fastcoder_lsp.config.surroundings import host_environment
 from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.host.address import address_of, build, lock_path
 from fastcoder_lsp.host.greeting import SilentError, VersionError, greet
-from fastcoder_lsp.host.host_log import open_log
+from fastcoder_lsp.host.host_log import log_path, open_log
 from fastcoder_lsp.host.link import Reached
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.host.stopped import resume
 from fastcoder_lsp.host.windows_start import start_apart
+from fastcoder_lsp.workspace.trouble import each_once
 
 logger = logging.getLogger(__name__)
 
@@ -67,13 +69,19 @@ class FindOrStart:
         folders: where the address may lie; None: where the system says.
         command: what is started.
         version: of this front; None: of what is installed now.
+        notice: told what a person should know.
     """
 
     def __init__(
-        self, folders: Sequence[Path] | None = None, command: Command = host_command, version: str | None = None
+        self,
+        folders: Sequence[Path] | None = None,
+        command: Command = host_command,
+        version: str | None = None,
+        notice: Callable[[str], object] = logger.warning,
     ) -> None:
         self._folders, self._command = folders, command
         self._given_version = version
+        self._notice = each_once(notice)
         self._silent = 0
 
     def __call__(self, settings: Settings) -> Reached:
@@ -99,6 +107,8 @@ class FindOrStart:
         try:
             reached = greet(address, self._version)
         except SilentError as error:
+            if resume(error.process_id):
+                return self._greeted(address)
             self._silent += 1
             if self._silent >= MOST_SILENT:
                 self._silent = 0
@@ -121,7 +131,7 @@ class FindOrStart:
             with FileLock(lock_path(address, "spawn"), timeout=START_S, mode=0o600, thread_local=False):
                 with suppress(FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
                     return self._greeted(address)
-                with _started(self._command(address, settings)) as ended:
+                with self._log() as log, _started(self._command(address, settings), log) as ended:
                     while time.monotonic() < until:
                         over = ended()  # before the look: what ends is not there afterwards
                         with suppress(FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
@@ -135,14 +145,26 @@ class FindOrStart:
             ) from error
         raise ResourceError(f"the process with the model has not begun within {START_S:.0f} s", _HINT)
 
+    def _log(self) -> BinaryIO:
+        """What the process says goes there: it is needed for suggestions, and the log is not."""
+        try:
+            return open_log()
+        except OSError as error:
+            self._notice(
+                f"{log_path()}, the log of the shared process, cannot be written ({error.strerror}). Suggestions work "
+                "without it. "
+                "Give yourself the right to write there, or set FASTCODER_CACHE to a folder where you have it."
+            )
+            return Path(os.devnull).open("ab")
+
 
 def open_shared(listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> RemoteHost:
     """A front of the process that all editors share (`completion.host.OpenHost`)."""
-    return RemoteHost(listener, settings, folders, FindOrStart())
+    return RemoteHost(listener, settings, folders, FindOrStart(notice=listener.notice))
 
 
 @contextlib.contextmanager
-def _started(command: Sequence[str]) -> Iterator[Callable[[], bool]]:
+def _started(command: Sequence[str], log: BinaryIO) -> Iterator[Callable[[], bool]]:
     """A process that is nobody's child, and whether it has ended already.
 
     Nobody is told of the end of another's child. But it holds one end of a pipe as long as it lives, and lives long.
@@ -151,14 +173,14 @@ def _started(command: Sequence[str]) -> Iterator[Callable[[], bool]]:
         ResourceError: the system does not allow it, or it ended with an error.
     """
     if sys.platform == "win32":
-        started = _run(command)
+        started = _run(command, log)
         assert started is not None, "it is started as it is"
         yield lambda: started.poll() is not None
         return
     reading, writing = os.pipe()
     try:
         try:
-            _run(command, writing)
+            _run(command, log, writing)
         finally:
             os.close(writing)
         yield lambda: bool(select.select([reading], [], [], 0)[0])
@@ -166,33 +188,32 @@ def _started(command: Sequence[str]) -> Iterator[Callable[[], bool]]:
         os.close(reading)
 
 
-def _run(command: Sequence[str], held: int = -1) -> subprocess.Popen[bytes] | None:
+def _run(command: Sequence[str], log: BinaryIO, held: int = -1) -> subprocess.Popen[bytes] | None:
     """Start it; `held`: a descriptor that it keeps. On Windows it is returned, elsewhere another process's by now."""
     try:
-        with open_log() as log:
-            if sys.platform == "win32":
-                return start_apart(
-                    subprocess.Popen[bytes],
-                    command,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    cwd=neutral_folder(),
-                    env=host_environment(),
-                )
-            # What is started leaves its own child behind, and ends at once (`--detach`).
-            done = subprocess.run(
-                [*command, "--detach"],
+        if sys.platform == "win32":
+            return start_apart(
+                subprocess.Popen[bytes],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=neutral_folder(),
                 env=host_environment(),
-                start_new_session=True,
-                pass_fds=[held],
-                check=False,
-                timeout=START_S,
             )
+        # What is started leaves its own child behind, and ends at once (`--detach`).
+        done = subprocess.run(
+            [*command, "--detach"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=neutral_folder(),
+            env=host_environment(),
+            start_new_session=True,
+            pass_fds=[held],
+            check=False,
+            timeout=START_S,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ResourceError(f"the process with the model cannot be started ({error})", _HINT) from error
     if done.returncode != 0:

@@ -58,7 +58,7 @@ class UnixAddress:
 class _UnixListening:
     def __init__(self, listening: socket.socket, path: Path) -> None:
         self._socket, self._path = listening, path
-        self._inode = path.lstat().st_ino
+        self._file = _file(path)
 
     def accept(self) -> socket.socket:
         return self._socket.accept()[0]
@@ -66,11 +66,21 @@ class _UnixListening:
     def admit(self, connected: socket.socket) -> None:
         _require_same_user(connected)
 
+    def found(self) -> bool:
+        with contextlib.suppress(FileNotFoundError):
+            return _file(self._path) == self._file
+        return False
+
     def close(self) -> None:
         with contextlib.suppress(OSError):
-            if self._path.lstat().st_ino == self._inode:
+            if self.found():
                 self._path.unlink()
         close_listening(self._socket)
+
+
+def _file(path: Path) -> tuple[int, int]:
+    facts = path.lstat()
+    return facts.st_dev, facts.st_ino
 
 
 def peer_user(connected: socket.socket) -> int | None:

@@ -9,7 +9,7 @@ import pytest
 
 from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.host.address import named_address
+from fastcoder_lsp.host.address import cache_part, named_address
 from fastcoder_lsp.host.greeting import greet
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.loopback import LoopbackAddress
@@ -67,6 +67,6 @@ class Place:
 def place(request: pytest.FixtureRequest) -> Iterator[Place]:
     with tempfile.TemporaryDirectory() as folder:
         named = named_address if request.param == "unix" else LoopbackAddress
-        place = Place(named(Path(folder), "k" * 16))
+        place = Place(named(Path(folder), f"{cache_part()}{'k' * 10}"))
         yield place
         place.close()

@@ -1,5 +1,6 @@
 """A host around a `ModelHost` that says what the question tells it to, in this process or in one of its own."""
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -73,7 +74,8 @@ class Heard:
 class ScriptedHost:
     """Answers at once with the text left of the cursor's last word in capitals; keeps all calls.
 
-    A line that ends in "hang" is not answered, and one that ends in "later" when it is withdrawn.
+    A line that ends in "hang" is not answered, and one that ends in "later" when it is withdrawn. At one that ends in
+    "seize" the whole process hangs.
     """
 
     def __init__(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> None:
@@ -88,6 +90,8 @@ class ScriptedHost:
         said = question.place.before.rpartition(" ")[2].upper()
         if said in {"HANG", "LATER"}:
             return
+        while said == "SEIZE":
+            ctypes.PyDLL(None).usleep(900_000)  # no other thread runs meanwhile
         self.listener.made(question.uri, Suggestion(question.place, said, 0, ()))
         self.listener.answered(
             question.number, Answer("shown", (Recalled(said, 0),), "stop", ms={"total": 1.0}, model="scripted")

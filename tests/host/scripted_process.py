@@ -7,6 +7,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from fastcoder_lsp.cli.host import left_behind
@@ -39,12 +40,14 @@ def main() -> None:
     parser.add_argument("--detach", action="store_true")
     parser.add_argument("--version", default="test")
     parser.add_argument("--stuck-s", type=float)
+    parser.add_argument("--look-s", type=float)
     arguments = parser.parse_args()
     if arguments.detach and left_behind():
         return
     log_to_stderr()
     stuck_s = arguments.stuck_s
     limits = Limits() if stuck_s is None else Limits(stuck_s, stuck_s / 2)
+    limits = limits if arguments.look_s is None else replace(limits, look_s=arguments.look_s)
     shared = Shared(stuck=stuck_s is not None)
     code = run_host(arguments.folder, arguments.key, arguments.linger, shared, arguments.version, limits)
     sys.stderr.flush()

@@ -15,7 +15,7 @@ from fastcoder_lsp.cli.host import _lines
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host import control
-from fastcoder_lsp.host.address import named_address
+from fastcoder_lsp.host.address import cache_part, named_address
 from fastcoder_lsp.host.control import Found, find_hosts
 from fastcoder_lsp.host.host_log import MOST_BYTES, log_path, older, open_log
 from fastcoder_lsp.host.host_messages import FrontAt, Fronts
@@ -51,6 +51,21 @@ def test_it_says_who_shares_it_and_ends_it(here: Machine, capsys: pytest.Capture
     assert "ending: asked by the command line" in capsys.readouterr().out
 
 
+def test_processes_of_another_cache_folder_are_not_its_business(
+    here: Machine, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor are they of another home: their sockets may lie in one folder."""
+    heard = Heard()
+    front = here.front(heard)
+    ask(heard, front, 1)
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("FASTCODER_CACHE", str(here.folder / "elsewhere"))
+        for verb in ("status", "stop"):
+            assert main(["host", verb]) == 0
+            assert "No shared process runs" in capsys.readouterr().out
+    assert here.processes() == [front.facts().process_id]
+
+
 def test_where_none_runs_it_says_so(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["host", "status"]) == 0
     assert main(["host", "stop"]) == 0
@@ -68,6 +83,25 @@ def test_the_log_is_bounded_and_this_users_alone(monkeypatch: pytest.MonkeyPatch
     assert log_path().stat().st_size + older(log_path()).stat().st_size <= 5 * MOST_BYTES
     assert log_path().stat().st_mode & 0o077 == 0
     assert sorted(path.name for path in log_path().parent.iterdir()) == ["host.log", "host.old.log"]
+
+
+def test_a_log_of_another_user_is_put_aside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Whoever once ran an editor as root has left it; the folder is this user's."""
+    monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path))
+    with open_log() as log:
+        log.write(b"theirs")
+    theirs, opened = log_path().stat().st_ino, os.open
+
+    def refuse(path: Path, *rest: int) -> int:
+        if path.exists() and path.stat().st_ino == theirs:
+            raise PermissionError(13, "Permission denied")
+        return opened(path, *rest)
+
+    monkeypatch.setattr(os, "open", refuse)
+    with open_log() as log:
+        log.write(b"ours")
+    assert log_path().read_bytes() == b"ours"
+    assert older(log_path()).read_bytes() == b"theirs"
 
 
 def test_so_many_lines_of_the_log(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
@@ -112,7 +146,7 @@ def test_who_answers_byte_by_byte_is_not_waited_for(here: Machine, monkeypatch: 
                 connected.sendall(b"x")
 
     with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(here.folder / f"{'k' * 16}.sock"))
+        listening.bind(str(here.folder / f"{cache_part()}{'k' * 10}.sock"))
         listening.listen()
         dripping = threading.Thread(target=drip, args=(listening,))
         dripping.start()

@@ -12,6 +12,7 @@ class Watched:
             lambda: self.awaited,
             lambda: self.loading,
             lambda: self.did.append("ask"),
+            lambda: self.did.append("resume"),
             lambda: self.did.append("silent"),
             lambda: self.did.append("hung"),
             Patience(tick_s=3600, asked=2, silent=5, hung=9, loading=3),
@@ -22,7 +23,21 @@ class Watched:
         self.did.clear()
         for _ in range(times):
             self.heartbeat._look()
-        return list(self.did)
+        return [what for what in self.did if what != "resume"]
+
+    def resumed(self) -> int:
+        """How often it was to go on, during the last looks."""
+        return self.did.count("resume")
+
+
+def test_a_stopped_host_goes_on_soon_and_before_it_is_given_up() -> None:
+    watched = Watched()
+    watched.look(1)
+    assert not watched.resumed()
+    for _ in range(5):
+        watched.look(1)
+        assert watched.resumed()
+    watched.heartbeat.close()
 
 
 def test_a_silent_host_is_asked_given_up_and_replaced() -> None:

@@ -17,9 +17,11 @@ import psutil
 import pytest
 from msgspec import inspect
 
+from fastcoder_lsp.host import server
 from fastcoder_lsp.host.channel import Channel
 from fastcoder_lsp.host.codec import Codec
 from fastcoder_lsp.host.connected_front import ConnectedFront
+from fastcoder_lsp.host.control import find_hosts
 from fastcoder_lsp.host.front_messages import AskFronts, FromFront, Hello, Load, Ping, Use
 from fastcoder_lsp.host.host_messages import Loaded
 from fastcoder_lsp.host.messages import MOST_BYTES, PROTOCOL, ProtocolError
@@ -181,6 +183,32 @@ def test_who_asks_before_the_settings_is_sent_away(place: Place) -> None:
     channel.send([HELLO, CODEC.encode(Load(1))])
     while (data := channel.receive()) is not None:
         assert not isinstance(CODEC.from_host(data), Loaded)
+
+
+@pytest.mark.parametrize("place", ["unix"], indirect=True)
+def test_there_is_room_for_the_command_line_however_many_fronts_come(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who looks for what is wrong is told; a front too many is sent away, until another one goes."""
+    monkeypatch.setattr(server, "MOST_FRONTS", 2)
+    fronts = [Channel(place.address.connect()) for _ in range(2)]
+    for front in fronts:
+        front.send([HELLO, USE])
+    settled(place, 2)
+    late = Channel(place.address.connect())
+    late.send([HELLO])
+    while late.receive() is not None:
+        pass
+    (found,) = find_hosts([place.address.folder])
+    assert found.told is not None
+    assert len(found.told.fronts) == 2
+    fronts.pop().close()
+    settled(place, 1)
+    fronts.append(Channel(place.address.connect()))
+    fronts[-1].send([HELLO, USE])
+    settled(place, 2)
+    for front in fronts:
+        front.close()
 
 
 def test_a_length_is_a_claim() -> None:

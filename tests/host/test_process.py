@@ -16,7 +16,7 @@ import psutil
 import pytest
 from filelock import FileLock
 
-from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.config.programs import python_command
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.address import address_of, lock_path
@@ -187,34 +187,32 @@ def test_killed_while_it_is_asked_each_question_is_answered_once(machine: Machin
     assert len(machine.processes()) == 1
 
 
-def test_a_stopped_process_is_waited_for_or_replaced_and_service_goes_on(machine: Machine) -> None:
-    heard = Heard()
-    front = machine.front(heard, patience=Patience(tick_s=0.05, asked=2, silent=8, hung=200, loading=1))
+def test_a_stopped_process_goes_on_when_it_is_asked(machine: Machine) -> None:
+    """By a front that is connected, and by one that comes."""
+    heard, other = Heard(), Heard()
+    front = machine.front(heard, patience=Patience(tick_s=0.05, silent=1000, hung=1000))
     ask(heard, front, 1)
     process_id = front.facts().process_id
     stop(process_id)
-    try:
-        ask(heard, front, 2)
-        (answer,) = heard.answers[2]
-        assert answer.reason is not None
-        assert answer.reason.code == "host"
-    finally:
-        os.kill(process_id, signal.SIGCONT)
-    number = 3
-    ask(heard, front, number)
-    while heard.answers[number][0].outcome != "shown":  # it may need a moment to be run again
-        number += 1
-        ask(heard, front, number)
-    assert front.facts().process_id == process_id
+    ask(heard, front, 2)
+    stop(process_id)
+    later = machine.front(other)
+    ask(other, later, 1)
+    assert heard.answers[2][0].outcome == other.answers[1][0].outcome == "shown"
+    assert front.facts().process_id == later.facts().process_id == process_id
 
 
-def test_a_process_that_hangs_is_replaced(machine: Machine) -> None:
+def test_a_process_that_hangs_is_given_up_and_replaced(machine: Machine) -> None:
     heard = Heard()
     front = machine.front(heard, patience=Patience(tick_s=0.05, asked=2, silent=8, hung=16, loading=1))
     ask(heard, front, 1)
     process_id = front.facts().process_id
-    stop(process_id)
-    number = 1
+    front.ask(question(2, "x seize"))
+    heard.wait(lambda: 2 in heard.answers)
+    (answer,) = heard.answers[2]
+    assert answer.reason is not None
+    assert answer.reason.code == "host"
+    number = 2
     while front.facts().process_id == process_id:
         number += 1
         front.ask(question(number, "say x"))
@@ -284,6 +282,24 @@ def test_a_process_whose_worker_comes_to_nothing_more_ends_and_is_replaced(machi
     ask(heard, front, 3)
 
 
+def test_a_log_that_cannot_be_written_costs_no_suggestion(machine: Machine) -> None:
+    """A cache folder that cannot be written to, for one; it is said once, however often a process is started."""
+    cache_folder().mkdir(parents=True)
+    (cache_folder() / "host").write_text("no folder")
+    heard = Heard()
+    reach = FindOrStart([machine.folder], machine.command, "test", heard.notice)
+    front = RemoteHost(heard, machine.settings, {}, reach, pauses_s=PAUSES_S)
+    machine.fronts.append(front)
+    ask(heard, front, 1)
+    process_id = front.facts().process_id
+    psutil.Process(process_id).kill()
+    heard.wait(lambda: other_process(front, process_id))
+    ask(heard, front, 2)
+    assert heard.answers[1][0].outcome == heard.answers[2][0].outcome == "shown"
+    ((kind, text),) = [what for what in heard.others if what[0] == "notice"]
+    assert "log" in str(text), kind
+
+
 def test_a_hosts_files_stay_in_use(machine: Machine) -> None:
     """Systems delete what nobody touched for days, and a second host would come to be."""
     machine.settings = Settings(host_linger_s=60)  # however late it looks, it has not ended by then
@@ -294,6 +310,40 @@ def test_a_hosts_files_stay_in_use(machine: Machine) -> None:
     os.utime(lock, (1.0, 1.0))
     front.close(1)
     heard.wait(lambda: lock.stat().st_mtime > 1.0)
+
+
+def test_a_process_whose_name_was_deleted_is_found_again(machine: Machine) -> None:
+    """By whoever comes, while another front is there; also where its lock was deleted with it."""
+    machine.options = ["--look-s", "0.1"]
+    heard = Heard()
+    front = machine.front(heard)
+    ask(heard, front, 1)
+    for kind in ("*.sock", "*"):
+        for path in machine.folder.glob(kind):
+            path.unlink()
+        heard.wait(machine.processes)
+        assert machine.processes() == [front.facts().process_id]
+    ask(heard, front, 2)
+    assert heard.answers[2][0].outcome == "shown"
+
+
+def test_a_process_whose_place_was_taken_ends(machine: Machine) -> None:
+    """Its fronts go to the other one: there is one model in memory."""
+    machine.options = ["--look-s", "0.1"]
+    heard, other = Heard(), Heard()
+    front = machine.front(heard)
+    ask(heard, front, 1)
+    process_id = front.facts().process_id
+    stop(process_id)
+    for path in machine.folder.iterdir():
+        path.unlink()
+    later = machine.front(other)
+    ask(other, later, 1)
+    psutil.Process(process_id).resume()
+    assert gone(process_id)
+    heard.wait(lambda: other_process(front, process_id))
+    ask(heard, front, 2)
+    assert machine.processes() == [front.facts().process_id] == [later.facts().process_id]
 
 
 DIES = "import os, time\nif os.fork() == 0:\n    time.sleep(0.3)\n    os._exit(9)\n"
