@@ -77,7 +77,7 @@ class FindOrStart:
         folders: Sequence[Path] | None = None,
         command: Command = host_command,
         version: str | None = None,
-        notice: Callable[[str], object] = logger.warning,
+        notice: Callable[[str], None] = logger.warning,
     ) -> None:
         self._folders, self._command = folders, command
         self._given_version = version

@@ -7,7 +7,7 @@ where no such line comes for long does a chunk begin at an indented one.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +18,10 @@ SMALL = 1_000
 """Characters: no chunk ends before, if the text goes on."""
 LARGE = 3_000
 """Characters: from here on a chunk ends before any line that is not blank."""
+REMEMBERED = 8_000_000
+"""Characters of chunks that are remembered: a longer text is tokenized anew at each of its changes."""
+AT_ONCE = 1_000_000
+"""Characters that the tokenizer gets at once: while it works it takes some hundred bytes for each."""
 
 
 class Encoder(Protocol):
@@ -63,7 +67,7 @@ class ChunkedEncoder:
         remembered: how many characters of chunks may be remembered.
     """
 
-    def __init__(self, encoder: Encoder, remembered: int = 8_000_000) -> None:
+    def __init__(self, encoder: Encoder, remembered: int = REMEMBERED) -> None:
         self.identity = encoder.identity
         self._encoder = encoder
         self._remembered = remembered
@@ -74,10 +78,8 @@ class ChunkedEncoder:
         """The tokens of a text that is being edited; its chunks are remembered."""
         chunks = split(text)
         missing = list(dict.fromkeys(chunk for chunk in chunks if chunk not in self._chunks))
-        # A single chunk does not queue for the library's threads, which may be busy with a whole repository.
-        ids_of = self._encoder.encode_many(missing) if len(missing) > 1 else map(self._encoder.encode, missing)
-        for chunk, ids in zip(missing, ids_of, strict=True):
-            self._chunks[chunk] = _array(ids)
+        for chunk, tokens in zip(missing, self._tokens(missing), strict=True):
+            self._chunks[chunk] = tokens
             self._held += len(chunk)
         for chunk in chunks:
             self._chunks.move_to_end(chunk)
@@ -90,8 +92,22 @@ class ChunkedEncoder:
     def encode_many(self, texts: Sequence[str]) -> list[Tokens32]:
         """The tokens of many texts, by as many threads as the tokenizer takes; nothing is remembered."""
         chunks = [split(text) for text in texts]
-        encoded = iter(self._encoder.encode_many([chunk for parts in chunks for chunk in parts]))
-        return [np.concatenate([_array(next(encoded)) for _ in parts]) for parts in chunks]
+        encoded = self._tokens([chunk for parts in chunks for chunk in parts])
+        return [np.concatenate([next(encoded) for _ in parts]) for parts in chunks]
+
+    def _tokens(self, chunks: Sequence[str]) -> Iterator[Tokens32]:
+        """The tokens of each chunk, by several threads where there are several."""
+        start = 0
+        while start < len(chunks):
+            end, held = start + 1, len(chunks[start])
+            while end < len(chunks) and held + len(chunks[end]) <= AT_ONCE:
+                held += len(chunks[end])
+                end += 1
+            some = chunks[start:end]
+            # A single chunk does not queue for the library's threads, which may be busy with a whole repository.
+            ids_of = self._encoder.encode_many(some) if len(some) > 1 else map(self._encoder.encode, some)
+            yield from map(_array, ids_of)
+            start = end
 
 
 def _array(ids: Sequence[int]) -> Tokens32:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.index.chunks import ChunkedEncoder
+from fastcoder_lsp.index.chunks import REMEMBERED, ChunkedEncoder
 from fastcoder_lsp.index.part import Document, FileRecord, text_digest
 from fastcoder_lsp.index.store import Store
 from fastcoder_lsp.workspace.long_paths import openable
@@ -186,7 +186,7 @@ class Intake:
 
     def _may_overlay(self, path: Path, text: str, root: Path) -> bool:
         rules = self._rules.get(root)
-        if rules is None:
+        if rules is None or len(text) > REMEMBERED:  # of such a text the disk's version holds
             return False
         reason = rules.may_read(path)
         size = len(text.encode("utf-8", "surrogatepass"))

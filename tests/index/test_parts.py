@@ -4,6 +4,7 @@ import os
 import random
 import struct
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,24 @@ def test_remembered_chunks_change_nothing(lines: list[str], edits: list[tuple[in
         text = "\n".join(lines)
         fresh = ChunkedEncoder(ToyEncoder())
         assert encoder.encode(text).tolist() == fresh.encode(text).tolist() == fresh.encode_many([text])[0].tolist()
+
+
+def test_the_tokenizer_gets_so_much_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes some hundred times the memory of the text that it works on."""
+    asked = list[int]()
+
+    class Counting(ToyEncoder):
+        def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
+            asked.append(sum(map(len, texts)))
+            return super().encode_many(texts)
+
+    monkeypatch.setattr(chunks, "AT_ONCE", 10_000)
+    text = "".join(f"name_{number} = {number}\n" for number in range(5_000))
+    one, many = ChunkedEncoder(Counting()).encode(text), ChunkedEncoder(Counting()).encode_many([text, "x\n"])
+    assert one.tolist() == many[0].tolist() == ToyEncoder().encode(text)
+    assert many[1].tolist() == ToyEncoder().encode("x\n")
+    assert max(asked) <= 10_000
+    assert sum(asked) == 2 * len(text) + 2
 
 
 @pytest.mark.model
