@@ -11,10 +11,11 @@ from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 
+from fastcoder_lsp.cli.outputs import require_writable
 from fastcoder_lsp.errors import UsageError
 
 BENCHMARKS = {
-    "engine": "what verification steps and prefills cost",
+    "engine": "time verification steps and prefills",
     "prompt": "prompt tokens to compute a keystroke, by replaying real edits",
     "quality": "exact match and edit similarity of each way of asking, compared pairwise",
     "draft": "replay drafters over recorded text: tokens a pass, cost of a draft",
@@ -30,6 +31,8 @@ BENCHMARKS = {
     "trained": "what `train` did to a model: tokens a pass, guesses accepted, speed, quality before and after",
 }
 """Name → a line for people. A benchmark is the folder of its name in `bench/`: `options` and `run`."""
+_WRITTEN = ("json", "html", "heatmap", "out", "export")
+"""Options that name a file to write."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -57,6 +60,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def _run(folder: str, arguments: argparse.Namespace) -> int:
     """Run a benchmark; it is loaded now, for some bring a compiler and a model along."""
+    for option in _WRITTEN:
+        require_writable(getattr(arguments, option, None))
     run: Callable[[argparse.Namespace], int] = import_module(f"{folder}.run").run
     return run(arguments)
 
@@ -65,6 +70,6 @@ def _refuse(name: str, arguments: argparse.Namespace) -> int:
     """Say where a benchmark is that this installation lacks."""
     line = shlex.join(["fastcoder-lsp", "bench", name, *arguments.words])
     raise UsageError(
-        f"`bench {name}` is not in the installed package, which has `bench engine` alone",
-        f"Use a checkout of the repository; in its folder, type: pip install --editable . && {line}",
+        f"the installed package has `bench engine` only, not `bench {name}`",
+        f"Clone the repository, and run in its folder: pip install --editable . && {line}",
     )

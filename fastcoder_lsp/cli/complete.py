@@ -3,15 +3,16 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.loading import Loading
 from fastcoder_lsp.cli.log import keep_log_quiet
+from fastcoder_lsp.cli.outputs import require_writable
 from fastcoder_lsp.cli.start import whole_path
-from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
+from fastcoder_lsp.core import Completion, CompletionRequest, Reason, Snapshot
 from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,48 +21,50 @@ if TYPE_CHECKING:
 
 
 MAX_BYTES = 100_000_000
-"""The largest file that may be read by any setting."""
+"""More is never read: no setting allows suggestions in such a file."""
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
     parser = commands.add_parser(
         "complete",
-        help="one completion at a place in a file",
-        description="Print what would be suggested at a place in a file. LINE and COL count from 1, COL in characters; "
-        "a COL one past the end of the line is its end.",
+        help="print one completion at a place in a file",
+        description="Print the suggestion at a place in a file. LINE and COL count from 1, COL in characters; one past "
+        "the last character is the end of the line.",
         epilog="Example: fastcoder-lsp complete src/app.py:12:5 --json",
     )
     parser.add_argument("place", metavar="FILE:LINE:COL", help="where to complete")
     parser.add_argument("--json", action="store_true", help="print text, range, counts and times as JSON")
     parser.add_argument(
-        "--trace", action="store_true", help="print where each token came from: who guessed it, from how long a match"
+        "--trace",
+        action="store_true",
+        help="print where each token came from: its drafter, and the length of the match",
     )
     parser.add_argument(
-        "--trace-html", type=Path, metavar="FILE", help="draw that into FILE, with the draft tree of every step"
+        "--trace-html", type=Path, metavar="FILE", help="draw the trace into FILE, with the draft tree of every step"
     )
     parser.add_argument(
-        "--context", action="store_true", help="show the model code of other files, whatever the setting says"
+        "--context", action="store_true", help="add code of other files to the prompt, whatever `context.enabled` says"
     )
     parser.add_argument(
-        "--show-prompt", action="store_true", help="print what the model was shown: which other code, why, at what cost"
+        "--show-prompt", action="store_true", help="print the prompt: which other code is in it, why, and its cost"
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: the setting, else auto)")
-    parser.add_argument("--engine", help="what computes (default: the setting, else auto)")
-    parser.add_argument("--drafter", help="who guesses ahead of the model (default: the setting)")
+    parser.add_argument("--engine", help="the engine that runs the model (default: the setting, else auto)")
+    parser.add_argument("--drafter", help="the drafter, which guesses tokens ahead of the model (default: the setting)")
     parser.add_argument(
         "--draft-model",
         action="append",
         metavar="NAME",
-        help="a smaller model that guesses ahead, for drafters that draft by one; may be given several times",
+        help="a smaller model for drafters that use one; repeat the option for several",
     )
     parser.add_argument(
         "--workspace",
         type=Path,
         metavar="FOLDER",
-        help="draft from this folder's code, where the drafter does (default: the repository that the file is in)",
+        help="the folder whose code drafts and context come from (default: the repository of the file)",
     )
-    parser.add_argument("--max-tokens", type=int, help="longest completion, in tokens")
+    parser.add_argument("--max-tokens", type=int, help="length limit of the completion, in tokens")
     parser.set_defaults(run=run)
 
 
@@ -69,12 +72,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Complete and print; 0 with or without a suggestion. Why there is none goes to stderr."""
     keep_log_quiet()
     named, line, column = parse_place(arguments.place)
+    require_writable(arguments.trace_html)
     path = whole_path(named, arguments.here)
     text = read_text(path)
     offset = offset_of(text, line, column)
 
     with Loading("loading the model") as loading:  # what is imported takes its time, too
         from fastcoder_lsp.cli.once import complete_once
+        from fastcoder_lsp.completion.question import nothing
         from fastcoder_lsp.config import Layer, resolve
         from fastcoder_lsp.decode.trace import as_plain
         from fastcoder_lsp.prompt.account import account
@@ -96,14 +101,18 @@ def run(arguments: argparse.Namespace) -> int:
         request = CompletionRequest(snapshot, offset, invoked=True)
         prompts: list[Shown] = []
         folders = workspace(arguments.workspace, path, own)
-        completion, source = complete_once(settings, request, loading, folders, shown=prompts.append)
+        refused = refusal(snapshot, path, folders, settings)
+        if refused is not None:
+            completion, source = nothing(request, refused.code, refused), ""
+        else:
+            completion, source = complete_once(settings, request, loading, folders, shown=prompts.append)
     if arguments.json:
         trace = {"trace": as_plain(completion.trace)} if arguments.trace else {}
         print(json.dumps(as_json(completion, source, text) | trace, ensure_ascii=False))
     else:
         print(completion.text)
         if completion.reason is not None:
-            print(f"Nothing is suggested: {completion.reason.text}", completion.reason.hint, file=sys.stderr)
+            print(f"No suggestion: {completion.reason.text}", completion.reason.hint, file=sys.stderr)
         if arguments.trace:
             print("\n" + "\n".join(trace_lines(completion)))
         for shown in prompts if arguments.show_prompt else ():
@@ -114,6 +123,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def refusal(snapshot: Snapshot, path: Path, folders: "Mapping[Path, Settings]", settings: "Settings") -> Reason | None:
+    """Why editors get no suggestion in this file, by its names and its size; None where they do."""
+    from fastcoder_lsp.lsp.reasons import of_rule
+    from fastcoder_lsp.workspace.rules import ReadingRules
+
+    rules = ReadingRules(tuple(folders), next(iter(folders.values()), settings))
+    longest = max(map(len, snapshot.text.split("\n")))
+    rule = rules.may_complete(path, snapshot.language) or rules.size_reason(len(snapshot.text), longest)
+    return of_rule(rule) if rule is not None else None
+
+
 def workspace(named: Path | None, file: Path, own: "Layer") -> "dict[Path, Settings]":
     """The folder that is drafted from with the settings that hold there; none where `file` is in no workspace."""
     from fastcoder_lsp.config import resolve
@@ -121,7 +141,7 @@ def workspace(named: Path | None, file: Path, own: "Layer") -> "dict[Path, Setti
     from fastcoder_lsp.workspace.root import workspace_of
 
     if named is not None and not named.is_dir():
-        raise UsageError(f"{named} is no folder", "Name the workspace's folder.")
+        raise UsageError(f"{named}: no such folder", "Name the workspace's folder.")
     root = named.absolute() if named is not None else workspace_of(file, _home())
     if root is None:
         return {}
@@ -148,16 +168,18 @@ def parse_place(place: str) -> tuple[Path, int, int]:
 
 def read_text(path: Path) -> str:
     r"""A regular file's text with `\n` line ends."""
-    from fastcoder_lsp.workspace.regular import read_real
+    from fastcoder_lsp.workspace.regular import NotRegularError, read_real
     from fastcoder_lsp.workspace.rules import resolved
 
     try:
         text = read_real(resolved(path), MAX_BYTES).decode("utf-8")
         return text.replace("\r\n", "\n").replace("\r", "\n")
+    except NotRegularError as error:
+        raise UsageError(f"{path} is {error.strerror}", "Name a file.") from error
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}", "Name a file that exists and may be read.") from error
+        raise UsageError(f"cannot read {path}: {error.strerror}", "Name a file that you may read.") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not text in UTF-8", "Convert it first, or name another file.") from error
+        raise UsageError(f"{path} is not UTF-8 text", "Convert it to UTF-8, or name another file.") from error
 
 
 def offset_of(text: str, line: int, column: int) -> int:
@@ -168,7 +190,7 @@ def offset_of(text: str, line: int, column: int) -> int:
     if column > len(lines[line - 1]) + 1:
         raise UsageError(
             f"there is no column {column} in line {line}: it has {len(lines[line - 1])} characters",
-            "Name a column of the line, or one past its end.",
+            "Name a column of the line; one past its last character is its end.",
         )
     return sum(len(before) + 1 for before in lines[: line - 1]) + column - 1
 
@@ -199,9 +221,9 @@ def trace_lines(completion: Completion) -> Iterator[str]:
 
     texts = token_texts(completion.trace)
     for number, (step, said) in enumerate(zip(completion.trace, texts, strict=True), 1):
-        yield f"step {number}: {len(step.path)} of {len(step.tree) - step.tree.pending} drafts accepted"
+        yield f"step {number}: {len(step.path)} of {len(step.tree) - step.tree.pending} drafted tokens accepted"
         for token, text in zip(step.tokens, said, strict=True):
-            origin = f"{token.source}, match of {token.match}" if token.source else "the model's own"
+            origin = f"{token.source}, match of {token.match}" if token.source else "the model"
             yield f"  {json.dumps(text, ensure_ascii=False):24} {origin}"
     by_source = ", ".join(f"{source} {count}" for source, count in completion.counts.by_source.items()) or "none"
     yield f"{completion.counts.tokens} tokens in {completion.counts.steps} steps; accepted drafts: {by_source}"
@@ -222,7 +244,7 @@ def write_page(
     try:
         path.write_text(page(Pictured(place, note, text[:offset], text[offset:], completion.trace)), encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}", "Name a file in a folder that exists.") from error
+        raise UsageError(f"{path} cannot be written: {error.strerror}", "Name another file.") from error
 
 
 def _place_of(text: str, offset: int) -> dict[str, int]:

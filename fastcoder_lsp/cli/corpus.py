@@ -12,8 +12,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "corpus",
         help="build, list and remove corpora of common code",
-        description="Corpora are indexes of common code that drafts may come from, beside the workspace's own. The "
-        "standard library of Python is always one of them.",
+        description="A corpus is an index of common code: drafts come from it and from the workspace's own code. "
+        "Python's standard library is always one of them.",
         epilog="Example: fastcoder-lsp corpus build ~/src/django --name django",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -25,8 +25,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog="Example: fastcoder-lsp corpus build ~/src/django requests.tar.gz --name web",
     )
     build.add_argument("paths", nargs="+", type=Path, metavar="PATH", help="a folder, an archive or a code file")
-    build.add_argument("--name", help="the corpus's name; the first path's own name unless given")
-    build.add_argument("--model", default="auto", help="whose tokenizer to use: as for `complete`")
+    build.add_argument("--name", help="the corpus's name (default: the first path's own name)")
+    build.add_argument("--model", default="auto", help="the model whose tokenizer to use, as for `complete`")
     build.set_defaults(run=_build)
     listing = actions.add_parser(
         "list",
@@ -54,14 +54,15 @@ def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.draft.corpus_tables import table_of
     from fastcoder_lsp.draft.frozen_table import TableShape
-    from fastcoder_lsp.index.corpus import Corpora
+    from fastcoder_lsp.index.corpus import Corpora, checked_name
     from fastcoder_lsp.tokenizer import Tokenizer
     from fastcoder_lsp.workspace.common_code import is_common
-    from fastcoder_lsp.workspace.corpus_files import texts_of
+    from fastcoder_lsp.workspace.corpus_files import require_sources, texts_of
 
-    tokenizer = Tokenizer.load(model.find(arguments.model).folder)
     paths = [path.expanduser().absolute() for path in arguments.paths]
-    name = arguments.name or paths[0].name.split(".")[0]
+    name = checked_name(arguments.name or paths[0].name.split(".")[0])
+    require_sources(paths)
+    tokenizer = Tokenizer.load(model.find(arguments.model).folder)
     columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
     storing = on_disk(f"the corpus '{name}'", cache_folder())
     with storing, Progress(*columns, console=Console(stderr=True), transient=True) as bar:
@@ -72,7 +73,7 @@ def _build(arguments: argparse.Namespace) -> int:
 
         info = Corpora(cache_folder()).build(name, [str(path) for path in paths], texts_of(paths), tokenizer, told)
     if info is None:
-        raise FastcoderError(f"the corpus '{name}' is being built by another process", "Try again when it is done.")
+        raise FastcoderError(f"another process is building the corpus '{name}'", "Try again when it is done.")
     corpora = Corpora(cache_folder())
     named = [one.name for one in corpora.infos() if one.identity == tokenizer.identity and is_common(one.name)]
     with on_disk("the table of common code", cache_folder()), ExitStack() as opened:

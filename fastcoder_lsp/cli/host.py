@@ -19,16 +19,16 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command."""
     parser = commands.add_parser(
         "host",
-        help="the process that has the model for all editors: status, stop, log",
-        description="All editors share one process with the model, unless the setting host.enabled is off. Editors "
-        "start it, and it ends by itself when none is left.",
+        help="the shared model process: status, stop, log",
+        description="All editors share one process that holds the model, unless the setting `host.enabled` is false. "
+        "Editors start it, and it ends by itself after the last one closes.",
         epilog="Example: fastcoder-lsp host status",
     )
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    verbs.add_parser("status", help="which processes there are, and who uses them").set_defaults(run=status)
-    verbs.add_parser("stop", help="end them; editors start another one").set_defaults(run=stop)
-    log = verbs.add_parser("log", help="print what they said")
-    log.add_argument("--lines", type=_count, default=200, help="so many, at most (200)")
+    verbs.add_parser("status", help="show the process, and which editors use it").set_defaults(run=status)
+    verbs.add_parser("stop", help="end it; editors then start a new one").set_defaults(run=stop)
+    log = verbs.add_parser("log", help="print its log")
+    log.add_argument("--lines", type=_count, default=200, help="lines to print (default: 200)")
     log.set_defaults(run=show_log)
     hidden = verbs.add_parser("run")
     hidden.add_argument("--folder", type=Path, required=True)
@@ -44,7 +44,7 @@ def status(_: argparse.Namespace) -> int:
 
     hosts = find_hosts()
     if not hosts:
-        print("No shared process runs; editors start it, unless the setting host.enabled is off.")
+        print("No shared process is running. Editors start it, unless the setting `host.enabled` is false.")
     for host in hosts:
         print("\n".join(_lines(host)))
     return 0
@@ -56,9 +56,11 @@ def stop(_: argparse.Namespace) -> int:
 
     hosts = find_hosts()
     for host in hosts:
-        print(f"process {host.process_id or '?'}: {'ended' if stop_host(host, _STOPPED_S) else 'does not end'}")
+        print(
+            f"process {host.process_id or '?'}: {'ended' if stop_host(host, _STOPPED_S) else 'did not end'}"
+        )
     if not hosts:
-        print("No shared process runs.")
+        print("No shared process is running.")
     return 0
 
 
@@ -71,7 +73,7 @@ def show_log(arguments: argparse.Namespace) -> int:
         with suppress(FileNotFoundError, PermissionError):
             lines += path.read_text(encoding="utf-8", errors="replace").splitlines()
     if not lines:
-        print(f"Nothing was said yet: {log_path()}")
+        print(f"The log is empty: {log_path()}")
     for line in lines[max(0, len(lines) - arguments.lines) :]:
         print(line)
     return 0
@@ -110,27 +112,27 @@ def left_behind() -> bool:
 def _lines(host: "Found") -> Iterator[str]:
     told = host.told
     if told is None:
-        yield f"process {host.process_id or '?'}: does not answer"
+        yield f"process {host.process_id or '?'} does not answer. To end it, run: fastcoder-lsp host stop"
         return
-    model = f"{told.model} on {told.engine}" if told.model else "no model loaded"
+    model = f"{told.model} on {told.engine}" if told.model else "no model loaded yet"
     yield (
         f"process {told.process_id}: {model}, {told.resident_bytes / 2**20:.0f} MiB, for {_time(told.running_s)}, "
         f"version {told.build}"
     )
     if told.nice:
-        yield f"  as little urgent as the editor that started it (nice {told.nice}): others wait for it"
+        yield f"  low priority (nice {told.nice}), like the editor that started it: other editors wait longer"
     for front in told.fronts:
-        folders = ", ".join(os.fsdecode(folder) for folder in front.folders) or "no folder"
-        asking = ", its turn" if front.turn else ", asking" if front.asking else ""
+        folders = ", ".join(os.fsdecode(folder) for folder in front.folders) or "no folder open"
+        asking = ", working for it" if front.turn else ", waiting" if front.asking else ""
         yield f"  editor's server {front.process_id}: {folders}, for {_time(front.connected_s)}{asking}"
     if not told.fronts:
-        yield "  no editor"
+        yield "  no editor connected"
 
 
 def _count(text: str) -> int:
     count = int(text)
     if count < 0:
-        raise ValueError(text)
+        raise argparse.ArgumentTypeError(f"{count} is less than 0")
     return count
 
 

@@ -22,28 +22,31 @@ PORT = 8012
 """llama.vim's and llama.vscode's default."""
 _KEY_LENGTH = 16
 _END_S = 5.0
+_WAITING = "The server keeps running, and loads the model at the next request. To end it, press Ctrl-C."
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
     parser = commands.add_parser(
         "http",
-        help="serve llama.vim, llama.vscode and others by HTTP",
-        description="Answer /infill, /completion and /v1/completions as llama.cpp's server does, for clients that know "
-        "these. docs/clients.md says how each is pointed here. It downloads nothing: `fastcoder-lsp model pull` does.",
+        help="serve the model by HTTP, for llama.vim, llama.vscode and others",
+        description="Answer /infill, /completion and /v1/completions as llama.cpp's server does. docs/clients.md says "
+        "how to set up each client. This command downloads nothing; run `fastcoder-lsp model pull` first.",
         epilog="Example: fastcoder-lsp http --port 8012",
     )
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (127.0.0.1)")
-    parser.add_argument("--port", type=int, default=PORT, help=f"the port ({PORT}); 0: any that is free")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1)")
+    parser.add_argument("--port", type=int, default=PORT, help=f"the port (default: {PORT}); 0: any free one")
     parser.add_argument(
         "--key-file",
         type=Path,
         metavar="FILE",
-        help="every request must name the key in this file; needed off loopback",
+        help="a file with the key that every request must send; required unless --host is this machine only",
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
-    parser.add_argument("--engine", help="what computes (default: auto)")
-    parser.add_argument("--alone", action="store_true", help="with a model of its own, not that of the shared process")
+    parser.add_argument("--engine", help="the engine that runs the model (default: auto)")
+    parser.add_argument(
+        "--alone", action="store_true", help="load a model of its own instead of using the shared process"
+    )
     parser.set_defaults(run=run)
 
 
@@ -55,7 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     here = arguments.host in LOOPBACK
     key = read_key(whole_path(arguments.key_file, arguments.here)) if arguments.key_file else ""
     if not here and not key:
-        raise UsageError(f"{arguments.host} can be reached by others", "Name a key: --key-file FILE")
+        raise UsageError(
+            f"other machines can reach {arguments.host}, so clients need a key",
+            "Name a file with a key: --key-file FILE",
+        )
     chosen = {"model": arguments.model, "engine": arguments.engine, "context.enabled": True}
     chosen["host.enabled"] = not arguments.alone
     values = {name: value for name, value in chosen.items() if value is not None}
@@ -75,12 +81,14 @@ def read_key(path: Path) -> str:
     """
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077 and sys.platform != "win32":
-            raise UsageError(f"{path} can be read by others", f"Run: chmod 600 {path}")
+            raise UsageError(f"other users can read {path}", f"Run: chmod 600 {path}")
         key = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", "The key stands in it as one line of ASCII.") from None
+        raise UsageError(
+            f"{path} cannot be read: {error}", "Name a file that holds the key as one line of ASCII."
+        ) from None
     if len(key) < _KEY_LENGTH or not key.isprintable():
-        raise UsageError(f"the key in {path} is too short", f"Take {_KEY_LENGTH} letters at least.")
+        raise UsageError(f"the key in {path} is too short", f"Use a key of {_KEY_LENGTH} characters or more.")
     return key
 
 
@@ -89,15 +97,17 @@ def _serve(settings: "Settings", host: str, port: int, door: "Door") -> None:
     from fastcoder_lsp.http.app import make_app
     from fastcoder_lsp.http.desks import Desks
     from fastcoder_lsp.http.server import listen, serve
+    from fastcoder_lsp.model import find
 
     listening = listen(host, port)
+    find(settings.model)  # else every client would be told that it is missing, and only when it asks
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # what is learnt is kept then, too
     open_host, close = _shared(settings) if settings.host_enabled else _alone(settings)
     desks = Desks(open_host, policy_of(settings), settings.completion_max_tokens)
 
     def say(loaded: "Future[bool]") -> None:
         status = desks.status
-        what = "ready" if loaded.result() else f"{status.message}\n{status.hint}"
+        what = "ready" if loaded.result() else f"{status.message}\n{status.hint}\n{_WAITING}"
         print(f"fastcoder-lsp: {what}", file=sys.stderr, flush=True)
 
     desks.preload().add_done_callback(say)

@@ -26,27 +26,46 @@ def add_model_and_data(parser: argparse.ArgumentParser, model: str) -> None:
         nargs="+",
         required=True,
         metavar="SOURCE",
-        help="folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
+        help="code to learn from: folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
     )
-    parser.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="the run's folder; the same goes on")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="the folder of the run; naming it again resumes the run",
+    )
 
 
 def add_amounts(parser: argparse.ArgumentParser, *, each: str, text: str) -> None:
     """Add how long and how much: a step takes several of `each`, in words, and a `text` is cut to a length."""
-    parser.add_argument("--max-minutes", type=float, metavar="M", help="stop then; without --steps, plan for it")
-    parser.add_argument("--steps", type=at_least(1), metavar="N", help="default: published, or what the machine allows")
-    parser.add_argument("--batch", type=at_least(1), metavar="N", help=f"{each} a step")
-    parser.add_argument("--length", type=at_least(2), metavar="TOKENS", help=f"of a {text}")
+    parser.add_argument(
+        "--max-minutes", type=float, metavar="M", help="stop after M minutes; without --steps, plan for that time"
+    )
+    parser.add_argument(
+        "--steps",
+        type=at_least(1),
+        metavar="N",
+        help="training steps; default: as published, or what the machine allows",
+    )
+    parser.add_argument("--batch", type=at_least(1), metavar="N", help=f"{each} in a step")
+    parser.add_argument("--length", type=at_least(2), metavar="TOKENS", help=f"{text} length in tokens")
     parser.add_argument("--rate", type=float, metavar="LR", help="highest learning rate")
-    parser.add_argument("--precision", choices=("fp32", "bf16"), help="bf16: mixed; default: what is faster here")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the same seed, the same weights")
-    parser.add_argument("--restart", action="store_true", help="begin anew where a run is in --out already")
+    parser.add_argument(
+        "--precision",
+        choices=("fp32", "bf16"),
+        help="precision of the computation (bf16: mixed); default: the faster one here",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="random seed; the same seed gives the same weights"
+    )
+    parser.add_argument("--restart", action="store_true", help="discard the run that is in --out, and start again")
 
 
 def add_samples(parser: argparse.ArgumentParser) -> None:
     """Add how many texts are collected."""
     parser.add_argument(
-        "--samples", type=at_least(1), metavar="N", help="texts that are learnt from; default: by the machine"
+        "--samples", type=at_least(1), metavar="N", help="texts to learn from; default: what the machine allows"
     )
 
 

@@ -34,6 +34,8 @@ class WorkDone:
     engine: str = ""
     steps: int = 0
     tokens: int = 0
+    prefilled: int = 0
+    """Tokens of prompts that were computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ class Client:
             self._tells_work = False
             return WorkDone()
         done = answer["requests"]
-        return WorkDone(answer["model"], answer["engine"], done["steps"], done["tokens"])
+        return WorkDone(answer["model"], answer["engine"], done["steps"], done["tokens"], done["prefilled"])
 
     def position(self, text: str, offset: int) -> dict[str, int]:
         """How the protocol writes a place in a text."""

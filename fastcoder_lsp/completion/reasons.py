@@ -9,85 +9,90 @@ from fastcoder_lsp.completion.suggestions import Rule
 from fastcoder_lsp.core import Reason
 
 CODES = (
-    "slow",  # the budget was missed; the text says by how much
-    "loading",  # the model is being loaded or its code compiled; the text says what, and how far it is
+    "slow",  # nothing was ready within the budget; the text says how much longer it takes
+    "loading",  # the model loads, or its code is compiled; the text says which, and how far it is
     "secret",  # the line or the file looks like a secret
     "ignored",  # rules of the workspace or settings exclude the file
     "large",  # the file or a line of it is too large
-    "in-word",  # the cursor stands in the middle of a word
+    "in-word",  # the cursor is inside a word
     "off",  # completion is switched off
-    "rejected",  # several suggestions in a row were not taken
-    "nothing",  # the model said something, and nothing of it was worth showing
-    "end",  # the model said that nothing follows here
+    "rejected",  # you dismissed or typed over several suggestions in a row
+    "nothing",  # the suggestion was filtered out
+    "end",  # the model had nothing to add
     "error",  # something failed; the text says what
-    "host",  # the process that has the model is gone, or does not answer; the text says which
-    "remote-setting",  # the address or the key of the server that is asked cannot be used as they are set
-    "remote-unallowed",  # nobody has allowed that code is sent to it
-    "remote-key",  # it does not take the key (401)
-    "remote-forbidden",  # it refuses who asks (403)
-    "remote-model",  # it has no such model or address (404)
-    "remote-rejected",  # it does not understand the question (other 4xx)
-    "remote-busy",  # it takes no more questions at the moment (429)
-    "remote-broken",  # it failed (5xx, or in the middle of an answer)
-    "remote-moved",  # it points to another address (3xx)
-    "remote-unreachable",  # nobody answers at its address
-    "remote-silent",  # it took the question and did not answer in time
-    "remote-cut",  # its answer broke off
-    "remote-page",  # what came is a proxy's page, or another service's
-    "remote-tls",  # it could not prove who it is
-    "remote-name",  # its name has no address
-    "remote-refused",  # nobody listens there
-    "superseded",  # a newer question came first
-    "cancelled",  # the editor took the question back
+    "host",  # the shared model process is gone, or does not answer; the text says which
+    "remote-setting",  # the address, the key or the proxy of the remote server is not usable as set
+    "remote-unallowed",  # `remote.allow` does not name the server
+    "remote-key",  # the server rejects the key (401)
+    "remote-forbidden",  # the server denies access (403)
+    "remote-model",  # the server has no such model or address (404)
+    "remote-rejected",  # the server rejects the request (other 4xx)
+    "remote-busy",  # the server takes no more requests at the moment (429)
+    "remote-broken",  # the server failed (5xx, or in the middle of an answer)
+    "remote-moved",  # the server redirects to another address (3xx)
+    "remote-unreachable",  # the server cannot be reached
+    "remote-silent",  # the server did not answer in time
+    "remote-cut",  # the answer broke off
+    "remote-page",  # the answer came from a proxy, or from another service
+    "remote-tls",  # the server's certificate is not valid
+    "remote-name",  # the name has no address
+    "remote-refused",  # no server listens there
+    "superseded",  # a newer request came first
+    "cancelled",  # the editor cancelled the request
     "changed",  # the document has changed since
 )
 
-_BY_KEY = "Ask by the key for a suggestion: then it comes all the same."
+_BY_KEY = "To get one anyway, press the key that requests a suggestion."
 
 
 def off() -> Reason:
     """Completion is switched off."""
-    return Reason("off", "Completion is switched off.", "Switch it on with the command or the setting `enabled`.")
+    return Reason(
+        "off", "Suggestions are switched off.", "Turn them on with the editor's command, or set `enabled` to true."
+    )
 
 
 def ignored(rule: str) -> Reason:
     """The file is not read, by `rule`: which pattern of which file or setting."""
-    return Reason(
-        "ignored", f"This file is excluded: {rule}.", "Change that rule if suggestions are wanted in this file."
-    )
+    return Reason("ignored", f"This file is excluded: {rule}.", "To get suggestions here, change that rule.")
 
 
-def large(what: str) -> Reason:
-    """The file or a line of it is over a limit; `what` says which, and by how much."""
-    return Reason("large", f"Too large: {what}.", "")
+def large_file() -> Reason:
+    """The file is over the limit of its size."""
+    return Reason("large", "File too large.", "Raise `read.max_file_bytes`.")
+
+
+def long_line() -> Reason:
+    """A line of the file is over the limit of its length."""
+    return Reason("large", "This file has a line that is too long.", "Raise `read.max_line_length`.")
 
 
 def secret_file() -> Reason:
     """The file's name says that it holds secrets."""
     return Reason(
         "secret",
-        "This file looks as if it held secrets, by its name.",
-        "Such files are never read; there is no setting.",
+        "No suggestions: this file's name says that it holds secrets.",
+        "Such files are never read. No setting changes that.",
     )
 
 
 def secret_line() -> Reason:
-    """What stands left of the cursor looks like a secret."""
+    """The text left of the cursor looks like a secret."""
     return Reason(
         "secret",
-        "What stands left of the cursor looks like a secret.",
-        "Suggestions are allowed here by the setting `where.secrets`.",
+        "No suggestions: this looks like a secret.",
+        "If it is none, set `where.secrets` to true.",
     )
 
 
 def in_word() -> Reason:
-    """The cursor stands in the middle of a word."""
-    return Reason("in-word", "The cursor stands in the middle of a word.", _BY_KEY)
+    """The cursor is inside a word."""
+    return Reason("in-word", "No suggestions inside a word.", _BY_KEY)
 
 
 def rejected() -> Reason:
     """Several suggestions in a row were not taken."""
-    return Reason("rejected", "The last suggestions were not taken: this line gets no more of them.", _BY_KEY)
+    return Reason("rejected", "Paused on this line: you did not accept the last suggestions.", _BY_KEY)
 
 
 def unfit(rule: Rule) -> Reason:
@@ -95,30 +100,36 @@ def unfit(rule: Rule) -> Reason:
     return {"middle_of_word": in_word, "rejections": rejected, "secret": secret_line}[rule]()
 
 
-def slow(allowed_ms: float, more_ms: float) -> Reason:
-    """Nothing whole was there when the budget of `allowed_ms` was over; it takes about `more_ms` longer."""
-    return Reason(
-        "slow",
-        f"This machine was too slow: {allowed_ms:.0f} ms were allowed, about {more_ms:.0f} ms more are needed.",
-        "It is made now, and shown when you wait. The settings `budget.…` allow more time; other programs may be busy.",
-    )
+def slow(who: str, allowed_ms: float, more_ms: float | None, *, invoked: bool) -> Reason:
+    """Nothing whole was ready within the budget.
+
+    Args:
+        who: the server that was asked; empty where the model is on this machine.
+        allowed_ms: the budget.
+        more_ms: about how much longer it takes; None where that is not known.
+        invoked: whether a key requested it; each kind of request has a budget of its own.
+    """
+    text = f"{f'{who} was not' if who else 'Not'} ready within {allowed_ms:.0f} ms."
+    longer = "" if more_ms is None else f" It takes about {more_ms:.0f} ms longer."
+    setting = "budget.invoked_ms" if invoked else "budget.automatic_ms"
+    return Reason("slow", text + longer, f"Pause to see the suggestion, or raise `{setting}`.")
 
 
 def loading(status: Status) -> Reason:
     """The model is not ready yet; `status` says what is being done, and how far it is."""
     percent = "" if status.percent is None else f" ({status.percent} %)"
-    doing = status.message or "the model is being loaded"
-    return Reason("loading", f"Not ready yet: {doing}{percent}.", "Wait until it is ready; later starts are quicker.")
+    doing = status.message or "loading the model"
+    return Reason("loading", f"Not ready yet: {doing}{percent}.", "Wait until it is ready. Later starts are faster.")
 
 
 def nothing_worth_showing() -> Reason:
-    """The model said something, and nothing of it could be shown here."""
-    return Reason("nothing", "What the model said was not worth showing here.", "")
+    """The model generated text, and none of it fits here."""
+    return Reason("nothing", "The suggestion was filtered out.", "")
 
 
 def models_end() -> Reason:
-    """The model said that nothing follows here."""
-    return Reason("end", "The model says that nothing is missing here.", "")
+    """The model ended its answer at once."""
+    return Reason("end", "The model had nothing to add.", "")
 
 
 def failed(status: Status) -> Reason:
@@ -127,20 +138,20 @@ def failed(status: Status) -> Reason:
 
 
 def host_lost(why: str) -> Reason:
-    """The process that has the model is not there; `why` says what became of it."""
-    return Reason("host", f"Not answered: {why}.", "It is started again by itself; `fastcoder-lsp host log` says more.")
+    """The shared model process is not there; `why` says what happened to it."""
+    return Reason("host", f"No answer: {why}.", "It restarts by itself. For details, run: fastcoder-lsp host log")
 
 
 def superseded() -> Reason:
-    """A newer question came before this one was answered."""
-    return Reason("superseded", "A newer question came first.", "")
+    """A newer request came before this one was answered."""
+    return Reason("superseded", "A newer request replaced this one.", "")
 
 
 def cancelled() -> Reason:
-    """The editor took the question back."""
-    return Reason("cancelled", "The editor took the question back, as it does with every key.", "")
+    """The editor cancelled the request."""
+    return Reason("cancelled", "Cancelled because you kept typing.", "")
 
 
 def changed() -> Reason:
     """The document is not the one that was asked about any more."""
-    return Reason("changed", "The document changed before the answer was there.", "")
+    return Reason("changed", "The text changed before the answer came.", "")

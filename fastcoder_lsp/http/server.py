@@ -1,5 +1,6 @@
 """A server on a socket, until it is told to end."""
 
+import errno
 import socket
 from collections.abc import Callable
 
@@ -23,7 +24,19 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError, UnicodeError) as error:
-        raise UsageError(f"nobody can listen at {host} port {port}: {error}", "Take another one: --port 8013") from None
+        raise _refused(host, port, error) from None
+
+
+def _refused(host: str, port: int, error: Exception) -> UsageError:
+    """Why this address cannot be used, and what to do."""
+    number = error.errno if isinstance(error, OSError) else None
+    if number == errno.EADDRINUSE:
+        return UsageError(f"port {port} is in use", "Stop the program that uses it, or choose another one: --port 8013")
+    if number == errno.EACCES:
+        return UsageError(f"port {port} needs an administrator's rights", "Choose one above 1023: --port 8013")
+    if isinstance(error, OverflowError):
+        return UsageError(f"there is no port {port}", "Choose one from 1 to 65535: --port 8013")
+    return UsageError(f"this machine cannot listen at {host}: {error}", "Choose an address of it: --host 127.0.0.1")
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:

@@ -123,18 +123,28 @@ class Corpora:
         Raises:
             UsageError: there is none of this name.
         """
-        folder = self._folder / _checked(name)
+        folder = self._folder / checked_name(name)
         if not folder.is_dir():
             raise UsageError(f"there is no corpus '{name}'", "See: fastcoder-lsp corpus list")
         shutil.rmtree(folder)
 
     def _place(self, name: str, identity: str) -> Path:
-        return self._folder / _checked(name) / identity[:16]
+        return self._folder / checked_name(name) / identity[:16]
 
 
-def _checked(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"'{name}' is no name for a corpus", "Use letters, digits, '.', '_', '+' and '-'.")
+def is_name(text: str) -> bool:
+    """Whether a corpus could have this name."""
+    return _NAME.fullmatch(text) is not None
+
+
+def checked_name(name: str) -> str:
+    """`name`, if a corpus can have it.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not is_name(name):
+        raise UsageError(f"'{name}' cannot name a corpus", "Use letters, digits, '.', '_', '+' and '-'.")
     return name
 
 

@@ -102,8 +102,10 @@ def of_rule(rule: rules.Reason) -> Reason:
     """Why there is nothing in a document that a rule excludes."""
     if rule is rules.Reason.SECRET:
         return reasons.secret_file()
-    if rule in (rules.Reason.TOO_LARGE, rules.Reason.LONG_LINES):
-        return replace(reasons.large(rule.value), hint="That setting allows more.")
+    if rule is rules.Reason.TOO_LARGE:
+        return reasons.large_file()
+    if rule is rules.Reason.LONG_LINES:
+        return reasons.long_line()
     return reasons.ignored(rule.value)
 
 
@@ -111,8 +113,8 @@ def unknown_document() -> Reason:
     """The client has not opened it."""
     return Reason(
         "changed",
-        "The server does not know this document: the editor has not opened it for fastcoder, or has closed it.",
-        "Only files and new, unnamed documents are served; open it anew if it is one.",
+        "The server does not have this document: the editor has not opened it for fastcoder, or closed it.",
+        "Open it again. Only files and new, unnamed documents get suggestions.",
     )
 
 
@@ -120,14 +122,14 @@ def menu_waited(budget_ms: float) -> Reason:
     """The completion menu did not wait for it."""
     return Reason(
         "slow",
-        f"The completion menu waits for {budget_ms:.0f} ms at most, and the suggestion was not made by then.",
-        "It is made now, and comes with the next key. The setting `popup.budget_ms` lets the menu wait longer.",
+        f"Not ready within {budget_ms:.0f} ms, the time that the completion menu waits.",
+        "Press the next key to see it, or raise `popup.budget_ms`.",
     )
 
 
 def no_room() -> Reason:
     """There is a suggestion that no editor could draw at this place."""
-    return Reason("nothing", "What was suggested cannot be drawn at this place.", "")
+    return Reason("nothing", "Editors cannot show this suggestion here.", "")
 
 
 def _alike(first: Silence, second: Silence) -> bool:

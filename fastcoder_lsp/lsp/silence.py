@@ -51,7 +51,7 @@ class SilentMinute:
         if not telling:
             return Reason(
                 "slow",
-                "Every suggestion was overtaken by the next key before it was made.",
-                "Pause for a moment; a smaller model (the setting `model`) keeps up with quicker typing.",
+                "You typed on before each suggestion was ready.",
+                "Pause for a moment, or set `model` to a smaller model.",
             )
         return self._latest[max(telling, key=lambda code: telling[code])]

@@ -1,7 +1,7 @@
 """THE MODEL'S FILES: finding, fetching, checking, converting them. Never runs a model, never downloads unasked."""
 
 from fastcoder_lsp.model.catalogue import default_model
-from fastcoder_lsp.model.checkpoint import require_checkpoint
+from fastcoder_lsp.model.checkpoint import count_parameters, require_checkpoint
 from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
 from fastcoder_lsp.model.files import ModelFiles
 from fastcoder_lsp.model.find import find, prepare
@@ -15,6 +15,7 @@ __all__ = [
     "ModelFiles",
     "Offer",
     "Step",
+    "count_parameters",
     "default_model",
     "entries",
     "find",

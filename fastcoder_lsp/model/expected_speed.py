@@ -45,15 +45,14 @@ def expected_bytes(weights: int) -> dict[str, float]:
 
 
 def expectation(bytes_a_second: float, free_bytes: int) -> str:
-    """A line about every size of the default family, and what memory is free for a server."""
-    parts = []
+    """A table of every size of the default family, and what memory is free for a server."""
+    lines = [f"Expected on this CPU, without drafting ({free_bytes / 1e9:.1f} GB of memory are free):"]
+    lines.append(f"  {'model':20}  {'ms a token':>10}  {'memory':>7}  {'in four bits':>12}  {'memory':>7}")
     for name, weights in WEIGHTS.items():
         eight, four = expected_ms(weights, bytes_a_second).values()
-        memory, less = (size / 1e9 for size in expected_bytes(weights).values())
-        size = name.rpartition("-")[2]
-        parts.append(f"{size} {eight:.0f} ms (in four bits {four:.0f}) and {memory:.1f} GB ({less:.1f})")
-    told = f"On this CPU a token will take about, without drafting, and the server of memory: {', '.join(parts)}."
-    return f"{told} {free_bytes / 1e9:.1f} GB are free."
+        memory, less = (f"{size / 1e9:.1f} GB" for size in expected_bytes(weights).values())
+        lines.append(f"  {name:20}  {eight:10.0f}  {memory:>7}  {four:12.0f}  {less:>7}")
+    return "\n".join(lines)
 
 
 def read_speed() -> float:

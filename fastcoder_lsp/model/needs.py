@@ -18,10 +18,15 @@ def require_packages(purpose: str, *names: str) -> None:
     Raises:
         InstallationError: some are not.
     """
-    if lacking := [name for name in names if not _installed(name)]:
+    if lacking := missing_packages(*names):
         raise InstallationError(
             f"{purpose} needs {' and '.join(lacking)}, which this installation lacks", f"Run: {install_line(*lacking)}"
         )
+
+
+def missing_packages(*names: str) -> list[str]:
+    """Those of the packages that are not installed; imports none of them."""
+    return [name for name in names if not _installed(name)]
 
 
 def install_line(*names: str) -> str:

@@ -44,12 +44,3 @@ def answer_of(
         model=identity.model if identity is not None else "",
         engine=identity.dialect.name if identity is not None else "",
     )
-
-
-def too_slow(host: str, allowed_ms: float) -> Reason:
-    """Nothing whole had come from the server when the budget was over."""
-    return Reason(
-        "slow",
-        f"{host} was too slow: {allowed_ms:.0f} ms were allowed.",
-        "It goes on, and the text is shown when you wait. The settings `budget.…` allow more time.",
-    )

@@ -15,7 +15,7 @@ from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Counts, Reason
 from fastcoder_lsp.remote import failures
-from fastcoder_lsp.remote.answers import answer_of, too_slow
+from fastcoder_lsp.remote.answers import answer_of
 from fastcoder_lsp.remote.dialects import Dialect
 from fastcoder_lsp.remote.excerpt import Excerpt, stays_here
 from fastcoder_lsp.remote.failures import NotSentError, RemoteError
@@ -237,7 +237,7 @@ class Asking:
         else:
             self._listener.counted("budgeted_empty", 1)
             self._unserved = question
-            reason = too_slow(self._server.host, waiting.allowed_ms)
+            reason = reasons.slow(self._server.host, waiting.allowed_ms, None, invoked=question.request.invoked)
             self._answer(waiting, saying, Suggestion(question.place, ""), "budget", reason)
         self._rests()
 

@@ -65,20 +65,20 @@ def of_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now
         return RemoteError(
             Reason(
                 "remote-moved",
-                f"{host} points to another address, and code is not sent after a redirection ({code}).",
-                "Set `remote.url` to the new address, if it is the right one.",
+                f"{host} redirects to another address ({code}). Code never follows a redirect.",
+                "If the new address is right, set `remote.url` to it.",
             )
         )
     if code == 407:
-        return page(host, "a proxy asks for a name and a password (407)")
+        return page(host, "a proxy wants a user name and a password (407)")
     if code == 429 or (code == 503 and "retry-after" in headers):
         wait_s = _retry_after_s(headers.get("retry-after", ""), now_s)
         return RemoteError(
             Reason(
                 "remote-busy",
-                f"{host} takes no more questions at the moment ({code}{says})"
-                + (f": it asks to be left alone for {wait_s:.0f} s." if wait_s else "."),
-                "It is asked again by itself. `power = saver` asks less; a larger quota helps, too.",
+                f"{host} takes no more requests at the moment ({code}{says})"
+                + (f"; it wants a pause of {wait_s:.0f} s." if wait_s else "."),
+                'Wait: fastcoder tries again by itself. To send fewer requests, set `power` to "saver".',
             ),
             wait_s,
         )
@@ -86,8 +86,8 @@ def of_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now
         return RemoteError(
             Reason(
                 "remote-broken",
-                f"{host} has failed ({code}{says}).",
-                "It is asked again by itself; the server's log says more.",
+                f"{host} failed ({code}{says}).",
+                "Wait: fastcoder tries again by itself. If it stays so, read the server's log.",
             )
         )
     return RemoteError(_REFUSALS.get(code, _rejected)(host, code, says))
@@ -100,7 +100,7 @@ def of_exception(host: str, error: BaseException, *, begun: bool) -> RemoteError
         if any(isinstance(cause, kinds) for cause in causes):
             return RemoteError(reason(host))
     if isinstance(error, httpx2.ProxyError):
-        return page(host, "the proxy did not let the question through")
+        return page(host, "the proxy refused the request")
     if isinstance(error, (httpx2.ConnectTimeout, httpx2.PoolTimeout)):
         return RemoteError(_unreachable(host))
     if isinstance(error, httpx2.TimeoutException):
@@ -111,12 +111,12 @@ def of_exception(host: str, error: BaseException, *, begun: bool) -> RemoteError
 
 
 def slow(host: str) -> RemoteError:
-    """The server took the question and said nothing for too long."""
+    """The server took the request and sent nothing for too long."""
     return RemoteError(
         Reason(
             "remote-silent",
-            f"{host} took the question and did not answer in time.",
-            "It may be loading its model, or be too busy; it is asked again by itself.",
+            f"{host} did not answer in time.",
+            "Wait: it may be loading its model, or be busy. fastcoder tries again by itself.",
         )
     )
 
@@ -126,8 +126,8 @@ def cut(host: str) -> RemoteError:
     return RemoteError(
         Reason(
             "remote-cut",
-            f"The answer of {host} broke off in the middle.",
-            "The server or a proxy before it closed the connection; it is asked again by itself.",
+            f"The answer of {host} broke off: the server or a proxy closed the connection.",
+            "Wait: fastcoder tries again by itself.",
         )
     )
 
@@ -137,8 +137,8 @@ def page(host: str, what: str) -> RemoteError:
     return RemoteError(
         Reason(
             "remote-page",
-            f"What came from {host} is no answer of a completion server: {what}.",
-            "A proxy or a sign-in page may stand between, or `remote.url` names another service.",
+            f"{host} did not answer as a completion server: {what}.",
+            "Check `remote.url`, and whether a proxy or a sign-in page stands in between.",
         )
     )
 
@@ -148,8 +148,9 @@ def no_way(host: str) -> RemoteError:
     return RemoteError(
         Reason(
             "remote-setting",
-            f"The proxy that the system names for {host} cannot be used.",
-            "Its address has to begin with http:// or https:// (HTTPS_PROXY, HTTP_PROXY); NO_PROXY leaves a host out.",
+            f"The system's proxy for {host} cannot be used.",
+            "In HTTPS_PROXY or HTTP_PROXY, name an address that begins with http:// or https://. To use no proxy for "
+            "this host, add it to NO_PROXY.",
         )
     )
 
@@ -157,7 +158,7 @@ def no_way(host: str) -> RemoteError:
 def failed_within(host: str, value: object) -> RemoteError:
     """A server said in the middle of an answer that it failed."""
     says = _clean(value if isinstance(value, str) else json.dumps(value))
-    return RemoteError(Reason("remote-broken", f"{host} has failed ({says}).", "The server's log says more."))
+    return RemoteError(Reason("remote-broken", f"{host} failed ({says}).", "Read the server's log."))
 
 
 def _said(kind: str, body: bytes) -> str:
@@ -206,16 +207,16 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 def _key_wrong(host: str, code: int, says: str) -> Reason:
     return Reason(
         "remote-key",
-        f"{host} does not take the key ({code}{says}).",
-        "Put the right key into the file of `remote.key_file`, or the variable that `remote.key_env` names.",
+        f"{host} rejects the key ({code}{says}).",
+        "Put the right key into the file that `remote.key_file` names, or the variable that `remote.key_env` names.",
     )
 
 
 def _forbidden(host: str, code: int, says: str) -> Reason:
     return Reason(
         "remote-forbidden",
-        f"{host} knows who asks and refuses it ({code}{says}).",
-        "The key may not use this model or service, or the address you ask from is not allowed.",
+        f"{host} denies access ({code}{says}).",
+        "Check that your key may use this model, and that the server allows your address.",
     )
 
 
@@ -223,15 +224,15 @@ def _missing(host: str, code: int, says: str) -> Reason:
     return Reason(
         "remote-model",
         f"{host} has no such model or address ({code}{says}).",
-        "Set `remote.model` to one that it has, `remote.url` to its beginning without `/v1`, and `remote.kind`.",
+        "Check `remote.model`, `remote.kind`, and `remote.url`, which ends before `/v1`.",
     )
 
 
 def _rejected(host: str, code: int, says: str) -> Reason:
     return Reason(
         "remote-rejected",
-        f"{host} does not understand the question ({code}{says}).",
-        "Set `remote.kind` and `remote.template` to what the server speaks.",
+        f"{host} rejects the request ({code}{says}).",
+        "Set `remote.kind` and `remote.template` to the form that the server expects.",
     )
 
 
@@ -241,25 +242,25 @@ _REFUSALS: Final[Mapping[int, Callable[[str, int, str], Reason]]] = {401: _key_w
 def _unreachable(host: str) -> Reason:
     return Reason(
         "remote-unreachable",
-        f"{host} cannot be reached: nobody answers there.",
-        "Look whether the network, a VPN or the server is off; it is asked again by itself.",
+        f"{host} cannot be reached.",
+        "Check the network, the VPN and the server. fastcoder tries again by itself.",
     )
 
 
 def _tls(host: str) -> Reason:
     return Reason(
         "remote-tls",
-        f"{host} could not prove who it is (TLS), so nothing was sent.",
-        "Look at its certificate, its name in `remote.url`, and this machine's clock; a company's own authority has to "
-        "be known to the system.",
+        f"The certificate of {host} is not valid (TLS), so nothing was sent.",
+        "Check the certificate, the name in `remote.url`, and this machine's clock. A company's own authority must be "
+        "installed in the system.",
     )
 
 
 def _unknown_name(host: str) -> Reason:
     return Reason(
         "remote-name",
-        f"There is no address for the name {host}.",
-        "Look at the name in `remote.url`; a VPN may have to be on.",
+        f"The name {host} has no address.",
+        "Check the name in `remote.url`, and whether it needs a VPN.",
     )
 
 
@@ -267,7 +268,7 @@ def _refused(host: str) -> Reason:
     return Reason(
         "remote-refused",
         f"No server listens at {host}.",
-        "Start it, and look at the port in `remote.url`; it is asked again by itself.",
+        "Start the server, or correct the port in `remote.url`. fastcoder tries again by itself.",
     )
 
 

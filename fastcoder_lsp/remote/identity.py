@@ -80,9 +80,9 @@ async def _openai(client: RemoteClient, template: str, model: str) -> Dialect:
         raise RemoteError(
             Reason(
                 "remote-rejected",
-                f"{client.target.host} knows no `suffix`, and the name of its model ({model[:60] or 'none'}) does not "
-                "tell its family.",
-                "Set `remote.template` to the family of the model.",
+                f"{client.target.host} does not support `suffix`, and its model's name ({model[:60] or 'none'}) tells "
+                "no family.",
+                "Set `remote.template` to the model's family.",
             )
         )
     return Marked(family)

@@ -46,7 +46,7 @@ def target_of(settings: Settings) -> Target:
         raise RemoteError(
             Reason(
                 "remote-setting",
-                f"The key would go to {target.host} in the open: `remote.url` begins with http.",
+                f"Nothing was sent: `remote.url` begins with http, so the key for {target.host} would go unencrypted.",
                 "Use https, or a tunnel that ends at 127.0.0.1.",
             )
         )
@@ -63,11 +63,11 @@ def read_url(url: str) -> Target:
         parts = urlsplit(url.strip())
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
-        raise RemoteError(_wrong("it is no address")) from None
+        raise RemoteError(_wrong("it is not an address")) from None
     if parts.scheme not in {"http", "https"} or not host or not host.isascii():
-        raise RemoteError(_wrong("it has to begin with https://, or http://, and a name"))
+        raise RemoteError(_wrong("it must begin with https:// or http://, and a host name"))
     if parts.username is not None or parts.query or parts.fragment:
-        raise RemoteError(_wrong("no name, no key and no question mark belong there: see `remote.key_file`"))
+        raise RemoteError(_wrong("it must hold no user name, key or question mark; keys go into `remote.key_file`"))
     path = parts.path.rstrip("/")
     path = next(path.removesuffix(ending) for ending in _ENDINGS if path.endswith(ending))
     name = f"[{host}]" if ":" in host else host
@@ -86,8 +86,8 @@ def unallowed(host: str) -> Reason:
     """Nobody has said that code may be sent there."""
     return Reason(
         "remote-unallowed",
-        f"Nothing was sent: nobody has allowed yet that code goes to {host}.",
-        f'Set `remote.allow` to "{host}" to allow it. Then {what_leaves()} go there at every question.',
+        f"Nothing was sent: `remote.allow` does not name {host}.",
+        f'To allow it, set `remote.allow` to "{host}". Each request then sends {what_leaves()}.',
     )
 
 
@@ -95,8 +95,8 @@ def what_leaves() -> str:
     """What a question sends, in words."""
     return (
         f"up to {BEFORE:,} characters before the cursor and {AFTER:,} after it (to a fastcoder-lsp server {REACH:,} on "
-        "both sides), the file's name and language, and code of other files, with their names, where `context.enabled` "
-        "is on, without lines that look like secrets,"
+        "both sides), the file's name and language, and, where `context.enabled` is on, code of other files with their "
+        "names; lines that look like secrets stay here"
     )
 
 
@@ -110,4 +110,4 @@ def _is_here(host: str) -> bool:
 
 
 def _wrong(why: str) -> Reason:
-    return Reason("remote-setting", f"`remote.url` cannot be used: {why}.", "For instance: http://127.0.0.1:8012")
+    return Reason("remote-setting", f"`remote.url` cannot be used: {why}.", "Example: http://127.0.0.1:8012")

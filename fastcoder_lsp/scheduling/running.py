@@ -203,7 +203,7 @@ class Running:
         """There is nothing to show, and no time."""
         self._on_counted("budgeted_empty", 1)
         over_ms = max(self._clock() - self._asked_ms - allowed_ms, 0.0)
-        too_slow = reasons.slow(allowed_ms, over_ms + task.line_ms())
+        too_slow = reasons.slow("", allowed_ms, over_ms + task.line_ms(), invoked=self.question.request.invoked)
         return self._answer(loaded, task, Suggestion(self.question.place, ""), "budget", too_slow)
 
     def _answer(

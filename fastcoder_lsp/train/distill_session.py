@@ -30,7 +30,7 @@ from fastcoder_lsp.train.sequences import Sequences
 from fastcoder_lsp.train.session import Listener, Result
 from fastcoder_lsp.train.teacher import shape_of
 from fastcoder_lsp.train.texts import Texts, read_texts
-from fastcoder_lsp.train.trainable import count_parameters, load_trainable
+from fastcoder_lsp.train.trainable import load_trainable, require_tuning
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +56,22 @@ def distil(job: DistillJob, cache: Path, should_stop: Callable[[], bool], listen
     minutes = Minutes(job.asked.max_minutes)
     target, student = (models.find(name, cache) for name in (job.model, job.distill.student))
     earlier = [models.find(name, cache) for name in job.distill.boost]
-    for files in (target, student, *earlier):
-        models.require_checkpoint(files.folder, lambda _share, _what: None)
     tokenizer = Tokenizer.load(target.folder)
     for files in (student, *earlier):
         if Tokenizer.load(files.folder).identity != tokenizer.identity:
             raise UsageError(
-                f"{files.name} cuts text into other tokens than {target.name}",
-                "Name a student of the same family with --student, and such ones with --boost.",
+                f"{files.name} has another tokenizer than {target.name}",
+                "With --student and --boost, name models of the same family.",
             )
     texts = read_texts(job.data, tokenizer, cache)
-    settings, notes = settle("distill", job.asked, machine("cpu", count_parameters(student.folder)))
+    settings, notes = settle("distill", job.asked, machine("cpu", models.count_parameters(student.folder)))
+    require_tuning(settings)
     folder = RunFolder(job.out.expanduser().absolute())
     folder.begin(_identity(job, target, student, earlier, texts, settings), restart=job.restart)
     for note in notes:
         listener.note(note)
+    for files in (target, student, *earlier):
+        models.require_checkpoint(files.folder, lambda _share, _what: None)
     sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
 
     found = _samples(job, target, tokenizer, sequences, folder, settings, minutes, cache, should_stop, listener)

@@ -74,7 +74,6 @@ def train_drafter(job: DrafterJob, cache: Path, should_stop: Callable[[], bool],
     """
     minutes = Minutes(job.asked.max_minutes)
     files = models.find(job.model, cache)
-    models.require_checkpoint(files.folder, lambda _share, _what: None)
     tokenizer = Tokenizer.load(files.folder)
     texts = read_texts(job.data, tokenizer, cache)
     settings, notes = settle_drafter(
@@ -84,6 +83,7 @@ def train_drafter(job: DrafterJob, cache: Path, should_stop: Callable[[], bool],
     folder.begin(_identity(job, files, texts, settings), restart=job.restart)
     for note in notes:
         listener.note(note)
+    models.require_checkpoint(files.folder, lambda _share, _what: None)
     torch.manual_seed(settings.seed)
     sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
     engine = target_engine(files, settings.length + job.collected.said + 256, cache)
@@ -97,7 +97,7 @@ def train_drafter(job: DrafterJob, cache: Path, should_stop: Callable[[], bool],
         planned = fitted(lesson, settings, folder, left, listener.note, used=USED)
         trainer = Trainer(lesson, planned, folder.path)
         if trainer.step:
-            listener.note(f"going on after step {trainer.step}")
+            listener.note(f"resuming after step {trainer.step}")
         outcome = trainer.run(should_stop, listener.status, minutes=minutes.left())
         if outcome.step == 0:
             return DrafterResult(outcome, None, place)
@@ -111,14 +111,23 @@ def train_drafter(job: DrafterJob, cache: Path, should_stop: Callable[[], bool],
         engine.close()
 
 
-def write_drafter(place: Path, record: DrafterRecord, tensors: dict[str, torch.Tensor]) -> None:
-    """Write a drafter's folder, whole or not at all.
+def require_place(place: Path) -> None:
+    """See that a drafter may be written to `place`.
 
     Raises:
         UsageError: something else is there.
     """
     if place.is_dir() and any(place.iterdir()) and not (place / WEIGHTS).is_file():
         raise UsageError(f"{place} holds something else", "Name an empty or a new folder.")
+
+
+def write_drafter(place: Path, record: DrafterRecord, tensors: dict[str, torch.Tensor]) -> None:
+    """Write a drafter's folder, whole or not at all.
+
+    Raises:
+        UsageError: something else is there.
+    """
+    require_place(place)
     made = place.with_name(f"unfinished-{place.name}")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir(parents=True)
@@ -158,7 +167,7 @@ class _Run:
         counts_V = self.sequences.counts(shape.vocabulary)
         teacher = make_teacher(self.files.folder, self.engine, [*samples, *held], job.collected.vocabulary, counts_V)
         self.listener.note(
-            f"{len(samples)} texts, {sum(map(len, samples)):,} tokens; {len(teacher.ids_D):,} can be said"
+            f"{len(samples)} texts, {sum(map(len, samples)):,} tokens; {len(teacher.ids_D):,} tokens can be drafted"
         )
         lesson = kind.make(teacher, samples, held, batch=settings.batch, seed=settings.seed)
         return InHalf(lesson) if settings.precision == "bf16" else lesson, kind, held

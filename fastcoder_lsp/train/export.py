@@ -35,16 +35,25 @@ def export(base: Path, settings: TrainSettings, run: Path, target: Path, record:
     Raises:
         FastcoderError: there is no checkpoint, it is of another model, or `target` is something else's folder.
     """
-    if target.exists() and not (target / RECORD).is_file():
-        raise UsageError(f"{target} holds something else", "Name an empty or a new folder.")
+    require_place(target)
     found = checkpoints.newest(run)
     if found is None:
-        raise UsageError(f"{run} holds no checkpoint yet", "Let the training make some steps first.")
+        raise UsageError(f"{run} has no checkpoint yet", "Wait until the training has made some steps.")
     adaptive = record.adaptive if record.method == "sdsat" else ()
     known = {token for earlier in record.earlier for token in earlier["adaptive"]}
     trainable = load_trainable(base, settings, adaptive, fresh=not known.issuperset(adaptive), to_merge=True)
     checkpoints.unpack_values(found, trainable.parameters())
     return write_model(trainable, base, target, record)
+
+
+def require_place(target: Path) -> None:
+    """See that an export may be written to `target`.
+
+    Raises:
+        UsageError: something else is there.
+    """
+    if target.exists() and not (target / RECORD).is_file():
+        raise UsageError(f"{target} holds something else", "Name an empty or a new folder.")
 
 
 def write_model(trainable: Trainable, base: Path, target: Path, record: TrainingRecord) -> TrainingRecord:

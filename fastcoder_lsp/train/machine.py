@@ -25,7 +25,7 @@ def machine(device: str, parameters: int, *, drafter: bool = False) -> Machine:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     kind = device.partition(":")[0]
     if kind not in ("cpu", "cuda") or (kind == "cuda" and not torch.cuda.is_available()):
-        raise UsageError(f"this machine has no device {device} to train on", "Take --device cpu.")
+        raise UsageError(f"this machine has no device {device}", "Use --device cpu.")
     if kind == "cuda":
         memory = int(torch.cuda.get_device_properties(device).total_memory)
         return Machine(device, memory, torch.cuda.is_bf16_supported(), parameters)

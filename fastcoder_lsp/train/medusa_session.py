@@ -36,7 +36,7 @@ from fastcoder_lsp.train.sequences import Sequences
 from fastcoder_lsp.train.session import Listener
 from fastcoder_lsp.train.teacher import make_teacher, shape_of
 from fastcoder_lsp.train.texts import Texts, read_texts
-from fastcoder_lsp.train.trainable import count_parameters, load_trainable
+from fastcoder_lsp.train.trainable import load_trainable, require_tuning
 
 USED = 0.85
 """Of the time that is left, for steps: writing a model and trying the heads on it take the rest."""
@@ -63,14 +63,15 @@ def train_joint(job: JointJob, cache: Path, should_stop: Callable[[], bool], lis
     """
     minutes = Minutes(job.asked.max_minutes)
     files = models.find(job.model, cache)
-    models.require_checkpoint(files.folder, lambda _share, _what: None)
     shape, tokenizer = shape_of(files.folder), Tokenizer.load(files.folder)
     texts = read_texts(job.data, tokenizer, cache)
-    settings, notes = settle("medusa", job.asked, machine("cpu", count_parameters(files.folder)))
+    settings, notes = settle("medusa", job.asked, machine("cpu", models.count_parameters(files.folder)))
+    require_tuning(settings)
     folder = RunFolder(job.out.expanduser().absolute())
     folder.begin(_identity(job, files, texts, settings), restart=job.restart)
     for note in notes:
         listener.note(note)
+    models.require_checkpoint(files.folder, lambda _share, _what: None)
     sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
     counts_V = sequences.counts(shape.vocabulary)
     ids_D = np.sort(np.argsort(-counts_V, kind="stable")[: min(job.vocabulary, shape.vocabulary)])
@@ -91,7 +92,7 @@ def train_joint(job: JointJob, cache: Path, should_stop: Callable[[], bool], lis
         planned = fitted(timed, settings, folder, left, listener.note, used=USED)
     trainer = Trainer(lesson(planned=planned, to_merge=False), planned, folder.path)
     if trainer.step:
-        listener.note(f"going on after step {trainer.step} of {planned.steps}")
+        listener.note(f"resuming after step {trainer.step} of {planned.steps}")
     outcome = trainer.run(should_stop, listener.status, minutes=minutes.left())
     place = folder.path / "drafter"
     if outcome.step == 0:

@@ -28,12 +28,12 @@ from fastcoder_lsp.errors import ModelInvalidError, UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.train import eagle
-from fastcoder_lsp.train.drafter_session import write_drafter
+from fastcoder_lsp.train.drafter_session import require_place, write_drafter
 from fastcoder_lsp.train.teacher import shape_of
 
 Tensors = dict[str, torch.Tensor]
 FILES = ("model.safetensors", "medusa_lm_head.safetensors", "medusa_lm_head.pt", "pytorch_model.bin")
-_HINT = "Known are EAGLE, EAGLE-3, Medusa and DFlash, as their public code writes them."
+_HINT = "Name a checkpoint of EAGLE, EAGLE-3, Medusa or DFlash, in the form that their public code writes."
 _LAYER = {
     "self_attn.q_proj": "q",
     "self_attn.k_proj": "k",
@@ -64,12 +64,13 @@ def bring_in(folder: Path, model: str, target: Path, cache: Path) -> DrafterReco
         ModelInvalidError: its file is damaged, or its sizes are not the model's.
     """
     files = models.find(model, cache)
-    models.require_checkpoint(files.folder, lambda _share, _what: None)
     config, tensors = _read(folder)
+    require_place(target)
+    models.require_checkpoint(files.folder, lambda _share, _what: None)
     try:
         method, numbers, layers, ours = _converted(config, tensors, shape_of(files.folder), files)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"{folder / 'config.json'} does not say what is needed: {error}", _HINT) from error
+        raise UsageError(f"{folder / 'config.json'} lacks what is needed: {error}", _HINT) from error
     except RuntimeError as error:  # torch's, where tensors do not fit together
         raise ModelInvalidError(f"the checkpoint's tensors do not fit together: {error}", _HINT) from error
     record = DrafterRecord(

@@ -19,7 +19,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.cllm import CllmSettings, CllmTask
 from fastcoder_lsp.train.collect import collect
 from fastcoder_lsp.train.curve import read_points, series
-from fastcoder_lsp.train.export import export
+from fastcoder_lsp.train.export import export, require_place
 from fastcoder_lsp.train.forward import Forward, agrees
 from fastcoder_lsp.train.jacobi import JacobiCollector
 from fastcoder_lsp.train.loop import ModelLesson, Outcome, Status, Task, Trainer
@@ -31,7 +31,7 @@ from fastcoder_lsp.train.run_folder import RunFolder
 from fastcoder_lsp.train.sdsat import SdsatSettings, SdsatTask, choose_adaptive
 from fastcoder_lsp.train.sequences import Sequences
 from fastcoder_lsp.train.texts import Texts, read_texts
-from fastcoder_lsp.train.trainable import Trainable, count_parameters, embedding_rows, load_trainable
+from fastcoder_lsp.train.trainable import Trainable, embedding_rows, load_trainable, require_tuning
 from fastcoder_lsp.train.trajectories import Trajectory
 
 COLLECTING_SHARE = 0.4
@@ -83,10 +83,10 @@ def train(job: Job, cache: Path, should_stop: Callable[[], bool], listener: List
     """
     minutes = Minutes(job.asked.max_minutes)
     files = models.find(job.model, cache)
-    models.require_checkpoint(files.folder, _once(listener.note))
     tokenizer = Tokenizer.load(files.folder)
     texts = read_texts(job.data, tokenizer, cache)
-    settings, notes = settle(job.method, job.asked, machine(job.device, count_parameters(files.folder)))
+    settings, notes = settle(job.method, job.asked, machine(job.device, models.count_parameters(files.folder)))
+    require_tuning(settings)
     folder = RunFolder(job.out.expanduser().absolute())
     record, fresh = _skeleton(job, files, texts, tokenizer)
     folder.begin(
@@ -95,13 +95,14 @@ def train(job: Job, cache: Path, should_stop: Callable[[], bool], listener: List
     )
     for note in notes:
         listener.note(note)
+    models.require_checkpoint(files.folder, _once(listener.note))
     trained = record.adaptive if job.method == "sdsat" else ()
     trainable = load_trainable(files.folder, settings, trained, fresh=fresh, to_merge=False)
     forward = Forward(trainable.model, settings.device, packed=agrees(trainable.model, settings.device))
     if not forward.packed:
-        listener.note("this model's attention takes no trees: each branch is run as a text of its own, slower")
+        listener.note("this model's attention does not support trees, so each branch runs by itself, which is slower")
     sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
-    listener.note(f"{sequences.files} files, {sequences.tokens:,} tokens; {_size(trainable):,} numbers change")
+    listener.note(f"{sequences.files} files, {sequences.tokens:,} tokens; {_size(trainable):,} parameters to train")
 
     run = _Run(job, folder, tokenizer, sequences, settings, trainable, listener, should_stop)
     task = run.task(minutes.left())
@@ -112,7 +113,7 @@ def train(job: Job, cache: Path, should_stop: Callable[[], bool], listener: List
     settings = fitted(lesson, settings, folder, left, listener.note, used=USED)
     trainer = Trainer(lesson, settings, folder.path)
     if trainer.step:
-        listener.note(f"going on after step {trainer.step} of {settings.steps}")
+        listener.note(f"resuming after step {trainer.step} of {settings.steps}")
     outcome = trainer.run(should_stop, listener.status, minutes=minutes.left())
     if outcome.step == 0:
         return Result(outcome, None, folder.export)
@@ -131,16 +132,18 @@ def export_run(out: Path, model: str | None, target: Path | None, cache: Path) -
     identity = folder.identity()
     if "record" not in identity:
         raise UsageError(
-            f"{out} holds a training by {identity.get('method')}, which writes what it made by itself",
-            "Give the command that it was trained by again: it goes on, and writes at its end.",
+            f"{out} holds a training by {identity.get('method')}, which writes its own result",
+            "Run its training command again: it resumes, and writes the result at its end.",
         )
     record = record_of(identity["record"])
     files = models.find(model or str(identity["model"]), cache)
     if files.digest != record.base_digest:
         raise UsageError(
             f"{files.name} is not the model that the run in {out} tunes",
-            f"That is {record.base}, weights {record.base_digest[:12]}…: name it with --model.",
+            f"Name that one with --model: {record.base}, weights {record.base_digest[:12]}…",
         )
+    if target is not None:
+        require_place(target)
     models.require_checkpoint(files.folder, _once(lambda _: None))
     settings = settings_of(identity["settings"])
     return _export(files.folder, with_plan(settings, folder), folder, target or folder.export, record)
@@ -187,7 +190,9 @@ class _Run:
         model = self.trainable.model.eval()
         collector = JacobiCollector(model, settings.device, block=asked.block, ends=self.tokenizer.end_ids)
         if not collector.batched:
-            self.listener.note("this model's cache can't be cut: trajectories are collected one by one, much slower")
+            self.listener.note(
+                "this model's cache cannot be cut, so trajectories are collected one by one: much slower"
+            )
         windows = self.sequences
         middle = self.tokenizer.control.get(template_of(self.tokenizer.control).middle)
         with self.trainable.precision(), self.trainable.untrained():
@@ -206,7 +211,9 @@ class _Run:
         if self.should_stop():
             return []
         if not found:
-            raise UsageError(f"no trajectory was collected in time ({job.asked.max_minutes} minutes)", "Give it more.")
+            raise UsageError(
+                f"{job.asked.max_minutes} minutes were too short to collect a trajectory", "Raise --max-minutes."
+            )
         if planned is None:
             self.folder.set_plan(trajectories=len(found))
         return found
@@ -231,8 +238,8 @@ def _skeleton(job: Job, files: ModelFiles, texts: Texts, tokenizer: Tokenizer) -
         count = job.sdsat.longest if job.sdsat.distinct else 1
         if adaptive and len(adaptive) != count:
             raise UsageError(
-                f"{files.name} was taught {len(adaptive)} adaptive tokens, {count} are asked for",
-                "Train it as it was trained (--distinct or not), or take the model that it was tuned from.",
+                f"{files.name} has {len(adaptive)} adaptive tokens, but the options ask for {count}",
+                "Use the same --distinct and --longest as before, or start from the model that it was tuned from.",
             )
         adaptive = adaptive or choose_adaptive(tokenizer, embedding_rows(files.folder), count)
         longest = job.sdsat.longest

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fastcoder_lsp.config import Settings, resolve
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.index.corpus import Corpora
+from fastcoder_lsp.index.corpus import Corpora, is_name
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.corpus_files import standard_library, texts_of
 from fastcoder_lsp.workspace.languages import is_known, language_of
@@ -23,6 +23,7 @@ CORPUS_PREFIX = "corpus:"
 SHORTEST = 200
 """Characters: a shorter file has nothing to predict several tokens of."""
 _NO_CODE = frozenset(("plaintext", "json", "jsonc", "diff", "xml"))
+_SOURCES = "Name folders, archives, code files, corpus:NAME (see: fastcoder-lsp corpus list), or stdlib."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,8 @@ def read_texts(sources: Sequence[str], tokenizer: Tokenizer, cache: Path) -> Tex
                 found.setdefault(hashlib.sha256(text.encode(errors="replace")).digest(), text)
     if not found:
         raise UsageError(
-            f"there is no code to learn from in {', '.join(sources)}",
-            "Name folders, archives, code files, corpus:NAME (see: fastcoder-lsp corpus list), or stdlib.",
+            f"no code to learn from in {', '.join(sources)}",
+            _SOURCES,
         )
     fingerprint = hashlib.sha256(b"".join(found)).hexdigest()
     return Texts(tuple(sources), tuple(found.values()), fingerprint)
@@ -74,8 +75,10 @@ def _read(source: str, settings: Settings, tokenizer: Tokenizer, cache: Path) ->
         yield from (text for _, text in texts_of([path]))
     elif source == STANDARD_LIBRARY:
         yield from (text for _, text in standard_library())
-    else:
+    elif source.startswith(CORPUS_PREFIX) or is_name(source):
         yield from _corpus(source.removeprefix(CORPUS_PREFIX), tokenizer, cache)
+    else:
+        raise UsageError(f"{source}: no such file or folder", _SOURCES)
 
 
 def _folder(folder: Path, settings: Settings) -> Iterator[str]:
@@ -90,10 +93,7 @@ def _folder(folder: Path, settings: Settings) -> Iterator[str]:
 def _corpus(name: str, tokenizer: Tokenizer, cache: Path) -> Iterator[str]:
     corpora = Corpora(cache)
     if not corpora.has(name, tokenizer.identity):
-        raise UsageError(
-            f"'{name}' is no folder, archive or file, and no corpus for this model's tokenizer",
-            "Name folders, archives, code files, corpus:NAME (see: fastcoder-lsp corpus list), or stdlib.",
-        )
+        raise UsageError(f"{name}: no such file or folder, and no corpus for this model's tokenizer", _SOURCES)
     store = corpora.open(name, tokenizer.identity)
     try:
         files = store.pin().files()

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from transformers import AutoModelForCausalLM
 from transformers.utils import logging as hf_logging
 
 from fastcoder_lsp.engine.architecture import BROKEN_HINT
-from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
+from fastcoder_lsp.errors import InstallationError, ModelInvalidError
+from fastcoder_lsp.model.needs import install_line
 from fastcoder_lsp.train.options import TrainSettings
 
 ROWS = "adaptive_rows"
@@ -74,7 +76,6 @@ def load_trainable(
 
     Raises:
         ModelInvalidError: transformers cannot load it.
-        FastcoderError: peft is not installed and LoRA is wanted.
     """
     torch.manual_seed(settings.seed)
     hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
@@ -98,23 +99,6 @@ def load_trainable(
             _hook(model, adaptive, rows)
     model.train()
     return Trainable(model, settings, adaptive, rows)
-
-
-def count_parameters(folder: Path) -> int:
-    """Numbers in the weights of the model in `folder`, from the files' headers."""
-    from safetensors import safe_open  # noqa: PLC0415
-
-    from fastcoder_lsp.model.files import weight_files  # noqa: PLC0415
-
-    total = 0
-    for path in weight_files(folder):
-        with safe_open(path, framework="pt") as opened:
-            for name in opened.keys():  # noqa: SIM118 this is no dict
-                size = 1
-                for side in opened.get_slice(name).get_shape():
-                    size *= side
-                total += size
-    return total
 
 
 def embedding_rows(folder: Path) -> int:
@@ -142,14 +126,22 @@ def _grow(model: Any, adaptive: tuple[int, ...]) -> None:
             head[have:] = head[:have].float().mean(0).to(head.dtype)
 
 
-def _with_lora(model: Any, settings: TrainSettings) -> Any:
-    try:
-        import peft  # noqa: PLC0415 an optional part
-    except ImportError as error:
-        raise FastcoderError(
+def require_tuning(settings: TrainSettings) -> None:
+    """See that what tunes a model is installed; asked before anything is computed.
+
+    Raises:
+        InstallationError: LoRA is wanted, and peft is not installed.
+    """
+    if settings.tuning == "lora" and find_spec("peft") is None:
+        raise InstallationError(
             "tuning by LoRA needs the package peft",
-            "Install it with: pip install 'fastcoder-lsp[train]'; or tune all weights with --full.",
-        ) from error
+            f"Run: {install_line('peft')}; or tune all weights with --full.",
+        )
+
+
+def _with_lora(model: Any, settings: TrainSettings) -> Any:
+    import peft  # noqa: PLC0415 an optional part
+
     config = peft.LoraConfig(
         r=settings.rank, lora_alpha=settings.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
     )

@@ -48,7 +48,9 @@ def members(path: Path, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes]
             f"{path} holds more than {MAX_BYTES // 10**9} GB or {MAX_MEMBERS:,} files", "Unpack it, and name a part."
         ) from error
     except NotRegularError as error:
-        raise UsageError(f"{path} is no file", "Name folders, code files, .zip, .whl or .tar archives.") from error
+        raise UsageError(
+            f"{path} is {error.strerror}", "Name folders, code files, .zip, .whl or .tar archives."
+        ) from error
     except _DAMAGED as error:
         words = str(error) or type(error).__name__
         hint = "Is it a whole archive, and one without a password?"

@@ -40,17 +40,28 @@ def texts_of(paths: Iterable[Path]) -> Texts:
     """The code in some folders, archives and files.
 
     Raises:
-        UsageError: a path does not exist, or is none of these.
+        UsageError: a path does not exist.
     """
     for path in paths:
         if path.is_dir():
             yield from _read(_walk(path))
         elif path.is_file() and path.name.endswith(ARCHIVES):
             yield from _archive(path)
-        elif path.is_file():
-            yield from _read([path.resolve()])
         else:
-            raise UsageError(f"{path} does not exist", "Name folders, code files, .zip, .whl or .tar archives.")
+            require_sources([path])
+            yield from _read([path.resolve()])
+
+
+def require_sources(paths: Iterable[Path]) -> None:
+    """See that each path is a folder, an archive or a file.
+
+    Raises:
+        UsageError: one does not exist, or is none of these.
+    """
+    for path in paths:
+        if not path.is_dir() and not path.is_file():
+            what = "not a regular file" if path.exists() else "no such file or folder"
+            raise UsageError(f"{path}: {what}", "Name folders, code files, .zip, .whl or .tar archives.")
 
 
 def standard_library() -> Texts:

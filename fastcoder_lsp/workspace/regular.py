@@ -27,10 +27,10 @@ _PIECE = 1 << 20
 
 
 class NotRegularError(OSError):
-    """It is there, but it is no regular file, or it lies outside the folder."""
+    """It is there, but it is not a regular file, or it lies outside the folder; `strerror` says which."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(errno.EINVAL, "is no regular file of the folder", str(path))
+    def __init__(self, path: Path, why: str = "not a regular file") -> None:
+        super().__init__(errno.EINVAL, why, str(path))
 
 
 def read_regular(path: Path, limit: int, *, inside: Path) -> bytes:
@@ -49,7 +49,7 @@ def read_regular(path: Path, limit: int, *, inside: Path) -> bytes:
     except (RuntimeError, ValueError) as error:  # links in a loop; a name that the system cannot have
         raise NotRegularError(path) from error
     if not real.is_relative_to(inside):
-        raise NotRegularError(path)
+        raise NotRegularError(path, "outside the folder")
     return read_real(real, limit)
 
 
@@ -66,8 +66,9 @@ def read_real(real: Path, limit: int) -> bytes:
 def open_real(real: Path) -> FileIO:
     """The regular file at `real`, which is no link, opened for reading; see `read_regular`."""
     # Looked at first, because opening alone can do something to a device; and again, because it may have been replaced.
-    if not stat.S_ISREG(openable(real).lstat().st_mode):
-        raise NotRegularError(real)
+    mode = openable(real).lstat().st_mode
+    if not stat.S_ISREG(mode):
+        raise NotRegularError(real, "a directory" if stat.S_ISDIR(mode) else "not a regular file")
     file = FileIO(os.open(openable(real), _FLAGS), "r")
     if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         return file

@@ -51,7 +51,7 @@ def test_ranges_of_the_json_are_places_too() -> None:
     ("arguments", "code", "says"),
     [
         (["complete", "absent.py:1:1"], 2, "absent.py: No such file"),
-        (["complete", "binary.py:1:1"], 2, "not text in UTF-8"),
+        (["complete", "binary.py:1:1"], 2, "not UTF-8 text"),
         (["complete", "a.py:1:1", "--engine", "steam"], 2, "engine: must be one of"),
         (["complete", "a.py:1:1", "--max-tokens", "0"], 2, "between 1 and"),
         (["complete", "a.py:1:1", "--model", "nowhere/none"], 3, "fastcoder-lsp model pull"),
@@ -129,5 +129,5 @@ def test_a_workspaces_own_settings_hold_for_its_index(tmp_path: Path) -> None:
     assert root == tmp_path
     assert settings.read_exclude == ("private/",)
     assert settings.completion_max_tokens == 7
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="no such folder"):
         complete.workspace(tmp_path / "absent", tmp_path / "a.py", own)

@@ -184,7 +184,7 @@ def test_weights_that_nobody_judged_are_never_taken(
         take(write(job, texts(8)))
     expected = {kind: taken(folder, tmp_path, kind) for kind in ("auto", "cpu-int4")}
     assert ("model calibrate --undo" in expected["cpu-int4"]) == before
-    assert ("rounded plainly" in expected["cpu-int4"]) == (not before)
+    assert ("not calibrated" in expected["cpu-int4"]) == (not before)
     assert ("0.010 nats" in expected["auto"]) == ("0.010 nats" in expected["cpu-int4"]) == before
     lost, others = calibrated._nats, list[npt.NDArray[np.float64]]()
 
@@ -216,7 +216,7 @@ def test_weights_of_which_nobody_said_what_they_lose_are_not_taken(folder: Path,
     path = take(write(job_of(folder, tmp_path), texts(2)))
     assert "model calibrate --undo" in taken(folder, tmp_path, "cpu-int4")
     path.with_suffix(".json").unlink()
-    assert "rounded plainly" in taken(folder, tmp_path, "cpu-int4")
+    assert "not calibrated" in taken(folder, tmp_path, "cpu-int4")
 
 
 def test_one_process_chooses_at_a_time(folder: Path, tmp_path: Path) -> None:
@@ -313,7 +313,7 @@ def test_going_back_deletes_what_was_chosen(folder: Path, tmp_path: Path) -> Non
     assert not forget_chosen(str(folder), tmp_path)
     assert chosen_files(tmp_path) == [other]
     assert not path.with_suffix(".json").exists()
-    assert "rounded plainly" in taken(folder, tmp_path, "cpu-int4")
+    assert "not calibrated" in taken(folder, tmp_path, "cpu-int4")
 
 
 def chosen_files(cache: Path) -> list[Path]:

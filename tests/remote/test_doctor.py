@@ -24,7 +24,7 @@ def test_it_says_what_goes_where(serve: Callable[..., ScriptedServer]) -> None:
     leaves, answers = check_remote(settings(server.url))
     assert (leaves.state, answers.state) == ("ok", "ok")
     assert "8,000 characters before the cursor" in leaves.text
-    assert answers.text == "llama.cpp, with toy-gguf, completes a sample"
+    assert answers.text == "llama.cpp, with toy-gguf, completed a sample"
     assert answers.details["completion"] == "numbers[-1])\n"
     body = server.asked("/infill")[0].body
     assert body["input_prefix"] + body["prompt"] == SAMPLE

@@ -67,7 +67,7 @@ def test_doctor_says_which_weights_run_and_how_to_go_back(
         )
 
     plain = said("cpu-int4")
-    assert "rounded plainly" in plain
+    assert "not calibrated" in plain
     assert f"model calibrate {folder}" in plain
     assert said("auto") == said("cpu-int8") == ""
     place = Wanted(files.folder, shape, kind, files.digest, tmp_path / "cache").path("F16", calibrated=True)

@@ -15,7 +15,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add its options."""
     parser.description = (
         f"Time steps of {WIDTHS[0]} to {WIDTHS[-1]} rows with {CACHED} tokens in the KV cache, and "
-        "prefills; beside them the int8 products alone, and transformers in bf16, taking turns in the same run."
+        "prefills; beside them the int8 products alone and, where it is installed, transformers in bf16, taking turns "
+        "in the same run."
     )
     parser.epilog = "Example: fastcoder-lsp bench engine --json engine.json"
     parser.add_argument("--model", default="auto", help="a hub id, a folder or a .gguf (default: %(default)s)")

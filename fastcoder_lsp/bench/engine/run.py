@@ -4,6 +4,7 @@ Owns the measurement. A pass is a whole step: rows in, verification, commit; the
 """
 
 import argparse
+import sys
 import sysconfig
 import time
 from collections.abc import Callable, Mapping
@@ -17,8 +18,12 @@ from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.core import DraftTree, Engine
 from fastcoder_lsp.model import require_checkpoint
+from fastcoder_lsp.model.needs import install_line, missing_packages
 from fastcoder_lsp.observe import percentile
 from fastcoder_lsp.tokenizer import Tokenizer
+
+_COMPARED = ("torch", "transformers")
+"""What the comparison needs; an installation for a CPU has neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     products = products_only(engine)
     if products is not None:
         subjects["products"] = lambda rows, prefill: 0.0 if prefill else _timed(lambda: products(rows))
-    if not arguments.no_transformers:
+    lacking = missing_packages(*_COMPARED)
+    if lacking and not arguments.no_transformers:
+        sys.stderr.write(f"No comparison with transformers. To add it, run: {install_line(*lacking)}\n")
+    elif not arguments.no_transformers:
         subjects["transformers bf16"] = _transformers_subject(model.files.folder, tokens, arguments.threads)
     figures = _measure(subjects, arguments.rounds)
     _print(engine, figures)

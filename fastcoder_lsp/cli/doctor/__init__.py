@@ -14,6 +14,7 @@ from fastcoder_lsp import __version__
 from fastcoder_lsp.cli.doctor import machine, model, places
 from fastcoder_lsp.cli.doctor.check import Check, attempt, show
 from fastcoder_lsp.cli.log import keep_log_quiet
+from fastcoder_lsp.cli.outputs import require_writable
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import UsageError
 
@@ -24,16 +25,20 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command."""
     parser = commands.add_parser(
         "doctor",
-        help="look at everything, and say what to do about what is wrong",
-        description="Look at Python, its packages, the device, memory, the cache folder and what is in it, the last "
+        help="check the installation, and say how to fix what fails",
+        description="Check Python, its packages, the device, memory, the cache folder and what is in it, the last "
         "start, the model and its prompt template; time one completion. Nothing is changed or downloaded. Exit code 0 "
-        "if all is right, 1 otherwise.",
+        "if all checks pass, 1 otherwise.",
         epilog="Example: fastcoder-lsp doctor --json",
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
     parser.add_argument("--engine", help="what computes (default: auto)")
-    parser.add_argument("--remote", metavar="URL", help="look at this server, too, as `remote.url` would name it")
-    parser.add_argument("--allow", metavar="HOST", help="its host once more (`remote.allow`); not for this machine")
+    parser.add_argument("--remote", metavar="URL", help="check this server too (`remote.url`)")
+    parser.add_argument(
+        "--allow",
+        metavar="HOST",
+        help="the host of that server once more (`remote.allow`); not needed for this machine",
+    )
     parser.add_argument("--key-file", type=Path, metavar="FILE", help="the file with its key (`remote.key_file`)")
     shapes = parser.add_mutually_exclusive_group()
     shapes.add_argument("--json", action="store_true", help="print everything as JSON")
@@ -43,7 +48,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         nargs="?",
         const=Path(REPORT),
         metavar="FILE",
-        help=f"also write it to a new file for an issue ({REPORT}), without names, tokens, and what a model said",
+        help=f"also write a report to attach to an issue ({REPORT}); it leaves out names, tokens and the model's text",
     )
     parser.set_defaults(run=run)
 
@@ -53,6 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.config import Layer, resolve
 
     keep_log_quiet()
+    if arguments.report is not None:
+        if arguments.report.exists():
+            raise UsageError(f"{arguments.report} exists", "Delete it, or name another file: doctor --report FILE")
+        require_writable(arguments.report)
     key_file = str(arguments.key_file) if arguments.key_file else None
     remote = {"remote.url": arguments.remote, "remote.allow": arguments.allow, "remote.key_file": key_file}
     chosen = {"model": arguments.model, "engine": arguments.engine, **remote}
@@ -73,8 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
             from fastcoder_lsp.cli.doctor.report import Redaction, write_report
 
             write_report(arguments.report, checks, Redaction.here(*_server(settings)))
-            print(f"\nWritten to {arguments.report}: read it, then attach it to your issue.")
-        print(f"\n{len(wrong)} of {len(checks)} things are wrong: see →" if wrong else "\nAll is right.")
+            print(f"\nReport written to {arguments.report}. Read it, then attach it to your issue.")
+        print(f"\n{len(wrong)} of {len(checks)} checks failed: see →" if wrong else "\nAll checks passed.")
     return 1 if wrong else 0
 
 

@@ -32,18 +32,18 @@ def check_last_start() -> Iterator[Check]:
     if start.state == "ready":
         text = f"{told}: ready after {start.seconds:.1f} s"
         text += f" ({stages})" if stages else ""
-        text += f"; {start.compiled} functions were compiled, which later starts load" if start.compiled else ""
+        text += f"; compiled {start.compiled} functions, which later starts load" if start.compiled else ""
         yield Check("last start", "ok", text, details=details)
     elif start.state == "failed":
         yield Check(
             "last start", "wrong", f"{told}: failed after {start.seconds:.1f} s: {start.reason}", start.hint, details
         )
     elif _runs(start):
-        text = f"{told}: under way for {time.time() - start.began:.0f} s, now: {start.stage}"
+        text = f"{told}: running for {time.time() - start.began:.0f} s, now: {start.stage}"
         yield Check("last start", "note", text + (f" (before: {stages})" if stages else ""), "Wait.", details)
     else:
-        text = f"{told}: its process ended in the stage “{start.stage}”, after {start.seconds:.1f} s"
-        hint = "It was killed or crashed: by the editor, or by the system for want of memory. Start again."
+        text = f"{told}: its process ended during “{start.stage}”, after {start.seconds:.1f} s"
+        hint = "The editor or the system (out of memory) ended it, or it crashed. Start it again."
         yield Check("last start", "wrong", text, hint, details)
     for note in start.notes:
         yield Check("last start", "note", note)

@@ -36,9 +36,9 @@ def check_packages() -> Iterator[Check]:
         yield Check("packages", "ok", versions, details=dict(found))
     found, broken = _load(("torch", "transformers"))
     if broken:
-        text = f"{'; '.join(broken)}; a CPU runs models without, a GPU, tuning and rare kinds of models need them"
+        text = f"{'; '.join(broken)}; only GPUs, tuning and rare kinds of models need them"
         absent = all("ModuleNotFoundError" in line for line in broken)
-        install = f"Where you want one of those, run: {install_line('torch', 'transformers')}"
+        install = f"If you want one of those, run: {install_line('torch', 'transformers')}"
         yield Check("torch", "note", text, install if absent else again, dict(found))
     else:
         text = ", ".join(f"{name} {number}" for name, number in found.items())
@@ -66,7 +66,7 @@ def check_gpu() -> Check:
 
     answer = ask_driver()
     if answer.problem:
-        hint = "Look at the driver (nvidia-smi in a terminal); meanwhile: --engine cpu-int8"
+        hint = "Check the driver with nvidia-smi. Until it works, use: --engine cpu-int8"
         return Check("gpu", "note", answer.problem, hint)
     driver = answer.memory_bytes
     try:
@@ -79,10 +79,10 @@ def check_gpu() -> Check:
         return Check("gpu", "ok", f"{name}, {size_text(driver)}", details={"name": name, "memory_bytes": driver})
     if driver:
         text = f"an NVIDIA GPU with {size_text(driver)}, which this torch cannot use"
-        build = "it is a build for CPUs" if torch.version.cuda is None else "its CUDA does not fit the driver"
+        build = "it is built for CPUs" if torch.version.cuda is None else "its CUDA version does not fit the driver"
         return Check("gpu", "wrong", f"{text}: {build}", "Install torch as https://pytorch.org says for your driver.")
     if torch.backends.mps.is_available():
-        return Check("gpu", "note", "Apple silicon through MPS", "auto takes it only where a trial found it quicker.")
+        return Check("gpu", "note", "Apple silicon through MPS", "`auto` uses it only where a test found it faster.")
     return Check("gpu", "ok", "none; the CPU computes")
 
 
@@ -92,7 +92,7 @@ def check_processor() -> Check:
     from fastcoder_lsp.engine.int8.dot import kinds_here
 
     kinds = [kind.name for kind in kinds_here()]
-    text = f"{platform.machine()}, {cores} cores, byte products by {kinds[0] if kinds else 'nothing fast'}"
+    text = f"{platform.machine()}, {cores} cores, {kinds[0] if kinds else 'no fast'} instructions for int8"
     return Check("processor", "ok", text, details={"cores": cores, "kinds": kinds})
 
 
@@ -104,10 +104,10 @@ def check_memory() -> Check:
     from fastcoder_lsp.model.store import size_text
 
     total, available = psutil.virtual_memory().total, available_bytes()
-    text = f"{size_text(total)}, {size_text(available)} can be had"
+    text = f"{size_text(total)}, {size_text(available)} free"
     details: dict[str, object] = {"total_bytes": total, "available_bytes": available}
     if available < LOW_MEMORY_BYTES:
-        hint = "The default model needs about 2 GB: close other programs, or raise the container's limit."
+        hint = "The default model needs about 2 GB. Close other programs, or raise the container's limit."
         return Check("memory", "wrong", text, hint, details)
     return Check("memory", "ok", text, details=details)
 
@@ -123,12 +123,12 @@ def check_watches() -> Iterator[Check]:
         if limit is not None:
             most, instances = (min(most, limit), instances) if kind == "watches" else (most, min(instances, limit))
     used, opened = _watches_in_use()
-    text = f"{used:,} of {most:,} folders, by {opened} of {instances} programs"
+    text = f"file watches: {used:,} of {most:,} used, by {opened} of {instances} programs"
     details: dict[str, object] = {"watches": used, "most": most, "instances": opened, "most_instances": instances}
     if used >= FEW_WATCHES_SHARE * most or opened >= instances:
-        hint = "Changes outside the editor are seen late. Run: sudo sysctl fs.inotify.max_user_watches=524288 "
+        hint = "fastcoder notices changes outside the editor late. Run: sudo sysctl fs.inotify.max_user_watches=524288 "
         hint += "fs.inotify.max_user_instances=512"
-        yield Check("watches", "wrong", f"{text}: hardly any is left", hint, details)
+        yield Check("watches", "wrong", f"{text}; few are left", hint, details)
     else:
         yield Check("watches", "ok", text, details=details)
 

@@ -38,7 +38,7 @@ def check_model(settings: Settings) -> Check:
     if not files.variant:
         return Check("model", "ok", text, details=details)
     wanted = "" if settings.model == "auto" else f" {settings.model}"
-    hint = f"For the model itself: fastcoder-lsp model pull{wanted} --exact"
+    hint = f"To get the model itself, run: fastcoder-lsp model pull{wanted} --exact"
     return Check("model", "note", f"{text}; {files.variant}", hint, details)
 
 
@@ -57,15 +57,15 @@ def check_weights(settings: Settings) -> Iterator[Check]:
     if loss is not None:
         taken = settings.engine == "cpu-int4" or loss.small
         lost = f"{loss.nats:.3f} ± {loss.standard_error:.3f} nats a token worse than in eight"
-        text = f"in four bits chosen by `model calibrate`: {lost}"
+        text = f"four bits, calibrated by `model calibrate`: {lost}"
         if settings.engine == "auto":
-            text += f"; `auto` {'takes' if taken else 'does not take'} them on a CPU"
+            text += f"; `auto` {'uses' if taken else 'does not use'} them on a CPU"
         details: dict[str, object] = {"nats": loss.nats, "standard_error": loss.standard_error, "tokens": loss.tokens}
-        hint = f"Back to plainly rounded ones: fastcoder-lsp model calibrate{named} --undo" if taken else ""
+        hint = f"To go back to uncalibrated ones, run: fastcoder-lsp model calibrate{named} --undo" if taken else ""
         yield Check("weights", "ok", text, hint, details)
     elif settings.engine == "cpu-int4":
-        hint = f"To choose them by what the model computes, in minutes: fastcoder-lsp model calibrate{named}"
-        yield Check("weights", "ok", "in four bits, rounded plainly; what they lose was not measured here", hint)
+        hint = f"To lose less, run (takes minutes): fastcoder-lsp model calibrate{named}"
+        yield Check("weights", "ok", "four bits, not calibrated; their loss is not measured", hint)
 
 
 def check_template(folder: Path) -> Check:
@@ -78,8 +78,8 @@ def check_template(folder: Path) -> Check:
     if template.middle:
         marks = f"{template.prefix} {template.suffix} {template.middle}"
         return Check("template", "ok", f"{template.name}: {marks}", details=details)
-    text = "none: this model cannot fill in the middle and sees only what stands before the cursor"
-    return Check("template", "note", text, "Take a model trained for it, such as Qwen/Qwen2.5-Coder-0.5B.", details)
+    text = "none: this model sees only the text before the cursor"
+    return Check("template", "note", text, "Use a fill-in-the-middle model, such as Qwen/Qwen2.5-Coder-0.5B.", details)
 
 
 def check_completion(settings: Settings) -> Check:
@@ -99,13 +99,13 @@ def check_completion(settings: Settings) -> Check:
     if not completion.text:
         reason = completion.reason
         details["reason"] = reason.code if reason else ""
-        text = f"nothing, by {completion.engine}" + (f": {reason.text}" if reason else "")
-        hint = "The model suggested nothing for a simple function: try another with --model."
+        text = f"no suggestion from {completion.engine}" + (f": {reason.text}" if reason else "")
+        hint = "The model suggested nothing for a simple function. Try another one with --model."
         return Check("completion", "wrong", text, hint, details)
     first = completion.text.partition("\n")[0]
     each = spans["verify"] / max(1, counts.steps)
     text = f"{spans['total']:.0f} ms by {completion.engine} ({each:.0f} ms a step): numbers.append(«{first}»"
     if prompts and prompts[0].prefill_ms:
         tokens = details["context_tokens"] = context_tokens("auto", prompts[0].prefill_ms)
-        text += f"; with `context.enabled` at auto up to {tokens} tokens of other files"
+        text += f'; `context.enabled = "auto"` adds up to {tokens} tokens of other files'
     return Check("completion", "ok", text, details=details)

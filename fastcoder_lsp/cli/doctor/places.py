@@ -10,7 +10,7 @@ from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.config import cache_folder
 
 LOW_DISK_BYTES = 2 << 30
-RIGHT_HINT = "Give yourself the right to write there, or name another folder: FASTCODER_CACHE=FOLDER"
+RIGHT_HINT = "Make it writable for you, or set FASTCODER_CACHE to another folder."
 
 
 def check_home() -> Iterator[Check]:
@@ -18,15 +18,13 @@ def check_home() -> Iterator[Check]:
     try:
         home = Path("~").expanduser()
     except RuntimeError:
-        hint = "Set HOME to a folder of yours, or FASTCODER_CACHE to one that may be filled."
-        yield Check("home", "note", "nobody knows where your home folder is (HOME is not set)", hint)
+        hint = "Set HOME to your folder, or FASTCODER_CACHE to a folder for the cache."
+        yield Check("home", "note", "HOME is not set, so your home folder is unknown", hint)
         return
     if not home.is_dir():
-        yield Check("home", "note", f"{home} does not exist", "Set HOME to a folder of yours.")
+        yield Check("home", "note", f"{home} does not exist", "Set HOME to an existing folder.")
     elif not os.access(home, os.W_OK):
-        yield Check(
-            "home", "note", f"{home} cannot be written to", "The cache may be elsewhere: FASTCODER_CACHE=FOLDER"
-        )
+        yield Check("home", "note", f"{home} is not writable", "Set FASTCODER_CACHE to a folder that is.")
 
 
 def check_cache() -> Check:
@@ -36,19 +34,19 @@ def check_cache() -> Check:
     cache = cache_folder()
     there = next(folder for folder in (cache, *cache.parents) if folder.exists())
     if not there.is_dir():
-        return Check("cache", "wrong", f"{there} is no folder", RIGHT_HINT, {"folder": str(cache)})
+        return Check("cache", "wrong", f"{there} is not a folder", RIGHT_HINT, {"folder": str(cache)})
     free = shutil.disk_usage(there).free
     sizes = {part.name: folder_bytes(part) for part in sorted(cache.glob("*/"))}
     parts = ", ".join(f"{name} {size_text(size)}" for name, size in sizes.items() if size)
     text = f"{cache}: {parts or 'empty'}; {size_text(free)} free"
     details: dict[str, object] = {"folder": str(cache), "bytes": sizes, "free_bytes": free}
     if closed := [str(place) for place in (there, *_parts(cache)) if not os.access(place, os.W_OK | os.X_OK)]:
-        return Check("cache", "wrong", f"{text}; {', '.join(closed)} cannot be written to", RIGHT_HINT, details)
+        return Check("cache", "wrong", f"{text}; {', '.join(closed)} is not writable", RIGHT_HINT, details)
     if free < LOW_DISK_BYTES:
-        hint = "Free some space, or name a folder on another disk: FASTCODER_CACHE=FOLDER"
+        hint = "Free some space, or set FASTCODER_CACHE to a folder on another disk."
         return Check("cache", "wrong", f"{text}; the disk is nearly full", hint, details)
     if os.name == "posix" and any(place.stat().st_mode & 0o022 for place in _parts(cache)):
-        return Check("cache", "wrong", f"{text}; others may write to it", f"Run: chmod -R go-w {cache}", details)
+        return Check("cache", "wrong", f"{text}; other users can write to it", f"Run: chmod -R go-w {cache}", details)
     return Check("cache", "ok", text, details=details)
 
 
@@ -64,13 +62,15 @@ def check_unfinished() -> Iterator[Check]:
     halves = sorted(store.root.glob("gguf/*.partial"))
     if halves:
         sizes = ", ".join(f"{path.name} {size_text(path.stat().st_size)}" for path in halves)
-        yield Check("download", "note", f"half a model is here: {sizes}", "Run: fastcoder-lsp model pull; it goes on.")
+        yield Check(
+            "download", "note", f"an unfinished download: {sizes}", "To continue it, run: fastcoder-lsp model pull"
+        )
     left = [folder for folder in store.root.glob("work/*") if folder.is_dir()]
     left += sorted(path for bits in (4, 8) for path in store.cache.glob(f"int{bits}/*.partial"))
     size = sum(folder_bytes(path) if path.is_dir() else path.stat().st_size for path in left)
     if size:
-        text = f"{size_text(size)} of unfinished conversions: one is under way, or was killed"
-        yield Check("unfinished", "note", text, "The next start deletes what was killed.")
+        text = f"{size_text(size)} of unfinished conversions: one is running, or was killed"
+        yield Check("unfinished", "note", text, "The next start deletes what a killed one left.")
 
 
 def check_kernels() -> Iterator[Check]:
@@ -79,17 +79,17 @@ def check_kernels() -> Iterator[Check]:
 
     folder = kernels_folder()
     if not folder.exists():
-        yield Check("kernels", "ok", "none yet: the first start compiles them")
+        yield Check("kernels", "ok", "none yet; the first start compiles them")
         return
     if os.name == "posix" and folder.stat().st_mode & 0o022:
-        hint = f"They are thrown away at the next start. Run: chmod go-w {folder}"
-        yield Check("kernels", "wrong", f"{folder} can be written to by others, who could have code run", hint)
+        hint = f"The next start discards them. To keep new ones safe, run: chmod go-w {folder}"
+        yield Check("kernels", "wrong", f"other users can write to {folder}, and make you run their code", hint)
         return
     files = sorted(folder.glob("*/*.kernel"))
     damaged = [path.name for path in files if not _is_whole(path)]
     if damaged:
         text = f"{len(damaged)} of {len(files)} compiled functions are damaged: {damaged[0]}"
-        yield Check("kernels", "wrong", text, "Nothing needs to be done: the next start compiles them again.")
+        yield Check("kernels", "wrong", text, "Nothing to do: the next start compiles them again.")
     else:
         yield Check("kernels", "ok", f"{len(files)} compiled functions in {folder}", details={"files": len(files)})
 
@@ -123,6 +123,6 @@ def check_indexes() -> Iterator[Check]:
             damaged.append(f"{path.parent}: {error}")
     if damaged:
         text = f"{len(damaged)} of {len(manifests)} indexes are damaged: {damaged[0]}"
-        yield Check("indexes", "wrong", text, "Nothing needs to be done: it is built anew when its folder is opened.")
+        yield Check("indexes", "wrong", text, "Nothing to do: fastcoder rebuilds an index when you open its folder.")
     elif manifests:
         yield Check("indexes", "ok", f"{len(manifests)} repositories", details={"count": len(manifests)})

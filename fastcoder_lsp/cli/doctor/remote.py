@@ -20,7 +20,7 @@ def check_remote(settings: Settings) -> Iterator[Check]:
     try:
         target = target_of(settings)
         where = "this machine" if target.here else target.host
-        text = f"editors with this setting ask {where}: {what_leaves()} go there at every question"
+        text = f"editors with this setting send each request to {where}: {what_leaves()}"
         yield Check("remote", "ok" if target.here else "note", text, details={"host": target.host, "here": target.here})
         yield asyncio.run(_answers(settings))
     except RemoteError as error:
@@ -54,6 +54,12 @@ async def _answers(settings: Settings) -> Check:
         await server.close()
     details: dict[str, object] = {"form": identity.dialect.name, "model": identity.model, "completion": said}
     if not said.strip():
-        return Check("server", "wrong", "it says nothing", "Set `remote.kind` and `remote.template`.", details)
-    text = f"{identity.dialect.name}, with {identity.model or 'a model without a name'}, completes a sample"
+        return Check(
+            "server",
+            "wrong",
+            "the answer was empty",
+            "Set `remote.kind` and `remote.template` to the form that the server expects.",
+            details,
+        )
+    text = f"{identity.dialect.name}, with {identity.model or 'a model without a name'}, completed a sample"
     return Check("server", "ok", text, details=details)

@@ -112,8 +112,8 @@ def write_report(path: Path, checks: Iterable[Check], redaction: Redaction) -> N
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
             file.write(content)
     except FileExistsError:
-        raise UsageError(f"{path} is there already", "Delete it, or name another: doctor --report FILE") from None
+        raise UsageError(f"{path} exists", "Delete it, or name another file: doctor --report FILE") from None
     except OSError as error:
         raise ResourceError(
-            f"{path} cannot be written: {error.strerror}", "Name another: doctor --report FILE"
+            f"{path} cannot be written: {error.strerror}", "Name another file: doctor --report FILE"
         ) from error

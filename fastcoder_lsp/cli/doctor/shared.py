@@ -9,7 +9,7 @@ from fastcoder_lsp.errors import UsageError
 if TYPE_CHECKING:
     from fastcoder_lsp.host.host_messages import Fronts
 
-_STOP = "End it: fastcoder-lsp host stop"
+_STOP = "To end it, run: fastcoder-lsp host stop"
 
 
 def check_host() -> Iterator[Check]:
@@ -35,12 +35,12 @@ def _at_work(told: "Fronts", details: dict[str, object]) -> Check:
     asking = [front.process_id for front in told.fronts if front.asking]
     turn = next((front.process_id for front in told.fronts if front.turn), None)
     details |= {"fronts": len(told.fronts), "asking": asking, "turn": turn, "build": told.build, "nice": told.nice}
-    text = f"process {told.process_id} has {told.model or 'no model loaded'} for {len(told.fronts)} editors"
+    text = f"process {told.process_id}: {told.model or 'no model loaded yet'}, editors connected: {len(told.fronts)}"
     if asking:
-        text += f", {len(asking)} of them asking"
+        text += f", {len(asking)} of them waiting for a suggestion"
     if turn is not None:
-        text += f"; it is the turn of process {turn}"
+        text += f"; it works for process {turn}"
     if told.nice:
-        slow = f"{text}; it is as little urgent as the editor that started it (nice {told.nice})"
-        return Check("host", "note", slow, f"{_STOP}; an editor of usual urgency starts another one.", details)
+        slow = f"{text}; it runs at low priority (nice {told.nice}), like the editor that started it"
+        return Check("host", "note", slow, f"{_STOP}. An editor at normal priority then starts a new one.", details)
     return Check("host", "ok", text, details=details)

@@ -20,15 +20,15 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "play",
         help="type in the terminal and see ghost text",
-        description="A small editor that talks to the real language server: type, see ghost text, Tab accepts it, and "
-        "the time of every answer is shown. Opens a sample workspace, or FILE; nothing is ever saved. Where the output "
-        "is no terminal, a short scripted session is played and printed instead.",
+        description="A small editor that talks to the real language server: type, see ghost text and the time of every "
+        "answer, and press Tab to accept. Opens a sample workspace, or FILE; nothing is ever saved. If the output is "
+        "not a terminal, plays a short scripted session and prints it.",
         epilog="Example: fastcoder-lsp play src/app.py",
     )
     parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help="a file of yours, opened without saving")
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
-    parser.add_argument("--engine", help="what computes (default: auto)")
-    parser.add_argument("--script", action="store_true", help="play the scripted session in a terminal too")
+    parser.add_argument("--engine", help="the engine that runs the model (default: auto)")
+    parser.add_argument("--script", action="store_true", help="play the scripted session, in a terminal too")
     parser.set_defaults(run=run)
 
 

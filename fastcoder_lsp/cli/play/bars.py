@@ -5,7 +5,7 @@ Pure: a session and a width in, styled text out.
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
-from fastcoder_lsp.cli.play.session import Session
+from fastcoder_lsp.cli.play.session import Answer, Session
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.observe import percentile
 
@@ -58,6 +58,7 @@ def status_line(session: Session, width: int) -> StyleAndTextTuples:
         (short, answer),
         (short, answer[:3]),
         ([], answer[:3]),
+        ([], answer[:2]),
         ([], answer[:1]),
         ([], []),
     ):
@@ -83,21 +84,26 @@ def keys_line(width: int) -> StyleAndTextTuples:
     return fragments
 
 
+def work_of(answer: Answer) -> list[str]:
+    """What the model did for an answer: reading the prompt, then generating; nothing where the text was known."""
+    read = [f"read {answer.prefilled} prompt tokens"] if answer.prefilled else []
+    return [*read, f"{answer.tokens} tokens in {answer.steps} steps"] if answer.steps else read
+
+
 def _state(status: Status) -> str:
     if status.state != "loading":
         return status.state
     done = (status.percent or 0) * LOADING_CELLS // 100
     bar = "▰" * done + "▱" * (LOADING_CELLS - done)
-    return f"{bar} {status.percent or 0} % {status.message or 'loading'}"
+    return f"{bar} {status.percent or 0} % {status.message or 'loading the model'}"
 
 
 def _answer(session: Session) -> list[str]:
-    """Time, tokens and steps of the last answer, and the median time."""
+    """Time of the last answer, what the model did for it, and the median time."""
     last = session.last
     if last is None:
         return []
-    work = [f"{last.tokens} tokens", f"{last.steps} steps"] if last.steps else []
-    parts = [_ms(last.ms), *work] if last.shown else [_ms(last.ms), "nothing to suggest"]
+    parts = [_ms(last.ms), *work_of(last)] if last.shown else [_ms(last.ms), "nothing to suggest"]
     if len(session.answers) < ENOUGH_ANSWERS:
         return parts
     return [*parts, f"median {_ms(percentile([answer.ms for answer in session.answers], 0.5))}"]

@@ -70,5 +70,5 @@ def _write_where_different(source: Path, target: Path) -> None:
     except OSError as error:
         raise ResourceError(
             f"cannot write the sample workspace to {target.parent}: {error.strerror}",
-            "Make room there, or name another folder by FASTCODER_CACHE.",
+            "Make room there, or set FASTCODER_CACHE to another folder.",
         ) from error

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
+from fastcoder_lsp.cli.play.bars import work_of
 from fastcoder_lsp.cli.play.sample import Step
 from fastcoder_lsp.cli.play.session import OpenFile, Session
 from fastcoder_lsp.cli.terminal import erase_line
@@ -37,26 +38,29 @@ async def play_script(session: Session, steps: Sequence[Step]) -> None:
         shown += await _play_step(session, number, step)
     if not shown:
         raise NothingSuggestedError(
-            f"nothing was suggested in {len(steps)} places", "Ask why: fastcoder-lsp doctor makes one timed completion."
+            f"no suggestion in {len(steps)} places", "To find out why, run: fastcoder-lsp doctor"
         )
     times = sorted(answer.ms for answer in session.answers)
     print(
-        f"{shown} of {len(steps)} places got a suggestion; answers took {times[len(times) // 2]:.0f} ms at the median; "
-        f"{time.perf_counter() - started:.1f} s in all."
+        f"Suggestions in {shown} of {len(steps)} places. Median time of an answer: {times[len(times) // 2]:.0f} ms. "
+        f"Total: {time.perf_counter() - started:.1f} s."
     )
 
 
 async def _wait_for_model(session: Session) -> None:
-    """Ask once, at the end of the last file, so that loading is not counted as part of an answer."""
+    """Ask at the end of the last file until the model is ready, so that no answer of a step waits for it."""
     started = time.perf_counter()
     session.show(session.files[-1])
     session.moved(len(session.current.text))
-    session.ask(invoked=False)
-    await _answered(session, lambda: bool(session.work.model))
+    while not session.work.model:
+        session.ask(invoked=False)
+        await _answered(session, lambda: bool(session.work.model))
+        if not session.loading:
+            break
     session.dismiss()
     session.answers.clear()
     model = f"{session.work.model} on {session.work.engine}" if session.work.model else "The server"
-    print(f"{model}: first answer after {time.perf_counter() - started:.1f} s, loading included.\n")
+    print(f"{model}: ready after {time.perf_counter() - started:.1f} s.\n")
 
 
 async def _play_step(session: Session, number: int, step: Step) -> bool:
@@ -73,14 +77,14 @@ async def _play_step(session: Session, number: int, step: Step) -> bool:
         await _answered(session)
     ghost = _ghost_text(session)
     if not ghost:
-        print(f"{_listing(file, '')}   nothing suggested, {_cost(session)}\n{_indented(await session.why())}\n")
+        print(f"{_listing(file, '')}   no suggestion, {_cost(session)}\n{_indented(await session.why())}\n")
         return False
     print(f"{_listing(file, ghost)}   {_cost(session)}")
     if len(ghost) > step.letters > 0:
         letters = ghost[: step.letters]
         await _replace(session, 0, letters)
         ghost = _ghost_text(session)
-        print(f"   typed on {letters!r}: the rest is {'kept' if ghost else 'gone'}, {_cost(session)}")
+        print(f"   typed on {letters!r}: the rest {'stays' if ghost else 'is gone'}, {_cost(session)}")
     if ghost:
         lines = ghost.count("\n") + 1
         session.edited(*session.accept())
@@ -117,7 +121,7 @@ async def _answered(session: Session, enough: Callable[[], bool] = lambda: False
             seen, quiet_since = session.status, time.perf_counter()
             _show_loading(seen)
         if time.perf_counter() - quiet_since > READY_S:
-            raise FastcoderError(f"the server has not answered for {READY_S:.0f} s", "Try: fastcoder-lsp doctor")
+            raise FastcoderError(f"the server did not answer for {READY_S:.0f} s", "Run: fastcoder-lsp doctor")
     if session.status.state == "error":
         raise FastcoderError(session.status.message or "the server reports an error", session.status.hint)
 
@@ -133,8 +137,9 @@ def _cost(session: Session) -> str:
     """The last answer's time and work, in words."""
     answer = session.last
     assert answer is not None
-    work = f" · {answer.tokens} tokens · {answer.steps} steps" if answer.steps else " · no step of the model"
-    return f"{answer.ms:.{0 if answer.ms >= 10 else 1}f} ms{work if session.work.model else ''}"
+    time_ms = f"{answer.ms:.{0 if answer.ms >= 10 else 1}f} ms"
+    work = (work_of(answer) or ["already known"]) if session.work.model else []
+    return " · ".join([time_ms, *work])
 
 
 def _listing(file: OpenFile, ghost: str) -> str:

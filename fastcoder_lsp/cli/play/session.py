@@ -20,6 +20,9 @@ from fastcoder_lsp.completion.status import Status
 OUTDATED_CODES = frozenset({-32800, -32801, -32802})
 """Request cancelled, content modified, server cancelled: errors that tell the user nothing."""
 
+LOADING = frozenset({"starting", "loading"})
+"""States in which the model is not ready yet."""
+
 PAUSES_S = (1.0, 2.0, 4.0, 4.0)
 """When nothing could be shown in time, it is asked for again when the server says that it is made, or after these
 pauses, as long as nobody types."""
@@ -48,12 +51,20 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer: milliseconds since it was first asked for, as the client saw them, and the model's work meanwhile."""
+    """An answer, and the model's work for it.
+
+    Attributes:
+        ms: milliseconds since it was first asked for, as the client saw them; while the model loads none count.
+        shown: whether it was a suggestion.
+        tokens, steps: that the model generated, in so many forward passes.
+        prefilled: tokens of the prompt that it read.
+    """
 
     ms: float
     shown: bool
     tokens: int
     steps: int
+    prefilled: int
 
 
 class Session:
@@ -73,6 +84,7 @@ class Session:
         self.last: Answer | None = None
         self.answers: deque[Answer] = deque(maxlen=200)
         self._serving = False
+        self._ready_at = 0.0
         self._on_change = on_change
         self._client = Client(self._take_status, self._take_notice, self.fail, on_late=self._take_late)
         self._made = asyncio.Event()
@@ -101,6 +113,11 @@ class Session:
         self.dismiss()
         await asyncio.gather(*self._telling, return_exceptions=True)
         await self._client.stop()
+
+    @property
+    def loading(self) -> bool:
+        """Whether the model is not ready yet."""
+        return self.status.state in LOADING
 
     def show(self, file: OpenFile) -> None:
         """Another file is in view."""
@@ -171,7 +188,7 @@ class Session:
     async def _ask(self, *, invoked: bool) -> None:
         """Ask; where a budget while typing was over before anything could be shown, ask again: it is made meanwhile."""
         started, before = time.perf_counter(), self.work
-        loading = self.status.state in ("starting", "loading")
+        loading = self.loading
         try:
             answer = await self._ask_once(started, before, invoked=invoked)
             for pause in () if invoked else PAUSES_S:
@@ -201,13 +218,20 @@ class Session:
         file, version = self.current, self.current.version
         self._made.clear()
         suggestion = await self._client.suggest(file.uri, file.text, file.cursor, invoked=invoked)
-        ms = (time.perf_counter() - started) * 1e3
+        ms = (time.perf_counter() - max(started, self._ready_at)) * 1e3
         if file is not self.current or version != file.version:
             return None
         self.ghost = ghost_of(suggestion, file.text, file.cursor)
         self._on_change()
         self.work = await self._client.work()
-        return Answer(ms, self.ghost is not None, self.work.tokens - before.tokens, self.work.steps - before.steps)
+        done = self.work
+        return Answer(
+            ms,
+            self.ghost is not None,
+            done.tokens - before.tokens,
+            done.steps - before.steps,
+            done.prefilled - before.prefilled,
+        )
 
     async def _wait_until_made(self, pause_s: float) -> None:
         """Wait until the server says that it is made, or for `pause_s`."""
@@ -237,6 +261,8 @@ class Session:
             self.notice = error.message
 
     def _take_status(self, status: Status) -> None:
+        if self.loading and status.state not in LOADING:
+            self._ready_at = time.perf_counter()
         self.status = status
         self._on_change()
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.int8.dot import GROUP, DotKind
+from fastcoder_lsp.engine.int8.dot import DotKind
 from fastcoder_lsp.engine.int8.packed_file import (
     delete_unfinished,
     held,
@@ -34,8 +34,8 @@ FORMATS = {8: 1, 4: 2}
 """Of the packed file, by the bits of a weight; another number makes old ones unread, and lower ones deleted. 8: 1, rows
 by blocks of columns, embeddings in 16 bits. 4: 1, lines of 32 numbers by blocks of columns, factors before codes; 2,
 attention's matrices as in 8, no embeddings where they are the head's rows."""
-CHOSEN = "four-bit weights: those of `model calibrate`; back to plain ones: fastcoder-lsp model calibrate --undo"
-PLAIN = "four-bit weights: rounded plainly"
+CHOSEN = "four-bit weights: calibrated; to go back, run: fastcoder-lsp model calibrate --undo"
+PLAIN = "four-bit weights: not calibrated"
 _FORMAT = re.compile(r"-v(\d{1,9})-x[^/]*\.(safetensors|json|lock)$")
 
 
@@ -48,11 +48,6 @@ class Wanted:
     kind: DotKind
     digest: str
     cache: Path
-
-    @property
-    def rounding(self) -> str:
-        """What weights become, in words."""
-        return "int8, a scale a row" if self.kind.bits == 8 else f"int4, a factor for each {GROUP} numbers"
 
     def path(self, embedding: str, *, calibrated: bool = False) -> Path:
         """The file of the packed form; `calibrated`: of weights that were chosen by what the model computes."""
@@ -102,7 +97,7 @@ def load_arrays(
         ResourceError: memory does not suffice.
     """
     if by := rounded_already(wanted.folder):
-        note(f"the model's weights, rounded by {by}, are rounded once more: to {wanted.rounding}")
+        note(f"{by} weights are re-quantized to int{wanted.kind.bits}")
     delete_unfinished(wanted.path("F16").parent)
     _delete_outdated(wanted.cache, note)
     for calibrated in (True, False) if wanted.kind.bits == 4 and chosen else (False,):
@@ -146,9 +141,9 @@ def _delete_outdated(cache: Path, note: Callable[[str], None]) -> None:
                     path.unlink()
                     size, chosen = size + freed, chosen or ("-calibrated-" in path.name and path.suffix == ".json")
     if size:
-        note(f"deleted {size_text(size)} of weights that an earlier version had packed in another way")
+        note(f"deleted {size_text(size)} of weights that an earlier version had prepared")
     if chosen:
-        note("four-bit weights have to be chosen again: fastcoder-lsp model calibrate")
+        note("the four-bit weights are no longer calibrated; run: fastcoder-lsp model calibrate")
 
 
 def _outdated(cache: Path, bits: int) -> list[Path]:

@@ -14,8 +14,8 @@ from fastcoder_lsp.workspace.uris import path_of
 
 _MOST_TOLD = 8
 _ASK_BY_KEY = (
-    "Type something. If nothing comes then, the editor's own suggestions while typing may be switched off: "
-    "ask by the key or the command, or look at the editor's settings (VS Code: editor.inlineSuggest.enabled)."
+    "Type something. If no suggestion appears, press the key that requests one, and check that the editor's own "
+    "setting for inline suggestions is on (VS Code: editor.inlineSuggest.enabled)."
 )
 
 
@@ -31,7 +31,7 @@ def why_command(session: Session, arguments: list[object]) -> dict[str, object]:
     """
     uri = _uri_in(arguments[0]) if arguments else session.outcomes.reasons.latest_uri()
     if uri is None:
-        told: dict[str, object] = {"text": f"Nothing was asked for yet. {_ASK_BY_KEY}", "items": []}
+        told: dict[str, object] = {"text": f"The editor has not requested a suggestion yet. {_ASK_BY_KEY}", "items": []}
     else:
         told = explanation(session, uri)
     text = f"fastcoder: {told['text']}"
@@ -71,7 +71,7 @@ def _headline(session: Session, uri: str) -> list[str]:
     if shown is not None and (not silences or shown.moment_s >= silences[0].moment_s):
         return [f"The last answer in {name} was a suggestion, in {_when(session, shown)}."]
     if not silences:
-        return [f"Nothing was asked for in {name} yet.", _ASK_BY_KEY]
+        return [f"The editor has not requested a suggestion in {name} yet.", _ASK_BY_KEY]
     return _sentences(f"No suggestion in {name}, {_when(session, silences[0])}", silences[0].reason)
 
 
@@ -87,7 +87,7 @@ def _when(session: Session, answer: Silence | Shown) -> str:
 def _described(status: Status) -> str:
     """The service's state, what it is making and how far that is, and what to do."""
     percent = "" if status.percent is None else f" {status.percent} %"
-    doing = {"thinking": "making a suggestion", "starting": "the model is loaded at the first question"}
+    doing = {"thinking": "making a suggestion", "starting": "the model loads at the first request"}
     parts = (doing.get(status.state, status.state) + percent, status.message, status.hint)
     return ": ".join(part for part in parts if part)
 

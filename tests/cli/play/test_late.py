@@ -71,6 +71,6 @@ async def test_why_is_told(session: Session) -> None:
     """In the server's words; without a server, that there is none."""
     session.ask(invoked=True)
     await session.answered()
-    assert "too slow: 100 ms" in await session.why()
+    assert "within 100 ms" in await session.why()
     await session.stop()
     assert await session.why()

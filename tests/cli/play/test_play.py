@@ -49,7 +49,7 @@ def test_scripted_session(environment: dict[str, str], llama_model: ModelFiles) 
     assert "the rest is kept" in done.stdout
     assert "accepted: " in done.stdout
     assert " ms · " in done.stdout
-    assert " tokens · " in done.stdout
+    assert " tokens in " in done.stdout
 
 
 def test_a_file_of_the_users_is_not_changed(
