@@ -221,9 +221,9 @@ def trace_lines(completion: Completion) -> Iterator[str]:
 
     texts = token_texts(completion.trace)
     for number, (step, said) in enumerate(zip(completion.trace, texts, strict=True), 1):
-        yield f"step {number}: {len(step.path)} of {len(step.tree) - step.tree.pending} drafted tokens accepted"
+        yield f"step {number}: {len(step.path)} of {len(step.tree) - step.tree.pending} drafts accepted"
         for token, text in zip(step.tokens, said, strict=True):
-            origin = f"{token.source}, match of {token.match}" if token.source else "the model"
+            origin = f"{token.source}, match of {token.match}" if token.source else "the model's own"
             yield f"  {json.dumps(text, ensure_ascii=False):24} {origin}"
     by_source = ", ".join(f"{source} {count}" for source, count in completion.counts.by_source.items()) or "none"
     yield f"{completion.counts.tokens} tokens in {completion.counts.steps} steps; accepted drafts: {by_source}"

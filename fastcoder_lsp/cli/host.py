@@ -56,9 +56,7 @@ def stop(_: argparse.Namespace) -> int:
 
     hosts = find_hosts()
     for host in hosts:
-        print(
-            f"process {host.process_id or '?'}: {'ended' if stop_host(host, _STOPPED_S) else 'did not end'}"
-        )
+        print(f"process {host.process_id or '?'}: {'ended' if stop_host(host, _STOPPED_S) else 'did not end'}")
     if not hosts:
         print("No shared process is running.")
     return 0

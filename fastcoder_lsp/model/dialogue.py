@@ -10,6 +10,7 @@ class Offer:
 
     `download_bytes` go over the network, `disk_bytes` are needed in `folder`. Where this is not what was asked for,
     `instead_of` names that, `reason` says why it cannot be had, and `difference` what this is; empty otherwise.
+    `trust` says who published it, and what is checked of it; empty where that is known by its name.
     """
 
     what: str
@@ -21,6 +22,7 @@ class Offer:
     instead_of: str = ""
     reason: str = ""
     difference: str = ""
+    trust: str = ""
 
 
 @dataclass(frozen=True, slots=True)

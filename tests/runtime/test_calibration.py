@@ -77,9 +77,9 @@ def test_doctor_says_which_weights_run_and_how_to_go_back(
         place.with_suffix(".json").write_text(json.dumps({"nats": nats, "standard_error": 0.002, "tokens": 9}))
         assert f"{nats:.3f} ± 0.002 nats" in said("cpu-int4")
         assert f"calibrate {folder} --undo" in said("cpu-int4")
-        assert ("`auto` takes them" in said("auto")) == taken == ("--undo" in said("auto"))
+        assert ("`auto` uses them" in said("auto")) == taken == ("--undo" in said("auto"))
         assert said("cpu-int8") == ""
-    for expected in ("plainly rounded", "nothing was chosen"):
+    for expected in ("uncalibrated", "no calibrated weights"):
         assert main(["model", "calibrate", str(folder), "--undo"]) == 0
         assert expected in capsys.readouterr().out
     assert said("cpu-int4") == plain
