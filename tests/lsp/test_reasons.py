@@ -13,7 +13,7 @@ from fastcoder_lsp.workspace import rules
 from fastcoder_lsp.workspace.positions import Position
 
 HERE = Position(3, 4)
-SLOW = reasons.slow(150, 80)
+SLOW = reasons.slow("", 150, 80, invoked=False)
 
 
 def counting() -> Callable[[], float]:

@@ -53,7 +53,7 @@ def typing() -> Typing:
 
 def test_it_is_told_once_with_what_to_do(typing: Typing) -> None:
     """The most frequent reason and its hint, as one message a session."""
-    slow = reasons.slow(150, 80)
+    slow = reasons.slow("", 150, 80, invoked=False)
     typing.silent(300, slow)
     [notice] = typing.notices()
     assert slow.text in notice
