@@ -1,13 +1,17 @@
 """Indentation of a suggestion: the document's own blanks, at a depth that the code above allows."""
 
+from collections import Counter
 from collections.abc import Callable
 
 from fastcoder_lsp import syntax
+from fastcoder_lsp.postprocess.offside import Blocks, stand
 from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
 from fastcoder_lsp.syntax import KNOWN, indent, lex, width
 
 _DEEPEST_STEP = 8
 """Columns by which a block is indented at most."""
+_SELDOM = 4
+"""A step of indentation that another one outnumbers so many times is that one, half typed."""
 _SAMPLE = 400
 """Lines looked at to learn a document's habit."""
 
@@ -36,14 +40,92 @@ def _on_empty_line(text: str, around: TextAround) -> str:
     if leading or "\n" in body[: len(body) - len(body.lstrip())]:
         return leading + _in_style(body, around)
     first, newline, rest = body.partition("\n")
-    here = width(around.left)
+    here, column = width(around.left), width(around.left + indent(first))
+    blocks = around.blocks_above
+    if blocks is not None and (_begins_statement(first) or blocks.allow(column)):
+        return _in_block(first, newline + rest, blocks, around)
     if _doubled(first, here, around):
         return first.lstrip(" \t") + newline + _in_style(rest, around)
-    column = width(around.left + indent(first))
     if _free(first, column, here, around):
         return first + newline + _in_style(rest, around)
     rest = "\n".join(_moved(line, here - column) for line in rest.split("\n"))
     return first.lstrip(" \t") + newline + _in_style(rest, around)
+
+
+def _begins_statement(first: str) -> bool:
+    """Whether the line `first` is one whose column means something."""
+    word = first.lstrip(" \t")[:1]
+    return word.isalnum() or (bool(word) and word in "_@\"'([{")
+
+
+def _in_block(first: str, rest: str, blocks: Blocks, around: TextAround) -> str:
+    """The cursor stands where a statement of Python begins, perhaps in the middle of its indentation.
+
+    The line `first` begins in a block that is open there, and all that follows fits to it; "" where none or several
+    blocks will do.
+    """
+    here, column = width(around.left), width(around.left + indent(first))
+    columns = _columns_in(blocks, column, here, around)
+    if column in columns:
+        return first + _in_style_below(rest, around)
+    found = [text for target in columns if (text := _moved_to(target, column, first, rest, blocks, around))]
+    return found[0] if len(found) == 1 else ""
+
+
+def _moved_to(target: int, column: int, first: str, rest: str, blocks: Blocks, around: TextAround) -> str:
+    """The text, whose line `first` begins at `target` and not at `column`, and `rest` stays or goes along."""
+    here = width(around.left)
+    blanks = _blanks(target, here, around)
+    if blanks is None:
+        return ""
+    first = blanks + first.lstrip(" \t")
+    along = "\n".join(_moved(line, target - column) for line in rest.split("\n"))
+    for way in (along, rest) if here <= target < column < 2 * here else (rest, along):
+        if _stands(first + way, blocks, around):
+            return first + _in_style_below(way, around)
+    return ""
+
+
+def _stands(text: str, blocks: Blocks, around: TextAround) -> bool:
+    """Whether all statements of `text`, and the one below it, begin where they may."""
+    start = len(around.near_before) - len(around.left)
+    return stand(blocks, around.near_before + text, around.lexed_with(text), start, around.statement_below)
+
+
+def _in_style_below(rest: str, around: TextAround) -> str:
+    """`rest`, which begins with a line end if it is anything, in the document's blanks."""
+    return rest[:1] + _in_style(rest[1:], around)
+
+
+def _columns_in(blocks: Blocks, column: int, here: int, around: TextAround) -> list[int]:
+    """Where a statement may begin that was said to begin at `column`."""
+    if not blocks.columns:
+        return [here]
+    limit, below = blocks.columns[-1], around.statement_below
+    if not blocks.opened:
+        if here in blocks.columns:
+            return [column if column in blocks.columns else here]
+        return [one for one in blocks.columns if one > here]
+    body = limit + _unit(around)
+    if below is not None and limit < below < body:
+        body = below
+    if column == body or body < here:
+        return [column]
+    if here <= limit:
+        return [column if column > limit or here in blocks.columns else body]
+    steps = _steps(around)
+    return [body if column > here or _SELDOM * steps[here - limit] < steps[body - limit] else here]
+
+
+def _blanks(target: int, here: int, around: TextAround) -> str | None:
+    """What brings the cursor from the column `here` to `target`, as the lines above have it."""
+    if target == here:
+        return ""
+    known = (indent(line) for line in reversed(around.near_before[-NEAR:].split("\n")) if line.strip())
+    same = next((blanks for blanks in known if width(blanks) == target and blanks.startswith(around.left)), None)
+    if same is not None:
+        return same[len(around.left) :]
+    return " " * (target - here) if "\t" not in around.left and target > here else None
 
 
 def _doubled(first: str, here: int, around: TextAround) -> bool:
@@ -58,13 +140,11 @@ def _doubled(first: str, here: int, around: TextAround) -> bool:
 def _free(first: str, column: int, here: int, around: TextAround) -> bool:
     """Whether the line `first` may begin at `column`, or nobody can say where it has to."""
     word = first.lstrip(" \t")[:1]
-    if column == here or not (word.isalnum() or word in "_@\"'") or around.language not in KNOWN:
+    if column == here or not (word.isalnum() or word in "_@\"'") or around.language not in {*KNOWN} - {"python"}:
         return True
     if around.head.quote or around.head.comment or any(sign in "([`" for _, sign in around.head.stack):
         return True
-    if around.language != "python" and not (around.left and column > here):
-        return True
-    return column in _allowed(around, column, here) or (around.language == "python" and bool(around.head.stack))
+    return not (around.left and column > here) or column in _allowed(around, column, here)
 
 
 def _allowed(around: TextAround, column: int, here: int) -> set[int]:
@@ -142,23 +222,26 @@ def _own_unit(lines: list[str], depth: int) -> int:
 
 
 def _moved(line: str, columns: int) -> str:
-    if columns >= 0 or not line.strip():
+    if not columns or not line.strip() or "\t" in indent(line):
         return line
-    blanks = indent(line)
-    return blanks[: max(0, len(blanks) + columns)] + line[len(blanks) :] if "\t" not in blanks else line
+    return " " * columns + line if columns > 0 else line[min(len(indent(line)), -columns) :]
 
 
 def _unit(around: TextAround) -> int:
     """The document's step of indentation in columns."""
-    steps: dict[int, int] = {}
-    last = 0
+    steps = _steps(around)
+    return max(steps, key=lambda step: steps[step]) if steps else 4
+
+
+def _steps(around: TextAround) -> Counter[int]:
+    """How often lines are indented by so many columns more than the line above."""
+    steps, last = Counter[int](), 0
     for line in _indented(around):
         columns = width(indent(line))
-        if columns > last:
-            steps[columns - last] = steps.get(columns - last, 0) + 1
+        if columns - last in {1, 2, 3, 4, 8}:
+            steps[columns - last] += 1
         last = columns
-    likely = [step for step in steps if step in {1, 2, 3, 4, 8}]
-    return max(likely, key=lambda step: steps[step]) if likely else 4
+    return steps
 
 
 def _indented(around: TextAround) -> list[str]:

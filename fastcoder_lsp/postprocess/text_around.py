@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
+from fastcoder_lsp.postprocess.offside import Blocks, blocks_below
 from fastcoder_lsp.syntax import CLOSER_OF, Lexed, indent, lex, width
 
 NEAR = 8000
@@ -89,6 +90,19 @@ class TextAround:
     def above(self) -> str:
         """The nearest line above the cursor's that has text, or ""."""
         return next((line for line in reversed(self.near_before[-NEAR:].split("\n")[:-1]) if line.strip()), "")
+
+    @cached_property
+    def blocks_above(self) -> Blocks | None:
+        """The blocks of Python in which the cursor's line may begin a statement; None where it begins none."""
+        if self.language != "python" or self.head.stack or self.head.quote:
+            return None
+        return blocks_below(self.near_before[: len(self.near_before) - len(self.left)], self.head)
+
+    @cached_property
+    def statement_below(self) -> int | None:
+        """The column of the nearest line below the cursor's that holds more than a comment."""
+        lines = (line for line in self.below if line.strip() and not line.lstrip().startswith("#"))
+        return next((width(indent(line)) for line in lines), None)
 
     def statement_above(self) -> int:
         """The indentation of the line in which the statement begins that ends above the cursor's line."""

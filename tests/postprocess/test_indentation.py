@@ -109,6 +109,108 @@ class A:
 ▮    @property
     def g(self):
         pass▮
+--- python: the rest of an indentation that is half typed
+class A:
+    def f(self):
+        pass
+
+  ▮  def g(self):
+        pass▮
+>>>
+class A:
+    def f(self):
+        pass
+
+  ▮  def g(self):
+        pass▮
+--- python: the blanks of a half-typed indentation are no line that begins with them
+def f():
+    a()
+  ▮  b()▮
+>>>
+def f():
+    a()
+  ▮  b()▮
+--- python: a half-typed indentation goes on to that of the block
+def f():
+    a()
+ ▮b()
+    c()▮
+>>>
+def f():
+    a()
+ ▮   b()
+    c()▮
+--- python: and its block goes along
+def f():
+    a()
+  ▮if b:
+      c()▮
+    d()
+>>>
+def f():
+    a()
+  ▮  if b:
+      c()▮
+    d()
+--- python: to that of a block that the line above opens
+def f():
+    if a:
+        b()
+    else:
+      ▮c()▮
+>>>
+def f():
+    if a:
+        b()
+    else:
+      ▮  c()▮
+--- python: the line below says which of two blocks it is
+def f():
+    if a:
+        b()
+  ▮c()▮
+        d()
+>>>
+def f():
+    if a:
+        b()
+  ▮      c()▮
+        d()
+--- python: nothing where two blocks will do
+def f():
+    if a:
+        b()
+  ▮c()▮
+>>>
+def f():
+    if a:
+        b()
+  ▮▮
+--- python: nothing where the indentation is too deep for any block
+def f():
+    a()
+      ▮b()▮
+>>>
+def f():
+    a()
+      ▮▮
+--- python: the columns of comments and of lines that go on are no blocks
+def f(
+      a,
+):
+# a
+    """b
+  c"""
+    ▮d()▮
+>>>
+def f(
+      a,
+):
+# a
+    """b
+  c"""
+    ▮d()▮
 --- go: spaces become the document's tabs
 func f() {
 →if a {

@@ -1,0 +1,102 @@
+"""Where statements of Python may begin: the columns of the blocks that are open above them.
+
+Owns what the interpreter calls an unexpected indent or an unindent that matches no outer level. Comments, empty lines
+and lines that go on with a statement may stand anywhere.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from fastcoder_lsp.syntax import CLOSER_OF, Lexed, indent, width
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The blocks that are open below a line.
+
+    Attributes:
+        columns: where their statements begin, ascending; empty before the first statement.
+        opened: whether that line opens one more, whose statements stand deeper than the last of these.
+    """
+
+    columns: tuple[int, ...] = ()
+    opened: bool = False
+
+    def allow(self, column: int) -> bool:
+        """Whether the next statement may begin at `column`."""
+        if not self.columns:
+            return True
+        return column > self.columns[-1] if self.opened else column in self.columns
+
+    def after(self, column: int, *, opens: bool) -> "Blocks":
+        """Those below a statement at `column`."""
+        outer = self.columns[: bisect_left(self.columns, column)]
+        return Blocks((*outer, column), opens)
+
+
+def blocks_below(code: str, lexed: Lexed) -> Blocks | None:
+    """What is open below the last line of `code`; None where that line's statement goes on below it."""
+    if lexed.stack or lexed.quote or code.rstrip(" \t\n").endswith("\\"):
+        return None
+    starts = list(_statements(code, lexed))
+    columns: tuple[int, ...] = ()
+    for _, column in starts:
+        columns = (*columns[: bisect_left(columns, column)], column)
+    return Blocks(columns, bool(starts) and _opens(code, lexed, len(code)))
+
+
+def stand(blocks: Blocks, code: str, lexed: Lexed, start: int, below: int | None) -> bool:
+    """Whether all statements of `code` behind `start` begin where they may.
+
+    Args:
+        blocks: those that are open above `start`.
+        code: what stands above, too.
+        lexed: of `code`.
+        start: where a line begins.
+        below: the column of the statement that follows, if any.
+    """
+    starts = [one for one in _statements(code, lexed) if one[0] >= start]
+    ends = [at for at, _ in starts[1:]]
+    for (_, column), end in zip(starts, [*ends, len(code)], strict=False):
+        if not blocks.allow(column):
+            return False
+        blocks = blocks.after(column, opens=_opens(code, lexed, end))
+    return below is None or bool(lexed.stack) or blocks.allow(below)
+
+
+def _statements(code: str, lexed: Lexed) -> Iterator[tuple[int, int]]:
+    """(offset, column) of the lines that begin a statement."""
+    inside = sorted([*lexed.spans, *_bracketed(lexed, len(code))])
+    at = start = reach = 0
+    for line in code.split("\n"):
+        while at < len(inside) and inside[at][0] < start:
+            reach, at = max(reach, inside[at][1]), at + 1
+        word = line.lstrip()
+        if reach <= start and word and word[0] != "#" and not code.endswith("\\\n", 0, start):
+            yield start, width(indent(line))
+        start += len(line) + 1
+
+
+def _bracketed(lexed: Lexed, end: int) -> Iterable[tuple[int, int]]:
+    """What stands between brackets, up to `end` where they are open there."""
+    stack: list[tuple[int, str]] = []
+    for at, sign in lexed.signs:
+        if sign in CLOSER_OF:
+            stack.append((at, sign))
+        elif stack and CLOSER_OF[stack[-1][1]] == sign:
+            yield stack.pop()[0], at
+    yield from ((at, end) for at, _ in stack)
+
+
+def _opens(code: str, lexed: Lexed, end: int) -> bool:
+    """Whether the statement that ends before `end` opens a block."""
+    ends = {end_of: begin for begin, end_of in lexed.spans}
+    while True:
+        end = len(code[:end].rstrip())
+        begin = ends.get(end)
+        if begin is None:
+            return code.endswith(":", 0, end)
+        if code[begin] != "#":
+            return False
+        end = begin
