@@ -11,11 +11,11 @@ from fastcoder_lsp.postprocess.balance import balance
 from fastcoder_lsp.postprocess.indentation import indentation
 from fastcoder_lsp.postprocess.overlap import overlap
 from fastcoder_lsp.postprocess.overwrite import written_over
-from fastcoder_lsp.postprocess.rubbish import control_text, repetition, rubbish
+from fastcoder_lsp.postprocess.rubbish import control_text, fence, repetition, rubbish
 from fastcoder_lsp.postprocess.text_around import TextAround
 
 Rule = Callable[[str, TextAround], str]
-_RULES: tuple[Rule, ...] = (control_text, repetition, indentation, overlap, balance)
+_RULES: tuple[Rule, ...] = (control_text, fence, repetition, indentation, overlap, balance)
 _ROUNDS = 8
 _TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]++(?=\n)")
 

@@ -3,10 +3,12 @@
 import re
 
 from fastcoder_lsp.postprocess.text_around import TextAround
+from fastcoder_lsp.syntax import KNOWN
 
 _CONTROL = re.compile(
     r"<\|[a-z_]+\|>|<(?:fim_(?:prefix|middle|suffix|pad)|file_sep)>|<｜[^｜\n]*｜>|▁<(?:PRE|SUF|MID|EOT)>|\x00|\ufffd"
 )
+_FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _SHORTEST_LOOP = 3
 """So many equal runs of lines in a row are a loop."""
 _ROUNDS, _LONGEST_ROUND = 8, 40
@@ -17,6 +19,18 @@ def control_text(text: str, around: TextAround) -> str:
     """`text` up to a control token that the model spelt out, where the document itself does not speak of such."""
     for match in _CONTROL.finditer(text):
         if match[0] not in around.near_before and match[0] not in around.near_after:
+            return text[: match.start()]
+    return text
+
+
+def fence(text: str, around: TextAround) -> str:
+    """`text` up to a line that is the fence of a Markdown block, in languages and places where that means nothing."""
+    if around.language not in KNOWN:
+        return text
+    for match in _FENCE.finditer(text):
+        lexed = around.lexed_with(text[: match.start()])
+        begins = match.start() or not around.left.strip()
+        if begins and not (lexed.quote or lexed.comment or lexed.in_template):
             return text[: match.start()]
     return text
 

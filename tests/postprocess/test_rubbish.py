@@ -54,6 +54,47 @@ x = ▮1▮
 x = ▮<｜end▁of▁sentence｜>▮
 >>>
 x = ▮▮
+--- python: the fence of a Markdown block is no code
+def f():
+    ▮return 1
+```
+
+Here is another one:▮
+>>>
+def f():
+    ▮return 1▮
+--- python: nothing but a fence
+▮```python▮
+>>>
+▮▮
+--- python: a fence in a docstring
+def f():
+    ▮'''Call it:
+
+    ```
+    f()
+    ```
+    '''▮
+>>>
+def f():
+    ▮'''Call it:
+
+    ```
+    f()
+    ```
+    '''▮
+--- markdown: a fence is what is meant
+One.
+
+▮```python
+x = 1
+```▮
+>>>
+One.
+
+▮```python
+x = 1
+```▮
 --- python: a control token that the document speaks of
 MARK = '<|fim_prefix|>'
 x = ▮'<|fim_prefix|>'▮
