@@ -18,6 +18,7 @@ CODES = (
     "off",  # completion is switched off
     "rejected",  # you dismissed or typed over several suggestions in a row
     "nothing",  # the suggestion was filtered out
+    "unsure",  # the model is unsure of it
     "end",  # the model had nothing to add
     "error",  # something failed; the text says what
     "host",  # the shared model process is gone, or does not answer; the text says which
@@ -125,6 +126,11 @@ def loading(status: Status) -> Reason:
 def nothing_worth_showing() -> Reason:
     """The model generated text, and none of it fits here."""
     return Reason("nothing", "The suggestion was filtered out.", "")
+
+
+def unsure() -> Reason:
+    """The model is unsure of its suggestion, which only a request by key shows."""
+    return Reason("unsure", "The model is unsure of its suggestion here.", _BY_KEY)
 
 
 def models_end() -> Reason:

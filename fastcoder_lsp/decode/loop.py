@@ -24,6 +24,7 @@ from fastcoder_lsp.core import (
     ShouldStop,
     Verified,
 )
+from fastcoder_lsp.core.certainty import LIKELY, Certainty, Row
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.healing import Allow, Healing, Piece, allowed_ids
 from fastcoder_lsp.decode.states import ask_states, skimming, states_of
@@ -54,6 +55,7 @@ class DecodeRequest:
         document: the document's URI, or "".
         nodes: rows of one verification, the pending ones included.
         outdated: what this output was expected to be (`core.DraftContext`).
+        weighed: whether it is to be known how sure the model was (`Decoding.certainty`).
     """
 
     prompt: tuple[int, ...]
@@ -67,6 +69,7 @@ class DecodeRequest:
     document: str = ""
     nodes: int = 16
     outdated: tuple[tuple[int, ...], ...] = ()
+    weighed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ class Decoding:
     on_step: OnStep | None = None
     _tokens: list[int] = field(default_factory=list)
     _pending: list[int] = field(default_factory=list)
+    _likely: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]] = field(default_factory=list)
+    """The best ids and logits in the place of each token, where the request wants them."""
     _bytes: bytearray = field(default_factory=bytearray)
     _text: str = ""
     _steps: int = 0
@@ -205,7 +210,7 @@ class Decoding:
 
     def _verify(self, tree: DraftTree, allowed: Mapping[int, npt.NDArray[np.int64]]) -> Verified:
         """The engine's step; a drafter that may be told late extends what it keeps while the device works."""
-        sampler, top_k = self.request.sampler, self.drafter.traits.top_k
+        sampler, top_k = self.request.sampler, max(self.drafter.traits.top_k, LIKELY if self.request.weighed else 0)
         if self._launching is None:
             verified = self.engine.step(tree, sampler, allowed, top_k)
         else:
@@ -237,6 +242,15 @@ class Decoding:
             self._finish,
         )
 
+    def certainty(self) -> Certainty:
+        """How sure the model was of what it said so far; nothing is known of it where the request does not ask."""
+        piece = self.request.piece
+        rows = [
+            Row(piece(token), tuple(zip(map(piece, ids_K.tolist()), _probabilities(logits_K).tolist(), strict=True)))
+            for token, (ids_K, logits_K) in zip(self._tokens, self._likely, strict=False)
+        ]
+        return Certainty(rows, self.request.healing)
+
     def _decided(self) -> tuple[int, ...]:
         """The prompt, and all that was said."""
         return (*self.request.prompt, *self._tokens)
@@ -262,6 +276,10 @@ class Decoding:
                 self._finish = "eos"
                 break
             self._tokens.append(token)
+            if request.weighed and verified.top_ids_NK is not None and verified.top_logits_NK is not None:
+                node = verified.path[index - 1] if index else tree.pending - 1
+                best = verified.top_ids_NK[node, :LIKELY], verified.top_logits_NK[node, :LIKELY]
+                self._likely.append((best[0].copy(), best[1].copy()))
             self._bytes += request.piece(token)
             if index < len(verified.path):
                 self._accepted[tree.sources[verified.path[index]]] += 1
@@ -296,3 +314,10 @@ def decode(
 def _riders(missing: int) -> int:
     """How many of a prompt's last tokens go along with the first step, `missing` of it not being in the cache."""
     return missing if 1 <= missing <= PENDING_AT_MOST else 1
+
+
+def _probabilities(logits_K: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    """Of the best tokens among each other."""
+    weights_K = np.exp(logits_K.astype(np.float64) - float(logits_K[0]))
+    shares_K: npt.NDArray[np.float64] = weights_K / weights_K.sum()
+    return shares_K

@@ -12,6 +12,8 @@ from fastcoder_lsp.postprocess.overwrite import written_over
 from fastcoder_lsp.postprocess.text_around import Closer, TextAround, wanted
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, SCRIPT, Lexed, Quote, indent, lexis_of, width
 
+_ENDS = ")]};,: \t\n"
+"""What a text may end in whose last words are said."""
 Stack = list[tuple[int, str]]
 Columns = Callable[[int], int]
 """The indentation of the line in which an offset stands."""
@@ -40,6 +42,14 @@ def balance(text: str, around: TextAround) -> str:
     if (surplus := _surplus(walk, below, columns, around)) is not None:
         return text[:surplus]
     return text + _closed(whole, _missing(walk, below, columns, around), lexed.quote)
+
+
+def last_closers(text: str, around: TextAround) -> list[int]:
+    """Offsets of the closers that `text` ends in and that close what was opened left of the cursor."""
+    end = len(text.rstrip(_ENDS))
+    if around.language not in KNOWN or end == len(text):
+        return []
+    return [at for at, _ in _Walk.over(text, around.lexed_with(text), around).closes if at >= end]
 
 
 @dataclass(frozen=True, slots=True)

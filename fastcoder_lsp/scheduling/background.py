@@ -91,7 +91,7 @@ class Background:
         if task.finished:
             self._current.count()
             self._on_counted("ahead" if self._current.ahead else "background", 1)
-        if made is not None and made.text:
+        if made is not None and made.text and (allowance.question.request.invoked or not task.doubtful(made)):
             self._on_made(made)
 
     def _beside_first(self, loaded: Loaded, allowance: Allowance, asked_ms: float) -> bool:

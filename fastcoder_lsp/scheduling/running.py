@@ -210,14 +210,16 @@ class Running:
         self, loaded: Loaded, task: Task, suggestion: Suggestion, finish: str, reason: Reason | None = None
     ) -> Answer:
         """What `suggestion` holds for the question's place; `reason`: why that is nothing, if it is not the task's."""
-        candidates = (suggestion, *(suggestion.others or ()))
+        question = self.question
+        held = not question.request.invoked and question.place == task.place and task.doubtful(suggestion)
+        candidates = () if held else (suggestion, *(suggestion.others or ()))
         rests = [rest for one in candidates if (rest := one.rest(self.question.place)) is not None]
         info = loaded.runtime.info
         answer = Answer(
             "shown" if rests else "empty",
             tuple(rests),
             finish,
-            reason=None if rests else reason or task.why_nothing(),
+            reason=None if rests else reasons.unsure() if held else reason or task.why_nothing(),
             counts=task.counts() - self._before,
             ms=self._spans.close(),
             model=info.model,
@@ -225,5 +227,6 @@ class Running:
             trace=task.trace(),
         )
         self._current.count()
-        self._on_made(suggestion)
+        if not held:
+            self._on_made(suggestion)
         return answer

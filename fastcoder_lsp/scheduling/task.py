@@ -24,12 +24,13 @@ from fastcoder_lsp.core import (
     Tokens,
     Verified,
 )
+from fastcoder_lsp.core.certainty import Certainty
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
-from fastcoder_lsp.postprocess import TextAround, finish_at, useful_at, whole_lines, written_over
+from fastcoder_lsp.postprocess import TextAround, doubt, finish_at, useful_at, whole_lines, written_over
 from fastcoder_lsp.runtime.exchange import prompt_for
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import LINE_STEPS, Pace
@@ -176,6 +177,10 @@ class Task:
             self._useful = said, self._suggestion(useful_at(said, self._around, cut))
         return self._useful[1]
 
+    def doubtful(self, suggestion: Suggestion) -> bool:
+        """Whether the model was so unsure of what it said here that it is shown by a key alone."""
+        return doubt.held_back(suggestion.text, *self._weighed(suggestion.text))
+
     def counts(self) -> Counts:
         """What was done for it so far."""
         counts = self._decoding.result().counts
@@ -196,7 +201,7 @@ class Task:
         if missing := decoding.missing():
             tokens = pace.stretch_within(math.inf if in_any_case else room_ms, missing)
             if tokens:
-                decoding.prefill(_never, tokens)
+                decoding.prefill(lambda: False, tokens)
                 if decoding.computed:  # none where all was copied from another text's beginning
                     pace.prefilled(decoding.computed, self._clock() - started)
             return tokens > 0
@@ -205,7 +210,7 @@ class Task:
         if rows < least:
             return False
         if not decoding.prefilled:
-            decoding.prefill(_never)
+            decoding.prefill(lambda: False)
         decoding.step(rows)
         pace.stepped(self._rows, self._clock() - started)
         return True
@@ -215,7 +220,13 @@ class Task:
         """The text around the place, lexed once for everything that is shown of this task."""
         return TextAround(self.place.before, self.place.after, self.snapshot.language)
 
+    def _weighed(self, text: str) -> tuple[Certainty, TextAround]:
+        """How sure it was of what it said; that tells nothing of a text that is not letter by letter what it said."""
+        said = not self._head and self.said().startswith(text.rstrip())
+        return self._decoding.certainty() if said else Certainty((), b""), self._around
+
     def _suggestion(self, text: str) -> Suggestion:
+        text = doubt.without_unsure_closers(text, *self._weighed(text))
         replaces = written_over(text, self._around) if text else 0
         return Suggestion(self.place, text, replaces, work=Work(self.counts(), self.trace()))
 
@@ -236,11 +247,11 @@ class Prefill:
     def advance(self, room_ms: float) -> bool:
         """One stretch of the prefill; False where none fits into `room_ms`."""
         started = self._clock()
-        cached = self._engine.prefill(self._prompt, _at_once).reused
+        cached = self._engine.prefill(self._prompt, lambda: True).reused
         missing = len(self._prompt) - cached
         tokens = self._pace.stretch_within(room_ms, missing)
         if tokens:
-            if not self._engine.prefill(self._prompt[: cached + tokens], _never).done:
+            if not self._engine.prefill(self._prompt[: cached + tokens], lambda: False).done:
                 return False  # a cache beside, and nobody gives way to it
             self._pace.prefilled(tokens, self._clock() - started)
             self.prefilled += tokens
@@ -277,16 +288,9 @@ def begin(
             healing=prompt.healing,
             document=snapshot.uri,
             nodes=runtime.limits.nodes,
+            weighed=True,
             outdated=tuple(tuple(runtime.tokenizer.encode(healing + text)) for text in expected),
         )
     task = Task(runtime, pace, clock, snapshot, place, asked)
     task.measured_by(spans)
     return task
-
-
-def _never() -> bool:
-    return False
-
-
-def _at_once() -> bool:
-    return True

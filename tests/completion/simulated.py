@@ -74,7 +74,8 @@ def _undisturbed(ms: float) -> float:
 class SimulatedEngine:
     """Takes exactly what its `costs` say, and counts what it did.
 
-    `takes`: what the clock shows for a piece of work that takes so many milliseconds by itself.
+    `takes`: what the clock shows for a piece of work that takes so many milliseconds by itself. `likely`: the letters
+    that may follow a text, with their probabilities, the likeliest first; None: nothing is told of that.
     """
 
     def __init__(self, clock: Clock, letter: NextLetter) -> None:
@@ -86,6 +87,7 @@ class SimulatedEngine:
         self.pieces: list[float] = []
         """When each piece of work ended."""
         self.takes: Callable[[float], float] = _undisturbed
+        self.likely: Callable[[str], Mapping[str, float]] | None = None
 
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         reused = 0
@@ -112,8 +114,16 @@ class SimulatedEngine:
         self.prefilled += tree.pending - 1
         self.steps += 1
         self._pass(self.costs.step_ms(len(tree)))
-        letter = self._letter(bytes(self._cache[1:]).decode())
-        return Verified((), (ord(letter) if letter else END,))
+        text = bytes(self._cache[1:]).decode()
+        letter = self._letter(text)
+        emitted = (ord(letter) if letter else END,)
+        if self.likely is None or not top_k:
+            return Verified((), emitted)
+        likely = dict(list(self.likely(text).items())[:top_k])
+        ids_NK, logits_NK = np.zeros((len(tree), len(likely)), np.int64), np.zeros((len(tree), len(likely)), np.float32)
+        ids_NK[:] = [ord(one) for one in likely]
+        logits_NK[:] = np.log(list(likely.values()))
+        return Verified((), emitted, ids_NK, logits_NK)
 
     def cached(self) -> tuple[int, ...]:
         return tuple(self._cache)

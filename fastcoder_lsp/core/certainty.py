@@ -1,0 +1,80 @@
+"""How sure the model was of what it said, from the likeliest tokens of every row: probabilities of single bytes.
+
+Owns the arithmetic. Tokens cut a text anywhere, so a question about the next character is asked of all likely tokens
+that agree with what was said before it. A probability is that among the `LIKELY` best tokens.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+LIKELY = 8
+"""So many of the best tokens of each row are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A token that was said, as bytes, and the likeliest tokens there with their probabilities among each other."""
+
+    said: bytes
+    likely: tuple[tuple[bytes, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Certainty:
+    """How sure the model was of a text.
+
+    Attributes:
+        rows: of all tokens that were said.
+        healing: the bytes before the text that the first of them spell.
+    """
+
+    rows: Sequence[Row]
+    healing: bytes
+
+    def at(self, offset: int) -> float | None:
+        """How probable the text's byte at `offset` was after all before it; None where no likely token comes so far."""
+        for row, start in self._placed():
+            if start <= offset < start + len(row.said):
+                length = offset - start
+                reached = [one for one in row.likely if len(one[0]) > length and one[0][:length] == row.said[:length]]
+                agreed = sum(share for piece, share in reached if piece[length] == row.said[length])
+                return agreed / sum(share for _, share in reached) if reached else None
+        return None
+
+    def of_first(self, length: int) -> float:
+        """How probable the tokens were that the text's first `length` bytes are in; 0 where one was not likely."""
+        product = 1.0
+        for row, start in self._placed():
+            if start < length:
+                product *= dict(row.likely).get(row.said, 0.0)
+        return product
+
+    def of_longer_word(self) -> float | None:
+        """How probable it was that the word before the text goes on; None where the model did not expect that word."""
+        left, reached, longer, ended = self.healing, 1.0, 0.0, 0.0
+        for row in self.rows:
+            for piece, share in row.likely:
+                if len(piece) > len(left) and piece.startswith(left):
+                    longer, ended = _added(longer, ended, reached * share, in_word=_wordy(piece[len(left) :]))
+                elif left and piece == left and piece != row.said:
+                    ended += reached * share
+            if not left.startswith(row.said) or not left:
+                break
+            left, reached = left[len(row.said) :], reached * dict(row.likely).get(row.said, 0.0)
+        return longer / (longer + ended) if longer + ended > 0 else None
+
+    def _placed(self) -> Iterator[tuple[Row, int]]:
+        """Every row with the offset in the text at which its token begins; less than 0 for healed ones."""
+        start = -len(self.healing)
+        for row in self.rows:
+            yield row, start
+            start += len(row.said)
+
+
+def _added(longer: float, ended: float, share: float, *, in_word: bool) -> tuple[float, float]:
+    return (longer + share, ended) if in_word else (longer, ended + share)
+
+
+def _wordy(piece: bytes) -> bool:
+    letter = piece.decode(errors="ignore")[:1]
+    return letter.isalnum() or letter == "_" or not letter
