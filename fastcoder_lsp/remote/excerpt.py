@@ -6,13 +6,14 @@ for that as far as a front does: by less it would take brackets for open that cl
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.decode.stop import LineRule, stop_rule
 from fastcoder_lsp.postprocess.text_around import FAR
-from fastcoder_lsp.workspace.secret_lines import in_secret, spans_lines, without_secrets
+from fastcoder_lsp.workspace.secret_lines import NOTHING_OPEN, Open, beginning, in_secret, judge
 
 BEFORE = 8_000
 """Characters before the cursor, at most."""
@@ -22,12 +23,8 @@ REACH = FAR + 1
 """The same on both sides for this program's own server: one more than is read tells that there is more."""
 _MOVES = 2_000
 """By so much at a time the beginning moves."""
-_REMEMBERED = 20_000
-_LINE, _BLOCK = 4_000, 16_000
-"""Characters of a line on either side of where it is cut, and of what may be a private key's block before it."""
-_KEY_ENDS = "-----END "
-_CURSOR = "\0"
-"""Put where it stands, to see whether its line is left out."""
+_BLOCK = 16_000
+"""Characters before the cursor in which a secret may have begun that it is in."""
 _HALVES = re.compile("[\ud800-\udfff]")
 """Of characters, which no UTF-8 can say: an edit may have parted them."""
 _MARK = re.compile(
@@ -80,10 +77,10 @@ class Excerpt:
 
 
 class Excerpts:
-    """Takes them, and remembers of the last lines whether they look like secrets."""
+    """Takes them, and remembers what the lines above the last one left open."""
 
     def __init__(self) -> None:
-        self._judged: dict[tuple[str, str], bool] = {}
+        self._gone: tuple[str, str, Open, Open] = "", "", NOTHING_OPEN, NOTHING_OPEN
 
     def take(self, question: Question, pieces: tuple[Piece, ...], max_tokens: int, *, far: bool = False) -> Excerpt:
         """What `question` sends, with these `pieces` of other files; `far`: to this program's own server."""
@@ -91,16 +88,21 @@ class Excerpts:
         above = "".join(text.rstrip("\n") + "\n\n" for text in snapshot.neighbours)
         all_before, all_after, language = above + place.before, place.after, snapshot.language
         before, after = (all_before[-REACH:], all_after[:REACH]) if far else (_last(all_before), _first(all_after))
-        cut, end = len(all_before) - len(before), len(after)
-        lines, newline, left = before.rpartition("\n")
-        lines = _from_a_cut(all_before[max(0, cut - _BLOCK) : cut], lines, language)
-        right, newline_right, below = after.partition("\n")
-        below = _to_a_cut(below, all_after[end : end + _LINE], language)
-        if right and not self._without_secrets(left + right, language):
-            right = ""
+        cut = len(all_before) - len(before)
+        line = all_before.rfind("\n", 0, cut) + 1
+        # Whole lines are judged, below all that stands above them, and what is sent of them is taken then.
+        opened = self._above(all_before[:line], language, beginning(f"{all_before}{all_after}", language))
+        *lines, left = all_before[line:].split("\n")
+        kept, opened = _without_secrets(lines, language, opened, first=cut - line)
+        left = left if lines else before
+        right, newline, below = after.partition("\n")
+        secret, opened = judge(left + right, language, opened)
+        tail = all_after[len(after) :].partition("\n")[0]
+        last = below.rfind("\n") + 1
+        kept_below, _ = _without_secrets(f"{below}{tail}".split("\n"), language, opened, last=len(below) - last)
         return Excerpt(
-            _whole(self._without_secrets(lines, language) + newline + left),
-            _whole(right + newline_right + self._without_secrets(below, language)),
+            _whole("".join(f"{one}\n" for one in kept) + left),
+            _whole(("" if secret else right) + newline + "\n".join(kept_below)),
             tuple(Piece(_whole(piece.name), _whole(piece.text)) for piece in pieces),
             _whole(PurePath(snapshot.path).name) if snapshot.path is not None else "",
             language,
@@ -108,20 +110,14 @@ class Excerpts:
             isinstance(stop_rule(place.before, place.after, language), LineRule),
         )
 
-    def _without_secrets(self, text: str, language: str) -> str:
-        """`workspace.secret_lines.without_secrets`, which judges each line by itself where no secret spans several."""
-        if spans_lines(text):
-            return without_secrets(text, language)
-        if len(self._judged) > _REMEMBERED:
-            self._judged.clear()
-        return "\n".join(line for line in text.split("\n") if self._may_go(line, language))
-
-    def _may_go(self, line: str, language: str) -> bool:
-        key = line, language
-        judged = self._judged.get(key)
-        if judged is None:
-            judged = self._judged[key] = not line or bool(without_secrets(line, language))
-        return judged
+    def _above(self, text: str, language: str, begun: Open) -> Open:
+        """What `text`, which nothing is sent of, leaves open; what it is longer by than the last one is read alone."""
+        known, of, since, opened = self._gone
+        if (of, since) != (language, begun) or not text.startswith(known):
+            known, opened = "", begun
+        _, opened = _without_secrets(text[len(known) :].split("\n")[:-1], language, opened)
+        self._gone = text, language, begun, opened
+        return opened
 
 
 def stays_here(question: Question) -> bool:
@@ -132,35 +128,33 @@ def stays_here(question: Question) -> bool:
     if question.policy.in_secrets:
         return False
     before, language = question.place.before, question.request.snapshot.language
-    left = before[before.rfind("\n") + 1 :][-_LINE:]
-    if in_secret(before, language) or (left and not without_secrets(left, language)):
-        return True
-    near = f"{before[-_BLOCK:]}{_CURSOR}"
-    return spans_lines(near) and not without_secrets(near, language).endswith(_CURSOR)
+    near = before[before.rfind("\n", 0, max(0, len(before) - _BLOCK)) + 1 :]
+    *lines, left = near.split("\n")
+    _, opened = _without_secrets(lines, language, beginning(before, language))
+    return in_secret(before, language) or judge(left, language, opened)[0]
+
+
+def _without_secrets(
+    lines: Sequence[str], language: str, opened: Open, *, first: int = 0, last: int | None = None
+) -> tuple[list[str], Open]:
+    """Those of some whole lines that do not look like secrets, and what they leave open.
+
+    Of the first line what is sent begins at a character, of the last one it ends at one.
+    """
+    kept = []
+    for number, line in enumerate(lines):
+        secret, opened = judge(line, language, opened)
+        if not secret:
+            end = last if number == len(lines) - 1 else None
+            kept.append(line[first if number == 0 else 0 : end])
+        elif number == len(lines) - 1 and last is not None:
+            kept.append("")
+    return kept, opened
 
 
 def window(text: str, offset: int) -> tuple[int, int]:
     """What of `text` is sent for a cursor at `offset`, characters from…to."""
     return offset - len(_last(text[:offset])), min(len(text), offset + AFTER)
-
-
-def _from_a_cut(gone: str, lines: str, language: str) -> str:
-    """`lines` without the rest of a secret that begins in what is `gone` before: of a line, or of a private key."""
-    if not gone:
-        return lines
-    line, _, rest = lines.partition("\n")
-    head = gone[gone.rfind("\n") + 1 :][-_LINE:]
-    # Where nothing stands left of the cursor, that is a secret only within a key.
-    if in_secret(f"{gone}{line}\n", ""):
-        return lines.partition(_KEY_ENDS)[2].partition("\n")[2]
-    return rest if head and not without_secrets(head + line[:_LINE], language) else lines
-
-
-def _to_a_cut(lines: str, gone: str, language: str) -> str:
-    """`lines` without the beginning of a line that looks like a secret together with what is `gone` of it."""
-    above, newline, line = lines.rpartition("\n")
-    tail = gone.partition("\n")[0]
-    return above + newline if tail and not without_secrets(line[-_LINE:] + tail, language) else lines
 
 
 def _unmarked(text: str) -> str:

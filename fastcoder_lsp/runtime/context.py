@@ -23,7 +23,7 @@ from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.runtime.recent_places import RecentPlaces, copied
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
-from fastcoder_lsp.workspace.secret_lines import KEYS, without_secrets
+from fastcoder_lsp.workspace.secret_lines import secret_lines, without_lines, without_secrets
 
 OPEN_DOCUMENTS = 16
 """Open documents that are looked into whatever the index says: the last ones."""
@@ -96,8 +96,6 @@ class RepositoryContext:
         words = self._words_of(folder)
         here = replace(snapshot, path=path.relative_to(folder.root).as_posix())
         ask = question_at(here.text, offset, words.index, words.terms)
-        if KEYS in here.text:
-            shown = 0, len(here.text)
         itself = _real_key(path, folder.root)
         look = _Look(words, opened, _kind(here.language), itself, self._may_show, self._elsewhere, MOST_CHARACTERS)
         near = [one.relative_to(folder.root).as_posix() for one in opened if one.is_relative_to(folder.root)]
@@ -114,8 +112,9 @@ class RepositoryContext:
         newest, ahead = next(copied(snapshot), None), None
         if newest is not None and newest in allowed and len(newest.text) <= MOST_AHEAD:
             placed, ahead = _behind_best(newest, placed), (newest.source, newest.line)
+        texts = self._recent.texts()
         clean = (
-            replace(one, text=without_secrets(one.text, language_of(Path(one.path))))
+            _clean(one, (here.text if not one.source else look.text(one.source), texts.get(one.source, "")))
             for one in (*placed, *_not_held(allowed, placed))
         )
         found = tuple(one for one in clean if one.text.strip())
@@ -213,6 +212,23 @@ class _Look:
         read = self.words.load(key) if self.room > 0 else None
         self.room -= len(read.text) if read is not None else 0
         return read
+
+    def text(self, source: str) -> str:
+        """The whole text of a file that was given; empty for another one."""
+        path = Path(source)
+        file = self.opened.get(path)
+        if file is None and path.is_relative_to(self.words.root):
+            key = path.relative_to(self.words.root).as_posix()
+            file = self.words.load(key) if self.words.held(key) else None
+        return file.text if file is not None else ""
+
+
+def _clean(piece: ContextSnippet, files: Iterable[str]) -> ContextSnippet:
+    """A piece without the lines that look like secrets in its file as a whole, or by themselves."""
+    language, text = language_of(Path(piece.path)), piece.text
+    for file in files:
+        text = without_lines(text, secret_lines(file, language))
+    return replace(piece, text=without_secrets(text, language))
 
 
 def _within(definitions: Sequence[Definition], root: Path, here: Snapshot) -> list[Definition]:

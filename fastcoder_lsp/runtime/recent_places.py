@@ -33,17 +33,22 @@ class RecentPlaces:
     def __init__(self, documents: int = 8) -> None:
         self._capacity = documents
         self._texts: OrderedDict[str, str] = OrderedDict()
+        self._paths: dict[str, str] = {}
         self._edited: _Places = OrderedDict()
         self._visited: _Places = OrderedDict()
 
     def observe(self, uri: str, path: str, text: str) -> None:
         """This is the text of the document at `path` (empty: of one without) now."""
         before = self._texts.pop(uri, None)
-        self._texts[uri] = text
+        self._texts[uri], self._paths[uri] = text, path
         while len(self._texts) > self._capacity:
-            self._texts.popitem(last=False)
+            self._paths.pop(self._texts.popitem(last=False)[0], None)
         if before is not None and before != text:
             _remember(self._edited, RECENT_PLACES, uri, path, text, first_difference(before, text))
+
+    def texts(self) -> dict[str, str]:
+        """The documents' last texts, by their paths."""
+        return {self._paths[uri]: text for uri, text in self._texts.items() if uri in self._paths}
 
     def visit(self, uri: str, path: str, text: str, offset: int) -> None:
         """Somebody is at this place of a text."""

@@ -18,7 +18,7 @@ from fastcoder_lsp.runtime.context import GOOD_ENOUGH, MOST_CHARACTERS
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules
-from fastcoder_lsp.workspace.secret_lines import without_secrets
+from fastcoder_lsp.workspace.secret_lines import secret_lines, without_lines, without_secrets
 
 MOST_TREES = 64
 """Whose words are kept; of a repository that moves on the tree before goes with the time."""
@@ -91,7 +91,9 @@ class TeamContext:
         for piece in pieces:
             if not piece.source or _alike(piece.text, own):
                 continue
-            clean = without_secrets(piece.text, language_of(Path(piece.path)))
+            language, file = language_of(Path(piece.path)), load(piece.source)
+            hidden = secret_lines(file.text, language) if file is not None else frozenset[str]()
+            clean = without_secrets(without_lines(piece.text, hidden), language)
             if clean.strip():
                 found.append(replace(piece, text=clean, source=str(words.root / piece.source)))
         return found

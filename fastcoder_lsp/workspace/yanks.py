@@ -6,7 +6,7 @@ or a clipboard.
 
 from fastcoder_lsp.core import Yank
 from fastcoder_lsp.workspace.document import Document
-from fastcoder_lsp.workspace.secret_lines import KEYS
+from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines
 
 MOST_LETTERS = 2_000
 """What is longer is data, or was copied to lie somewhere else."""
@@ -24,6 +24,8 @@ def yank_of(document: Document, first: int, last: int) -> Yank | None:
     lines = document.lines(first, last)
     if sum(map(len, lines)) + len(lines) - 1 > MOST_LETTERS or KEYS in document.clean_text:
         return None
+    secret = secret_lines(document.clean_text, document.language)
+    lines = without_lines("\n".join(lines), secret).split("\n")
     while lines and not lines[-1].strip():
         lines.pop()
     above = next((number for number, line in enumerate(lines) if line.strip()), 0)

@@ -1,0 +1,111 @@
+"""Which names are a secret's: `dbPassword`, `AWS_SECRET_ACCESS_KEY`, `mot_de_passe`.
+
+Owns the words, in the languages that people name things in, and how a name's parts are told. Pure.
+"""
+
+import re
+from enum import IntEnum
+from functools import lru_cache
+from itertools import pairwise
+
+
+def words(text: str) -> frozenset[str]:
+    """Those of a list."""
+    return frozenset(text.split())
+
+
+NAME = re.compile(r"[^\W\d_]\w*+(?:-\w++)*+")
+"""A name in a line, whole."""
+_WORDS = words(
+    "password passwd pswd pwd passphrase passcode passkey secret credential cred creds apikey passin passout psk "
+    "passwort kennwort contraseña contrasena senha motdepasse mdp пароль парола пароли hasło haslo heslo wachtwoord "
+    "lösenord losenord salasana şifre sifre parola jelszó jelszo 密码 密碼 口令 パスワード 비밀번호 암호 mnemonic "
+    "kodeord passord palavrapasse clavesecreta requirepass authtoken accesstoken secretkey privatekey accesskey"
+)
+_LAST = frozenset(("pass", "pw"))
+"""Of a name of several words, or alone."""
+_ENDINGS = (
+    "password",
+    "passwd",
+    "passphrase",
+    "apikey",
+    "secret",
+    "token",
+    "passwort",
+    "secretkey",
+    "privatekey",
+    "accesskey",
+)
+"""Of a name whose words are not parted, as in PGPASSWORD."""
+_KINDS_OF_KEY = words(
+    "api access private secret signing encryption auth account client master ssh app storage shared license"
+)
+_KINDS_OF_TOKEN = words(
+    "api access auth bearer refresh id session csrf xsrf github gitlab gh gl slack npm bot deploy personal user admin "
+    "service jwt oauth oauth2 security registration device client hf discord telegram ci vault consul x secret private"
+)
+_OTHER = words(
+    "name names id ids url urls uri path paths file files filename type types length len count counts field fields "
+    "label prompt hint placeholder help error errors message messages msg title header headers param params arg args "
+    "index pos position size limit max min regex pattern format version expires expiry expiration ttl timeout class "
+    "provider handler manager policy validator style color kind enum strategy algorithm algo method mode status state "
+    "scope scopes issuer endpoint source var variable option options flag attr attribute column table input output form "
+    "dialog view page test tests ref reference required enabled supported strength rules rule callback function fn "
+    "lifetime generator factory store service client request response usage description desc text bytes encoding"
+)
+"""A last word of which the name is something else's."""
+_FAINT = words("key auth authorization cookie session sessionid sid csrf jwt signature sig salt otp nonce license")
+_PARTS = re.compile(r"[^\W\d_a-z]+(?![a-z])|[^\W\d_a-z]?[^\W\d_A-Z]+")
+LIKELY = re.compile(
+    r"(?i)pass|pwd|pswd|pw\b|mdp\b|secret|token|key|cred|bearer|basic|auth|identified|psk|kennwort|contrase|senha|паро|has[łl]o|heslo"
+    r"|wachtwoord|l[öo]senord|salasana|[şs]ifre|parola|jelsz|密|口令|パスワード|비밀번호|암호|mnemonic|kodeord|://|\b(?:curl|mysql|login|"
+    r"redis-cli|ldap|docker|mongo|az\b|htpasswd)|connect|PDO|session|cookie|\bsid\b|signature|salt|nonce|jwt|\botp\b"
+)
+"""What stands in every line with such a name, or with a form that needs none."""
+
+
+class Sort(IntEnum):
+    """How much a name says: nothing; that random characters are one, or what looks like a secret, or any value."""
+
+    NONE = 0
+    FAINT = 1
+    MAYBE = 2
+    SURE = 3
+
+
+@lru_cache(maxsize=8192)
+def sort_of(name: str) -> Sort:
+    """What sort of name this is."""
+    parts = _parts(name)
+    if not parts or parts[-1] in _OTHER or parts[0] in {"is", "has", "no", "num", "max", "min"}:
+        return Sort.NONE
+    pairs = list(pairwise(parts))
+    joined = {"".join(pair) for pair in (*pairs, *zip(parts, parts[1:], parts[2:], strict=False))}
+    if (
+        parts[-1] in _LAST
+        or not _WORDS.isdisjoint(parts)
+        or not _WORDS.isdisjoint(joined)
+        or any(part != "token" and part.endswith(_ENDINGS) for part in parts)
+        or any(kind in _KINDS_OF_KEY and key == "key" for kind, key in pairs)
+        or any(kind in _KINDS_OF_TOKEN and word == "token" for kind, word in pairs)
+    ):
+        return Sort.SURE
+    if not {"token", "bearer"}.isdisjoint(parts):
+        return Sort.MAYBE
+    return Sort.FAINT if not _FAINT.isdisjoint(parts) else Sort.NONE
+
+
+def is_name_alone(value: str) -> bool:
+    """Whether a value says no more than that it is a secret, as in `{"password": "password"}`."""
+    parts = _parts(value)
+    known = _WORDS | _LAST | _KINDS_OF_KEY | _KINDS_OF_TOKEN | {"token", "key", "the", "my", "db", "user"}
+    return bool(parts) and not any(map(str.isdigit, value)) and all(part in known for part in parts)
+
+
+def _parts(name: str) -> list[str]:
+    """The words of a name, in small letters, in the singular."""
+    found = (part.lower() for part in _PARTS.findall(name[-80:]))
+    return [word[:-1] if word.endswith("s") and word[:-1] in _PLURALS else word for word in found]
+
+
+_PLURALS = _WORDS | {"token", "key"}
