@@ -75,6 +75,9 @@ _BEGUN = re.compile(
 )
 _RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}")
 _HEXADECIMAL = re.compile(r"[0-9a-fA-F-]+")
+_CASED = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_LEAST_WORD = 5
+"""Letters of a word in a name of many words."""
 _LEAST_PART = 10
 """Characters of a part of them: what is parted more often is a name of many words."""
 _RANDOM_BITS = 3.5
@@ -91,17 +94,22 @@ _CLOSES = r"""(?:\\{0,3}["'`]|&quot;|[*`_]{1,3})?\s{0,4}[\])}]{0,2}"""
 """What may end a name: `"password"`, `["password"]`, `**password**`."""
 _TYPE = (
     r"""(?:\s{0,8}[?!]?:\s{0,4}[\w.&'<>\[\]|?*(), :;-]{1,60}?(?=\s{0,8}=(?![=~>]))|"""
-    r"""\s{1,4}(?:As\s)?[\w.<>\[\]*?()]{1,40}(?=\s{0,8}=(?![=>~]))|\[\w{0,20}\]|\s{0,4}\{\s?get;[\w; ]{0,30}\}|\s\([^()]{0,20}\))?"""
+    r"""\s{1,4}(?:As\s)?[\w.<>\[\]*?()]{1,40}(?=\s{0,8}=(?![=>~]))|\[\w{0,20}\]|\s{0,4}\{\s?get;[\w; ]{0,30}\}|\s\([^()]{0,20}\))?"""  # noqa: E501 one expression
 )
 _IS = re.compile(
     _CLOSES + _TYPE + r"""\s{0,30}(?:[:|?+.&]{0,2}={1,3}[>~]?|!==?|<-|->|:|\bto\b(?=\s+["'])|by\s+lazy\b)\s{0,30}"""
 )
 _OR = re.compile(
     _CLOSES
-    + r"""\)?\s{0,4}(?:\|\||\?\?|\?:|\bor\b|:[-=]|\.(?:unwrap_or|or_?[eE]lse|get_?[oO]r)\w{0,12}\(|\)?\s?\{(?=\s{0,4}["']))\s{0,4}"""
+    + r"""\)?\s{0,4}(?:\|\||\?\?|\?:|\bor\b|:[-=]|\.(?:unwrap_or|or_?[eE]lse|get_?[oO]r)\w{0,12}\(|\)?\s?\{(?=\s{0,4}["']))\s{0,4}"""  # noqa: E501 one expression
 )
 _NEXT = re.compile(r"""(?:\\{0,3}["'`])\s{0,4},\s{0,8}""")
-_FIRST = re.compile(r"""\w[(\[{,]\s*[@:]?["'`][\w.]{0,50}$|\w\s?[\[{(]\s*[\w."]{1,40},\s*["'`]$|["']--?(?:\w+-)*$""")
+_DEFAULT = re.compile(r":[-=]?")
+_SEVERAL = re.compile(r"(?:,\s{0,4}[\w.]{1,40}){1,4}\s{0,4}:?=\s{0,4}(?=[\"'`])")
+_DECLARED = re.compile(r"\s*(?:(?:var|let|const|my|val)\s+)?\(?$")
+_FIRST = re.compile(
+    r"""\((?:\s{0,8}["'][^"']{0,25}["'],){2}\s{0,8}["']$|[{(]\{\s*["']$|\w[(\[{,]\s*[@:]?["'`][\w.]{0,50}$|\w\s?[\[{(]\s*[\w."]{1,40},\s*["'`]$|["']--?(?:\w+-)*$"""
+)
 _CALLS = re.compile(r"[({]\s{0,8}")
 _ELEMENT = re.compile(r"""["']?(?:\s[^<>]{0,120})?>(?:<!\[CDATA\[)?(?=[^<>\s{$%])|>\s{0,8}$""")
 _SPACE = re.compile(r"""[ \t]{1,8}(?![=:|(\[{])""")
@@ -128,12 +136,12 @@ _GETS = words(
 """Of a function that is named after a secret and isn't given one."""
 _OPENER = re.compile(
     r"""(?:new\s+)?(?P<callee>[A-Za-z_][\w.:-]{0,60})!?(?:<[\w:]{0,30}>)?\s{0,2}(?:[({]|\s(?=["']))\s{0,8}|"""
-    r"""(?:\[\w*\]|map\[\w+\])[\w.*]+\{\s{0,8}|[\[({&*@]\s{0,8}|<<(?=["'])"""
+    r"""(?:\[\w*\]|map\[\w+\])[\w.*]+[({]\s{0,8}|[\[({&*@]\s{0,8}|<<(?=["'])"""
 )
 _WRAPPERS = words(
     "some string str bytes byte from new secret secure b64 b64decode base64 base buffer optional of quote ok just text "
     "freeze raw literal lit qstring latin1string view convert to final value array list vec tuple set lazy fixed "
-    "password token key credential crypt sensitive std default env"
+    "b decode password token key credential crypt sensitive std default env"
 )
 _KEYED = re.compile(r"""["'`]?[\w.-]{1,40}["'`]?\s{0,4}(?:=>|[:=])\s{0,4}(?=["'`])""")
 _REFERENCE = re.compile(
@@ -173,10 +181,10 @@ _ADDRESS = re.compile(r"""://[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,20
 """With a password, `https://me:…@host`."""
 _SOMETHING = r"""[rbf@N]?["'`](?!["'`]\s*[,)\]])"""
 _COUPLE = re.compile(
-    rf"""(?:\b(?:(?:HTTP)?[Bb]asic_?[Aa]uth|[Ll]og_?in|[Aa]uthenticate|auth["'`]?\s{{0,4}}[=:]\s{{0,4}}|\w{{0,24}}(?:Credentials?|Authentication)|USERPWD)\w{{0,12}})"""
+    rf"""(?:\b(?:(?:HTTP|Set)?[Bb]asic_?[Aa]uth|[Ll]og_?in|[Aa]uthenticate|auth["'`]?\s{{0,4}}[=:]\s{{0,4}}|\w{{0,24}}(?:Credentials?|Authentication)|USERPWD)\w{{0,12}})"""
     rf"""\s?[(\[]\s{{0,8}}+["'`]?[^"'`,()]{{0,80}}["'`]?\s{{0,8}},\s{{0,8}}(?:Some\()?{_SOMETHING}(?=[^"'`]{{3}})|"""
     rf"""\b(?:getConnection|mysqli?(?:_\w+)?|PDO|pg_connect|DBI->connect)\([^,()]{{1,80}},(?:[^,()]{{1,80}},){{1,2}}\s{{0,8}}{_SOMETHING}|"""
-    r"""USERPWD\W{1,4}["'][^:"']{1,60}:[^\s"'$]"""
+    r"""\bauth["']?\s{0,4}[=:]\s{0,4}["'][^:"'\s/{]{1,60}:[^\s"'$/{]{3}|USERPWD\W{1,4}["'][^:"']{1,60}:[^\s"'$]"""
 )
 """A user with a password."""
 _TOLD = re.compile(
@@ -185,8 +193,8 @@ _TOLD = re.compile(
     r"""\b(?:docker|podman|az|mongo\w{0,10}|helm|cf|oc)\b.{0,120}?\s(?:-p)[ =]["']?[^\s$"'{<-]|"""
     r"""\b(?:redis-cli\b.{0,80}?\s-a|ldap\w{2,10}\b.{0,120}?\s-w|htpasswd\b.{0,20}?\s-\w{0,4}b\w{0,4}\s\S{1,80}\s\S{1,80})\s["']?[^\s$"'-]|"""
     r"""\bcurl\b.{0,200}?\s(?:-u|--user)[ =]?["']?[^\s:"'$]{1,80}:[^\s"'$]|"-u",\s?"[^":$]{1,80}:[^"$]|"""
-    r"""\b(?:echo|printf)\b\s.{0,120}?["' ][^\s$"']{3,}["']?\s?\|\s?.{0,60}?(?:--password-stdin|chpasswd|passwd --stdin)|"""
-    r"""\bvault\s+login\s+[\w.]{12}"""
+    r"""\b(?:echo|printf)\b\s.{0,120}?["' ][^\s$"']{3,}["']?\s?\|\s?.{0,60}?(?:--password-stdin|chpasswd|passwd --stdin)|"""  # noqa: E501 one expression
+    r"""ConvertTo-SecureString\s+(?:-String\s+)?["'][^$"']|\bvault\s+login\s+[\w.]{12}"""
 )
 _LISTED = re.compile(r"""["'],\s?["']""")
 """Between the words of a command in a list."""
@@ -212,7 +220,7 @@ class Open:
     """What the lines above left open, of which the next line may be a part.
 
     Attributes:
-        kind: of what: "text" to where `end` stands, "deeper" lines than `depth`, a private "key", values "below" a name,
+        kind: of what: "text" to where `end` stands, lines "deeper" than `depth`, a private "key", values "below",
             a "pair" whose value comes, the "next" line alone, a Kubernetes "manifest" of secrets; "" for nothing.
         end: what ends a text.
         depth: of the line that began it.
@@ -284,8 +292,8 @@ def in_secret(before: str, language: str) -> bool:
         and sort_of(match[1]) >= Sort.MAYBE
     ):
         return True
-    *_, run = (None, *_RUN.finditer(left))
-    random = run is not None and run.end() == len(left) and _is_random(run[0])
+    run = next((run for run in _RUN.finditer(left) if run.end() == len(left)), None)
+    random = run is not None and _is_random(run[0])
     return random or bool(_BEGUN.search(left)) or _in_key(before[-_BLOCK:])
 
 
@@ -369,6 +377,8 @@ class _Line:
         self._bare = language in _BARE_LANGUAGES
         self._spans: list[tuple[int, int]] | None = None
         comment = _COMMENT.search(line)
+        if comment is not None and self._bare and comment[0].strip() == "//":
+            comment = None
         self._comment = comment.start() if comment is not None and language != "diff" else len(line) + 1
 
     def judge(self) -> _Judged:
@@ -384,7 +394,9 @@ class _Line:
         for name in NAME.finditer(line):
             begin = line.rfind(".", max(0, name.start() - 30), name.start()) + 1
             owner = line[max(0, name.start() - 30) : name.start() - 1] if begin == name.start() > 0 else ""
-            sort = sort_of(name[0]) or (sort_of(f"{owner}.{name[0]}") if owner and name[0] in _OWNED else Sort.NONE)
+            sort = sort_of(name[0])
+            if owner and name[0] in _OWNED:
+                sort = max(sort, sort_of(f"{owner}.{name[0]}"))
             if not sort:
                 continue
             names += 1
@@ -404,6 +416,13 @@ class _Line:
         quoted = before.endswith(('"', "'", "`"))
         if _AS_VALUE.search(before) and (pair := self._pair(end)) is not None:
             return pair
+        default = before.endswith("${") or ("${" in before and line.startswith(":", end))
+        if default and (match := _DEFAULT.match(line, end)) is not None:
+            return self.value(match.end(), Sort.SURE, bare=True, sure=True)
+        if (several := _SEVERAL.match(line, end)) is not None and _DECLARED.match(before):
+            return self.value(several.end(), sort)
+        if "<" in before[-3:] and (found := self._element(end)) is not None:
+            return found
         if (match := _IS.match(line, end)) is not None and not line.startswith("::", match.end() - 2):
             bare = self._is_bare(begin, match[0])
             found = self.value(match.end(), sort, bare=bare, open_ended=":" not in match[0] or not _DEFINES.match(line))
@@ -414,7 +433,7 @@ class _Line:
         elif (match := _NEXT.match(line, end)) is not None:
             first = _FIRST.search(before) is not None
             return self.value(match.end(), sort, firm=first, open_ended=False)
-        elif line.startswith(",", end) and re.search(r"\bstr\w{0,8}\(\s*$|\{\s*$", before):
+        elif line.startswith(",", end) and re.search(r"\bstr\w{0,8}\(\s*$|(?:\{|\s:)\s*$", before):
             return self.value(len(line) - len(line[end + 1 :].lstrip()), sort)
         elif (match := _CALLS.match(line, end)) is not None and line[end] in "({":
             verb = re.match(r"[a-z]+", name[0])
@@ -422,17 +441,22 @@ class _Line:
                 sure = verb is not None and verb[0] in {"set", "with", "add", "use"}
                 return self.value(match.end(), Sort.SURE if sure else sort, bare=False, open_ended=False)
         elif (match := _ELEMENT.match(line, end)) is not None and ("<" in before or quoted):
-            closed = line.find("</", match.end(), match.end() + _LONGEST) >= 0
-            if match.end() < len(line) and not closed:
-                return None
-            if match.end() == len(line):
-                return False, Open("next", left=1)
-            return self.value(match.end(), Sort.SURE, bare=True, sure=True)
+            return self._element(end)
         elif (match := _SPACE.match(line, end)) is not None:
             return self._directive(before, match.end(), sort)
         elif before.rstrip().endswith(("==", "!=")) or before.rstrip().endswith(("equals(", "IgnoreCase(")):
             return self._compared(before)
         return None
+
+    def _element(self, end: int) -> _Judged | None:
+        """The text of an element behind its name."""
+        line, match = self._line, _ELEMENT.match(self._line, end)
+        if match is None:
+            return None
+        if match.end() == len(line):
+            return False, Open("next", left=1)
+        closed = line.find("</", match.end(), match.end() + _LONGEST) >= 0
+        return self.value(match.end(), Sort.SURE, bare=True, sure=True) if closed else None
 
     def _is_bare(self, begin: int, relation: str) -> bool:
         """Whether a value without quotes would be one, behind a name that begins there."""
@@ -490,7 +514,7 @@ class _Line:
         rest = re.sub(r"</?\w+>", "", line[end : end + _LONGEST]).strip(" \t\"',;{}")
         return None if rest else (False, Open("pair", left=2))
 
-    def value(
+    def value(  # noqa: C901 a case for each way to begin a value
         self,
         at: int,
         sort: Sort,
@@ -510,6 +534,8 @@ class _Line:
             return self._below(end[0].strip(), sort)
         for _ in range(4):
             opener = _OPENER.match(line, at)
+            if self._language in _BRACKETED and line.startswith("[[", at):
+                break
             if opener is None or not _wraps(opener["callee"]):
                 break
             at = opener.end()
@@ -635,7 +661,8 @@ def _depth(line: str) -> int:
 def _is_random_value(line: str, run: re.Match[str]) -> bool:
     """Whether random characters in a line are a value: hexadecimal ones are the sum of something as often as not."""
     if not _is_random(run[0]):
-        return False
+        cases = run[0].isalnum() and any(map(str.islower, run[0])) and any(map(str.isupper, run[0]))
+        return cases and any(map(str.isdigit, run[0])) and max(map(len, _CASED.findall(run[0]))) < _LEAST_WORD
     if not _HEXADECIMAL.fullmatch(run[0]):
         return any(len(part) >= _LEAST_PART for part in re.split(r"[-_=+]", run[0]))
     near = line[max(0, run.start() - 40) : run.start()]

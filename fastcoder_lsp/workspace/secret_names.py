@@ -49,8 +49,9 @@ _OTHER = words(
     "label prompt hint placeholder help error errors message messages msg title header headers param params arg args "
     "index pos position size limit max min regex pattern format version expires expiry expiration ttl timeout class "
     "provider handler manager policy validator style color kind enum strategy algorithm algo method mode status state "
-    "scope scopes issuer endpoint source var variable option options flag attr attribute column table input output form "
-    "dialog view page test tests ref reference required enabled supported strength rules rule callback function fn "
+    "scope scopes issuer endpoint source var variable option options flag attr attribute column table input form "
+    "output dialog view page test tests ref reference required enabled supported strength rules rule callback function "
+    "fn "
     "lifetime generator factory store service client request response usage description desc text bytes encoding"
 )
 """A last word of which the name is something else's."""
@@ -59,7 +60,7 @@ _PARTS = re.compile(r"[^\W\d_a-z]+(?![a-z])|[^\W\d_a-z]?[^\W\d_A-Z]+")
 LIKELY = re.compile(
     r"(?i)pass|pwd|pswd|pw\b|mdp\b|secret|token|key|cred|bearer|basic|auth|identified|psk|kennwort|contrase|senha|паро|has[łl]o|heslo"
     r"|wachtwoord|l[öo]senord|salasana|[şs]ifre|parola|jelsz|密|口令|パスワード|비밀번호|암호|mnemonic|kodeord|://|\b(?:curl|mysql|login|"
-    r"redis-cli|ldap|docker|mongo|az\b|htpasswd)|connect|PDO|session|cookie|\bsid\b|signature|salt|nonce|jwt|\botp\b"
+    r"redis-cli|ldap|docker|mongo|az\b|htpasswd)|connect|PDO|SecureString|session|cookie|\bsid\b|signature|salt|nonce|jwt|\botp\b"
 )
 """What stands in every line with such a name, or with a form that needs none."""
 

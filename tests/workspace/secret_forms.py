@@ -17,7 +17,7 @@ conn = psycopg2.connect("host=db user=me password=@@")
 %
 conn = connect(host="db", user="me", port=5432, timeout=10, ssl=True, name="app", schema="public", password="@@")
 %
-settings = {"a": "b", "c": "d", "e": "f", "g": "h", "i": "j", "k": "l", "m": "n", "o": "p", "q": "r", "s": "t", "u": "v", "w": "x", "y": "z", "password": "@@"}
+settings = {"a": "b", "c": "d", "e": "f", "g": "h", "i": "j", "password": "@@"}
 %
 passwords = ["@@", "@@"]
 %
@@ -1176,7 +1176,7 @@ _KINDS = {"": _LETTERS, "h": "0123456789abcdef", "u": "ABCDEFGHJKLMNPQRSTUVWXYZ2
 
 def forms(password: str = "hunter2") -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Each form with this `password`: its language, its text, and the secrets in it."""
-    chance = random.Random(7)  # noqa: S311 the same ones each time
+    chance = random.Random(7)
     for language, text in _FORMS.items():
         for form in text.strip("\n").split("\n%\n"):
             held = set[str]()
