@@ -157,8 +157,9 @@ _SCALAR = re.compile(r"(?:[!&][\w-]+\s+)*[|>][-+\d]{0,2}\s*(?:#.*)?$")
 _ENDS_OPEN = re.compile(r"(?:[\w.:<>]{0,40}[(\[{])?\s*+\\?\s*+$")
 _BARE = re.compile(r"""(?:[!&][\w-]+\s+)?([^\s"'`<>,;&|(){}\[\]]{1,200})(?!\()""")
 _GAPS = re.compile(
-    r"""\$\{[^{}]{0,200}\}|\{\{[^{}]{0,200}\}\}|\#?\{[^{}\s]{0,200}\}|\$\([^)]{0,200}\)|(?<![\w$@!])\$[A-Za-z_]\w*|(?<!\w)%\w{1,30}%|"""
-    r"""(?<!\w)%(?:\(\w+\))?[-.\d]{0,4}[sdrvqi@]\b|<[^<>]{0,200}>|\[[A-Z_]+\d*\]"""
+    r"""\$\{[\w .:?,()\'"-]{0,200}\}|\{\{[^{}]{0,200}\}\}|\#?\{[\w.:!,()\'-]{0,200}\}|\$\([^)]{0,200}\)"""
+    r"""|(?<![\w$@!])\$[A-Za-z_]\w*|(?<!\w)%\w{1,30}%|"""
+    r"""(?<!\w)%(?:\(\w+\))?[-.\d]{0,4}[sdrvqi@]\b|<[\w .,:|/-]{0,200}>|\[[A-Z_]+\d*\]"""
 )
 """What is put in, and placeholders."""
 _NOTHING = words(
@@ -425,7 +426,7 @@ class _Line:
             return found
         if (match := _IS.match(line, end)) is not None and not line.startswith("::", match.end() - 2):
             bare = self._is_bare(begin, match[0])
-            found = self.value(match.end(), sort, bare=bare, open_ended=":" not in match[0] or not _DEFINES.match(line))
+            found = self.value(match.end(), sort, bare=bare, open_ended=self._may_go_on(match[0]))
             if found is not None:
                 return found
         elif (match := _OR.match(line, end)) is not None:
@@ -457,6 +458,13 @@ class _Line:
             return False, Open("next", left=1)
         closed = line.find("</", match.end(), match.end() + _LONGEST) >= 0
         return self.value(match.end(), Sort.SURE, bare=True, sure=True) if closed else None
+
+    def _may_go_on(self, relation: str) -> bool:
+        """Whether a value may stand in the lines below: not in a definition, nor in Python's prose."""
+        if ":" not in relation:
+            return True
+        prose = self._language == "python" and relation[0] not in "\"'" and "=" not in relation
+        return not prose and not _DEFINES.match(self._line)
 
     def _is_bare(self, begin: int, relation: str) -> bool:
         """Whether a value without quotes would be one, behind a name that begins there."""
