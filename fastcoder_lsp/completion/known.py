@@ -29,16 +29,16 @@ _WORKS = 8
 class Shown:
     """A question and the text that its answer showed behind the cursor, "" for none.
 
-    Whoever waits there is told when there is more: text where nothing was shown, and text that goes on where a
-    beginning was. What is shown is never taken back or changed by that, it grows.
+    The client is told when there is more, text where nothing was shown or text that goes on where a beginning was, and
+    in a pause, when the model says something else by a better prompt. What is shown is never taken back by that.
     """
 
     question: Question
     text: str = ""
 
-    def grows_to(self, text: str) -> bool:
-        """Whether `text` is more of the same."""
-        return len(text) > len(self.text) and text.startswith(self.text)
+    def changes_to(self, text: str) -> bool:
+        """Whether `text` is more, or something else."""
+        return not self.text.startswith(text)
 
 
 class KnownText:
@@ -111,11 +111,11 @@ class KnownText:
         """A suggestion was taken whole."""
         self._rejections.taken()
 
-    def remember(self, uri: str, suggestion: Suggestion) -> None:
-        """Remember a suggestion that was made."""
+    def remember(self, uri: str, suggestion: Suggestion, *, instead: bool) -> None:
+        """Remember a suggestion that was made; `instead`: it takes the place of any other for its place."""
         if suggestion.work is not None and suggestion.text:
             self._explained.appendleft((uri, suggestion))
-        self._memory.remember(uri, replace(suggestion, work=None))
+        self._memory.remember(uri, replace(suggestion, work=None), instead=instead)
 
     def late(self) -> Late | None:
         """The place of the last question, if more is known to go on there by now than its answer showed."""
@@ -123,7 +123,7 @@ class KnownText:
         if shown is None:
             return None
         known = self._memory.recall(shown.question.uri, shown.question.place)
-        if known is None or not shown.grows_to(known.text):
+        if known is None or not shown.changes_to(known.text):
             return None
         self._shown = replace(shown, text=known.text)
         request = shown.question.request

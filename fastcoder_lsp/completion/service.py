@@ -55,8 +55,7 @@ class CompletionService:
     Args:
         open_host: opens the host for this listener, with the settings that hold; whether completion is on among them.
         on_status: told every change of state, from the host's thread.
-        on_late: told, from that thread, that more is known to go on at the place that was asked about last than its
-            answer showed, nothing having been asked since.
+        on_late: told, from that thread, that more, or something better, is known at the last question's place.
         on_indexing, on_notice: told, from any thread, as of `HostListener`.
         enabled: while False every request is answered empty.
         clock: milliseconds, the same for the host.
@@ -112,7 +111,7 @@ class CompletionService:
             waiting.answer(nothing(request, rule, reasons.unfit(rule)))
         elif recalled := self._known.recall(question):
             self._supersede()
-            self.host.noticed(question.asked_ms, answered=True)
+            self.host.expect(question, known=True, unserved=False)  # a pause makes its text anew, by a better prompt
             self._tally.count("typed_through")
             completion = self._known.completion(question, recalled)
             self._known.shows(question, completion)
@@ -223,8 +222,9 @@ class CompletionService:
     def made(self, uri: str, suggestion: Suggestion) -> None:
         """This is suggested from now on; whoever waits where it goes on is told."""
         with self.lock:
-            self._known.remember(uri, suggestion)
-            late = self._known.late() if self._waiting is None else None
+            idle = self._waiting is None
+            self._known.remember(uri, suggestion, instead=idle)
+            late = self._known.late() if idle else None
         if late is not None:
             _tell(self._on_late, late)
 

@@ -115,11 +115,14 @@ class SuggestionMemory:
     def __init__(self, documents: int = 16, suggestions: int = 12) -> None:
         self._of = PerDocument(partial(deque[Suggestion], maxlen=suggestions), documents)
 
-    def remember(self, document: str, suggestion: Suggestion) -> None:
-        """A suggestion was made."""
+    def remember(self, document: str, suggestion: Suggestion, *, instead: bool = False) -> None:
+        """A suggestion was made; `instead`: it takes the place of any other for its place."""
         if not suggestion.text:
             return
         of = self._of.fetch(document)
+        if instead:
+            for other in [one for one in of if one.place == suggestion.place]:
+                of.remove(other)
         of.appendleft(suggestion)
         # Each holds the whole text: of a huge one, a few are enough.
         while len(of) > 1 and sum(len(one.place.before) + len(one.place.after) for one in of) > MOST_CHARACTERS:

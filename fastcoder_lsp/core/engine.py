@@ -235,6 +235,10 @@ class Engines(Protocol):
         """The second cache of this name takes the place of the first, whose memory is given back."""
         ...
 
+    def swap(self, name: str) -> None:
+        """The two caches of this name exchange their places."""
+        ...
+
     def forget(self, name: str) -> None:
         """Give back the memory of this slot; nothing where there is none."""
         ...

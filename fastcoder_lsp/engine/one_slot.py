@@ -56,6 +56,9 @@ class OneSlot:
     def exchange(self, name: str) -> None:
         """There is no second cache."""
 
+    def swap(self, name: str) -> None:
+        """There is no second cache."""
+
     def forget(self, name: str) -> None:
         """The cache is nobody's, where it was this one's; its memory is the engine's for good."""
         if (slot := self._slots.pop(name, None)) is not None:

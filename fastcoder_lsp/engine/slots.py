@@ -114,6 +114,12 @@ class SlotEngines:
             slot.spare = False
             self._slots[name] = slot
 
+    def swap(self, name: str) -> None:
+        """The two caches of this name exchange their places."""
+        main, beside = self.slot(name), self.beside(name)
+        main.spare, beside.spare = True, False
+        self._slots[name], self._beside[name] = beside, main
+
     def part(self, group_of: Callable[[str], str]) -> None:
         """From now on nothing is copied between groups of slots; to which a new one belongs, its name says for good."""
         self._group_of = group_of

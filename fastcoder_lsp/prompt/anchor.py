@@ -48,6 +48,7 @@ class Anchor:
         prefix_tokens: the tokens of `prefix`.
         suffix_tokens: the tokens of `suffix`.
         told: code of other files.
+        short: whether the window is smaller than it may be, because somebody waited for it.
     """
 
     start: int
@@ -59,6 +60,7 @@ class Anchor:
     prefix_tokens: tuple[int, ...]
     suffix_tokens: tuple[int, ...]
     told: Told
+    short: bool = False
 
 
 def holds(anchor: Anchor, text: str, offset: int) -> int | None:

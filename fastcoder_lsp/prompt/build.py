@@ -9,6 +9,7 @@ from itertools import groupby
 
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.documents import LatestDocuments
+from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.prompt import anchor as anchors
 from fastcoder_lsp.prompt.account import Shown
 from fastcoder_lsp.prompt.anchor import UNTOLD, Anchor, Told
@@ -18,6 +19,11 @@ from fastcoder_lsp.prompt.options import PromptOptions
 from fastcoder_lsp.prompt.templates import Template, template_of
 from fastcoder_lsp.prompt.window import prefix_start, suffix_end
 from fastcoder_lsp.tokenizer import Tokenizer, printable
+
+_BLOCK = 16
+"""Lines whose anchors share the start of a window."""
+_MARKS = 4
+"""Tokens of a prompt that are no text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,71 +61,78 @@ class PromptBuilder:
         self.template: Template = template_of(tokenizer.control)
         self._tokenizer = tokenizer
         self._anchors: LatestDocuments[Anchor] = LatestDocuments(self.options.documents)
-        self._plans: LatestDocuments[Told] = LatestDocuments(self.options.documents)
+        self._plans: LatestDocuments[Anchor] = LatestDocuments(self.options.documents)
         self._built: LatestDocuments[Prompt] = LatestDocuments(self.options.documents)
 
-    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False) -> Prompt:
+    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None) -> Prompt:
         """The prompt for what comes at `offset` of `snapshot`.
 
         Args:
             snapshot: the document; its neighbours stand before its text.
             offset: the cursor, in characters of `snapshot.text`.
-            hurried: whoever waits types on: a first prompt goes without code of other files that takes long to read.
+            hurried: the user types on: a first prompt goes without code of other files that takes long to read.
+            room: tokens that may be read while somebody waits; a prompt at a new place has a shorter window, and no
+                code of other files, where more of it is new. None: no limit.
         """
         self._context.observe(snapshot)
         text, offset = _whole(snapshot, offset)
-        return self._made(snapshot.uri, self._anchor_at(snapshot, text, offset, hurried=hurried), text, offset)
+        anchor = self._anchor_at(snapshot, text, offset, hurried=hurried, room=room)
+        return self._made(snapshot.uri, anchor, text, offset)
 
-    def settle(self, snapshot: Snapshot, offset: int, *, exchange: bool = True) -> Prompt:
+    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
         """The user pauses: anchor here, so that the next keystrokes find everything computed. Returns the prompt.
 
         Other code goes along where it is worth it by now, but never in the middle of a line: who goes on there soon is
-        to find everything as it was. `exchange`: False where that is prepared beside (`plan`).
+        to find everything as it was.
         """
         text, offset = _whole(snapshot, offset)
         last = self._shown_still(snapshot.uri)
-        anchor = self._anchored(
-            snapshot, text, offset, last, exchange=exchange and not begun(text, offset), lean=not exchange
-        )
+        anchor = self._anchored(snapshot, text, offset, last, exchange=not begun(text, offset))
         return self._made(snapshot.uri, anchor, text, offset)
 
-    def looked(self, uri: str) -> bool:
-        """Whether code of other files was looked for, for a document that has a prompt."""
+    def is_short(self, uri: str) -> bool:
+        """Whether a document's prompt has a smaller window than it may, because somebody waited for it."""
         anchor = self._anchors.get(uri)
-        return anchor is None or anchor.told.looked or not self.options.context_tokens
+        return anchor is not None and anchor.short
+
+    def is_partial(self, uri: str) -> bool:
+        """Whether a document's prompt lacks a part that was left for later, and no plan has it yet."""
+        anchor = self._anchors.get(uri)
+        if anchor is None or uri in self._plans:
+            return False
+        return anchor.short or not (anchor.told.looked or not self.options.context_tokens)
 
     def plan(self, snapshot: Snapshot, offset: int) -> None:
-        """Look for code that is worth taking the place of what goes along, or is planned to; nothing for no prompt."""
+        """Plan the prompt that `build` makes here of a document that it does not know; nothing for no prompt.
+
+        So a text made after a pause is the one that a first question at this place gets.
+        """
         text, offset = _whole(snapshot, offset)
-        anchor = self._shown_still(snapshot.uri)
-        if anchor is None or not self.options.context_tokens:
+        last = self._shown_still(snapshot.uri)
+        if last is None:
             return
+        anchor = self._anchored(snapshot, text, offset, None, exchange=True)
+        if not last.told.looked:
+            self._anchors.put(snapshot.uri, replace(last, told=replace(last.told, looked=True)))
         here = self._anchor_at(snapshot, text, offset)
-        ends = offset + anchors.closers(text[offset:]) + len(here.suffix)
-        found = self._told(
-            replace(snapshot, text=text), offset, (here.start, ends), self._planned(snapshot.uri) or here.told
-        )
-        if not anchor.told.looked:
-            self._anchors.put(snapshot.uri, replace(anchor, told=replace(anchor.told, looked=True)))
-        if found.tokens == here.told.tokens:
+        if self._prompt(anchor, text, offset) == self._prompt(here, text, offset):
+            self._anchors.put(snapshot.uri, replace(here, short=False))
             self._plans.forget(snapshot.uri)
         else:
-            self._plans.put(snapshot.uri, found)
+            self._plans.put(snapshot.uri, anchor)
 
     def planned(self, snapshot: Snapshot, offset: int) -> Prompt | None:
-        """The prompt here with the code that is planned to go along; None where what goes along stays."""
-        told = self._planned(snapshot.uri)
-        if told is None:
-            return None
+        """The prompt here that is planned to take the place of the present one; None where there is no such plan."""
         text, offset = _whole(snapshot, offset)
-        return self._prompt(replace(self._anchor_at(snapshot, text, offset), told=told), text, offset)
+        anchor = self._planned(snapshot, text, offset)
+        return None if anchor is None else self._prompt(anchor, text, offset)
 
     def exchange(self, snapshot: Snapshot, offset: int) -> Prompt:
-        """What is planned goes along from now on, if it still may; the prompt here."""
+        """The planned prompt takes the place of the present one, if it still may; the prompt here."""
         text, offset = _whole(snapshot, offset)
-        anchor, told = self._anchor_at(snapshot, text, offset), self._planned(snapshot.uri)
+        anchor = self._planned(snapshot, text, offset) or self._anchor_at(snapshot, text, offset)
         self._plans.forget(snapshot.uri)
-        return self._made(snapshot.uri, replace(anchor, told=told or anchor.told), text, offset)
+        return self._made(snapshot.uri, anchor, text, offset)
 
     def shown(self, uri: str) -> Shown | None:
         """The prompt that was built last for a document, for a person to look at; None where there is none."""
@@ -153,19 +166,66 @@ class PromptBuilder:
         self._built.put(uri, prompt)
         return prompt
 
-    def _anchor_at(self, snapshot: Snapshot, text: str, offset: int, *, hurried: bool = False) -> Anchor:
+    def _anchor_at(
+        self, snapshot: Snapshot, text: str, offset: int, *, hurried: bool = False, room: int | None = None
+    ) -> Anchor:
         """The document's anchor, moved with its text, or a new one where it holds no more."""
-        anchor = self._shown_still(snapshot.uri)
-        shift = anchors.holds(anchor, text, offset) if anchor else None
-        if anchor is not None and shift is not None and self._typed_fits(text[anchor.at + shift : offset]):
-            return replace(anchor, start=anchor.start + shift, at=anchor.at + shift, length=len(text))
+        last = self._shown_still(snapshot.uri)
+        if last is not None and (moved := self._moved(last, text, offset)) is not None:
+            return moved
         lean = hurried and self.options.context_later
-        return self._anchored(snapshot, text, offset, anchor, exchange=False, lean=lean)
+        anchor = self._anchored(snapshot, text, offset, last, exchange=False, lean=lean)
+        if room is None or self._new(snapshot.uri, anchor, text, offset) <= room:
+            return anchor
+        if last is None and anchor.told.tokens:
+            anchor = replace(anchor, told=UNTOLD)
+            if self._new(snapshot.uri, anchor, text, offset) <= room:
+                return anchor
+        return self._shortened(anchor, text, offset, room)
+
+    def _moved(self, anchor: Anchor, text: str, offset: int) -> Anchor | None:
+        """The anchor where it stands in `text`; None where it holds no more."""
+        shift = anchors.holds(anchor, text, offset)
+        if shift is None or not self._typed_fits(text[anchor.at + shift : offset]):
+            return None
+        return replace(anchor, start=anchor.start + shift, at=anchor.at + shift, length=len(text))
+
+    def _new(self, uri: str, anchor: Anchor, text: str, offset: int) -> int:
+        """Tokens of the prompt by `anchor` that the document's last prompt does not begin with."""
+        tokens, built = self._prompt(anchor, text, offset).tokens, self._built.get(uri)
+        return len(tokens) - (common_prefix(built.tokens, tokens) if built is not None else 0)
+
+    def _shortened(self, anchor: Anchor, text: str, offset: int, room: int) -> Anchor:
+        """The anchor with as much of its window as `room` tokens hold; a quarter of that is for the text below."""
+        typed = len(self._tokenizer.encode(text[anchor.at : offset]))
+        left = max(room - typed - _MARKS, room // 2)
+        below = min(left // 4, len(anchor.suffix_tokens))
+        start = max(anchor.start, prefix_start(self._tokenizer, text[: anchor.at], left - below))
+        begin = offset + anchors.closers(text[offset:])
+        end = begin + suffix_end(self._tokenizer, text[begin : begin + len(anchor.suffix)], below)
+        if (start, end) == (anchor.start, begin + len(anchor.suffix)):
+            return anchor
+        return replace(
+            anchor,
+            start=start,
+            prefix=text[start : anchor.at],
+            suffix=text[begin:end],
+            whole=end == len(text),
+            prefix_tokens=tuple(self._tokenizer.encode(self.template.lead + text[start : anchor.at])),
+            suffix_tokens=tuple(self._tokenizer.encode(text[begin:end])),
+            told=UNTOLD,
+            short=True,
+        )
+
+    @property
+    def _stays(self) -> bool:
+        """Whether an anchor may stay where it is while text is typed behind it."""
+        return self.options.anchored and bool(self.template.middle)
 
     def _typed_fits(self, typed: str) -> bool:
         """Whether what stands after the middle mark is short enough to stay there."""
         options = self.options
-        if not options.anchored or not self.template.middle:
+        if not self._stays:
             return False
         if typed.count("\n") > options.typed_lines or len(typed) > options.typed_tokens * 12:
             return False
@@ -186,11 +246,11 @@ class PromptBuilder:
         """
         options, tokenizer = self.options, self._tokenizer
         at = anchors.place(text, offset, min(options.lines_above, options.typed_lines // 3), 2 * options.typed_tokens)
-        if not options.anchored or not self.template.middle:
+        if not self._stays:
             at = max(heal_start(tokenizer, text[:offset]), 0)
         start = self._kept_start(last, text, at)
         if start is None:
-            start = prefix_start(tokenizer, text[:at], int(options.prefix_tokens * options.refill_share))
+            start = self._start(text, at)
         begin = offset + anchors.closers(text[offset:])
         end = begin + suffix_end(tokenizer, text[begin:], options.suffix_tokens)
         if last is not None and not exchange:
@@ -226,17 +286,32 @@ class PromptBuilder:
         anchor = self._anchors.get(uri)
         return anchor if anchor is not None and self._may_show(anchor.told) else None
 
-    def _planned(self, uri: str) -> Told | None:
-        """What is planned to go along, if all of it may be shown still."""
-        planned = self._plans.get(uri)
-        if planned is not None and not self._may_show(planned):
-            self._plans.forget(uri)
+    def _planned(self, snapshot: Snapshot, text: str, offset: int) -> Anchor | None:
+        """The planned anchor as it stands in `text`, if it holds and all of it may be shown still."""
+        planned = self._plans.get(snapshot.uri)
+        if planned is None:
             return None
-        return planned
+        moved = self._moved(planned, text, offset)
+        if moved is None and not self._stays:  # a form without anchors: the other code alone is planned
+            moved = replace(self._anchor_at(snapshot, text, offset), told=planned.told)
+        if moved is None or not self._may_show(planned.told):
+            self._plans.forget(snapshot.uri)
+            return None
+        return moved
 
     def _may_show(self, told: Told) -> bool:
         sources = {snippet.source for snippet in told.found.snippets if snippet.source}
         return not sources or self._context.may_show(sources)
+
+    def _start(self, text: str, at: int) -> int:
+        """Where a new window begins: the same for all anchors of a block of lines, so that it stays in the KV cache."""
+        lines = text[:at].split("\n")
+        block = at - len("\n".join(lines[len(lines) - 1 - (len(lines) - 1) % _BLOCK :]))
+        budget = int(self.options.prefix_tokens * self.options.refill_share)
+        start = prefix_start(self._tokenizer, text[:block], budget)
+        if len(self._tokenizer.encode(text[start:at])) > self.options.prefix_tokens:
+            return prefix_start(self._tokenizer, text[:at], budget)
+        return start
 
     def _kept_start(self, last: Anchor | None, text: str, at: int) -> int | None:
         """The last window's start, if a prefix from there is neither too long nor much shorter than it could be."""

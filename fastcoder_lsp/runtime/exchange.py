@@ -15,7 +15,9 @@ FEW: Final = 16
 """Tokens that are new where the window is not: of a line that is typed."""
 
 
-def prompt_for(runtime: Runtime, snapshot: Snapshot, offset: int, *, hurried: bool) -> Prompt:
+def prompt_for(
+    runtime: Runtime, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None
+) -> Prompt:
     """The document's prompt at `offset`, with what is prepared beside where that costs no token more.
 
     In the middle of a line only where the window is read anew: else who types there is to find everything as it was.
@@ -25,13 +27,19 @@ def prompt_for(runtime: Runtime, snapshot: Snapshot, offset: int, *, hurried: bo
         snapshot: the document.
         offset: the cursor.
         hurried: see `PromptBuilder.build`.
+        room: the same; not heeded where there is no second cache for the whole prompt.
     """
     prompts, uri = runtime.prompts, snapshot.uri
-    prompt, engine = prompts.build(snapshot, offset, hurried=hurried), runtime.slots.beside(uri)
-    if engine is None or not engine.cached():
+    engine = runtime.slots.beside(uri)
+    prompt = prompts.build(snapshot, offset, hurried=hurried, room=room if engine is not None else None)
+    if engine is None:
         return prompt
-    new = missing(runtime.engine_for(uri), prompt.tokens)
-    if begun(snapshot.text, offset) and new <= FEW:
+    main = runtime.engine_for(uri)
+    new, held = missing(main, prompt.tokens), len(main.cached())
+    if prompts.is_short(uri) and held - (len(prompt.tokens) - new) > len(prompt.tokens):
+        runtime.slots.swap(uri)  # the whole prompt, which is prepared next, has more in common with what is held
+        return prompt
+    if not engine.cached() or (begun(snapshot.text, offset) and new <= FEW):
         return prompt
     planned = prompts.planned(snapshot, offset)
     if planned is None or missing(engine, planned.tokens) > new:
@@ -40,14 +48,14 @@ def prompt_for(runtime: Runtime, snapshot: Snapshot, offset: int, *, hurried: bo
     return prompts.exchange(snapshot, offset)
 
 
-def exchange_computed(runtime: Runtime, snapshot: Snapshot, offset: int) -> None:
+def exchange_computed(runtime: Runtime, snapshot: Snapshot, offset: int) -> bool:
     """The planned prompt takes the old one's place, if the second cache holds it as it would be at this moment."""
     planned, engine = runtime.prompts.planned(snapshot, offset), runtime.slots.beside(snapshot.uri)
-    if planned is None or engine is None or begun(snapshot.text, offset):
-        return
-    if missing(engine, planned.tokens) <= 1:
-        runtime.slots.exchange(snapshot.uri)
-        runtime.prompts.exchange(snapshot, offset)
+    if planned is None or engine is None or missing(engine, planned.tokens) > 1:
+        return False
+    runtime.slots.exchange(snapshot.uri)
+    runtime.prompts.exchange(snapshot, offset)
+    return True
 
 
 def missing(engine: Engine, tokens: Tokens) -> int:

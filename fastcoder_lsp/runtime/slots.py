@@ -43,6 +43,10 @@ class Slots:
         """The second cache takes the first one's place."""
         self._engines.exchange(self._name(document))
 
+    def swap(self, document: str) -> None:
+        """The two caches of this document exchange their places."""
+        self._engines.swap(self._name(document))
+
     def forget(self, document: str) -> tuple[str, ...]:
         """The document was closed; its cache is given up when some more are, the second one at once.
 

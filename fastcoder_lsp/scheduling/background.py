@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.scheduling.beside import Beside
 from fastcoder_lsp.scheduling.budget import CHUNK_MS, Allowance
 from fastcoder_lsp.scheduling.current import CurrentTask
@@ -105,9 +106,12 @@ class Background:
         return self._do_beside(loaded, allowance.question, room_ms, paused=True, still=False)
 
     def _do_beside(self, loaded: Loaded, question: Question, room_ms: float, *, paused: bool, still: bool) -> bool:
-        before = self._beside.prefilled
-        done = self._beside.advance(loaded, question, room_ms, paused=paused, still=still)
-        self._on_counted("prefilled", self._beside.prefilled - before)
+        beside, before = self._beside, self._beside.prefilled
+        done = beside.advance(loaded, question, room_ms, paused=paused, still=still)
+        self._on_counted("prefilled", beside.prefilled - before)
+        if beside.exchanged is question:
+            beside.exchanged = None
+            self._current.begin(loaded.runtime, loaded.pace, question, question.asked_ms, Spans(), ahead=True)
         return done
 
     def _prepare(self, loaded: Loaded, allowance: Allowance, asked_ms: float, room_ms: float) -> float:
@@ -118,7 +122,8 @@ class Background:
         question, wait_ms = allowance.question, asked_ms + self._idle_ms - self._clock()
         if wait_ms <= 0 and self._unfinished() is not None:
             self._current.give_up()  # there is no time for the rest, and its KV cache may be taken from here on
-        if wait_ms <= 0 and self._settled is not question:
+        alone = loaded.runtime.slots.beside(question.uri) is None
+        if alone and wait_ms <= 0 and self._settled is not question:
             self._settle(loaded, question, room_ms)
             return 0.0
         still = asked_ms <= question.asked_ms and self._unfinished() is None
@@ -130,11 +135,10 @@ class Background:
         return 0.0
 
     def _settle(self, loaded: Loaded, question: Question, room_ms: float) -> None:
-        """The user paused: move the prompt's anchor here, and bring the KV cache up to date."""
+        """The user paused, and there is one cache: move the prompt's anchor here, and bring the cache up to date."""
         runtime = loaded.runtime
         if self._prefill is None or self._prefill[0] is not question:
-            alone = runtime.slots.beside(question.uri) is None
-            prompt = runtime.prompts.settle(question.request.snapshot, question.request.offset, exchange=alone)
+            prompt = runtime.prompts.settle(question.request.snapshot, question.request.offset)
             engine = runtime.engine_for(question.uri)
             self._prefill = question, Prefill(engine, loaded.pace, self._clock, prompt.tokens[:-1])
         prefill = self._prefill[1]

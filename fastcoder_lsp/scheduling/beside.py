@@ -33,13 +33,16 @@ class _Work:
 class Beside:
     """The next prompt of the document that was asked about last, on its way into a second cache.
 
-    `prefilled`: tokens that were computed for such prompts.
+    Attributes:
+        prefilled: tokens that were computed for such prompts.
+        exchanged: the question whose prompt was exchanged while nothing was typed since: its text is made anew.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._work: _Work | None = None
         self.prefilled = 0
+        self.exchanged: Question | None = None
 
     def advance(self, loaded: Loaded, question: Question, room_ms: float, *, paused: bool, still: bool) -> bool:
         """One piece of work; False where there is none for this question.
@@ -50,7 +53,7 @@ class Beside:
             room_ms: what may be done.
             paused: whether nobody has asked for a while: code is looked for anew.
             still: whether nothing was typed since the question, and nothing is being said: what is computed may take
-                the old one's place.
+                the old one's place, in the middle of a line after a pause only.
         """
         engine = loaded.runtime.slots.beside(question.uri)
         if engine is None:
@@ -68,18 +71,24 @@ class Beside:
             return done
         if still:
             work.prefill = None
-            exchange_computed(loaded.runtime, question.request.snapshot, question.request.offset)
+            snapshot, offset = question.request.snapshot, question.request.offset
+            if (paused or not begun(snapshot.text, offset)) and exchange_computed(loaded.runtime, snapshot, offset):
+                self.exchanged = question
+                return True
         return False
 
     def clear(self) -> None:
         """Another model: what was begun with this one is of no use."""
-        self._work = None
+        self._work = self.exchanged = None
 
     def _planned(self, loaded: Loaded, engine: Engine, question: Question, *, paused: bool) -> _Work:
         prompts, snapshot, offset = loaded.runtime.prompts, question.request.snapshot, question.request.offset
-        if paused or not prompts.looked(question.uri):
-            prompts.plan(snapshot, offset)
         planned = prompts.planned(snapshot, offset)
-        if planned is None or (begun(snapshot.text, offset) and missing(engine, planned.tokens) <= FEW):
+        if paused or (planned is None and prompts.is_partial(question.uri)):
+            prompts.plan(snapshot, offset)
+            planned = prompts.planned(snapshot, offset)
+        if planned is None:
+            return _Work(question, paused, None)
+        if not paused and begun(snapshot.text, offset) and missing(engine, planned.tokens) <= FEW:
             return _Work(question, paused, None)  # a line is not computed key by key: each would cost a pass of its own
         return _Work(question, paused, Prefill(engine, loaded.pace, self._clock, planned.tokens[:-1]))

@@ -18,6 +18,11 @@ from fastcoder_lsp.runtime.costs import believable
 
 ANSWER_MS = 12.0
 """Kept back of every budget, beside what it takes to find a beginning worth showing: for the way to the client."""
+FIRST_MS, FIRST_INVOKED_MS = 1000.0, 1500.0
+"""Reading the first prompt at a new place takes no longer, while the user types or waits after asking by a key: the
+window is shorter where it would, and the whole prompt is read between keys."""
+_LEAST_FIRST = 192
+"""Tokens of a first prompt, however slow the machine is."""
 CHUNK_MS = 60.0
 """One stretch of a prefill takes no longer, so that a newer request need not wait."""
 MOST = 6.0
@@ -77,6 +82,15 @@ class Budgets:
     def by_kind(self) -> dict[str, float]:
         """The name of each without its unit → milliseconds."""
         return {"automatic": self.automatic_ms, "invoked": self.invoked_ms, "background": self.background_ms}
+
+
+def first_tokens(question: Question, pace: "Pace") -> int | None:
+    """How many tokens may be read before the first text at a new place; None where the wait has no limit."""
+    invoked = question.request.invoked
+    if not math.isfinite(question.policy.invoked_ms if invoked else question.policy.automatic_ms):
+        return None
+    token_ms = pace.prefill_ms(_LINE_PREFILL) / _LINE_PREFILL
+    return max(_LEAST_FIRST, int((FIRST_INVOKED_MS if invoked else FIRST_MS) / token_ms))
 
 
 @dataclass(slots=True)

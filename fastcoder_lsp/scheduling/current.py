@@ -11,7 +11,7 @@ from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
 from fastcoder_lsp.core import Counts
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.runtime.parts import Runtime
-from fastcoder_lsp.scheduling.budget import Pace
+from fastcoder_lsp.scheduling.budget import Pace, first_tokens
 from fastcoder_lsp.scheduling.task import Task, begin
 
 
@@ -45,8 +45,8 @@ class CurrentTask:
         """A new one for `question`; what the old one had said is outdated."""
         self.give_up()
         expected = self._outdated.expected(question.uri, question.place)
-        request, place, hurried = question.request, question.place, question.hurried
-        self.task = begin(runtime, pace, self._clock, request, place, expected, spans, hurried=hurried)
+        request, place, hurried, room = question.request, question.place, question.hurried, first_tokens(question, pace)
+        self.task = begin(runtime, pace, self._clock, request, place, expected, spans, hurried=hurried, room=room)
         self.begun_ms, self.ahead = asked_ms, ahead
 
     def adopt(self, asked_ms: float, spans: Spans) -> bool:

@@ -108,8 +108,8 @@ class Seat:
     def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
         """What will be asked next; `known`: what follows there is; `unserved`: somebody waits there for a late text."""
         self._asked_ms, self.upcoming = question.asked_ms, (question, known)
-        if unserved:
-            self._unserved = question
+        if unserved or known:
+            self._unserved = question if unserved else None
 
     @_posted
     def forget(self, uri: str) -> None:

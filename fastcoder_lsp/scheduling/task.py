@@ -269,14 +269,15 @@ def begin(
     spans: Spans,
     *,
     hurried: bool = False,
+    room: int | None = None,
 ) -> Task:
     """A task for `request`, which asks at `place`.
 
-    `expected`: texts that the answer may well begin with. `hurried`: see `prompt_for`.
+    `expected`: texts that the answer may well begin with. `hurried`, `room`: see `prompt_for`.
     """
     snapshot = replace(request.snapshot, text=place.before + place.after)
     with spans.measure("prompt"):
-        prompt = prompt_for(runtime, snapshot, len(place.before), hurried=hurried)
+        prompt = prompt_for(runtime, snapshot, len(place.before), hurried=hurried, room=room)
         healing = prompt.healing.decode()
         asked = DecodeRequest(
             prompt=prompt.tokens,

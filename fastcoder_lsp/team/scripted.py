@@ -107,6 +107,9 @@ class _Engines:
     def exchange(self, name: str) -> None:
         """There is none."""
 
+    def swap(self, name: str) -> None:
+        """There is none."""
+
     def forget(self, name: str) -> None:
         """Drop it."""
         if (slot := self._slots.pop(name, None)) is not None:
@@ -187,7 +190,7 @@ class _Prompts(PromptBuilder):
     def __init__(self) -> None:
         """Nothing is remembered."""
 
-    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False) -> Prompt:  # noqa: ARG002 no code of others
+    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None) -> Prompt:  # noqa: ARG002 no code of others
         text = snapshot.text[:offset].encode("utf-8", "surrogatepass")
         return Prompt((*(byte for byte in text if byte > _MIDDLE), _MIDDLE), healing=b"", typed="", template="scripted")
 

@@ -33,15 +33,18 @@ class ToyPrompts(PromptBuilder):
         self._tokens_of = tokens
         self.calls: list[tuple[str, str]] = []
 
-    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False) -> Prompt:
+    def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None) -> Prompt:
         return Prompt(self._tokens_of(snapshot.text[:offset]), healing=b"", typed="", template="toy")
 
-    def settle(self, snapshot: Snapshot, offset: int, *, exchange: bool = True) -> Prompt:
+    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
         self.calls.append(("settle", snapshot.uri))
         return self.build(snapshot, offset)
 
-    def looked(self, uri: str) -> bool:
-        return True
+    def is_short(self, uri: str) -> bool:
+        return False
+
+    def is_partial(self, uri: str) -> bool:
+        return False
 
     def plan(self, snapshot: Snapshot, offset: int) -> None:
         """No code goes along."""

@@ -175,7 +175,7 @@ def test_a_first_prompt_in_a_hurry_goes_without_and_looks_for_nothing() -> None:
         builder = PromptBuilder(QWEN, options, given)
         first = builder.build(snapshot("x = 1\ny\n"), 7, hurried=hurried)
         assert (given.asked, "high" in QWEN.decode(first.tokens)) == (expected, bool(expected))
-        assert builder.looked("file:///a.py") == bool(expected)
+        assert builder.is_partial("file:///a.py") != bool(expected)
 
 
 @pytest.mark.parametrize("family", ["Qwen2.5-Coder", "CodeLlama", "no marks"])
@@ -188,7 +188,7 @@ def test_what_is_planned_is_shown_from_its_exchange_on(family: str) -> None:
     builder.build(snapshot(text), 6, hurried=True)
     assert builder.planned(snapshot(text), 6) is None
     builder.plan(snapshot(text), 6)
-    assert builder.looked("file:///a.py")
+    assert not builder.is_partial("file:///a.py")
     for typed in ("x = 1\n", "x = 1\nz", "x = 1\nz = "):
         now = snapshot(typed + "y = 2\n"), len(typed)
         assert builder.build(*now, hurried=True).tokens == without.build(*now).tokens

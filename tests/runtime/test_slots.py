@@ -22,6 +22,9 @@ class Named:
     def exchange(self, name: str) -> None:
         """There is nothing to exchange."""
 
+    def swap(self, name: str) -> None:
+        """There is nothing to swap."""
+
     def forget(self, name: str) -> None:
         del self.held[name]
 

@@ -60,6 +60,9 @@ class Caches:
         self.forget_first(name)
         self.engines[name] = self.spare.pop(name)
 
+    def swap(self, name: str) -> None:
+        self.engines[name], self.spare[name] = self.beside(name), self.slot(name)
+
     def used(self, slot: "Slot") -> None:
         """The others are given up, those used longest ago first."""
         named = [(name, other) for name, other in self.engines.items() if other is slot]

@@ -3,10 +3,13 @@
 import pytest
 
 from fastcoder_lsp.completion.question import Policy
-from fastcoder_lsp.prompt import ContextSnippet
+from fastcoder_lsp.core import Late, Snapshot
+from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder
+from fastcoder_lsp.scheduling.budget import FIRST_INVOKED_MS, FIRST_MS
+from tests.completion.simulated import COSTS
 from tests.prompt.test_context import SECOND, SNIPPETS, Given
 from tests.scheduling import typists
-from tests.scheduling.typists import END, KEY_MS, WORDS, Typist
+from tests.scheduling.typists import END, KEY_MS, QWEN, WORDS, Typist
 
 TEXT = "    value = one(two)\n    other = three(four)\n    last = five\n"
 SHOWN = ["lib/high.py", "lib/low.py"]
@@ -47,16 +50,58 @@ def test_who_has_only_opened_a_document_gets_the_whole_prompt_at_once() -> None:
     assert one.shown() == SHOWN
 
 
-def test_nothing_is_exchanged_in_the_middle_of_a_line() -> None:
-    """However long a pause is there; at the next line it is."""
-    one = Typist()
-    one.type("    value = ")
-    one.rest(5000)
+def test_nothing_is_exchanged_in_the_middle_of_a_line_while_one_types() -> None:
+    """At the next line it is."""
+    one = Typist(given=Given(LONG), budget=600)
+    one.type("    value = one(two) + three(four) + five(six)")
     assert one.prepared() > 300
-    one.type("one(two)")
+    assert one.shown() == []
+    while one.prepared() < 1000:
+        one.type(" + seven(eight)")
     assert one.shown() == []
     one.type("\n")
-    assert one.shown() == SHOWN
+    assert one.shown() == ["lib/long.py"]
+
+
+def test_after_a_pause_the_text_is_the_one_of_a_first_question() -> None:
+    """By the whole prompt, in the middle of a line too; the client is told, and whoever goes on pays nothing for it."""
+    changed = 0
+    for number in range(12):
+        late: list[Late] = []
+        one = Typist(whole=True, on_late=late.append)
+        one.type(f"    v{number} = ")
+        typed = one.answer()
+        assert one.shown() == []
+        one.rest(5000)
+        assert one.shown() == SHOWN
+        first = Typist(whole=True, before=one.before, edited=False, policy=Policy())
+        expected = first.answer()
+        assert first.shown() == SHOWN
+        if not expected.text:
+            continue  # what is shown is not taken away
+        assert one.answer().text == expected.text
+        assert one.costs[-1] == 0
+        if not typed.text.startswith(expected.text):
+            changed += 1
+            assert [place.offset for place in late][-1:] == [len(one.before)]
+    assert changed
+
+
+def test_a_first_text_waits_for_no_more_than_the_machine_reads_in_time() -> None:
+    """The window is shorter where reading it takes longer; the whole of it is read between keys, and then taken."""
+    long = "".join(f"value_{number} = compute({number})\n" for number in range(400))
+    waits = {True: FIRST_INVOKED_MS, False: FIRST_MS}
+    for invoked, most_ms in waits.items():
+        one = Typist(before=long, budget=0, slower=6.0)
+        one.answer(invoked=invoked)
+        assert one.costs[-1] * 6.0 * COSTS.prefill_ms <= most_ms
+        one.rest(9000)
+        whole = one.builder.shown(one.uri)
+        assert whole is not None
+        fresh = PromptBuilder(QWEN, one.builder.options).build(
+            Snapshot(one.uri, "/main.py", "python", 1, one.before + one.after), len(one.before)
+        )
+        assert whole.tokens == len(fresh.tokens) > 1.5 * one.costs[-1]
 
 
 def test_typing_in_bursts_makes_progress_between_them() -> None:
@@ -193,7 +238,7 @@ def test_a_renamed_document_takes_what_is_prepared_along() -> None:
     one.do()
     assert one.prepared() == held
     before = one.computed()
-    one.type("\n", 4000)
+    one.type("\n", 900)
     shown = one.builder.shown(one.uri)
     assert shown is not None
     assert shown.found.snippets

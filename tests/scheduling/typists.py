@@ -1,8 +1,8 @@
 """Who types key by key at a simulated model that hears every token of its KV caches, with other code to be shown."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from fastcoder_lsp.core import (
     Completion,
     CompletionRequest,
     DraftTree,
+    Late,
     Prefilled,
     Progress,
     Sampler,
@@ -97,6 +98,12 @@ class TokenCaches(Caches):
         assert isinstance(taken, TokenSlot)
         taken._spare = False
 
+    def swap(self, name: str) -> None:
+        super().swap(name)
+        for slot, spare in ((self.engines[name], False), (self.spare[name], True)):
+            assert isinstance(slot, TokenSlot)
+            slot._spare = spare
+
 
 @dataclass
 class Typist:
@@ -108,6 +115,8 @@ class Typist:
         later: whether a first prompt goes without.
         prompts: that another one had, to go on with.
         whole: whether what the model says depends on code of other files, too.
+        slower: by how much the model's work takes longer.
+        on_late: told of late texts.
         costs: tokens of prompts that were computed from each key to its answer.
     """
 
@@ -118,6 +127,8 @@ class Typist:
     whole: bool = False
     policy: Policy = field(default_factory=lambda: Policy(automatic_ms=260, invoked_ms=900, background_ms=4000))
     costs: list[int] = field(default_factory=list)
+    slower: float = 1.0
+    on_late: Callable[[Late], object] = lambda _: None
     before: str = "".join(f"value_{number} = compute({number})\n" for number in range(40))
     after: str = "\nz = 1\n"
     uri: str = URI
@@ -127,12 +138,13 @@ class Typist:
     def __post_init__(self) -> None:
         options = PromptOptions(limit=1400 + self.budget, context_tokens=self.budget, context_later=self.later)
         self.clock = Clock()
+        costs = replace(COSTS, ms=tuple(self.slower * ms for ms in COSTS.ms), prefill_ms=self.slower * COSTS.prefill_ms)
 
         self.caches = TokenCaches(self.clock, whole=self.whole)
 
         def load(_: Progress) -> Model:
             self.caches = TokenCaches(self.clock, whole=self.whole)
-            return Model(self.caches, QWEN, COSTS)
+            return Model(self.caches, QWEN, costs)
 
         self.scheduler: Scheduler[Model] = Scheduler(load, self.clock)
         self.builder = self.prompts or PromptBuilder(QWEN, options, self.given)
@@ -145,13 +157,13 @@ class Typist:
                 drafter=NoDrafter(),
                 allow=lambda remaining: allowed(QWEN, remaining),
                 limits=Limits(max_tokens=24),
-                costs=COSTS,
+                costs=costs,
             )
 
         def open_host(listener: HostListener) -> SeatHost:
             return SeatHost(self.scheduler.join(listener, make), lambda: None)
 
-        self.service = CompletionService(open_host, lambda _: None, clock=self.clock)
+        self.service = CompletionService(open_host, lambda _: None, clock=self.clock, on_late=self.on_late)
         self.service.preload()
         while self.scheduler.turn() <= 0:
             pass

@@ -78,6 +78,11 @@ class ReckonedEngines:
         self._drop(name)
         self._engines.exchange(name)
 
+    def swap(self, name: str) -> None:
+        """See `Engines`."""
+        self._drop(name)
+        self._engines.swap(name)
+
     def forget(self, name: str) -> None:
         """See `Engines`."""
         self._drop(name)
