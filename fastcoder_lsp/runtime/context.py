@@ -18,6 +18,7 @@ from fastcoder_lsp.prompt import ContextSnippet, Found
 from fastcoder_lsp.prompt.context import NOTHING
 from fastcoder_lsp.prompt.counterparts import counterpart_of, outline
 from fastcoder_lsp.prompt.definitions import MOST_HELD, heads
+from fastcoder_lsp.prompt.imported import imported_definitions
 from fastcoder_lsp.prompt.retrieval import FileWords, Question, question_at, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import FolderWords
 from fastcoder_lsp.runtime.recent_places import RecentPlaces, copied
@@ -102,6 +103,7 @@ class RepositoryContext:
         pieces = retrieve(ask, here, offset, shown, words.index, words.terms, look, near)
         defined = heads(ask, _within(snapshot.definitions, folder.root, here), pieces, look, words.terms)
         pieces = tuple(sorted((*pieces, *defined), key=lambda piece: -piece.score))
+        pieces = _below_imported(imported_definitions(here, offset, look), pieces)
         if len(pieces) < FEW:
             pieces = (*pieces, *_counterpart(here.path or "", (*near, *words.index.known()), look))
         self._recent.visit(snapshot.uri, snapshot.path or "", snapshot.text, min(offset, len(snapshot.text)))
@@ -256,6 +258,18 @@ def _not_held(places: Iterable[ContextSnippet], pieces: Sequence[ContextSnippet]
         if not _mostly_in(held[place.source], place):
             held[place.source].update(place.text.split("\n"))
             yield place
+
+
+def _below_imported(imported: Sequence[ContextSnippet], pieces: Sequence[ContextSnippet]) -> tuple[ContextSnippet, ...]:
+    """Pieces behind the definitions that the document imports, without what those show; the statements come first."""
+    statements = [one for one in pieces if not one.line]
+    held = {one.source: set[str]() for one in imported}
+    for one in imported:
+        held[one.source].update(one.text.split("\n"))
+    rest = [one for one in pieces if one.line and not (one.source in held and _mostly_in(held[one.source], one))]
+    best = max((one.score for one in rest), default=0.0)
+    first = [replace(one, score=best + 1.0 - rank / 100) for rank, one in enumerate(imported)]
+    return (*(replace(one, score=best + 2.0) for one in statements), *first, *rest)
 
 
 def _behind_best(newest: ContextSnippet, pieces: Sequence[ContextSnippet]) -> list[ContextSnippet]:

@@ -209,3 +209,51 @@ def test_a_new_file_shows_what_it_tests(root: Path) -> None:
     ]
     hidden = root / "tests/test_hidden.py"
     assert found_at(finder(root), Snapshot(hidden.as_uri(), str(hidden), "python", 0, "\n"), 0) == ()
+
+
+ORDERS = (
+    "from dataclasses import dataclass\n\nfrom shop.models import Customer, Order\n\n\n"
+    "def total_of(orders: list[Order]) -> int:\n    return sum(order."
+)
+MODELS = (
+    "@dataclass\nclass Customer:\n    name: str\n\n\n@dataclass\nclass Order:\n"
+    + "".join(f"    field_{number}: int\n" for number in range(20))
+    + "\n    def total(self) -> int:\n        return 1\n\n\ndef later() -> None:\n    pass\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("importing", "name"),
+    [("from shop.models import Customer, Order", "shop/models.py"), ("from .models import Order", "shop/models.py")],
+)
+def test_an_imported_class_is_shown_whole_before_what_shares_words(tmp_path: Path, importing: str, name: str) -> None:
+    """However many files use the same words."""
+    (tmp_path / "shop").mkdir()
+    (tmp_path / name).write_text(MODELS)
+    for number in range(6):
+        (tmp_path / f"shop/like_{number}.py").write_text(
+            f"def total_{number}(orders):\n    return sum(order.x for order in orders)\n"
+        )
+    document, text = tmp_path / "shop/store.py", ORDERS.replace("from shop.models import Customer, Order", importing)
+    snippets = found_at(finder(tmp_path), Snapshot(document.as_uri(), str(document), "python", 0, text), len(text))
+    first = next(one for one in snippets if one.line)
+    assert first.path == name
+    assert first.text == MODELS[MODELS.index("class Order") : MODELS.index("\n\n\ndef later")]
+    assert first.score == max(one.score for one in snippets if one.line)
+    assert sum("def total(self)" in one.text for one in snippets) == 1
+
+
+def test_imported_definitions_of_scripts(tmp_path: Path) -> None:
+    """By the path that is told, with any ending."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/order.ts").write_text("export interface Order {\n  total: number\n}\n\nexport const other = 1\n")
+    text = 'import { type Order as Bill } from "./order.js"\n\nfunction sum(bills: Bill[]) {\n  return bills[0].'
+    document = tmp_path / "src/main.ts"
+    snippets = found_at(finder(tmp_path), Snapshot(document.as_uri(), str(document), "typescript", 0, text), len(text))
+    assert [one.text for one in snippets if one.line][:1] == ["export interface Order {\n  total: number\n}"]
+
+
+def test_an_imported_definition_that_may_not_be_read_is_not_shown(root: Path) -> None:
+    """It goes through the same rules as every other file."""
+    text = "from app.hidden import Hidden\n\nh = Hidden()\nh."
+    assert not any("Hidden" in one.text for one in found_at(finder(root), main(root, text), len(text)) if one.line)
