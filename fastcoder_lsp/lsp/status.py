@@ -97,11 +97,11 @@ class Reporter:
         self._endpoint.notify("window/logMessage", params)
 
     def _host(self) -> dict[str, object] | None:
-        """The process that has the model, where editors share one."""
+        """The process that has the model, where editors share one and it has answered."""
         facts = self.facts()
         return (
             {"process_id": facts.process_id, "fronts": facts.fronts, "turn": facts.turn or None}
-            if facts.shared
+            if facts.shared and facts.process_id
             else None
         )
 

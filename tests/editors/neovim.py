@@ -48,11 +48,9 @@ class Neovim:
         """The ghost text as it is drawn; empty where there is none."""
         namespace = self.rpc.api.create_namespace("fastcoder")
         marks = self.rpc.api.buf_get_extmarks(0, namespace, 0, -1, {"details": True})
-        if not marks:
-            return ""
-        details = marks[0][3]
-        lines = [details["virt_text"], *details.get("virt_lines", ())]
-        return "\n".join("".join(chunk[0] for chunk in line) for line in lines)
+        inline = [chunk for *_, details in marks for chunk in details.get("virt_text", ())]
+        lines = [line for *_, details in marks for line in details.get("virt_lines", ())]
+        return "\n".join("".join(chunk[0] for chunk in line) for line in [inline, *lines])
 
     def status(self) -> str:
         """What the statusline function says."""

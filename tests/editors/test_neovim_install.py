@@ -36,7 +36,6 @@ end }})
 """
 LOOK = """
 local lines = {{ vim.fn.exists(':FastCoder'), vim.lsp.is_enabled('fastcoder'), vim.lsp.config.fastcoder.cmd[1] }}
-vim.cmd.helptags('{doc}')
 vim.cmd.help('fastcoder-keys')
 table.insert(lines, vim.fs.basename(vim.api.nvim_buf_get_name(0)))
 vim.cmd.checkhealth('fastcoder')
@@ -79,17 +78,17 @@ WAYS = [(way, page) for way in (by_runtimepath, by_lazy, by_vim_pack) for page i
 def test_it_is_there(
     way: Callable[[Path, Path], str], page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command, the server's configuration, the modules, and, once it has its tags, the help file are found."""
+    """The command, the server's configuration, the modules, and the help file are found."""
     program = find_editor("neovim", "nvim")
     monkeypatch.setenv("HOME", str(tmp_path))
     for variable in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("PATH", "/usr/bin:/bin")  # the health report is not to start a server's program
     clone = tmp_path / "clone"
-    shutil.copytree(PLUGIN, clone / "editors/neovim", ignore=shutil.ignore_patterns("tags"))
+    shutil.copytree(PLUGIN, clone / "editors/neovim")
     init, look, seen, file = (tmp_path / name for name in ("init.lua", "look.lua", "seen", "example.py"))
     init.write_text(way(page, tmp_path).replace(DOCUMENTED, str(clone)))
-    look.write_text(LOOK.format(doc=clone / "editors/neovim/doc", seen=seen))
+    look.write_text(LOOK.format(seen=seen))
     file.write_text("")
     command = [program, "--headless", "-n", "-i", "NONE", "-u", str(init), str(file)]
     done = subprocess.run(

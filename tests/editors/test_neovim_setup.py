@@ -41,6 +41,8 @@ def test_help_tags_are_valid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         print('found ' .. vim.fn.expand('%:t'))
     """
     assert run_lua(code, tmp_path, monkeypatch).strip() == "found fastcoder.txt"
+    # The index comes along: make it anew by `nvim --clean --headless -c 'helptags editors/neovim/doc' -c qall`.
+    assert (tmp_path / "doc/tags").read_text() == (PLUGIN / "doc/tags").read_text()
 
 
 def test_the_options_that_are_documented_are_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

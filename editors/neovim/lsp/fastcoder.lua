@@ -10,7 +10,8 @@ return {
   -- One server, and so one model, for everything that is open.
   reuse_client = server.reuses,
   -- Settings go here, as in docs/settings.md.
-  init_options = vim.empty_dict(),
+  -- "The status is shown": the server says nothing of it by messages and progress of the protocol.
+  init_options = { client = { showsStatus = true } },
   -- "Ghost text can be shown": without this the server offers its suggestions in the completion menu.
   -- "Late ones are asked for again": the server tells when it has made what a question could not wait for.
   capabilities = {

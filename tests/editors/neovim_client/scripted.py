@@ -60,6 +60,20 @@ def type_and_wait(editor: Neovim, keys: str, ghost: str) -> None:
     wait_for(lambda: editor.ghost() == ghost, f"ghost text {ghost!r}, not {editor.ghost()!r}")
 
 
+def notices(editor: Neovim) -> str:
+    """What stands in the corner of the screen."""
+    code = """
+        local text = {}
+        for _, window in ipairs(vim.api.nvim_list_wins()) do
+          if vim.api.nvim_win_get_config(window).relative ~= '' then
+            vim.list_extend(text, vim.api.nvim_buf_get_lines(vim.api.nvim_win_get_buf(window), 0, -1, false))
+          end
+        end
+        return table.concat(text, ' ')
+    """
+    return str(editor.lua(code))
+
+
 def settle(editor: Neovim) -> None:
     """Let every timer, key and scheduled function come to its end."""
     editor.lua("vim.wait(120, function() return false end)")

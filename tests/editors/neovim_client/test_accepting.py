@@ -146,6 +146,65 @@ def test_the_completion_menu_comes_first(neovim: Scripted) -> None:
     type_and_wait(editor, "<C-y>.", "ghost")
 
 
+# What of the plugins is asked, as they answer it.
+CMP = """
+package.loaded.cmp = { core = { view = {
+  visible = function() return true end,
+  get_selected_entry = function() return _G.selected end,
+} } }
+"""
+BLINK = """
+package.loaded['blink.cmp'] = {
+  is_menu_visible = function() return true end,
+  get_selected_item = function() return {} end,
+}
+package.loaded['blink.cmp.completion.list'] = setmetatable({}, {
+  __index = function(_, name) return name == 'is_explicitly_selected' and _G.selected ~= nil end,
+})
+"""
+
+
+@pytest.mark.parametrize("menu", [CMP, BLINK], ids=["nvim-cmp", "blink.cmp"])
+def test_the_menu_of_a_plugin_comes_first(neovim: Scripted, menu: str) -> None:
+    """A plugin's menu has no event for its selection: the key looks, and so does the drawing of the screen."""
+    editor = neovim(more=menu + "vim.keymap.set('i', '<Tab>', 'T')")
+    offer(editor, "ghost")
+    type_and_wait(editor, "ia", "ghost")
+    editor.lua("_G.selected = {}")
+    editor.type("<Tab>")
+    wait_for(lambda: editor.line() == "aT", f"Tab is the user's, not {editor.line()!r}")
+    editor.lua("_G.selected = nil")
+    type_and_wait(editor, "x", "ghost")
+    editor.lua("_G.selected = {} vim.cmd.redraw({ bang = true })")
+    wait_for(lambda: editor.ghost() == "", "it goes")
+
+
+def test_the_repeat_command_repeats_what_was_accepted(neovim: Scripted) -> None:
+    """`.` and a count put in what was typed and accepted, closers that it replaced too."""
+    editor = neovim("f()\n\n")
+    editor.lua(
+        """
+        scripted.items = function(params)
+          local at = params.position
+          local to = { line = at.line, character = at.character + 1 }
+          return { { insertText = 'one)', range = { start = at, ['end'] = to } } }
+        end
+        """
+    )
+    type_and_wait(editor, "jif()<C-g>U<Left>", "one")
+    editor.lua("scripted.hold = true")
+    editor.type("<Tab>.x<Esc>")
+    wait_for(lambda: editor.line() == "f(one).x", f"accepted, not {editor.line()!r}")
+    editor.type("o<Esc>")
+    editor.type("if(")
+    editor.lua("scripted.hold = false scripted.items = { { insertText = '1,\\n  2)' } }")
+    type_and_wait(editor, "0", "1,\n  2)")
+    editor.type("<Tab>!<Esc>")
+    wait_for(lambda: editor.text() == "f()\nf(one).x\nf(01,\n  2)!\n", f"not {editor.text()!r}")
+    editor.type("gg0.")
+    wait_for(lambda: editor.text().startswith("f(01,\n  2)!f()\n"), f"repeated, not {editor.text()!r}")
+
+
 def test_other_keys(neovim: Scripted) -> None:
     """A key can be another, or none."""
     editor = neovim(more="require('fastcoder').setup({ keys = { accept = '<C-y>', accept_word = false } })")

@@ -1,8 +1,11 @@
 """When the server is asked, and whose answer is shown: while typing, after a pause, late, by a key, not at all."""
 
+import pytest
+
 from tests.editors.neovim_client.scripted import (
     Scripted,
     at,
+    notices,
     offer,
     requests,
     settle,
@@ -152,3 +155,40 @@ def test_only_when_asked(neovim: Scripted) -> None:
     settle(editor)
     assert requests(editor) == []
     type_and_wait(editor, "<M-Space>", "ghost")
+
+
+WAYS_OUT = (
+    "<Esc>",
+    "<C-c>",
+    "<C-o>",
+    "<C-o>:split<CR><Esc>",
+    "<Cmd>wincmd w<CR>",
+    "<Cmd>enew!<CR>",
+    "<C-r>=",
+    "<Insert>",
+)
+
+
+@pytest.mark.parametrize("keys", WAYS_OUT)
+def test_the_suggestion_goes_with_insert_mode(neovim: Scripted, keys: str) -> None:
+    """By whatever key, into whatever mode, window or buffer."""
+    editor = neovim(more="vim.cmd.split()")
+    offer(editor, "ghost")
+    type_and_wait(editor, "ia", "ghost")
+    number = editor.rpc.api.get_current_buf().number
+    editor.lua("scripted.hold = true")
+    editor.type(keys)
+    marks = "return vim.api.nvim_buf_get_extmarks(..., vim.api.nvim_create_namespace('fastcoder'), 0, -1, {})"
+    wait_for(lambda: editor.lua(marks, number) == [], "it goes")
+
+
+def test_asking_shows_a_sign(neovim: Scripted) -> None:
+    """Until the answer comes, an empty one is told in the corner."""
+    editor = neovim()
+    editor.lua("scripted.hold = true")
+    signs = "return vim.api.nvim_buf_get_extmarks(0, vim.api.nvim_create_namespace('fastcoder-asking'), 0, -1, {})"
+    editor.type("ia<M-Space>")
+    wait_for(lambda: len(editor.lua(signs)) == 1, "the sign")
+    editor.lua("scripted.held[#scripted.held]()")
+    wait_for(lambda: editor.lua(signs) == [], "it goes")
+    wait_for(lambda: "No suggestion here" in notices(editor), f"a notice, not {notices(editor)!r}")

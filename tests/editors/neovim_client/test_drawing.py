@@ -74,3 +74,83 @@ def test_tabs_are_as_wide_as_they_will_be(neovim: Scripted) -> None:
     type_and_wait(editor, "iab", "x y\n    z")
     editor.type("<Tab>")
     wait_for(lambda: editor.text() == "abx\ty\n\tz\n", "tabs go in")
+
+
+REPLACES = """
+    local texts, width = ...
+    scripted.items = function(params)
+      local at = params.position
+      local to = { line = at.line, character = at.character + width }
+      return { { insertText = texts, range = { start = at, ['end'] = to } } }
+    end
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "tail", "pieces"),
+    [
+        ("d)", ")", [(0, "d")]),
+        ("d)\nnext", ")", [(0, "d")]),
+        ("a], b)", "])", [(0, "a"), (1, ", b")]),
+        ("a).b()", ")", [(0, "a).b(")]),
+    ],
+)
+def test_closers_that_stay_are_drawn_once(
+    neovim: Scripted, text: str, tail: str, pieces: list[tuple[int, str]]
+) -> None:
+    """What is new stands between the closers that are there; nothing is struck out; it goes in as it was shown."""
+    editor = neovim(f"f({tail}\n")
+    editor.lua(REPLACES, text, len(tail))
+    editor.type("f(a")
+    wait_for(editor.ghost, "ghost text")
+    namespace = editor.rpc.api.create_namespace("fastcoder")
+    marks = editor.rpc.api.buf_get_extmarks(0, namespace, 0, -1, {"details": True})
+    assert [(mark[2] - 2, mark[3]["virt_text"][0][0]) for mark in marks] == pieces
+    assert not any("end_col" in mark[3] for mark in marks)
+    editor.type("<Tab>")
+    wait_for(lambda: editor.text() == f"f({text}\n", f"it goes in, not {editor.text()!r}")
+
+
+def test_parts_that_pass_a_closer_take_its_place(neovim: Scripted) -> None:
+    """Up to the end of the line: the closer is there once."""
+    editor = neovim("f()\n")
+    editor.lua(REPLACES, "a)\nb", 1)
+    type_and_wait(editor, "f(a", "a\nb")
+    editor.lua("scripted.hold = true")
+    editor.type("<M-e>")
+    wait_for(
+        lambda: editor.text() == "f(a)\n" and editor.ghost() == "\nb", f"not {editor.text()!r}, {editor.ghost()!r}"
+    )
+
+
+@pytest.mark.parametrize("wrap", ["wrap", "nowrap"])
+def test_a_narrow_window_shows_all_of_it(neovim: Scripted, wrap: str) -> None:
+    """Ghost lines go on in the next one; what is below the window is counted."""
+    editor = neovim("\n" * 3, more=f"vim.o.{wrap.removeprefix('no')} = {str(wrap == 'wrap').lower()}")
+    editor.lua("vim.cmd('vsplit') vim.api.nvim_win_set_width(0, 20)")
+    first, second = "first(a, b, c, d, e, f)", "second(a, b, c, d, e, f)"
+    offer(editor, f"{first}\n{second}")
+    editor.type("ia")
+    wait_for(editor.ghost, "ghost text")
+    drawn = editor.ghost()
+    assert drawn.replace("\n↪ ", "") == f"{first}\n{second}"
+    below = drawn.split("\n")[1:] if wrap == "wrap" else drawn.split("\n")
+    assert max(map(len, below)) <= 20
+    editor.lua("vim.api.nvim_win_set_height(0, 1)")
+    wait_for(lambda: " +" in editor.ghost().split("\n")[0] and "lines" in editor.ghost(), "what is below is counted")
+
+
+GHOST = "return vim.api.nvim_get_hl(0, { name = 'FastcoderGhost', link = false })"
+
+
+def test_ghost_text_has_a_colour_of_its_own_without_true_colour(neovim: Scripted) -> None:
+    """In the default scheme, dark and light, and after another; the user's own colour stays."""
+    editor = neovim(more="vim.o.termguicolors = false")
+    normal = editor.lua("return vim.api.nvim_get_hl(0, { name = 'Normal' })").get("ctermfg")
+    for command in ("set background=dark", "set background=light", "colorscheme habamax", "colorscheme default"):
+        editor.rpc.command(command)
+        assert editor.lua(GHOST)["ctermfg"] not in (None, normal), command
+    editor.rpc.command("highlight FastcoderGhost ctermfg=5")
+    editor.rpc.command("set termguicolors notermguicolors")
+    editor.rpc.command("edit!")
+    assert editor.lua(GHOST)["ctermfg"] == 5

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from tests.editors.neovim_client.scripted import Scripted, offer, settle, type_and_wait, wait_for
+from tests.editors.neovim import Neovim
+from tests.editors.neovim_client.scripted import Scripted, notices, offer, settle, type_and_wait, wait_for
 
 
 def test_wrong_options_are_named(neovim: Scripted) -> None:
@@ -97,3 +98,38 @@ def test_one_server_for_all_folders(neovim: Scripted, tmp_path: Path) -> None:
     notified = editor.lua("return scripted.notified")
     changes = [told["params"] for told in notified if told["method"] == "workspace/didChangeWorkspaceFolders"]
     assert [folder["uri"] for change in changes for folder in change["event"]["added"]] == [other.as_uri()]
+
+
+def tell(editor: Neovim, state: str, percent: int | None = None, message: str = "", hint: str = "") -> None:
+    told = {"state": state, "percent": percent, "message": message, "hint": hint}
+    editor.lua("scripted.tell('fastcoder/status', ...)", told)
+
+
+def test_loading_and_what_is_wrong_are_shown_in_the_corner(neovim: Scripted) -> None:
+    """They stay while one types, and go with the state; :FastCoder status has what is wrong, too."""
+    editor = neovim()
+    tell(editor, "loading", 40, "weights")
+    wait_for(lambda: notices(editor) == "fastcoder: loading weights 40%", f"not {notices(editor)!r}")
+    editor.type("iabc")
+    settle(editor)
+    assert notices(editor)
+    tell(editor, "ready")
+    wait_for(lambda: notices(editor) == "", "it goes")
+    tell(editor, "error", None, "There is no model.", "Run fastcoder-lsp model pull.")
+    wait_for(lambda: "model pull" in notices(editor), "what to do")
+    editor.type("def")
+    settle(editor)
+    assert editor.line() == "abcdef"
+    assert notices(editor) == "fastcoder: There is no model. Run fastcoder-lsp model pull."
+    editor.type("<Esc>")
+    assert "There is no model." in editor.lua("return vim.api.nvim_exec2('FastCoder status', { output = true }).output")
+
+
+def test_no_server_has_its_reason(neovim: Scripted) -> None:
+    """A buffer without a name has no file type, and so no server."""
+    editor = neovim()
+    editor.rpc.command("enew")
+    said = editor.lua("return require('fastcoder.server').why_absent(0)")
+    assert "no file type" in said
+    editor.rpc.command("FastCoder stop")
+    assert ":FastCoder restart" in editor.lua("return require('fastcoder.server').why_absent(0)")

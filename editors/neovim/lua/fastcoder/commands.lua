@@ -12,7 +12,7 @@ end
 local function request(method, params, done)
   local client = server.clients(0)[1] or server.clients()[1]
   if not client then
-    say('no server runs; :FastCoder restart starts it', vim.log.levels.WARN)
+    say(server.why_absent(0), vim.log.levels.WARN)
     return
   end
   client:request(method, params, function(err, answer)
@@ -33,7 +33,7 @@ local turns = { own = ", this editor's turn", other = ", another editor's turn" 
 
 -- Which process has the model, how many editors share it and whose turn it is; nothing where this server has it.
 local function host(of)
-  if not of or of.shared == false then
+  if not of or of.shared == false or of.process_id == 0 then
     return ''
   end
   return (', process %d, shared by %d'):format(of.process_id, of.fronts) .. (turns[of.turn] or '')
@@ -54,7 +54,7 @@ end
 -- What :FastCoder stats shows of the answer to fastcoder/stats.
 local function lines_of(stats)
   local lines = {
-    ('model      %s (%s)'):format(stats.model, stats.engine),
+    'model      ' .. (stats.model ~= '' and ('%s (%s)'):format(stats.model, stats.engine) or 'not loaded yet'),
     ('shown      %d, accepted %d (%s)'):format(
       stats.suggestions.shown,
       stats.suggestions.accepted,
@@ -108,13 +108,13 @@ end
 local function own_reasons()
   local lines = {}
   if vim.b.fastcoder == false then
-    lines[#lines + 1] = 'b:fastcoder is false: nothing is suggested in this buffer.'
+    lines[#lines + 1] = 'b:fastcoder is false: suggestions are off in this buffer.'
   end
   if not require('fastcoder.config').options.auto then
-    lines[#lines + 1] = 'The option auto is off: only the key asks.'
+    lines[#lines + 1] = 'The option auto is off: suggestions appear when you ask for them.'
   end
   if #server.clients() > 0 and #server.clients(0) == 0 then
-    lines[#lines + 1] = 'The server is not attached to this buffer; :checkhealth fastcoder says more.'
+    lines[#lines + 1] = 'In this buffer: ' .. server.why_absent(0)
   end
   return lines
 end
@@ -136,7 +136,7 @@ end
 ---@type table<string, { does: string, run: fun() }>
 local COMMANDS = {
   toggle = {
-    does = 'off unloads the model; on again',
+    does = 'turn suggestions off (unloads the model) or on',
     run = function()
       ask_server('fastcoder.toggle', function(answer)
         if not answer.enabled then
@@ -147,26 +147,26 @@ local COMMANDS = {
     end,
   },
   ask = {
-    does = 'suggest now, with alternatives',
+    does = 'ask for suggestions now',
     run = function()
       require('fastcoder').ask()
     end,
   },
   status = {
-    does = 'what the server does',
+    does = 'show what the server is doing',
     run = function()
       say(describe(status.of(0)))
     end,
   },
   stats = {
-    does = 'times, and how much was accepted',
+    does = 'show times and acceptance rates',
     run = function()
       ask_server('fastcoder.stats', function(answer)
         open_float('fastcoder', lines_of(answer))
       end)
     end,
   },
-  why = { does = 'why nothing was suggested here', run = why },
+  why = { does = 'explain why there was no suggestion', run = why },
   log = {
     does = "open the server's log",
     run = function()
@@ -174,14 +174,14 @@ local COMMANDS = {
     end,
   },
   reload = {
-    does = 'read the settings again, load the model again',
+    does = 'reload the settings and the model',
     run = function()
       ask_server('fastcoder.reload', function()
         say('reloaded')
       end)
     end,
   },
-  restart = { does = 'start the server anew', run = server.restart },
+  restart = { does = 'restart the server', run = server.restart },
   stop = {
     does = 'stop the server',
     run = function()
@@ -190,7 +190,7 @@ local COMMANDS = {
     end,
   },
   health = {
-    does = 'look at everything',
+    does = 'run :checkhealth fastcoder',
     run = function()
       vim.cmd.checkhealth('fastcoder')
     end,
@@ -205,7 +205,7 @@ function M.run(arguments)
     command.run()
     return
   end
-  local lines = { arguments[1] and ('no command "%s"; these are'):format(table.concat(arguments, ' ')) or 'commands' }
+  local lines = { arguments[1] and ('unknown command "%s"; the commands are'):format(table.concat(arguments, ' ')) or 'commands' }
   for name, known in vim.spairs(COMMANDS) do
     lines[#lines + 1] = ('  :FastCoder %-8s %s'):format(name, known.does)
   end

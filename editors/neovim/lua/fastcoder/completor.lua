@@ -1,6 +1,10 @@
 -- The suggestions of one buffer: asks for them while one types there, shows them, puts them in.
 -- One object holds all that is known of the buffer, as in Neovim's own vim.lsp.inline_completion.
 local config = require('fastcoder.config')
+local keys = require('fastcoder.keys')
+local menus = require('fastcoder.menus')
+local notice = require('fastcoder.notice')
+local screen = require('fastcoder.screen')
 local Shown = require('fastcoder.shown')
 
 local METHOD = 'textDocument/inlineCompletion'
@@ -8,6 +12,7 @@ local INVOKED, AUTOMATIC = 1, 2
 -- The server keeps to a budget, says nothing rather than late, goes on in the background, and tells when it is done
 -- (Completor:late). One that does not tell, or stood still meanwhile, is asked again after so many milliseconds each.
 local AGAIN_MS = { 1000 }
+local NO_ANSWER_MS = 4000
 
 ---@class fastcoder.Completor
 ---@field client vim.lsp.Client
@@ -16,7 +21,7 @@ local AGAIN_MS = { 1000 }
 ---@field timer uv.uv_timer_t will ask
 ---@field closed boolean
 ---@field shown? fastcoder.Shown
----@field open? { client: vim.lsp.Client, id?: integer } the request that is open: an answer to any other comes too late
+---@field open? { client: vim.lsp.Client, tick: integer, id?: integer } the request that is open: an answer to any other comes too late
 ---@field waits_at? [integer, integer] where it will be asked again, if the cursor stays there
 ---@field unwanted boolean whether the user has taken away what was shown, and nothing was asked since
 local Completor = {}
@@ -30,6 +35,7 @@ end
 function Completor:erase()
   if self.shown then
     self.shown:erase()
+    keys.hidden(self.buffer)
   end
   self.shown = nil
 end
@@ -37,6 +43,7 @@ end
 function Completor:cancel()
   self.timer:stop()
   self.waits_at = nil
+  screen.erase_asking(self.buffer)
   if self.open then
     if self.open.id then
       self.open.client:cancel_request(self.open.id)
@@ -52,21 +59,24 @@ function Completor:show(items, invoked)
   if shown then
     self.shown = shown
     shown:draw()
+    keys.shown(self.buffer)
   else
     self:erase()
   end
 end
 
--- Whether a menu holds the keys: then what is typed next is its entry.
-local function menu_has_selection()
-  return vim.fn.pumvisible() == 1 and vim.fn.complete_info({ 'selected' }).selected ~= -1
+-- A macro would record the key that accepts, and replay it where nothing is shown.
+local function in_macro()
+  return vim.fn.reg_recording() ~= '' or vim.fn.reg_executing() ~= ''
 end
 
+--- Whether suggestions are wanted where the cursor is.
 function Completor:may_suggest()
   return vim.api.nvim_get_current_buf() == self.buffer
     and vim.api.nvim_get_mode().mode:sub(1, 1) == 'i'
     and vim.b[self.buffer].fastcoder ~= false
-    and not menu_has_selection()
+    and not in_macro()
+    and not menus.has_selection()
 end
 
 function Completor:ask_after(wait_ms, tries)
@@ -93,13 +103,17 @@ function Completor:ask(kind, after, tries)
   local tick, row, col = vim.api.nvim_buf_get_changedtick(buffer), cursor()
   local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
   params.context = { triggerKind = kind }
-  local asked = { client = client }
+  local asked = { client = client, tick = tick }
   self.open = asked
+  if kind == INVOKED then
+    screen.draw_asking(buffer, row)
+  end
   local sent, id = client:request(METHOD, params, function(err, result)
     if self.open ~= asked then
       return
     end
     self.open = nil
+    screen.erase_asking(buffer)
     local here, at = cursor()
     local same = self:may_suggest() and vim.api.nvim_buf_get_changedtick(buffer) == tick and here == row and at == col
     if not err and result and same then
@@ -110,6 +124,8 @@ function Completor:ask(kind, after, tries)
         self.waits_at = { row, col }
       elseif after and self.shown then
         after()
+      elseif not self.shown then
+        notice.show('No suggestion here. :FastCoder why says why.', NO_ANSWER_MS)
       end
     end
   end, buffer)
@@ -128,26 +144,28 @@ end
 
 -- Typing ------------------------------------------------------------------------------------------------------------
 
--- Typing the suggested letters keeps the rest in place until the server's own answer comes; the screen is drawn after
--- this, so nothing flickers.
-function Completor:keep_what_was_typed()
-  if self.shown and (menu_has_selection() or not self.shown:keep_what_was_typed()) then
+--- What is shown, as the text is now: typing the suggested letters keeps the rest in place until the server's own answer
+--- comes. The screen is drawn after this, so nothing flickers. Keys may come before the events of those before them.
+---@return fastcoder.Shown?
+function Completor:current()
+  if self.shown and not (self:may_suggest() and self.shown:keep_what_was_typed()) then
     self:erase()
   end
+  return self.shown
 end
 
 --- Put the whole suggestion in.
 function Completor:accept()
-  local taken = self.shown
+  local taken = self:current()
   if not taken then
     return false
   end
-  local candidate = taken:candidate()
-  taken:insert(candidate.text, taken.replaces)
+  local command = taken:candidate().command
   self:erase()
   self:cancel()
-  if candidate.command then
-    self.client:exec_cmd(candidate.command, { bufnr = self.buffer }, function() end)
+  taken:insert()
+  if command then
+    self.client:exec_cmd(command, { bufnr = self.buffer }, function() end)
   end
   return true
 end
@@ -155,7 +173,7 @@ end
 --- Put the part in that `part_of` takes of the suggestion.
 ---@param part_of fun(text: string): string
 function Completor:accept_part(part_of)
-  local shown = self.shown
+  local shown = self:current()
   if not shown then
     return false
   end
@@ -164,15 +182,14 @@ function Completor:accept_part(part_of)
   if part == text then
     return self:accept()
   end
-  shown:insert(part, 0)
-  self:keep_what_was_typed()
+  shown:insert_part(part)
   return true
 end
 
 --- Show another suggestion. While one types there is one alone: the others are asked for at the first turn.
 ---@param by integer 1: the next, -1: the one before
 function Completor:turn(by)
-  local shown = self.shown
+  local shown = self:current()
   if not shown then
     return false
   end
@@ -187,10 +204,13 @@ function Completor:turn(by)
 end
 
 --- Take it away, and want no answer that is still to come.
+---@return boolean whether something was shown
 function Completor:dismiss()
+  local was_shown = self:current() ~= nil
   self:cancel()
   self:erase()
   self.unwanted = true
+  return was_shown
 end
 
 --- The server has made what belongs at the cursor, too late for the question: ask again, for it is there at once.
@@ -206,37 +226,85 @@ function Completor:late(position)
 end
 
 --- Ask now, with alternatives.
+---@return boolean whether suggestions are wanted here
 function Completor:ask_now()
   self:ask(INVOKED)
+  return self:may_suggest()
 end
 
 -- The buffer --------------------------------------------------------------------------------------------------------
+
+-- Insert mode begins in the buffer, or its window is entered in insert mode.
+function Completor:enter()
+  if vim.b[self.buffer].fastcoder ~= false and not in_macro() then
+    keys.entered(self.buffer)
+    self:ask_soon()
+  end
+end
+
+function Completor:leave()
+  self:dismiss()
+  keys.left(self.buffer)
+end
+
+local function is_insert(mode)
+  return mode:sub(1, 1) == 'i'
+end
 
 function Completor:follow_typing()
   local function on(events, action)
     vim.api.nvim_create_autocmd(events, { group = self.group, buffer = self.buffer, callback = action })
   end
   on('InsertEnter', function()
-    self:ask_soon()
+    self:enter()
+  end)
+  -- InsertLeave does not come with Ctrl-C, and InsertEnter not after <C-r>=.
+  vim.api.nvim_create_autocmd('ModeChanged', {
+    group = self.group,
+    callback = function()
+      local event = vim.v.event
+      if vim.api.nvim_get_current_buf() == self.buffer and is_insert(event.old_mode) ~= is_insert(event.new_mode) then
+        if is_insert(event.new_mode) then
+          self:enter()
+        else
+          self:leave()
+        end
+      end
+    end,
+  })
+  on({ 'BufEnter', 'WinEnter' }, function()
+    if is_insert(vim.api.nvim_get_mode().mode) then
+      self:enter()
+    end
   end)
   on({ 'TextChangedI', 'TextChangedP' }, function()
-    self:keep_what_was_typed()
-    -- One who chose among alternatives keeps the choice as long as the typing follows it.
-    if not (self.shown and self.shown.invoked) then
+    self:current()
+    -- One who chose among alternatives keeps the choice as long as the typing follows it. While keys wait this event
+    -- comes late: the text may have been asked about by a key already.
+    local asked = self.open and self.open.tick == vim.api.nvim_buf_get_changedtick(self.buffer)
+    if not asked and not (self.shown and self.shown.invoked) then
       self:ask_soon()
     end
   end)
   on({ 'CursorMovedI', 'CompleteChanged' }, function()
-    self:keep_what_was_typed()
+    self:current()
     if self.waits_at and not vim.deep_equal(self.waits_at, { cursor() }) then
       self:cancel()
     end
   end)
-  on({ 'InsertLeave', 'BufLeave', 'BufUnload' }, function()
-    self:dismiss()
+  on({ 'InsertLeave', 'CursorMoved', 'WinLeave', 'BufLeave', 'BufUnload' }, function()
+    self:leave()
   end)
-  if vim.api.nvim_get_current_buf() == self.buffer and vim.api.nvim_get_mode().mode:sub(1, 1) == 'i' then
-    self:ask_soon() -- one did not wait for the server to start
+  vim.api.nvim_create_autocmd({ 'VimResized', 'WinResized', 'WinScrolled' }, {
+    group = self.group,
+    callback = function()
+      if self:current() then
+        self.shown:draw()
+      end
+    end,
+  })
+  if is_insert(vim.api.nvim_get_mode().mode) and vim.api.nvim_get_current_buf() == self.buffer then
+    self:enter() -- one did not wait for the server to start
   end
 end
 
@@ -260,8 +328,7 @@ end
 --- No longer.
 function Completor:close()
   self.closed = true
-  self:erase()
-  self:cancel()
+  self:leave()
   self.timer:close()
   pcall(vim.api.nvim_del_augroup_by_id, self.group)
 end

@@ -4,10 +4,10 @@ local M = {}
 ---@class fastcoder.Keys keys in insert mode; false leaves a key alone
 ---@field accept string|false all of the suggestion
 ---@field accept_word string|false its next word
----@field accept_line string|false it up to the end of its line
+---@field accept_line string|false its next line
 ---@field next string|false another suggestion
 ---@field previous string|false the one before
----@field dismiss string|false none
+---@field dismiss string|false dismiss it
 ---@field ask string|false ask now, without typing
 
 ---@class fastcoder.Options
@@ -15,6 +15,7 @@ local M = {}
 ---@field debounce_ms integer wait for more letters before the server is asked
 ---@field ghost 'auto'|'own'|'native' who draws: Neovim's own inline completion (0.12) where there is one, or we
 ---@field restarts integer how often within three minutes a server that died is started again
+---@field notices boolean say in the corner of the screen that the model loads, or what is wrong
 ---@field keys fastcoder.Keys
 
 ---@type fastcoder.Options
@@ -23,6 +24,7 @@ M.options = {
   debounce_ms = 15,
   ghost = 'auto',
   restarts = 4,
+  notices = true,
   keys = {
     accept = '<Tab>',
     accept_word = '<M-f>',
@@ -50,6 +52,7 @@ function M.set(given)
     assert(M.options[name] ~= nil, ('fastcoder: there is no option %q'):format(name))
   end
   vim.validate('auto', merged.auto, 'boolean')
+  vim.validate('notices', merged.notices, 'boolean')
   vim.validate('debounce_ms', merged.debounce_ms, is_count, 'a whole number of milliseconds')
   vim.validate('restarts', merged.restarts, is_count, 'a whole number')
   vim.validate('ghost', merged.ghost, function(value)

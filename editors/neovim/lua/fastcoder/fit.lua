@@ -17,7 +17,7 @@ local function fit(item, encoding, line, row, col)
   end
   local text = type(item.insertText) == 'table' and item.insertText.value or item.insertText
   local typed = line:sub(from + 1, col)
-  if from > col or to < col or not vim.startswith(text, typed) or #text == #typed then
+  if from > col or to < col or not vim.startswith(text, typed) or text:sub(#typed + 1) == line:sub(col + 1, to) then
     return nil
   end
   return text:sub(#typed + 1), to - col

@@ -19,7 +19,7 @@ end
 --- Whether ghost text is shown.
 function M.is_visible()
   local completor = current()
-  return completor ~= nil and completor.shown ~= nil
+  return completor ~= nil and completor:current() ~= nil
 end
 
 --- Put the whole suggestion in.
@@ -50,18 +50,14 @@ end
 --- Take it away, and want no answer that is still to come.
 function M.dismiss()
   local completor = current()
-  if completor then
-    completor:dismiss()
-  end
+  return completor ~= nil and completor:dismiss()
 end
 
---- Ask now, with alternatives.
+--- Ask now, with alternatives; false where no suggestions are wanted.
 ---@param buffer integer
 function M.ask(_, buffer)
   local completor = completors[buffer]
-  if completor then
-    completor:ask_now()
-  end
+  return completor ~= nil and completor:ask_now()
 end
 
 --- The server has made what belongs at the cursor, too late for the question: ask again, for it is there at once.
@@ -73,6 +69,19 @@ function M.late(_, buffer, position)
     completor:late(position)
   end
 end
+
+-- Not everything that ends a suggestion has an event, a plugin's menu has none: every drawing of the screen asks.
+vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace('fastcoder-look'), {
+  on_start = function()
+    local completor = current()
+    if completor and completor.shown and not completor:may_suggest() then
+      vim.schedule(function()
+        completor:current()
+      end)
+    end
+    return false
+  end,
+})
 
 -- Buffers -----------------------------------------------------------------------------------------------------------
 

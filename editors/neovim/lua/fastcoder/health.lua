@@ -32,17 +32,17 @@ local function check_neovim()
 end
 
 local function check_program()
-  health.start('The server’s program')
+  health.start('The program')
   local command = (vim.lsp.config[server.NAME] or {}).cmd
   if type(command) ~= 'table' then
-    health.info('started by a function of your configuration')
+    health.info('your configuration starts the server by a function')
     return nil
   end
   local path = vim.fn.exepath(command[1])
   if path == '' then
     health.error(('%s is not on PATH'):format(command[1]), {
       'Install it: uv tool install fastcoder-lsp, or pipx install fastcoder-lsp',
-      "Or say where it is: require('fastcoder').setup({ cmd = { '/path/to/fastcoder-lsp', 'serve' } })",
+      "Or set its path: require('fastcoder').setup({ cmd = { '/path/to/fastcoder-lsp', 'serve' } })",
     })
     return nil
   end
@@ -63,9 +63,9 @@ local function check_model(path)
   if folder then
     health.ok(('%s: %s'):format(name, folder))
   else
-    health.error(('the model %s is not on this machine'):format(name), {
+    health.error(('the model %s is not installed'):format(name), {
       problem,
-      ('Fetch it: %s model pull%s'):format(vim.fs.basename(path), name == 'auto' and '' or ' ' .. name),
+      ('Download it: %s model pull%s'):format(vim.fs.basename(path), name == 'auto' and '' or ' ' .. name),
     })
   end
 end
@@ -75,7 +75,7 @@ local function check_server()
   local clients = server.clients()
   if #clients == 0 then
     local enabled = vim.lsp.is_enabled == nil or vim.lsp.is_enabled(server.NAME)
-    health.warn(enabled and 'not running; it starts with the first file' or 'not running, and not enabled', {
+    health.warn(enabled and 'not running; it starts with the first file' or 'not running and not enabled', {
       "Enable it: require('fastcoder').setup(), or vim.lsp.enable('fastcoder')",
     })
     return
@@ -111,17 +111,17 @@ local function check_keys()
       local other = used[key]
       used[key] = name
       if other then
-        health.warn(('%s is set for %s and for %s'):format(key, other, name))
+        health.warn(('%s is set for both %s and %s'):format(key, other, name))
       else
         local global = vim.fn.maparg(key, 'i', false, true)
         local below = global.lhs and global.buffer ~= 1 and (global.desc or global.rhs or 'a function')
-        health.info(('%-10s %s%s'):format(key, name, below and (', else your mapping: ' .. below) or ''))
+        health.info(('%-10s %s%s'):format(key, name, below and (', otherwise your mapping: ' .. below) or ''))
       end
     end
   end
 end
 
---- Look at everything and say what to do.
+--- Check everything and say what to do.
 function M.check()
   check_neovim()
   local path = check_program()

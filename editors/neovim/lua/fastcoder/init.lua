@@ -1,7 +1,7 @@
 -- fastcoder in Neovim: what a user's configuration calls. The parts: ghost (0.11) or native (0.12) show suggestions,
 -- keys, status, server, commands, health.
 local config = require('fastcoder.config')
-local keys = require('fastcoder.keys')
+local colours = require('fastcoder.colours')
 local server = require('fastcoder.server')
 local status = require('fastcoder.status')
 
@@ -18,16 +18,6 @@ M.status = status.of
 
 --- Other settings (docs/settings.md) for the running server.
 M.change_settings = server.change_settings
-
-local function link(name, to)
-  vim.api.nvim_set_hl(0, name, { link = to, default = true })
-end
-
-local function set_highlights()
-  link('FastcoderGhost', 'Comment')
-  link('FastcoderCount', 'NonText')
-  link('FastcoderReplaced', '@markup.strikethrough')
-end
 
 local function backend()
   local ghost = config.options.ghost
@@ -55,49 +45,51 @@ function M.is_visible()
   return backend().is_visible()
 end
 
---- Put the whole suggestion in; false where there is none.
+--- Accept the whole suggestion; false where there is none.
 ---@return boolean
 function M.accept()
   return backend().accept()
 end
 
---- Put its next word in.
+--- Accept its next word.
 ---@return boolean
 function M.accept_word()
   return backend().accept_word()
 end
 
---- Put its next line in.
+--- Accept its next line.
 ---@return boolean
 function M.accept_line()
   return backend().accept_line()
 end
 
---- Show another suggestion.
+--- Show the next suggestion.
 ---@return boolean
 function M.next()
   return backend().turn(1)
 end
 
---- Show the one before.
+--- Show the previous one.
 ---@return boolean
 function M.previous()
   return backend().turn(-1)
 end
 
---- Take it away.
+--- Dismiss it; false where there is none.
+---@return boolean
 function M.dismiss()
-  backend().dismiss()
+  return backend().dismiss()
 end
 
---- Ask now, in the current buffer.
+--- Ask now, in the current buffer; false where no suggestions are wanted.
+---@return boolean
 function M.ask()
   local client = server.clients(0)[1]
   if client then
-    backend().ask(client, vim.api.nvim_get_current_buf())
-  else
-    vim.notify('fastcoder: no server in this buffer; :checkhealth fastcoder says why', vim.log.levels.WARN)
+    return backend().ask(client, vim.api.nvim_get_current_buf())
   end
+  vim.notify('fastcoder: ' .. server.why_absent(0), vim.log.levels.WARN)
+  return true
 end
 
 --- The handler of fastcoder/late: a suggestion is there that came too late for its question.
@@ -111,42 +103,19 @@ function M.on_late(_, told, context)
   end
 end
 
-local ACTIONS = {
-  accept = 'accept all of it',
-  accept_word = 'accept its next word',
-  accept_line = 'accept its next line',
-  next = 'the next alternative',
-  previous = 'the alternative before',
-  dismiss = 'take it away',
-}
-
-local function always()
-  return true
-end
-
 --- Show ghost text in a buffer; done by itself for every buffer that the server is attached to.
 ---@param client vim.lsp.Client
 ---@param buffer integer
 function M.attach(client, buffer)
   M.detach(buffer)
-  set_highlights()
+  colours.set()
   backend().attach(client, buffer)
-  for name, description in pairs(ACTIONS) do
-    local key = config.options.keys[name]
-    if key then
-      keys.map(buffer, key, M.is_visible, M[name], 'fastcoder: ' .. description)
-    end
-  end
-  if config.options.keys.ask then
-    keys.map(buffer, config.options.keys.ask, always, M.ask, 'fastcoder: suggest now')
-  end
 end
 
---- No longer, and the keys are what they were.
+--- No longer.
 ---@param buffer integer
 function M.detach(buffer)
   backend().detach(buffer)
-  keys.unmap(buffer)
 end
 
 return M

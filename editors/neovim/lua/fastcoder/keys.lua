@@ -1,90 +1,113 @@
--- Keys that mean something while ghost text is shown, and what they did before at all other times.
+-- Keys in insert mode. A key is mapped only while it has something to do, and its mapping from before comes back then:
+-- a mapping that stayed would have to imitate what the key does without it, which no mapping can for <M-f> (<Esc>f).
+local config = require('fastcoder.config')
+
 local M = {}
 
--- Buffer → key → the buffer's own mapping before ours (maparg's dictionary; empty where there was none).
----@type table<integer, table<string, table>>
-local before = {}
+local ACTIONS = {
+  accept = 'accept the suggestion',
+  accept_word = 'accept its next word',
+  accept_line = 'accept its next line',
+  next = 'show the next suggestion',
+  previous = 'show the previous suggestion',
+  dismiss = 'dismiss the suggestion',
+}
+local ASK = { ask = 'ask for suggestions' }
 
--- What the key would do without us: the buffer's own mapping from before, else the global one of this moment.
-local function mapping_below(buffer, key)
-  local own = (before[buffer] or {})[key]
-  if own and own.lhs then
-    return own
+---@class fastcoder.Mapped
+---@field key string
+---@field callback fun() what it is mapped to
+---@field before? table the buffer's own mapping from before, as maparg() has it
+
+---@type table<integer, table<string, fastcoder.Mapped>> by buffer and action
+local mapped = {}
+
+local function within(buffer, action)
+  if buffer == vim.api.nvim_get_current_buf() then
+    return action()
   end
-  local wanted = vim.fn.keytrans(vim.keycode(key))
-  for _, mapping in ipairs(vim.api.nvim_get_keymap('i')) do
-    if vim.fn.keytrans(vim.keycode(mapping.lhs)) == wanted then
-      return mapping
-    end
-  end
-  return nil
+  return vim.api.nvim_buf_call(buffer, action)
 end
 
--- The keys that a mapping stands for, as Neovim itself would find them.
-local function keys_of(mapping)
-  local keys
-  if mapping.expr == 1 then
-    keys = mapping.callback and mapping.callback()
-      or vim.api.nvim_eval((mapping.rhs:gsub('<SID>', ('<SNR>%d_'):format(mapping.sid))))
-    keys = keys ~= nil and keys ~= vim.NIL and tostring(keys) or ''
-    return mapping.replace_keycodes == 1 and vim.keycode(keys) or keys
-  end
-  return vim.keycode((mapping.rhs:gsub('<SID>', ('<SNR>%d_'):format(mapping.sid))))
+-- The buffer's own mapping of a key; nil where it has none.
+local function own_mapping(buffer, key)
+  local found = within(buffer, function()
+    return vim.fn.maparg(key, 'i', false, true)
+  end)
+  return found.buffer == 1 and found or nil
 end
 
--- Run while a mapping is evaluated, when the text is not to be changed.
-local function fall_back(buffer, key)
-  local mapping = mapping_below(buffer, key)
-  if not mapping then
-    return vim.keycode(key)
-  end
-  if mapping.callback and mapping.expr ~= 1 then
-    vim.schedule(mapping.callback)
-    return ''
-  end
-  local keys = keys_of(mapping)
-  if mapping.noremap == 1 then
-    vim.api.nvim_feedkeys(keys, 'in', false)
-    return ''
-  end
-  return keys
+local function is_in_place(buffer, one)
+  local now = own_mapping(buffer, one.key)
+  return now ~= nil and now.callback == one.callback
 end
 
---- Let a key act in a buffer. An action that finds nothing to do leaves the key what it was.
----@param buffer integer
----@param key string
----@param is_wanted fun(): boolean
----@param action fun()
----@param description string
-function M.map(buffer, key, is_wanted, action, description)
-  before[buffer] = before[buffer] or {}
-  local own = vim.fn.maparg(key, 'i', false, true)
-  before[buffer][key] = own.buffer == 1 and own or {}
-  vim.keymap.set('i', key, function()
-    if is_wanted() then
-      vim.schedule(action)
-      return ''
-    end
-    return fall_back(buffer, key)
-  end, { buffer = buffer, expr = true, remap = true, replace_keycodes = false, desc = description })
-end
-
---- Give all keys of a buffer back.
----@param buffer integer
-function M.unmap(buffer)
-  local keys = before[buffer] or {}
-  before[buffer] = nil
-  if not vim.api.nvim_buf_is_loaded(buffer) then
+-- The key does what it did before. A mapping that somebody has put in the place of ours stays.
+local function give_back(buffer, one)
+  if not is_in_place(buffer, one) then
     return
   end
-  for key, own in pairs(keys) do
-    pcall(vim.keymap.del, 'i', key, { buffer = buffer })
-    if own.lhs then
-      vim.api.nvim_buf_call(buffer, function()
-        vim.fn.mapset('i', false, own)
-      end)
+  vim.api.nvim_buf_del_keymap(buffer, 'i', one.key)
+  if one.before then
+    within(buffer, function()
+      vim.fn.mapset('i', false, one.before)
+    end)
+  end
+end
+
+local function unmap(buffer, names)
+  local of_buffer = mapped[buffer] or {}
+  for name in pairs(names) do
+    local one = of_buffer[name]
+    of_buffer[name] = nil
+    if one and vim.api.nvim_buf_is_loaded(buffer) then
+      give_back(buffer, one)
     end
   end
+end
+
+local function map(buffer, names)
+  mapped[buffer] = mapped[buffer] or {}
+  for name, description in pairs(names) do
+    local key = config.options.keys[name]
+    if key and not mapped[buffer][name] then
+      local one = { key = key, before = own_mapping(buffer, key) }
+      function one.callback()
+        local in_place = is_in_place(buffer, one)
+        if require('fastcoder')[name]() == false then
+          -- The key acts as if it was typed now. A plugin that has wrapped our mapping in its own is not run twice.
+          unmap(buffer, { [name] = true })
+          vim.api.nvim_feedkeys(vim.keycode(key), in_place and 'it' or 'int', false)
+        end
+      end
+      mapped[buffer][name] = one
+      vim.keymap.set('i', key, one.callback, { buffer = buffer, desc = 'fastcoder: ' .. description })
+    end
+  end
+end
+
+--- A suggestion is shown: the keys act on it.
+---@param buffer integer
+function M.shown(buffer)
+  map(buffer, ACTIONS)
+end
+
+--- None is shown: they do what they did before.
+---@param buffer integer
+function M.hidden(buffer)
+  unmap(buffer, ACTIONS)
+end
+
+--- Insert mode begins where suggestions are wanted: the key that asks for them works.
+---@param buffer integer
+function M.entered(buffer)
+  map(buffer, ASK)
+end
+
+--- It ends.
+---@param buffer integer
+function M.left(buffer)
+  unmap(buffer, ASK)
 end
 
 return M

@@ -1,4 +1,5 @@
 -- The same, where Neovim itself draws inline completions (0.12): this only puts its functions behind our keys.
+local keys = require('fastcoder.keys')
 local text_of = require('fastcoder.text')
 
 local M = {}
@@ -13,14 +14,42 @@ function M.is_visible()
   return #drawn_marks() > 0
 end
 
+-- Neovim says nothing when it draws a suggestion or takes it away: every drawing of the screen looks.
+---@type table<integer, true> the buffers where suggestions are shown
+local attached = {}
+---@type integer? the buffer whose keys act on a suggestion
+local active
+
+local function follow()
+  local buffer = vim.api.nvim_get_current_buf()
+  local shown = attached[buffer] and M.is_visible() and buffer or nil
+  if active and active ~= shown then
+    keys.hidden(active)
+  end
+  if shown and active ~= shown then
+    keys.shown(shown)
+  end
+  active = shown
+  if attached[buffer] and vim.b[buffer].fastcoder ~= false then
+    keys.entered(buffer)
+  end
+end
+
+vim.api.nvim_set_decoration_provider(vim.api.nvim_create_namespace('fastcoder-look'), {
+  on_start = function()
+    vim.schedule(follow)
+    return false
+  end,
+})
+
 --- Put the whole suggestion in.
 function M.accept()
-  return vim.lsp.inline_completion.get()
+  return M.is_visible() and vim.lsp.inline_completion.get()
 end
 
 -- Put in what `part_of` takes of the text behind the cursor; Neovim asks again by itself for the rest.
 local function accept_part(part_of)
-  return vim.lsp.inline_completion.get({
+  return M.is_visible() and vim.lsp.inline_completion.get({
     on_accept = function(item)
       local row, col = unpack(vim.api.nvim_win_get_cursor(0))
       local text = type(item.insert_text) == 'table' and item.insert_text.value or item.insert_text
@@ -46,20 +75,31 @@ end
 --- Show another suggestion.
 ---@param by integer 1: the next, -1: the one before
 function M.turn(by)
+  if not M.is_visible() then
+    return false
+  end
   vim.lsp.inline_completion.select({ count = by })
   return true
 end
 
 --- Take it away: there is no function for this alone.
 function M.dismiss()
+  if not M.is_visible() then
+    return false
+  end
   local buffer = vim.api.nvim_get_current_buf()
   vim.lsp.inline_completion.enable(false, { bufnr = buffer })
   vim.lsp.inline_completion.enable(true, { bufnr = buffer })
+  return true
 end
 
 --- Ask now: Neovim asks whenever the cursor has moved.
 function M.ask(_, buffer)
+  if vim.b[buffer].fastcoder == false then
+    return false
+  end
   vim.api.nvim_exec_autocmds('CursorMovedI', { buffer = buffer, modeline = false })
+  return true
 end
 
 --- The server has made what belongs at the cursor: Neovim asks again if nothing is shown, in its own time.
@@ -75,11 +115,16 @@ end
 
 --- Show ghost text in a buffer from now on.
 function M.attach(_, buffer)
+  attached[buffer] = true
+  keys.entered(buffer)
   vim.lsp.inline_completion.enable(true, { bufnr = buffer })
 end
 
 --- No longer.
 function M.detach(buffer)
+  attached[buffer] = nil
+  keys.hidden(buffer)
+  keys.left(buffer)
   if vim.api.nvim_buf_is_valid(buffer) then
     vim.lsp.inline_completion.enable(false, { bufnr = buffer })
   end

@@ -16,11 +16,37 @@ local deaths = {}
 -- Whether :FastCoder stop was the last word; Neovim would start the server again with the next file.
 local leaving = false
 
+local function is_enabled()
+  return vim.lsp.is_enabled == nil or vim.lsp.is_enabled(M.NAME)
+end
+
 --- The clients of our server; of one buffer, or all.
 ---@param buffer? integer
 ---@return vim.lsp.Client[]
 function M.clients(buffer)
   return vim.lsp.get_clients({ name = M.NAME, bufnr = buffer })
+end
+
+--- Why a buffer has no server, and what to do, for a message.
+---@param buffer integer
+---@return string
+function M.why_absent(buffer)
+  local config_of = vim.lsp.config[M.NAME] or {}
+  local command = type(config_of.cmd) == 'table' and config_of.cmd[1]
+  if command and vim.fn.executable(command) == 0 then
+    return ('%s is not on PATH. Run :checkhealth fastcoder.'):format(command)
+  elseif not is_enabled() then
+    return 'the server is stopped. Run :FastCoder restart.'
+  elseif #deaths >= config.options.restarts then
+    return 'the server crashed repeatedly. Run :FastCoder log, then :FastCoder restart.'
+  elseif vim.bo[buffer].buftype ~= '' then
+    return ('suggestions are for files, and this buffer is none (buftype=%s).'):format(vim.bo[buffer].buftype)
+  elseif vim.bo[buffer].filetype == '' then
+    return 'this buffer has no file type. Save it under a name, or run :set filetype=python (or another).'
+  elseif config_of.filetypes and not vim.list_contains(config_of.filetypes, vim.bo[buffer].filetype) then
+    return ("the option filetypes excludes '%s'."):format(vim.bo[buffer].filetype)
+  end
+  return 'the server is not attached to this buffer. Run :checkhealth fastcoder.'
 end
 
 --- Show ghost text wherever the server is attached. Safe to call again.
@@ -82,10 +108,6 @@ function M.add_folder(client, buffer)
   client:notify('workspace/didChangeWorkspaceFolders', { event = { added = { folder }, removed = {} } })
 end
 
-local function is_enabled()
-  return vim.lsp.is_enabled == nil or vim.lsp.is_enabled(M.NAME)
-end
-
 -- Start the server for the buffers that it served: as vim.lsp.enable() does, or as the client was made.
 local function start_again(client_config, buffers)
   if is_enabled() then
@@ -132,8 +154,8 @@ function M.on_exit(code, signal, client_id)
         start_again(client.config, buffers)
       end, pause)
     else
-      local text = 'fastcoder: the server died %d times in a row and stays off. :FastCoder log says why; '
-        .. ':FastCoder restart starts it again.'
+      local text = 'fastcoder: the server crashed %d times in a row and stays off. See :FastCoder log; '
+        .. 'to start it again, run :FastCoder restart.'
       vim.notify(text:format(config.options.restarts + 1), vim.log.levels.ERROR)
     end
   end)

@@ -2,6 +2,7 @@
 -- Knows no server.
 local fit = require('fastcoder.fit')
 local screen = require('fastcoder.screen')
+local text_of = require('fastcoder.text')
 
 ---@class fastcoder.Shown
 ---@field buffer integer
@@ -12,6 +13,7 @@ local screen = require('fastcoder.screen')
 ---@field candidates fastcoder.Candidate[] never empty
 ---@field index integer the one that is drawn
 ---@field invoked boolean whether the user asked, so that all alternatives are here
+---@field turned? boolean whether the user chose among them
 local Shown = {}
 Shown.__index = Shown
 
@@ -66,7 +68,7 @@ end
 --- Draw another of the candidates, which the user chooses among from now on.
 ---@param by integer 1: the next, -1: the one before
 function Shown:turn(by)
-  self.invoked = true
+  self.invoked, self.turned = true, true
   self.index = (self.index - 1 + by) % #self.candidates + 1
   self:draw()
 end
@@ -93,8 +95,9 @@ function Shown:keep_what_was_typed()
     return true
   end
   local kept, index = {}, 1
+  local replaced = self.tail:sub(1, self.replaces)
   for i, candidate in ipairs(typed and self.candidates or {}) do
-    if #candidate.text > #typed and vim.startswith(candidate.text, typed) then
+    if vim.startswith(candidate.text, typed) and candidate.text:sub(#typed + 1) ~= replaced then
       kept[#kept + 1] = { text = candidate.text:sub(#typed + 1), command = candidate.command }
       index = i == self.index and #kept or index
     end
@@ -108,18 +111,30 @@ function Shown:keep_what_was_typed()
   return true
 end
 
---- Put text in at the cursor. The change is an undo step of its own.
----@param text string
----@param replaces integer how many bytes behind the cursor it takes the place of
-function Shown:insert(text, replaces)
-  local lines = vim.split(text, '\n', { plain = true })
-  local row, col = self.row, self.col
-  local levels = vim.bo[self.buffer].undolevels
-  vim.bo[self.buffer].undolevels = levels -- setting it, to whatever, ends the undo step
-  vim.api.nvim_buf_set_text(self.buffer, row, col, row, col + replaces, lines)
-  local last = #lines == 1 and col + #lines[1] or #lines[#lines]
-  vim.api.nvim_win_set_cursor(0, { row + #lines, last })
-  vim.bo[self.buffer].undolevels = levels
+-- The change is an undo step of its own, and `.` repeats it: Neovim repeats what is typed or pasted in insert mode.
+local function put_in(buffer, text, deletes)
+  local levels = vim.bo[buffer].undolevels
+  vim.bo[buffer].undolevels = levels -- setting it, to whatever, ends the undo step
+  vim.api.nvim_paste(text, false, -1)
+  if deletes == '' then
+    vim.bo[buffer].undolevels = levels
+  else
+    local keys = ('<Del>'):rep(vim.fn.strchars(deletes, true)) .. '<C-g>u'
+    vim.api.nvim_feedkeys(vim.keycode(keys), 'in', false)
+  end
+end
+
+--- Put all of it in.
+function Shown:insert()
+  put_in(self.buffer, self:candidate().text, self.tail:sub(1, self.replaces))
+end
+
+--- Put the beginning of it in; what is left is shown from then on.
+---@param part string
+function Shown:insert_part(part)
+  local passed = text_of.passed(self:candidate().text, self.tail:sub(1, self.replaces), part)
+  put_in(self.buffer, part, self.tail:sub(1, passed))
+  self.tail, self.replaces = self.tail:sub(passed + 1), self.replaces - passed
 end
 
 return Shown

@@ -1,4 +1,7 @@
--- What the server says of itself (fastcoder/status), kept for the statusline. Asks nobody.
+-- What the server says of itself (fastcoder/status), kept for the statusline, and shown where none has it. Asks nobody.
+local config = require('fastcoder.config')
+local notice = require('fastcoder.notice')
+
 local M = {}
 
 ---@class fastcoder.Status
@@ -20,10 +23,47 @@ local function changed()
   vim.cmd.redrawstatus({ bang = true })
 end
 
+-- Whether the user's own configuration shows the status.
+local is_shown_elsewhere = false
+local PAUSE_MS, ERROR_MS = 400, 30000 -- a model that another editor has loaded is there at once
+
+local function loading_text(of)
+  return 'loading ' .. (of.message ~= '' and of.message or 'the model') .. (of.percent and (' %d%%'):format(of.percent) or '')
+end
+
+-- The model loads at the first suggestion, which takes seconds: say so. An error stays in :FastCoder status, too.
+local function announce(client_id, before)
+  local now = by_client[client_id]
+  local was = before and before.state
+  if now.state == 'error' then
+    if was ~= 'error' or before.message ~= now.message then
+      local text = vim.trim(now.message .. '\n' .. now.hint)
+      if config.options.notices then
+        notice.show(text, ERROR_MS, 'ErrorMsg')
+      else
+        vim.notify('fastcoder: ' .. text, vim.log.levels.ERROR)
+      end
+    end
+  elseif now.state == 'loading' and not is_shown_elsewhere then
+    if was == 'loading' and notice.is_shown() then
+      notice.show(loading_text(now))
+    elseif was ~= 'loading' then
+      vim.defer_fn(function()
+        local later = by_client[client_id]
+        if later and later.state == 'loading' then
+          notice.show(loading_text(later))
+        end
+      end, PAUSE_MS)
+    end
+  elseif was == 'loading' or was == 'error' then
+    notice.hide()
+  end
+end
+
 --- The handler of fastcoder/status.
 ---@type lsp.Handler
 function M.on_status(_, told, context)
-  local percent = told.percent
+  local percent, before = told.percent, by_client[context.client_id]
   by_client[context.client_id] = {
     state = told.state,
     percent = percent ~= vim.NIL and percent or nil,
@@ -33,13 +73,18 @@ function M.on_status(_, told, context)
     host = told.host ~= vim.NIL and told.host or nil,
     context = told.context == true or nil,
   }
+  announce(context.client_id, before)
   changed()
 end
 
 --- The server of this client has gone.
 ---@param client_id integer
 function M.forget(client_id)
+  local was = by_client[client_id]
   by_client[client_id] = nil
+  if was and was.state == 'loading' then
+    notice.hide()
+  end
   changed()
 end
 
@@ -91,6 +136,7 @@ local SHOWN = {
 --- A word or two for the statusline; empty in a buffer without the server.
 ---@return string
 function M.statusline()
+  is_shown_elsewhere = true
   local buffer = vim.api.nvim_get_current_buf()
   if #vim.lsp.get_clients({ name = 'fastcoder', bufnr = buffer }) == 0 then
     return ''
