@@ -82,7 +82,8 @@ class KnownText:
         completion = answering(question.request, recalled, "typed-through", ms)
         for uri, suggestion in self._explained:
             if uri == question.uri and suggestion.work is not None and suggestion.rest(question.place) is not None:
-                return replace(completion, counts=suggestion.work.counts, trace=suggestion.work.trace)
+                work = suggestion.work
+                return replace(completion, counts=work.counts, trace=work.trace, context=work.context)
         return completion
 
     def holds(self, question: Question) -> bool:

@@ -125,6 +125,7 @@ class Answer:
         model: the model's name.
         engine: the engine's name.
         trace: every step.
+        context: see `core.Completion.context`.
     """
 
     outcome: str
@@ -136,6 +137,7 @@ class Answer:
     model: str = ""
     engine: str = ""
     trace: tuple[StepTrace, ...] = ()
+    context: tuple[str, ...] = ()
 
     @classmethod
     def failed(cls, status: Status | None) -> "Answer":
@@ -152,6 +154,7 @@ class Answer:
             engine=self.engine,
             counts=self.counts,
             trace=self.trace,
+            context=self.context,
         )
 
 

@@ -2,8 +2,7 @@
 
 Owns the memories, bounded, and the arithmetic that lays what was typed along a suggestion. The first answers only
 where the text on both sides of the cursor is what the suggestion was made for, plus a part of the suggestion itself;
-what the second finds is a draft: wrong ones cost a little speed, never an answer. A third follows what became of them,
-for the rules by which a suggestion would be in the way.
+what the second finds is a draft: wrong ones cost a little speed, never an answer. A third counts rejections in a row.
 """
 
 import re
@@ -50,10 +49,11 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How a suggestion came about: the work that was done for it, and every step."""
+    """How a suggestion came about: the work that was done for it, every step, and `core.Completion.context`."""
 
     counts: Counts
     trace: tuple[StepTrace, ...]
+    context: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

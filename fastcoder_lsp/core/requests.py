@@ -146,6 +146,7 @@ class Completion:
         trace: every step; empty where no model was asked.
         others: more candidates for the same place, the likeliest first.
         reason: why the text is empty, where it is.
+        context: the places of other code that the prompt showed, as PATH:LINE, the nearest to the text last.
     """
 
     text: str
@@ -159,3 +160,4 @@ class Completion:
     trace: tuple[StepTrace, ...] = ()
     others: tuple["Completion", ...] = ()
     reason: Reason | None = None
+    context: tuple[str, ...] = ()

@@ -58,6 +58,7 @@ class Answered(Message, frozen=True):
     model: Short
     engine: Short
     trace: tuple[StepAt, ...]
+    context: tuple[Short, ...] = ()
 
 
 class WorkAt(Part, frozen=True):
@@ -65,6 +66,7 @@ class WorkAt(Part, frozen=True):
 
     counts: Counts
     trace: tuple[StepAt, ...]
+    context: tuple[Short, ...] = ()
 
 
 class SuggestionAt(Part, frozen=True):

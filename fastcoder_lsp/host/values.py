@@ -202,6 +202,7 @@ def answer_message(number: int, answer: Answer) -> Answered:
         model=told(answer.model),
         engine=told(answer.engine),
         trace=trace_message(answer.trace),
+        context=tuple(map(told, answer.context)),
     )
 
 
@@ -222,6 +223,7 @@ def answer_value(message: Answered) -> Answer:
         message.model,
         message.engine,
         trace_value(message.trace),
+        message.context,
     )
 
 
@@ -233,7 +235,8 @@ def made_message(uri: str, suggestion: Suggestion, at: Callable[[Place], PlaceAt
         suggestion: the suggestion.
         at: a place as messages tell it.
     """
-    work = None if suggestion.work is None else WorkAt(suggestion.work.counts, trace_message(suggestion.work.trace))
+    done = suggestion.work
+    work = None if done is None else WorkAt(done.counts, trace_message(done.trace), tuple(map(told, done.context)))
     first = _suggestion_message(suggestion, at(suggestion.place), work)
     if first.place is None:
         return None
@@ -263,7 +266,8 @@ def made_value(message: Made, place: Callable[[PlaceAt], Place | None]) -> tuple
             if there is not None
         )
     first = message.suggestion
-    work = None if first.work is None else Work(first.work.counts, trace_value(first.work.trace))
+    done = first.work
+    work = None if done is None else Work(done.counts, trace_value(done.trace), done.context)
     return decoded(message.uri), Suggestion(here, decoded(first.text), first.replaces, others, work)
 
 

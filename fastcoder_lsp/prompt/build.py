@@ -146,6 +146,12 @@ class PromptBuilder:
             parts.append("".join(names[token] for token in tokens) if special else self._tokenizer.decode(tokens))
         return Shown("".join(parts), len(built.tokens), anchor.told.found)
 
+    def context_of(self, uri: str) -> tuple[str, ...]:
+        """The places of other code that a document's prompt shows, as PATH:LINE, the nearest to the text last."""
+        anchor = self._anchors.get(uri)
+        pieces = anchor.told.found.snippets if anchor is not None else ()
+        return tuple(f"{one.path}:{one.line}" if one.line else one.path for one in reversed(pieces))
+
     def forget(self, uri: str) -> None:
         """The document is closed."""
         self._anchors.forget(uri)

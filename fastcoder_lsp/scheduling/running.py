@@ -225,6 +225,7 @@ class Running:
             model=info.model,
             engine=info.name,
             trace=task.trace(),
+            context=task.context,
         )
         self._current.count()
         if not held:

@@ -60,6 +60,7 @@ class Task:
         head: str = "",
     ) -> None:
         self.snapshot, self.place = snapshot, place
+        self.context = runtime.prompts.context_of(snapshot.uri)
         self._pace, self._clock, self._head = pace, clock, head
         self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
         self._rows = 1
@@ -228,7 +229,7 @@ class Task:
     def _suggestion(self, text: str) -> Suggestion:
         text = doubt.without_unsure_closers(text, *self._weighed(text))
         replaces = written_over(text, self._around) if text else 0
-        return Suggestion(self.place, text, replaces, work=Work(self.counts(), self.trace()))
+        return Suggestion(self.place, text, replaces, work=Work(self.counts(), self.trace(), self.context))
 
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:
         self._rows = len(tree)

@@ -43,6 +43,9 @@ class ToyPrompts(PromptBuilder):
     def is_short(self, uri: str) -> bool:
         return False
 
+    def context_of(self, uri: str) -> tuple[str, ...]:
+        return ()
+
     def is_partial(self, uri: str) -> bool:
         return False
 

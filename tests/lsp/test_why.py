@@ -56,6 +56,7 @@ async def test_after_a_suggestion_that_is_said_first() -> None:
         assert await client.inline(URI, 0, 4)
         answer = await why(client)
         assert answer["text"].startswith("The last answer in a.py was a suggestion, in line 1")
+        assert "No code of other files was in the prompt." in answer["text"]
         assert "Now: " in answer["text"]
 
 

@@ -9,7 +9,8 @@ from fastcoder_lsp.lsp.session import Session
 def trace(session: Session, params: object) -> dict[str, object] | None:
     """`fastcoder/trace` {uri}: the latest completion that the model was asked for; null where there is none.
 
-    `steps` is what `decode.trace.as_plain` describes; `text` is what was suggested.
+    `steps` is what `decode.trace.as_plain` describes; `text` is what was suggested; `context` names the places of other
+    code that the prompt showed.
     """
     uri = params.get("uri") if isinstance(params, dict) else None
     if not isinstance(uri, str):
@@ -22,5 +23,6 @@ def trace(session: Session, params: object) -> dict[str, object] | None:
         "finish": completion.finish,
         "tokens": completion.counts.tokens,
         "accepted_by_source": dict(completion.counts.by_source),
+        "context": list(completion.context),
         "steps": as_plain(completion.trace),
     }

@@ -43,7 +43,7 @@ def explanation(session: Session, uri: str) -> dict[str, object]:
     """What is known about the silence of a document."""
     silences, ago_s = session.outcomes.reasons.silences(uri), session.outcomes.reasons.ago_s
     headline = _headline(session, uri)
-    lines = [*headline, f"Now: {_described(session.reporter.current)}"]
+    lines = [*headline, *_context(session, uri), f"Now: {_described(session.reporter.current)}"]
     if told := [one for one in silences if one.reason.text not in headline[0]][:_MOST_TOLD]:
         lines += ["Before:", *(f"- {_when(session, one)}: {one.reason.text}" for one in told)]
     items = [
@@ -73,6 +73,15 @@ def _headline(session: Session, uri: str) -> list[str]:
     if not silences:
         return [f"The editor has not requested a suggestion in {name} yet.", _ASK_BY_KEY]
     return _sentences(f"No suggestion in {name}, {_when(session, silences[0])}", silences[0].reason)
+
+
+def _context(session: Session, uri: str) -> list[str]:
+    """Which other code the model saw with its latest suggestion."""
+    latest = session.traces.latest(uri)
+    if latest is None:
+        return []
+    places = ", ".join(reversed(latest.context))
+    return [f"Code of other files in the prompt: {places}." if places else "No code of other files was in the prompt."]
 
 
 def _sentences(what: str, reason: Reason) -> list[str]:
