@@ -111,7 +111,8 @@ class Background:
         self._on_counted("prefilled", beside.prefilled - before)
         if beside.exchanged is question:
             beside.exchanged = None
-            self._current.begin(loaded.runtime, loaded.pace, question, question.asked_ms, Spans(), ahead=True)
+            if math.isfinite(question.policy.automatic_ms):  # else the answer was whole, and nobody is told of another
+                self._current.begin(loaded.runtime, loaded.pace, question, question.asked_ms, Spans(), ahead=True)
         return done
 
     def _prepare(self, loaded: Loaded, allowance: Allowance, asked_ms: float, room_ms: float) -> float:
