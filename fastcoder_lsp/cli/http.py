@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.log import keep_log_quiet
+from fastcoder_lsp.cli.numbers import at_least
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.errors import UsageError
 
@@ -35,7 +36,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog="Example: fastcoder-lsp http --port 8012",
     )
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen at (default: 127.0.0.1)")
-    parser.add_argument("--port", type=int, default=PORT, help=f"the port (default: {PORT}); 0: any free one")
+    parser.add_argument(
+        "--port", type=at_least(0, 65_535), default=PORT, help=f"the port (default: {PORT}); 0: any free one"
+    )
     parser.add_argument(
         "--key-file",
         type=Path,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fastcoder_lsp.cli.numbers import at_least
 from fastcoder_lsp.errors import FastcoderError, UsageError
 
 if TYPE_CHECKING:
@@ -22,8 +23,8 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "index",
         help="look at, build, search and clear a workspace's index",
-        description="The index of a workspace's code, from which drafts come. The server keeps it up to date by "
-        "itself; these commands are for looking at it, or for having it ready beforehand.",
+        description="The index of a workspace's code, which drafters search. The server keeps it up to date. Use these "
+        "commands to look at it, or to build it beforehand.",
         epilog="Example: fastcoder-lsp index build ~/src/project",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -33,28 +34,30 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "build",
         _build,
         "build the index, or bring it up to date",
-        "Read what changed in a folder since the last time, by the same rules as the server, and index it.",
+        "Read the files of a folder that changed since the last time, by the server's rules, and index them.",
     )
     _action(
         actions,
         "verify",
         _verify,
         "check the index on the disk",
-        "Check every stored byte of a folder's index, and that its order is right. Exit code 1 if anything is wrong.",
+        "Check every stored byte of a folder's index, and its order. Exits with 1 if anything is wrong.",
     )
     search = _action(
         actions,
         "search",
         _search,
         "find a text in the index",
-        "Find a text in the indexed files: prints FILE:LINE and what follows, and says how much of its end drafters "
-        "match. Exit code 1 if it is nowhere.",
+        "Find a text in the indexed files. Prints FILE:LINE and the text that follows, and the number of tokens at its "
+        "end that drafters match. Exits with 1 if nothing is found.",
         "search 'def main(' --folder ~/src/project",
         folder=False,
     )
     search.add_argument("text", metavar="TEXT", help="the text to find")
-    search.add_argument("--folder", type=Path, default=Path(), help="the workspace folder (default: this one)")
-    search.add_argument("--limit", type=int, default=20, metavar="N", help="how many places to print (default: 20)")
+    search.add_argument("--folder", type=Path, default=Path(), help="the workspace folder (default: the current one)")
+    search.add_argument(
+        "--limit", type=at_least(1), default=20, metavar="N", help="how many places to print (default: 20)"
+    )
     _action(actions, "clear", _clear, "delete the index", "Delete the index of a folder, for all models.")
 
 
@@ -73,8 +76,10 @@ def _action(
         name, help=short, description=long, epilog=f"Example: fastcoder-lsp index {text}"
     )
     if folder:
-        parser.add_argument("folder", type=Path, nargs="?", default=Path(), help="the workspace folder (default: this)")
-    parser.add_argument("--model", default="auto", help="whose tokenizer the index is for: as for `complete`")
+        parser.add_argument(
+            "folder", type=Path, nargs="?", default=Path(), help="the workspace folder (default: the current one)"
+        )
+    parser.add_argument("--model", default="auto", help="the model whose tokenizer to use, as for `complete`")
     parser.set_defaults(run=run)
     return parser
 
@@ -212,7 +217,7 @@ def _folder(arguments: argparse.Namespace) -> Path:
 
     folder = resolved(arguments.folder)
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder", "Name the workspace's folder.")
+        raise UsageError(f"{folder} is not a folder", "Name the workspace's folder.")
     return folder
 
 

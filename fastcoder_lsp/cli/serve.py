@@ -22,26 +22,32 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser = commands.add_parser(
         "serve",
         help="the language server, as editors start it",
-        description="Speak the Language Server Protocol on stdin and stdout. Editors start this; docs/settings.md "
-        "lists the settings that they may send. It downloads nothing: `fastcoder-lsp model pull` does.",
+        description="Speak the Language Server Protocol on stdin and stdout. Editors start this command. "
+        "docs/settings.md lists the settings that they can send. It downloads nothing; "
+        "run `fastcoder-lsp model pull` first.",
         epilog="Example: fastcoder-lsp serve --log-file ~/fastcoder.log",
     )
-    parser.add_argument("--stdio", action="store_true", help="accepted for editors that pass it; there is no other way")
-    parser.add_argument("--model", help="a hub id, a folder or a .gguf file (stronger than the setting)")
-    parser.add_argument("--engine", help="what computes (stronger than the setting)")
-    parser.add_argument("--log-file", type=Path, metavar="FILE", help="write a log, with the times of every request")
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="how much is logged")
     parser.add_argument(
-        "--clientProcessId", type=int, metavar="PID", help="end with this process (some clients pass it)"
+        "--stdio", action="store_true", help="accepted and ignored: the server always uses stdin and stdout"
     )
-    parser.add_argument("--debug", action="store_true", help="offer the request fastcoder/debug/text, for tests")
+    parser.add_argument("--model", help="a hub id, a folder or a .gguf file; overrides the setting")
+    parser.add_argument("--engine", help="the engine that runs the model; overrides the setting")
+    parser.add_argument("--log-file", type=Path, metavar="FILE", help="write a log, with the times of every request")
+    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="how much to log")
+    parser.add_argument(
+        "--clientProcessId", type=int, metavar="PID", help="the editor's process; the server ends with it"
+    )
+    parser.add_argument("--debug", action="store_true", help="answer the request fastcoder/debug/text, for tests")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until the client goes."""
     if sys.stdin is not None and sys.stdin.isatty():
-        print("Editors start this, and talk to it here. To see ghost text: fastcoder-lsp play", file=sys.stderr)
+        print(
+            "Editors start this command and talk to it on stdin. To see ghost text, run: fastcoder-lsp play",
+            file=sys.stderr,
+        )
     stdin, stdout = take_wire()
     from fastcoder_lsp.config import Layer, resolve
     from fastcoder_lsp.lsp.logs import flush

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp.cli.log import keep_log_quiet
+from fastcoder_lsp.cli.numbers import at_least
 from fastcoder_lsp.errors import InstallationError, UsageError
 
 if TYPE_CHECKING:
@@ -33,38 +34,46 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "team",
         help="serve a team: replicas of the model on Ray Serve, with keys",
         description="Serve /infill, /completion and /v1/completions to a team from replicas of the model, on this "
-        "machine or on a Ray cluster. docs/team.md tells all of it. SIGHUP has the configuration read again, and "
-        "replaces one replica after the other where it is as it was; nothing that was begun is cut.",
+        "machine or on a Ray cluster. See docs/team.md. On SIGHUP the server reads its configuration again, and "
+        "replaces its replicas one by one where that is needed. Open requests are finished.",
         epilog="Example: fastcoder-lsp team --replicas 2",
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="team.toml; options beside it go before it")
-    parser.add_argument("--replicas", type=int, metavar="N", help="so many replicas of the model (2)")
-    parser.add_argument("--host", help="the address to listen at (127.0.0.1); off loopback it takes keys")
-    parser.add_argument("--port", type=int, help="the port (8020)")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="a team.toml; options override it")
+    parser.add_argument("--replicas", type=at_least(1, 10_000), metavar="N", help="replicas of the model (default: 2)")
+    parser.add_argument("--host", help="the address to listen at (default: 127.0.0.1); others need --keys")
+    parser.add_argument("--port", type=at_least(1, 65_535), help="the port (default: 8020)")
     parser.add_argument(
-        "--keys", type=Path, metavar="FILE", help="the file of keys; without it only this machine is served"
+        "--keys", type=Path, metavar="FILE", help="a file of keys; without it, only this machine is served"
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
-    parser.add_argument("--engine", help="what computes (default: auto)")
+    parser.add_argument("--engine", help="the engine that runs the model (default: auto)")
     parser.set_defaults(run=run)
     kinds = parser.add_subparsers(title="keys", metavar="key", required=False)
     key = kinds.add_parser("key", help="make, list and revoke keys", description="Make, list and revoke keys.")
-    verbs = key.add_subparsers(title="what", metavar="WHAT", required=True)
-    add = verbs.add_parser("add", help="make a key and show it, this once")
-    add.add_argument("name", help="whose it is")
-    add.add_argument("--open", type=int, metavar="N", help="requests at a time (the server's limit)")
-    add.add_argument("--a-minute", type=int, metavar="N", help="requests a minute (the server's limit)")
+    verbs = key.add_subparsers(title="actions", metavar="ACTION", required=True)
+    add = verbs.add_parser("add", help="make a key, and print it once")
+    add.add_argument("name", help="the owner of the key")
     add.add_argument(
-        "--repository", action="append", default=[], metavar="NAME", help="whose code may draft; may be repeated"
+        "--open", type=at_least(1, 10_000), metavar="N", help="requests at a time (default: the server's limit)"
     )
-    add.add_argument("--metrics", action="store_true", help="it may read the metrics, which tell of all keys")
+    add.add_argument(
+        "--a-minute", type=at_least(1, 1_000_000), metavar="N", help="requests a minute (default: the server's limit)"
+    )
+    add.add_argument(
+        "--repository",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a repository whose code this key may use; may be repeated",
+    )
+    add.add_argument("--metrics", action="store_true", help="let this key read the metrics of all keys")
     add.set_defaults(run=_add)
     verbs.add_parser("list", help="list the keys, without their secrets").set_defaults(run=_list)
-    revoke = verbs.add_parser("revoke", help="end a key")
-    revoke.add_argument("name", help="its name or id")
+    revoke = verbs.add_parser("revoke", help="revoke a key")
+    revoke.add_argument("name", help="the key's name or id")
     revoke.set_defaults(run=_revoke)
     for verb in verbs.choices.values():
-        verb.add_argument("--keys", type=Path, metavar="FILE", help=f"the file of keys ({_KEYS})")
+        verb.add_argument("--keys", type=Path, metavar="FILE", help=f"the file of keys (default: {_KEYS})")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -137,14 +146,13 @@ def config_of(arguments: argparse.Namespace) -> "TeamConfig":
     model = {name: value for name in ("model", "engine") if (value := getattr(arguments, name)) is not None}
     config = replace(config, listen=replace(config.listen, **listen), model={**config.model, **model})
     if arguments.replicas is not None:
-        if arguments.replicas < 1:
-            raise UsageError("there must be one replica at least", "Write: --replicas 2")
         config = replace(config, replicas=replace(config.replicas, least=arguments.replicas, most=0))
     if arguments.keys is not None:
         config = replace(config, keys=str(arguments.keys))
     if config.listen.host not in LOOPBACK and not config.keys:
         raise UsageError(
-            f"{config.listen.host} can be reached by others", "Make keys, and name their file: --keys FILE"
+            f"other machines can reach {config.listen.host}, so clients need keys",
+            "Make keys, and name their file: --keys FILE",
         )
     assert isinstance(config, TeamConfig)
     config.settings()
@@ -160,7 +168,7 @@ def _add(arguments: argparse.Namespace) -> int:
         metrics=arguments.metrics,
     )
     print(key)
-    print("It is not shown again.", file=sys.stderr)
+    print("Keep it: it is not shown again.", file=sys.stderr)
     return 0
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from fastcoder_lsp.cli.numbers import at_least, share, weight
 from fastcoder_lsp.cli.start import whole_path
 from fastcoder_lsp.cli.terminal import erase_line
 from fastcoder_lsp.cli.train_drafter import add_drafter_parsers
@@ -28,23 +29,28 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     """Add the command and its actions."""
     parser = commands.add_parser(
         "train",
-        help="tune a model on your code so that it says several tokens at once",
-        description="Tune a model on your own code by CLLM or SDSAT: the result is an ordinary model's folder, to be "
-        "named with --model. Or train a drafter for a model that stays as it is (docs/training.md). What tunes a model "
-        "by LoRA needs the extra: pip install 'fastcoder-lsp[train]'.",
+        help="tune a model, or train a drafter for it, on your code",
+        description="Tune a model on your code with CLLM or SDSAT, which writes an ordinary model's folder for "
+        "--model. Or train a drafter and leave the model unchanged. See docs/training.md. LoRA needs an extra: "
+        "pip install 'fastcoder-lsp[train]'.",
         epilog="Example: fastcoder-lsp train sdsat --data ~/src/mine --out tuned --max-minutes 60",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     sdsat = actions.add_parser(
         "sdsat",
-        help="teach one token that stands for words to come; decode with --drafter sdsat",
-        description="SDSAT: adaptive tokens stand in place of text in training; decoding appends them and reads off "
-        "guesses for the next tokens, which the next pass verifies. Interrupted, the same command goes on.",
+        help="teach a model adaptive tokens that guess ahead; decode with --drafter sdsat",
+        description="SDSAT: training replaces some text by adaptive tokens. Decoding appends these tokens to the text, "
+        "and the model's guesses at them are verified in the next pass. To resume an interrupted run, give the same "
+        "command again.",
         epilog="Example: fastcoder-lsp train sdsat --data ~/src/mine --out tuned --max-minutes 60",
     )
     _add_common(sdsat)
-    sdsat.add_argument("--longest", type=int, default=5, metavar="L", help="longest run of adaptive tokens; default: 5")
-    sdsat.add_argument("--weight", type=float, default=1.0, metavar="W", help="of the masked stream; default: 1")
+    sdsat.add_argument(
+        "--longest", type=at_least(1), default=5, metavar="L", help="longest run of adaptive tokens; default: 5"
+    )
+    sdsat.add_argument(
+        "--weight", type=weight, default=1.0, metavar="W", help="weight of the masked stream's loss; default: 1"
+    )
     sdsat.add_argument(
         "--stream",
         choices=("improved", "basic", "branches"),
@@ -56,19 +62,31 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     sdsat.set_defaults(run=_sdsat)
     cllm = actions.add_parser(
         "cllm",
-        help="teach the model to jump to the end of its own Jacobi iteration; decode with --drafter jacobi, lookahead",
-        description="CLLM: collect the model's own Jacobi trajectories on your code, then teach it to say from any "
-        "state what it says at the end. Interrupted, the same command goes on.",
+        help="teach a model to guess several tokens at once; decode with --drafter jacobi or lookahead",
+        description="CLLM: collect the model's Jacobi trajectories on your code, then teach it to predict the end of a "
+        "trajectory from each of its states. To resume an interrupted run, give the same command again.",
         epilog="Example: fastcoder-lsp train cllm --data ~/src/mine --out tuned --max-minutes 60",
     )
     _add_common(cllm)
-    cllm.add_argument("--block", type=int, default=16, metavar="N", help="tokens guessed at once; default: 16")
-    cllm.add_argument("--weight", type=float, default=1.0, metavar="W", help="of the autoregressive loss; default: 1")
-    cllm.add_argument("--consistency", choices=("global", "local"), default="global", help="default: global")
-    cllm.add_argument("--trajectories", type=int, metavar="N", help="how many are collected; default: by the machine")
-    cllm.add_argument("--blocks", type=int, default=6, metavar="N", help="blocks of a trajectory; default: 6")
+    cllm.add_argument("--block", type=at_least(2), default=16, metavar="N", help="tokens guessed at once; default: 16")
     cllm.add_argument(
-        "--correct", type=float, default=0.2, metavar="SHARE", help="of wrong tokens corrected; default: 0.2"
+        "--weight", type=weight, default=1.0, metavar="W", help="weight of the autoregressive loss; default: 1"
+    )
+    cllm.add_argument(
+        "--consistency",
+        choices=("global", "local"),
+        default="global",
+        help="the loss: towards the end of a trajectory, or its next state; default: global",
+    )
+    cllm.add_argument(
+        "--trajectories",
+        type=at_least(1),
+        metavar="N",
+        help="trajectories to collect; default: what the machine allows",
+    )
+    cllm.add_argument("--blocks", type=at_least(1), default=6, metavar="N", help="blocks in a trajectory; default: 6")
+    cllm.add_argument(
+        "--correct", type=share, default=0.2, metavar="SHARE", help="share of wrong tokens to correct; default: 0.2"
     )
     cllm.set_defaults(run=_cllm)
     add_drafter_parsers(actions, _source, _watched)
@@ -76,13 +94,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     export = actions.add_parser(
         "export",
         help="write a run's newest checkpoint as a model's folder",
-        description="Merge the newest checkpoint of a run into its base model and write that in the ordinary format. "
-        "`train` does it at its end; this is for runs that are still going, or for another place.",
+        description="Merge the newest checkpoint of a run into its base model, and write an ordinary model's folder. "
+        "`train` does this at its end. Use `export` while a run continues, or to write to another folder.",
         epilog="Example: fastcoder-lsp train export tuned --to ~/models/mine",
     )
     export.add_argument("out", type=Path, metavar="FOLDER", help="the run's folder, as given to --out")
     export.add_argument("--to", type=Path, metavar="FOLDER", help="where to write; default: FOLDER/model")
-    export.add_argument("--model", help="the model that was tuned, where it is not found under its name any more")
+    export.add_argument("--model", help="the model that was tuned, if its name no longer finds it")
     export.set_defaults(run=_export)
 
 
@@ -90,8 +108,8 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     add_model_and_data(parser, "what to tune")
     add_amounts(parser, each="windows or trajectories", text="window")
     add_tuning(parser)
-    parser.add_argument("--rank", type=int, metavar="R", help="of LoRA; default: 16")
-    parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:N; default: auto")
+    parser.add_argument("--rank", type=at_least(1), metavar="R", help="rank of LoRA; default: 16")
+    parser.add_argument("--device", default="auto", help="device to train on: cpu, cuda or cuda:N; default: auto")
 
 
 def _sdsat(arguments: argparse.Namespace) -> int:
@@ -181,14 +199,14 @@ def _watched(work: "Callable[[Listener, Callable[[], bool]], Done]") -> "tuple[D
 def _tell(result: "Result", model: str, *, interrupted: bool) -> int:
     outcome, record = result.outcome, result.record
     if record is None:
-        print("Stopped before the first step; the same command goes on.")
+        print("Stopped before the first step. To resume, give the same command again.")
         return 130 if interrupted else 0
-    done = "done" if outcome.finished else "stopped; the same command goes on"
+    done = "done" if outcome.finished else "stopped; to resume, give the same command again"
     print(f"{outcome.step} steps in {outcome.seconds / 60:.1f} minutes, {done}.")
     ends = {name: value for name, value in record.figures.items() if name.startswith("held_out_")}
     for name in sorted({name.rpartition("_")[0] for name in ends}):
         term = name.removeprefix("held_out_")
-        print(f"{term} loss on text not trained on: {ends[name + '_first']:.3f} → {ends[name + '_last']:.3f}")
+        print(f"{term} loss on held-out text: {ends[name + '_first']:.3f} → {ends[name + '_last']:.3f}")
     print(f"Model: {result.folder}  (losses: {result.folder.parent / 'losses.svg'})")
     drafter = "sdsat" if record.method == "sdsat" else "jacobi"
     folder, before = shlex.quote(str(result.folder)), shlex.quote(model)
@@ -206,7 +224,7 @@ def _stop_asked() -> Iterator[Callable[[], bool]]:
         asked.append(number)
         if len(asked) > 1:
             raise KeyboardInterrupt
-        print("\nstopping after this step; again to stop at once", file=sys.stderr)
+        print("\nStopping after this step. Press Ctrl-C again to stop now.", file=sys.stderr)
 
     kinds = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(kind, ask) for kind in kinds]

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fastcoder_lsp.cli.train_options import add_amounts, add_model_and_data, add_samples, add_tuning, at_least
+from fastcoder_lsp.cli.numbers import at_least
+from fastcoder_lsp.cli.train_options import add_amounts, add_model_and_data, add_samples, add_tuning
 
 if TYPE_CHECKING:
     from fastcoder_lsp.train.drafter_session import DrafterJob, DrafterResult
@@ -20,8 +21,11 @@ Run = Callable[[Callable[["Listener", Callable[[], bool]], Any]], tuple[Any, boo
 
 Source = Callable[[str, Path | None], str]
 """A source of data as it was meant where the command was started."""
-_ONCE = "The int8 engine reads your code once; {} from what it computed. Interrupted, the same command goes on."
-_TARGET = "the model that is drafted for"
+_ONCE = (
+    "The int8 engine reads your code once, and {} from the hidden states. To resume an interrupted run, give the same "
+    "command again."
+)
+_TARGET = "the model to draft for"
 
 
 def add_drafter_parsers(
@@ -38,20 +42,22 @@ def add_drafter_parsers(
 def _add_medusa(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
     parser = actions.add_parser(
         "medusa",
-        help="train Medusa's heads, the model stays as it is; decode with --drafter medusa:weights=FOLDER",
-        description="Medusa: heads on the model's last hidden state, each for a token further ahead. "
+        help="train Medusa's heads; decode with --drafter medusa:weights=FOLDER",
+        description="Medusa: heads on the model's last hidden state, each of which guesses a token further ahead. "
         + _ONCE.format("the heads learn")
-        + " With --lora or --full the model is tuned together with its heads (Medusa-2): a new model comes out, whose "
-        "tokens are no longer those of the old one.",
+        + " The model stays unchanged. With --lora or --full, the model is tuned together with its heads (Medusa-2): "
+        "the result is a new model with other answers.",
         epilog="Example: fastcoder-lsp train medusa --data ~/src/mine --out heads --max-minutes 60",
     )
     _add_common(parser)
-    parser.add_argument("--heads", type=at_least(1), default=4, metavar="K", help="tokens ahead; default: 4")
+    parser.add_argument("--heads", type=at_least(1), default=4, metavar="K", help="number of heads; default: 4")
     parser.add_argument(
-        "--blocks", type=at_least(1), default=1, metavar="N", help="residual blocks of a head; default: 1"
+        "--blocks", type=at_least(1), default=1, metavar="N", help="residual blocks in a head; default: 1"
     )
     parser.add_argument(
-        "--own-heads", action="store_true", help="a vocabulary head for each, as published, in place of the model's own"
+        "--own-heads",
+        action="store_true",
+        help="give each head a vocabulary projection of its own, as published, instead of the model's",
     )
     add_tuning(parser)
     return parser
@@ -60,22 +66,22 @@ def _add_medusa(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _add_eagle(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
     parser = actions.add_parser(
         "eagle",
-        help="train EAGLE's layer, the model stays as it is; decode with --drafter eagle:weights=FOLDER",
-        description="EAGLE: one layer that goes on with the model's own features; by --version 3 with those of three "
-        "layers, by --version 1 with the last ones, and begun as the best linear guess of them. "
+        help="train EAGLE's layer; decode with --drafter eagle:weights=FOLDER",
+        description="EAGLE: one layer that predicts the model's next features. --version 3 reads the features of three "
+        "layers; --version 1 reads the last layer's and starts from their best linear fit. "
         + _ONCE.format("the layer learns"),
         epilog="Example: fastcoder-lsp train eagle --data ~/src/mine --out layer --max-minutes 60",
     )
     _add_common(parser)
     parser.add_argument(
-        "--version", type=int, choices=(1, 3), default=3, help="1: EAGLE's and EAGLE-2's; 3: EAGLE-3's; default: 3"
+        "--version", type=int, choices=(1, 3), default=3, help="1: EAGLE and EAGLE-2; 3: EAGLE-3; default: 3"
     )
     parser.add_argument(
         "--test-steps",
         type=at_least(1),
         default=4,
         metavar="N",
-        help="of training-time test (published: 7, EAGLE: 1); default: 4",
+        help="steps of training-time test (published: 7; EAGLE: 1); default: 4",
     )
     parser.add_argument("--inner", type=at_least(1), metavar="N", help="width of the inner layer; default: the model's")
     return parser
@@ -84,16 +90,18 @@ def _add_eagle(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -
 def _add_dflash(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
     parser = actions.add_parser(
         "dflash",
-        help="train DFlash's small model, the model stays as it is; decode with --drafter dflash:weights=FOLDER",
-        description="DFlash: a small model that says a block at once from features of several of the model's layers. "
+        help="train DFlash's small model; decode with --drafter dflash:weights=FOLDER",
+        description="DFlash: a small model that guesses a block at once from features of several layers of the model. "
         + _ONCE.format("the small model learns"),
         epilog="Example: fastcoder-lsp train dflash --data ~/src/mine --out block --max-minutes 60",
     )
     _add_common(parser)
-    parser.add_argument("--layers", type=at_least(1), default=2, metavar="N", help="published: 5; default: 2")
-    parser.add_argument("--block", type=at_least(2), default=8, metavar="N", help="places, published: 16; default: 8")
+    parser.add_argument("--layers", type=at_least(1), default=2, metavar="N", help="layers (published: 5); default: 2")
     parser.add_argument(
-        "--anchors", type=at_least(1), default=12, metavar="N", help="of a text in one step; default: 12"
+        "--block", type=at_least(2), default=8, metavar="N", help="tokens in a block (published: 16); default: 8"
+    )
+    parser.add_argument(
+        "--anchors", type=at_least(1), default=12, metavar="N", help="anchors of a text in one step; default: 12"
     )
     return parser
 
@@ -101,9 +109,9 @@ def _add_dflash(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def _add_distill(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
     parser = actions.add_parser(
         "distill",
-        help="tune a smaller model on what the model says; for --drafter draft-distilled --draft-model FOLDER",
-        description="DistillSpec: the int8 engine goes on with your code as the model does; a smaller model with the "
-        "same tokenizer learns to say the same. Interrupted, the same command goes on.",
+        help="tune a smaller model on the model's answers; for --drafter draft-distilled --draft-model FOLDER",
+        description="DistillSpec: the int8 engine continues your code with the model, and a smaller model with the "
+        "same tokenizer learns to continue it alike. To resume an interrupted run, give the same command again.",
         epilog="Example: fastcoder-lsp train distill --student ~/small --data ~/src/mine --out student --steps 200",
     )
     add_model_and_data(parser, _TARGET)
@@ -115,11 +123,15 @@ def _add_distill(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
         nargs="+",
         default=[],
         metavar="MODEL",
-        help="students that were tuned before: learn only what all of them miss (SpecInfer's boost-tuning)",
+        help="students tuned earlier: learn only from what all of them miss (SpecInfer's boost-tuning)",
     )
     parser.add_argument("--student", required=True, help="the smaller model: as for `complete --model`")
     parser.add_argument(
-        "--said", type=at_least(0), default=64, metavar="TOKENS", help="behind each text's half; default: 64"
+        "--said",
+        type=at_least(0),
+        default=64,
+        metavar="TOKENS",
+        help="tokens that the model adds to the first half of each text; default: 64",
     )
     add_tuning(parser)
     return parser
@@ -128,9 +140,9 @@ def _add_distill(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
 def _add_import(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
     parser = actions.add_parser(
         "import",
-        help="take a published checkpoint of EAGLE, EAGLE-3, Medusa or DFlash as a drafter",
-        description="Bring a drafter as it is published (its config.json and weights in one folder) into this "
-        "program's form, checked against the model that it drafts for.",
+        help="convert a published checkpoint of EAGLE, EAGLE-3, Medusa or DFlash to a drafter",
+        description="Convert a published drafter (config.json and weights in one folder) to this program's format, and "
+        "check it against the model that it drafts for.",
         epilog="Example: fastcoder-lsp train import ~/EAGLE3-Model --model ~/Model --to ~/eagle3",
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="the checkpoint's folder")
@@ -148,14 +160,15 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         type=at_least(0),
         default=0,
         metavar="TOKENS",
-        help="learn from what the model says behind the first half of each text; default: 0, from the text itself",
+        help="let the model continue the first half of each text by this many tokens, and learn from that; default: 0, "
+        "learn from the text itself",
     )
     parser.add_argument(
         "--vocabulary",
         type=at_least(1),
         default=16_384,
         metavar="N",
-        help="most tokens that can be drafted; default: 16384",
+        help="number of different tokens that the drafter can guess; default: 16384",
     )
 
 
@@ -175,8 +188,8 @@ def _medusa_joint(arguments: argparse.Namespace, source: Source, run: Run, heads
 
     if arguments.own_heads or arguments.samples is not None or arguments.said:
         raise UsageError(
-            "--own-heads, --samples and --said are for heads of a model that stays as it is",
-            "Leave them away, or --lora and --full.",
+            "--own-heads, --samples and --said cannot go with --lora or --full, which tune the model",
+            "Leave out one or the other.",
         )
     job = JointJob(
         model=arguments.model,
@@ -222,7 +235,7 @@ def _distill(arguments: argparse.Namespace, source: Source, run: Run) -> int:
     result, interrupted = run(lambda listener, should_stop: distil(job, cache_folder(), should_stop, listener))
     record = result.record
     if record is None:
-        print("Stopped before the first step; the same command goes on.")
+        print("Stopped before the first step. To resume, give the same command again.")
         return 130 if interrupted else 0
     print(f"{result.outcome.step} steps in {result.outcome.seconds / 60:.1f} minutes.")
     _tell_losses(record.figures)
@@ -285,14 +298,14 @@ def _told(result: "DrafterResult", method: str, model: str, *, interrupted: bool
     """Say what came out, and how to use it."""
     record = result.record
     if record is None:
-        print("Stopped before the first step; the same command goes on.")
+        print("Stopped before the first step. To resume, give the same command again.")
         return 130 if interrupted else 0
-    done = "done" if result.outcome.finished else "stopped; the same command goes on"
+    done = "done" if result.outcome.finished else "stopped; to resume, give the same command again"
     print(f"{result.outcome.step} steps in {result.outcome.seconds / 60:.1f} minutes, {done}.")
     figures = record.figures
     _tell_losses(figures)
     if "tokens_a_pass" in figures:
-        print(f"tokens a pass on text not trained on, 16 rows: {figures['tokens_a_pass']:.2f}")
+        print(f"tokens per pass on held-out text, 16 rows: {figures['tokens_a_pass']:.2f}")
     place = shlex.quote(str(result.folder))
     print(f"Drafter: {place}  (losses: {shlex.quote(str(result.folder.parent / 'losses.svg'))})")
     print(f"Use it: fastcoder-lsp complete FILE --model {shlex.quote(model)} --drafter {method}:weights={place}")
@@ -302,4 +315,4 @@ def _told(result: "DrafterResult", method: str, model: str, *, interrupted: bool
 def _tell_losses(figures: Mapping[str, float]) -> None:
     for name in sorted(name for name in figures if name.startswith("held_out_") and name.endswith("_last")):
         term = name.removeprefix("held_out_").removesuffix("_last")
-        print(f"{term} loss on text not trained on: {figures[f'held_out_{term}_first']:.3f} → {figures[name]:.3f}")
+        print(f"{term} loss on held-out text: {figures[f'held_out_{term}_first']:.3f} → {figures[name]:.3f}")

@@ -1,21 +1,9 @@
 """The options that trainings share: model, data, folder, and how much is done."""
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 
-
-def at_least(least: int) -> Callable[[str], int]:
-    """A kind of argument: a whole number that is not below `least`."""
-
-    def number(text: str) -> int:
-        value = int(text)
-        if value < least:
-            raise argparse.ArgumentTypeError(f"{value} is less than {least}")
-        return value
-
-    number.__name__ = "whole number"  # so that argparse says what else is none
-    return number
+from fastcoder_lsp.cli.numbers import above_zero, at_least
 
 
 def add_model_and_data(parser: argparse.ArgumentParser, model: str) -> None:
@@ -40,7 +28,7 @@ def add_model_and_data(parser: argparse.ArgumentParser, model: str) -> None:
 def add_amounts(parser: argparse.ArgumentParser, *, each: str, text: str) -> None:
     """Add how long and how much: a step takes several of `each`, in words, and a `text` is cut to a length."""
     parser.add_argument(
-        "--max-minutes", type=float, metavar="M", help="stop after M minutes; without --steps, plan for that time"
+        "--max-minutes", type=above_zero, metavar="M", help="stop after M minutes; without --steps, plan for that time"
     )
     parser.add_argument(
         "--steps",
@@ -50,14 +38,14 @@ def add_amounts(parser: argparse.ArgumentParser, *, each: str, text: str) -> Non
     )
     parser.add_argument("--batch", type=at_least(1), metavar="N", help=f"{each} in a step")
     parser.add_argument("--length", type=at_least(2), metavar="TOKENS", help=f"{text} length in tokens")
-    parser.add_argument("--rate", type=float, metavar="LR", help="highest learning rate")
+    parser.add_argument("--rate", type=above_zero, metavar="LR", help="highest learning rate")
     parser.add_argument(
         "--precision",
         choices=("fp32", "bf16"),
         help="precision of the computation (bf16: mixed); default: the faster one here",
     )
     parser.add_argument(
-        "--seed", type=int, default=0, metavar="N", help="random seed; the same seed gives the same weights"
+        "--seed", type=at_least(0), default=0, metavar="N", help="random seed; the same seed gives the same weights"
     )
     parser.add_argument("--restart", action="store_true", help="discard the run that is in --out, and start again")
 

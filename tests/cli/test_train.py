@@ -18,6 +18,16 @@ from tests.model.tiny import write_gguf
         ["dflash", "--block", "1"],
         ["distill", "--student", "a", "--said", "-1"],
         ["self", "--places", "0"],
+        ["sdsat", "--longest", "0"],
+        ["sdsat", "--weight", "-1"],
+        ["sdsat", "--rank", "0"],
+        ["sdsat", "--rate", "nan"],
+        ["sdsat", "--max-minutes", "0"],
+        ["sdsat", "--seed", "-1"],
+        ["cllm", "--block", "1"],
+        ["cllm", "--trajectories", "0"],
+        ["cllm", "--blocks", "0"],
+        ["cllm", "--correct", "1.5"],
     ],
 )
 def test_a_number_that_cannot_be_is_wrong_use(

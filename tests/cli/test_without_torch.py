@@ -86,6 +86,20 @@ def test_a_gguf_is_made_ready_packed_and_looked_at(environment: dict[str, str], 
     assert packed.stdout.strip() == "(32,)", packed.stderr
 
 
+def test_the_engine_can_be_measured(environment: dict[str, str], tmp_path: Path) -> None:
+    """`bench engine` leaves the comparison out, says how to have it, and ends with its table."""
+    write_gguf(tmp_path / "tiny.gguf", context=2048)
+    environment |= {"FASTCODER_CACHE": str(tmp_path / "cache")}
+    command, name = ("-m", "fastcoder_lsp.cli.main"), str(tmp_path / "tiny.gguf")
+    assert run(environment, *command, "model", "pull", name).returncode == 0
+    measured = ("bench", "engine", "--model", name, "--rounds", "1", "--json", str(tmp_path / "engine.json"))
+    done = run(environment, *command, *measured)
+    assert done.returncode == 0, done.stderr
+    assert "No comparison with transformers" in done.stderr
+    assert "step of 64" in done.stdout
+    assert "prefill_ms" in (tmp_path / "engine.json").read_text()
+
+
 def test_who_needs_them_asks_for_them(environment: dict[str, str], tmp_path: Path) -> None:
     """A file that only transformers can read: which packages, and the line that installs them."""
     write_gguf(tmp_path / "new.gguf", pre="some-new-way")

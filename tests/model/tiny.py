@@ -57,12 +57,14 @@ def tensors(seed: int = 0) -> dict[str, npt.NDArray[np.float32]]:
     return {name: random.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-def write_gguf(path: Path, seed: int = 0, pre: str = "default") -> dict[str, npt.NDArray[np.float32]]:
+def write_gguf(
+    path: Path, seed: int = 0, pre: str = "default", context: int = 128
+) -> dict[str, npt.NDArray[np.float32]]:
     """Write a tiny Llama with a byte-level tokenizer that cuts texts in the way `pre`; returns its weights."""
     letters = byte_characters()
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
-    writer.add_context_length(128)
+    writer.add_context_length(context)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(LAYERS)
     writer.add_feed_forward_length(INNER)

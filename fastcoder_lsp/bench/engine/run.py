@@ -17,6 +17,7 @@ from fastcoder_lsp.bench.engine.products import products_only
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.core import DraftTree, Engine
+from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import require_checkpoint
 from fastcoder_lsp.model.needs import install_line, missing_packages
 from fastcoder_lsp.observe import percentile
@@ -36,6 +37,8 @@ class Figures:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command: measure, print the results and write them to a file."""
+    if arguments.rounds < 1:
+        raise UsageError(f"--rounds: {arguments.rounds} is less than 1", "Try: --rounds 3")
     model = find_model(arguments.model)
     context = max(CACHED + max(WIDTHS), *PREFILLS) + 1
     engine = model.engine(arguments.engine, context, threads=arguments.threads)
