@@ -714,7 +714,7 @@ THEN is called once something is shown."
 (defun fastcoder--host (host)
   "Which process has the model, by HOST, how many share it, and whose turn it is.
 Nothing where the server itself has it, or before there is one."
-  (if (and (eq (plist-get host :shared) t) (< 0 (plist-get host :process_id)))
+  (if (and (eq (plist-get host :shared) t) (plist-get host :process_id))
       (format ", process %d, shared by %d%s" (plist-get host :process_id) (plist-get host :fronts)
               (pcase (plist-get host :turn)
                 ("own" ", this editor's turn")

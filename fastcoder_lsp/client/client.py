@@ -191,7 +191,7 @@ class Client:
             self._tells_work = False
             return WorkDone()
         done = answer["requests"]
-        return WorkDone(answer["model"], answer["engine"], done["steps"], done["tokens"], done["prefilled"])
+        return WorkDone(answer["model"] or "", answer["engine"] or "", done["steps"], done["tokens"], done["prefilled"])
 
     def position(self, text: str, offset: int) -> dict[str, int]:
         """How the protocol writes a place in a text."""

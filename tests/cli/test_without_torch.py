@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.errors import InstallationError
 from fastcoder_lsp.model import needs
 from tests.model.tiny import write_gguf
@@ -89,7 +90,7 @@ def test_a_gguf_is_made_ready_packed_and_looked_at(environment: dict[str, str], 
 def test_the_engine_can_be_measured(environment: dict[str, str], tmp_path: Path) -> None:
     """`bench engine` leaves the comparison out, says how to have it, and ends with its table."""
     write_gguf(tmp_path / "tiny.gguf", context=2048)
-    environment |= {"FASTCODER_CACHE": str(tmp_path / "cache")}
+    environment |= {"FASTCODER_CACHE": str(tmp_path / "cache"), "FASTCODER_KERNELS": str(kernels_folder())}
     command, name = ("-m", "fastcoder_lsp.cli.main"), str(tmp_path / "tiny.gguf")
     assert run(environment, *command, "model", "pull", name).returncode == 0
     measured = ("bench", "engine", "--model", name, "--rounds", "1", "--json", str(tmp_path / "engine.json"))

@@ -165,6 +165,15 @@ async def test_statistics_are_complete() -> None:
         assert set(told["rates"]) == {"accepted", "typed_through", "prompt_cache"}
 
 
+async def test_what_is_not_known_before_loading_is_null() -> None:
+    """No empty model name: panels would show it."""
+    async with running() as client:
+        await client.initialize()
+        told = await stats(client)
+        assert told["model"] is None
+        assert told["engine"] is None
+
+
 async def test_a_completion_can_be_traced() -> None:
     """Each token with who guessed it; kept while the suggestion is typed along, dropped with the document."""
     async with running() as client:

@@ -6,19 +6,19 @@ from fastcoder_lsp.lsp.session import Session
 
 
 def statistics(session: Session, _params: object) -> dict[str, object]:
-    """Counts, rates, percentiles and memory, as plain JSON."""
+    """Counts, rates, percentiles and memory, as plain JSON; null for what is not known before a model is loaded."""
     service, accepts = session.service.statistics(), session.accepts.counts()
     counts = asdict(service)
     host = session.service.host.facts()
     prompt_tokens = service.prefilled + service.reused
     return {
-        "model": counts.pop("model"),
-        "engine": counts.pop("engine"),
+        "model": counts.pop("model") or None,
+        "engine": counts.pop("engine") or None,
         "ms": counts.pop("ms"),
         "memory": {"resident_bytes": counts.pop("resident_bytes")},
         "host": {
             "shared": host.shared,
-            "process_id": host.process_id,
+            "process_id": host.process_id or None,
             "fronts": host.fronts,
             "turn": host.turn or None,
         },
