@@ -33,7 +33,7 @@ local turns = { own = ", this editor's turn", other = ", another editor's turn" 
 
 -- Which process has the model, how many editors share it and whose turn it is; nothing where this server has it.
 local function host(of)
-  if not of or of.shared == false or of.process_id == 0 then
+  if not of or of.shared == false or not of.process_id then
     return ''
   end
   return (', process %d, shared by %d'):format(of.process_id, of.fronts) .. (turns[of.turn] or '')
@@ -54,7 +54,7 @@ end
 -- What :FastCoder stats shows of the answer to fastcoder/stats.
 local function lines_of(stats)
   local lines = {
-    'model      ' .. (stats.model ~= '' and ('%s (%s)'):format(stats.model, stats.engine) or 'not loaded yet'),
+    'model      ' .. (stats.model and ('%s (%s)'):format(stats.model, stats.engine) or 'not loaded yet'),
     ('shown      %d, accepted %d (%s)'):format(
       stats.suggestions.shown,
       stats.suggestions.accepted,
