@@ -196,7 +196,7 @@ Of an error the server's own words say it."
   (strike nil :documentation "The overlay on what is struck out; nil if nothing is.")
   (candidates nil :documentation "What can be shown, as (TEXT . COMMAND); the first is.")
   (place 1 :documentation "Number of the shown candidate among all, from 1.")
-  (invoked nil :documentation "Whether the user asked, so that all alternatives are here.")
+  (invoked nil :documentation "Whether the user asked, so that all alternatives are here; `turned': chose among them.")
   (tail "" :documentation "What stood behind point on its line.")
   (replaces 0 :documentation "How many characters of the tail it takes the place of."))
 
@@ -432,12 +432,12 @@ one comes, and the answer is dropped here."
 
 (defun fastcoder--take-late (position)
   "Ask for what is there by now, if point is at POSITION, of the protocol.
-Not while an answer is on its way, or one has said no, or chooses among
+Not while an answer is on its way, or one has said no, or has chosen among
 alternatives."
-  (let ((completor (fastcoder--completor)))
+  (let ((completor (fastcoder--completor)) (shown (fastcoder--shown)))
     (when (and (not (fastcoder--completor-asked completor))
                (not (fastcoder--completor-unwanted completor))
-               (not (fastcoder--choosing-p))
+               (not (and shown (eq (fastcoder--shown-invoked shown) 'turned)))
                (= (point) (eglot--lsp-position-to-point position)))
       (fastcoder--request 2))))
 
@@ -503,7 +503,7 @@ whole, BEFORE is drawn before it and its first STRUCK characters are struck out.
 (defun fastcoder--show (candidates replaces place invoked)
   "Show the first of CANDIDATES at point.
 Accepting it replaces REPLACES characters.  It is number PLACE of all, which is
-shown if INVOKED, that is, if the user asked."
+shown if INVOKED, that is, if the user asked; `turned' if they chose it."
   (pcase-let* ((tail (fastcoder--behind))
                (gone (substring tail 0 (min replaces (length tail))))
                (`(,before ,after ,struck) (fastcoder--divided (caar candidates) gone))
@@ -609,7 +609,7 @@ While you type there is one suggestion: the others are asked for now."
     (fastcoder--show (append (nthcdr turns candidates) (butlast candidates (- all turns)))
                      (fastcoder--shown-replaces shown)
                      (1+ (mod (+ (fastcoder--shown-place shown) -1 turns) all))
-                     t)))
+                     'turned)))
 
 (defun fastcoder-ask ()
   "Ask for suggestions at point."

@@ -52,11 +52,15 @@ class KnownText:
         """The last question, once it is answered, and with what; None where nothing more is wanted for it."""
 
     def in_the_way(self, question: Question) -> Rule | None:
-        """The rule by which nothing is to be suggested, if there is one. Who asks by a key gets all but secrets."""
+        """The rule by which nothing is to be suggested, if there is one. Who asks by a key gets all but secrets.
+
+        That holds for the next question at the same place too: a client asks as if typed for what it is told of.
+        """
         request, place, policy = question.request, question.place, question.policy
         if not policy.in_secrets and in_secret(place.before, request.snapshot.language):
             return "secret"
-        if request.invoked:
+        last = self._shown.question if self._shown is not None else None
+        if request.invoked or (last is not None and last.request.invoked and last.is_at(question)):
             self._rejections.taken()
             return None
         self._rejections.asked(question.uri, place, question.asked_ms)

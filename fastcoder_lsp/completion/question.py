@@ -104,6 +104,10 @@ class Question:
         same_text = a.uri == b.uri and a.version == b.version and a.text == b.text
         return same_text and replace(self.request, snapshot=b) == request
 
+    def is_at(self, other: "Question") -> bool:
+        """Whether it is about the place that `other` is about."""
+        return self.uri == other.uri and self.place == other.place
+
     def renamed(self, uri: str) -> "Question":
         """The same question, its document having another name."""
         path = path_of(uri)

@@ -46,6 +46,16 @@ def test_who_asks_by_a_key_gets_all_but_secrets() -> None:
     assert simulation.answer("password = '", invoked=True).finish == "secret"
 
 
+def test_who_was_told_of_better_text_asks_as_if_typed_and_gets_it() -> None:
+    """In the middle of a word too, where somebody asked by a key; the next place has the rules again."""
+    simulation = Simulation(MODEL, STRICT, after="foo\n")
+    first = simulation.answer("x = a", invoked=True)
+    again = simulation.answer("x = a")
+    assert again.finish != "middle_of_word"
+    assert again.text == first.text
+    assert simulation.answer("x = b").finish == "middle_of_word"
+
+
 def test_each_rule_has_a_setting() -> None:
     """What a repository brings can forbid more, never allow secrets."""
     settings, _ = resolve(

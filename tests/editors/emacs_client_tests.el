@@ -170,12 +170,28 @@
       (script-answer "late and longer")
       (should (equal (script-ghost) "late and longer"))
       (should (equal (script-kinds) '(2 2 2)))
-      (fastcoder--request 1)
-      (script-answer "one" "two")
-      (fastcoder--take-late (point))    ; one chooses
       (fastcoder-dismiss)
       (fastcoder--take-late (point))    ; one has said no
-      (should (equal (script-kinds) '(1 2 2 2))))))
+      (should (equal (script-kinds) '(2 2 2))))))
+
+(ert-deftest what-was-asked-for-by-key-is-replaced-by-better-until-one-chooses ()
+  (let ((fastcoder--again nil))
+    (with-script "x"
+      (fastcoder--request 1)
+      (script-answer "one" "two")
+      (fastcoder--take-late (point))
+      (should (equal (script-ghost) "one 1/2")) ; nothing flickers
+      (script-answer "better")
+      (should (equal (script-ghost) "better"))
+      (should (equal (script-kinds) '(2 1)))
+      (script-keys "M-n")
+      (script-answer "better" "other")
+      (should (equal (script-ghost) "other 2/2"))
+      (fastcoder--take-late (point))
+      (script-keys "o")
+      (fastcoder--take-late (point))
+      (should (equal (script-ghost) "ther"))
+      (should (equal (script-kinds) '(1 2 1))))))
 
 (ert-deftest nothing-stays-on-the-screen-in-another-major-mode ()
   (with-script "x"

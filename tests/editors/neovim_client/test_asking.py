@@ -48,6 +48,15 @@ def test_one_who_pauses_is_asked_for_again(neovim: Scripted) -> None:
     wait_for(lambda: editor.ghost() == "late", "it is shown when it is there")
 
 
+def test_a_pause_without_a_suggestion_says_nothing(neovim: Scripted) -> None:
+    """Only who asks by a key is told that there is none."""
+    editor = neovim()
+    editor.type("ia")
+    wait_for(lambda: len(at(editor, 1)) == 2, "asked once more")
+    settle(editor)
+    assert notices(editor) == ""
+
+
 def test_what_was_late_is_shown_when_it_is_made(neovim: Scripted) -> None:
     """The server says that it is there: it is asked for at once, without a key, and drawn."""
     editor = neovim()
@@ -65,11 +74,26 @@ def test_what_was_late_is_shown_when_it_is_made(neovim: Scripted) -> None:
     wait_for(lambda: editor.ghost() == "late and longer", "and grows")
 
 
-def test_what_is_late_elsewhere_is_not_asked_for(neovim: Scripted) -> None:
-    """Alternatives that one chooses from, a dismissed one, another column, an older text, normal mode: nothing."""
+def test_better_text_replaces_what_was_asked_for_by_key(neovim: Scripted) -> None:
+    """Until the answer is there nothing changes; the key for the next one asks for alternatives again."""
     editor = neovim()
     offer(editor, "one", "two")
     type_and_wait(editor, "ia<M-Space>", "one 1/2")
+    settle(editor)
+    offer(editor, "better")
+    tell_late(editor)
+    wait_for(lambda: editor.ghost() == "better", "it is replaced")
+    assert requests(editor)[-1]["params"]["context"]["triggerKind"] == 2
+    offer(editor, "better", "other")
+    type_and_wait(editor, "<M-]>", "other 2/2")
+
+
+def test_what_is_late_elsewhere_is_not_asked_for(neovim: Scripted) -> None:
+    """An alternative that one has chosen, a dismissed one, another column, an older text, normal mode: nothing."""
+    editor = neovim()
+    offer(editor, "one", "two")
+    type_and_wait(editor, "ia<M-Space>", "one 1/2")
+    type_and_wait(editor, "<M-]>", "two 2/2")
     settle(editor)
     asked = len(requests(editor))
     tell_late(editor)

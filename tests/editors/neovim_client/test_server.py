@@ -108,8 +108,8 @@ def tell(editor: Neovim, state: str, percent: int | None = None, message: str = 
 def test_loading_and_what_is_wrong_are_shown_in_the_corner(neovim: Scripted) -> None:
     """They stay while one types, and go with the state; :FastCoder status has what is wrong, too."""
     editor = neovim()
-    tell(editor, "loading", 40, "weights")
-    wait_for(lambda: notices(editor) == "fastcoder: loading weights 40%", f"not {notices(editor)!r}")
+    tell(editor, "loading", 40, "reading weights")
+    wait_for(lambda: notices(editor) == "fastcoder: reading weights 40%", f"not {notices(editor)!r}")
     editor.type("iabc")
     settle(editor)
     assert notices(editor)

@@ -124,7 +124,7 @@ function Completor:ask(kind, after, tries)
         self.waits_at = { row, col }
       elseif after and self.shown then
         after()
-      elseif not self.shown then
+      elseif not self.shown and kind == INVOKED then
         notice.show('No suggestion here. :FastCoder why says why.', NO_ANSWER_MS)
       end
     end
@@ -213,11 +213,11 @@ function Completor:dismiss()
   return was_shown
 end
 
---- The server has made what belongs at the cursor, too late for the question: ask again, for it is there at once.
+--- The server has more, or something better, for the cursor's place than it answered: ask again, for it is there at once.
 ---@param position lsp.Position where it belongs
 function Completor:late(position)
-  if self.open or self.unwanted or (self.shown and self.shown.invoked) or not self:may_suggest() then
-    return -- an answer is on its way, one has said no, or chooses among alternatives
+  if self.open or self.unwanted or (self.shown and self.shown.turned) or not self:may_suggest() then
+    return -- an answer is on its way, one has said no, or has chosen among alternatives
   end
   local here = vim.lsp.util.make_position_params(0, self.client.offset_encoding).position
   if here.line == position.line and here.character == position.character then

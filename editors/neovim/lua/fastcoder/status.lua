@@ -28,7 +28,7 @@ local is_shown_elsewhere = false
 local PAUSE_MS, ERROR_MS = 400, 30000 -- a model that another editor has loaded is there at once
 
 local function loading_text(of)
-  return 'loading ' .. (of.message ~= '' and of.message or 'the model') .. (of.percent and (' %d%%'):format(of.percent) or '')
+  return (of.message ~= '' and of.message or 'loading the model') .. (of.percent and (' %d%%'):format(of.percent) or '')
 end
 
 -- The model loads at the first suggestion, which takes seconds: say so. An error stays in :FastCoder status, too.
