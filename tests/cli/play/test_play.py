@@ -46,7 +46,7 @@ def test_scripted_session(environment: dict[str, str], llama_model: ModelFiles) 
     assert "expenses/reports.py:31" in done.stdout
     assert "web/src/chart.ts" in done.stdout
     assert "«" in done.stdout
-    assert "the rest is kept" in done.stdout
+    assert "the rest stays" in done.stdout
     assert "accepted: " in done.stdout
     assert " ms · " in done.stdout
     assert " tokens in " in done.stdout
