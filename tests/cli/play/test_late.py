@@ -40,7 +40,7 @@ def type_letter(session: Session, letter: str) -> None:
 
 async def test_what_was_late_is_shown_when_it_is_made(session: Session) -> None:
     """Without a key, and long before anybody would have asked again; it is one answer, with all its time."""
-    type_letter(session, " ")
+    type_letter(session, "\n")
     assert (await ghost(session)).endswith(SAYS)
     await session.answered()
     assert session.last is not None
