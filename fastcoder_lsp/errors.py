@@ -6,7 +6,7 @@ them into one notice and a status. Our own bugs are `AssertionError`s and are ne
 
 import errno
 
-FAULT_HINT = "This is a fault of fastcoder-lsp. Run it again with FASTCODER_TRACEBACK=1, and report what it says."
+FAULT_HINT = "This is a bug in fastcoder-lsp. Run the command again with FASTCODER_TRACEBACK=1, and report the output."
 _SAYS_NO_MEMORY = ("allocate memory", "not enough memory", "failed to map segment", "bad_alloc", "out of memory")
 """How libraries say it in an exception of another kind."""
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -81,11 +81,11 @@ def understood(error: BaseException) -> FastcoderError:
     said = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")[:300]
     number = error.errno if isinstance(error, OSError) else None
     if isinstance(error, MemoryError) or number == errno.ENOMEM or any(word in said for word in _SAYS_NO_MEMORY):
-        return ResourceError(f"there is not enough memory ({said})", "Close other programs, or take a smaller model.")
+        return ResourceError(f"out of memory ({said})", "Close other programs, or use a smaller model.")
     if isinstance(error, ImportError):
-        return InstallationError(f"a part of this program cannot be loaded ({said})")
+        return InstallationError(f"a package is missing or broken ({said})")
     if number in _FULL:
         return ResourceError(f"the disk is full ({said})", "Free some space, and try again.")
     if isinstance(error, OSError) and error.filename:
-        return ResourceError(f"{error.filename}: {error.strerror}", "Look at that file or folder, and try again.")
-    return FastcoderError(f"something went wrong that should not have ({said})", FAULT_HINT)
+        return ResourceError(f"{error.filename}: {error.strerror}", "Check that file or folder, and try again.")
+    return FastcoderError(f"internal error ({said})", FAULT_HINT)

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 State = Literal["starting", "loading", "ready", "thinking", "off", "error"]
 _LONGEST = 300
 """Characters of an exception's text that a status still shows."""
-_HINT = "It is tried again; the log has all of it, and `fastcoder-lsp doctor` looks for the cause."
+_HINT = "The server tries again. To find the cause, read the log or run `fastcoder-lsp doctor`."
 
 
 @dataclass(frozen=True, slots=True)

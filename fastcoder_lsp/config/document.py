@@ -68,7 +68,7 @@ def _kind(spec: Spec) -> str:
         return ", ".join(f"`{choice}`" for choice in spec.choices)
     if spec.kind is int:
         return f"{spec.low} … {spec.high}"
-    return "text" if spec.kind is str else "list of texts"
+    return "string" if spec.kind is str else "list of strings"
 
 
 def _default(spec: Spec) -> str:

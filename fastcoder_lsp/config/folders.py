@@ -23,12 +23,12 @@ def cache_folder() -> Path:
         folder = Path(override).expanduser() if override else platformdirs.user_cache_path("fastcoder-lsp")
     except RuntimeError as error:  # a user whom the system does not know, without HOME
         raise UsageError(
-            "nobody knows where the cache folder is: there is no home folder", "Set FASTCODER_CACHE to a whole path."
+            "no cache folder: this user has no home folder", "Set FASTCODER_CACHE to an absolute path."
         ) from error
     if not folder.is_absolute():
         raise UsageError(
-            f"the cache folder is named by a relative path: {folder}",
-            "Set FASTCODER_CACHE (or XDG_CACHE_HOME) to a whole path.",
+            f"the cache folder is a relative path: {folder}",
+            "Set FASTCODER_CACHE (or XDG_CACHE_HOME) to an absolute path.",
         )
     return folder
 

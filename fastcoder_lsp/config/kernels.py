@@ -21,5 +21,5 @@ def kernels_folder() -> Path:
         return cache_folder() / "kernels"
     folder = Path(override).expanduser()
     if not folder.is_absolute():
-        raise UsageError(f"FASTCODER_KERNELS is a relative path: {folder}", "Set it to a whole path.")
+        raise UsageError(f"FASTCODER_KERNELS is a relative path: {folder}", "Set it to an absolute path.")
     return folder

@@ -26,8 +26,8 @@ def read_remote_key(settings: Settings) -> str:
         named = os.environ.get(settings.remote_key_env)
         if named is None:
             raise UsageError(
-                f"there is no variable {settings.remote_key_env} in the environment",
-                "Editors see what was set when they were started; `remote.key_file` needs no environment.",
+                f"the environment variable {settings.remote_key_env} is not set",
+                "Set it and restart the editor, or use `remote.key_file`.",
             )
         return _checked(named, settings.remote_key_env)
     return ""
@@ -61,20 +61,24 @@ def _of_file(name: str) -> str:
     try:
         path = path.expanduser()
     except RuntimeError as error:  # a user whom the system does not know, without HOME
-        raise UsageError(f"nobody knows where {name} is: there is no home folder", "Name the whole path.") from error
+        raise UsageError(f"{name}: this user has no home folder", "Use an absolute path.") from error
     if not path.is_absolute():
-        raise UsageError(f"`remote.key_file` is a relative path: {name}", "Name the whole path, or begin with ~.")
+        raise UsageError(
+            f"`remote.key_file` is a relative path: {name}", "Use an absolute path, or one that begins with ~."
+        )
     try:
         if stat.S_IMODE(path.stat().st_mode) & 0o077 and sys.platform != "win32":
-            raise UsageError(f"{path} can be read by others", f"Run: chmod 600 {path}")
+            raise UsageError(f"other users can read {path}", f"Run: chmod 600 {path}")
         with path.open(encoding="ascii") as file:
             return file.read(_LONGEST + 1)
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} cannot be read: {error}", "The key stands in it as one line of ASCII.") from None
+        raise UsageError(
+            f"{path} cannot be read: {error}", "Name a file that holds the key as one line of ASCII."
+        ) from None
 
 
 def _checked(text: str, where: str) -> str:
     key = text.strip()
     if not key or len(key) > _LONGEST or not key.isascii() or not key.isprintable() or " " in key:
-        raise UsageError(f"what stands in {where} is no key", "It is one line of ASCII letters.")
+        raise UsageError(f"{where} holds no valid key", "A key is one line of ASCII characters.")
     return key

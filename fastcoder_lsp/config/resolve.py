@@ -68,7 +68,7 @@ def resolve(layers: Sequence[Layer]) -> tuple[Settings, tuple[Problem, ...]]:
                 if refused <= MAX_PROBLEMS:
                     problems.append(Problem(layer.origin, shown(name), str(error)))
         if refused > MAX_PROBLEMS:
-            problems.append(Problem(layer.origin, "settings", f"{refused - MAX_PROBLEMS} more were not taken"))
+            problems.append(Problem(layer.origin, "settings", f"{refused - MAX_PROBLEMS} more are ignored"))
     return Settings(**chosen), tuple(problems)
 
 
@@ -81,7 +81,7 @@ def _take(chosen: dict[str, Any], spec: Spec, value: object, *, trusted: bool) -
 
 
 def _unknown(name: str, table: Mapping[str, Spec], *, hint: bool) -> NoReturn:
-    raise _RefusedError("there is no such setting" + (_nearest(name, table) if hint else ""))
+    raise _RefusedError("unknown setting" + (_nearest(name, table) if hint else ""))
 
 
 def shown(text: str, most: int = _MAX_NAME) -> str:
@@ -112,12 +112,12 @@ def _parse(value: object, spec: Spec) -> object:
         return _parse_number(value, spec)
     if spec.kind is tuple:
         if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
-            raise _RefusedError(f"must be a list of texts, not {_shown(value)}")
+            raise _RefusedError(f"must be a list of strings, not {_shown(value)}")
         if len(value) > MAX_ENTRIES or any(len(entry) > MAX_ENTRIES for entry in value):
             raise _RefusedError(f"must have at most {MAX_ENTRIES:,} entries of at most {MAX_ENTRIES:,} characters")
         return tuple(value)
     if not isinstance(value, str):
-        raise _RefusedError(f"must be a text, not {_shown(value)}")
+        raise _RefusedError(f"must be a string, not {_shown(value)}")
     if spec.choices and value not in spec.choices:
         raise _RefusedError(f"must be one of {', '.join(spec.choices)}, not {_shown(value)}")
     return value
@@ -138,7 +138,7 @@ def _restricted(value: Any, current: Any, spec: Spec) -> object:
     """What a repository's value may change `current` to; raises `_RefusedError` where it may not set it at all."""
     if spec.scope is Scope.MACHINE:
         raise _RefusedError(
-            "not taken from here, where a repository could have set it: use initializationOptions or options of serve"
+            "ignored, because a repository could have set it: use initializationOptions or an option of serve"
         )
     if spec.scope is Scope.WORKSPACE:
         return value

@@ -62,27 +62,28 @@ def _row(name: str, default: Any, scope: Scope, description: str, **limits: Any)
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting, resolved. Zero for a number that says "0: …" in its description means that."""
+    """Every setting, resolved. A description says so where 0 has a meaning of its own."""
 
-    enabled: bool = _row("enabled", True, Scope.NARROW, "Complete at all. Off unloads the model.")
+    enabled: bool = _row("enabled", True, Scope.NARROW, "Suggest code. `false` unloads the model.")
     model: str = _row(
         "model",
         "auto",
         Scope.MACHINE,
-        "The code model: a hub id, a folder, or a `.gguf` file. `auto` takes one that fits the machine.",
+        "The code model: a hub id, a folder, or a `.gguf` file. `auto` chooses one that fits this machine.",
     )
     engine: str = _row(
         "engine",
         "auto",
         Scope.MACHINE,
-        "What computes: `auto` tests what the machine can do and takes the fastest; the `graphs` kinds: docs/gpu.md.",
+        "The engine that runs the model. `auto` tests this machine and takes the fastest. See docs/gpu.md for "
+        "the GPU engines.",
         choices=ENGINES,
     )
     threads: int = _row(
         "threads",
         0,
         Scope.MACHINE,
-        "CPU threads for the model; 0: one for each physical core, on ARM for each fast one, eight at most.",
+        "CPU threads for the model. 0: one per physical core, on ARM one per fast core, at most eight.",
         low=0,
         high=256,
     )
@@ -90,7 +91,7 @@ class Settings:
         "gpu.memory_percent",
         90,
         Scope.MACHINE,
-        "Of the GPU's memory, the most that the graph engines (`cuda-graphs`, `cuda-int8`, `cuda-int4`) take.",
+        "Highest share of the GPU's memory that the graph engines (`cuda-graphs`, `cuda-int8`, `cuda-int4`) take.",
         low=1,
         high=100,
     )
@@ -98,13 +99,14 @@ class Settings:
         "gpu.strict",
         False,
         Scope.MACHINE,
-        "Graph engines: one width for every step and sums in float64, so that drafting changes no token; slower.",
+        "Make the graph engines run every step at one width with sums in float64, so that drafting never "
+        "changes a token. Slower.",
     )
     context_tokens: int = _row(
         "context_tokens",
         4096,
         Scope.MACHINE,
-        "Tokens that the model's memory holds: prompt and answer together.",
+        "Size of the model's context in tokens: prompt and suggestion together.",
         low=512,
         high=32768,
     )
@@ -112,8 +114,8 @@ class Settings:
         "memory.kv_mb",
         256,
         Scope.MACHINE,
-        "Megabytes for what the model has read of your documents, each kept by itself: going back to one that is kept "
-        "reads nothing again. One is kept however large; a full prompt takes 18 MB with the default model.",
+        "Megabytes for the KV caches of your documents. Returning to a document with a cache reads nothing "
+        "again. At least one cache is always kept; a full prompt takes 18 MB with the default model.",
         low=1,
         high=65536,
     )
@@ -121,19 +123,21 @@ class Settings:
         "drafter",
         "auto",
         Scope.MACHINE,
-        "Who guesses ahead of the model; changes the speed only. Names and parameters: docs/drafters.md.",
+        "The drafter that guesses tokens ahead of the model. It changes only the speed. See docs/drafters.md "
+        "for names and parameters.",
     )
     draft_models: tuple[str, ...] = _row(
         "draft.models",
         (),
         Scope.MACHINE,
-        "Smaller models with the same tokenizer that guess ahead, named as in `model`; loaded when a drafter asks.",
+        "Smaller models with the same tokenizer, for drafters that use one. Named as in `model`; loaded when "
+        "a drafter needs them.",
     )
     draft_memory_mb: int = _row(
         "draft.memory_mb",
         1024,
         Scope.MACHINE,
-        "Megabytes that these models may take, weights and what they have read together.",
+        "Megabytes for all models in `draft.models` together: weights and KV caches.",
         low=64,
         high=1048576,
     )
@@ -141,27 +145,27 @@ class Settings:
         "completion.max_tokens",
         128,
         Scope.WORKSPACE,
-        "Longest suggestion, in the model's tokens (three or four characters each).",
+        "Longest suggestion in tokens of three to four characters.",
         low=1,
         high=1024,
     )
     languages_include: tuple[str, ...] = _row(
-        "languages.include", (), Scope.WORKSPACE, "Complete only in these languages (LSP ids); empty: in all."
+        "languages.include", (), Scope.WORKSPACE, "Suggest only in these languages (LSP ids). Empty: in all."
     )
     languages_exclude: tuple[str, ...] = _row(
-        "languages.exclude", (), Scope.NARROW, "Never complete in these languages (LSP ids), nor read their files."
+        "languages.exclude", (), Scope.NARROW, "Never suggest in these languages (LSP ids), and never read their files."
     )
     popup_enabled: bool = _row(
         "popup.enabled",
         False,
         Scope.WORKSPACE,
-        "Offer suggestions in the completion menu too. Clients without inline completion always get them there.",
+        "Show suggestions in the completion menu too. Clients without inline completion always get them there.",
     )
     popup_budget_ms: int = _row(
         "popup.budget_ms",
         500,
         Scope.WORKSPACE,
-        "Milliseconds after which the completion menu is answered with what there is, so that it never waits for us.",
+        "Time limit in milliseconds for suggestions in the completion menu.",
         low=20,
         high=20000,
     )
@@ -169,8 +173,8 @@ class Settings:
         "budget.automatic_ms",
         0,
         Scope.WORKSPACE,
-        "Milliseconds for a suggestion while typing: then what is whole of it is shown, and the rest is made in the "
-        "background; 0: chosen from the machine's speed.",
+        "Time limit in milliseconds for a suggestion while you type. At the limit, the complete part is shown "
+        "and the rest is computed in the background. 0: chosen by the machine's speed.",
         low=0,
         high=60000,
     )
@@ -178,7 +182,8 @@ class Settings:
         "budget.invoked_ms",
         0,
         Scope.WORKSPACE,
-        "Milliseconds for suggestions asked for by a key, alternatives included; 0: chosen from the machine's speed.",
+        "Time limit in milliseconds for suggestions that you ask for by key, with alternatives. 0: chosen by "
+        "the machine's speed.",
         low=0,
         high=60000,
     )
@@ -186,8 +191,8 @@ class Settings:
         "budget.background_ms",
         0,
         Scope.WORKSPACE,
-        "Milliseconds of work in the background after a request: finishing its suggestion, preparing the next one; 0: "
-        "chosen from the machine's speed.",
+        "Limit in milliseconds for background work after a request: finish its suggestion, prepare the next "
+        "one. 0: chosen by the machine's speed.",
         low=0,
         high=60000,
     )
@@ -195,27 +200,28 @@ class Settings:
         "power",
         "normal",
         Scope.WORKSPACE,
-        "`saver` does no work before you ask: prompts are not prepared in pauses, nor suggestions after an accept.",
+        "`saver` works only when you ask: it prepares no prompts in pauses, and no suggestion after an accepted one.",
         choices=("normal", "saver"),
     )
     where_middle_of_word: bool = _row(
         "where.middle_of_word",
         False,
         Scope.WORKSPACE,
-        "Suggest, while typing, inside a word that goes on right of the cursor.",
+        "Suggest while you type inside a word that continues right of the cursor.",
     )
     where_secrets: bool = _row(
         "where.secrets",
         False,
         Scope.NARROW,
-        "Suggest in what looks like a secret: the value of a key, token or password, a private key, random characters.",
+        "Suggest inside text that looks like a secret: the value of a key, token or password, a private key, "
+        "random characters.",
     )
     where_rejections: int = _row(
         "where.rejections",
         0,
         Scope.WORKSPACE,
-        "After so many suggestions in a row that were shown while typing and not taken, only one in a line, until one "
-        "is taken or asked for by a key, or 20 seconds have passed; 0: however many.",
+        "After this many ignored suggestions in a row, show only one per line, until you accept one, ask for "
+        "one by key, or 20 seconds pass. 0: no limit.",
         low=0,
         high=1000,
     )
@@ -223,12 +229,11 @@ class Settings:
         "context.enabled",
         "auto",
         Scope.NARROW,
-        "Show the model the document's imports, and pieces of it and of the workspace's other files that use the "
-        "same names as the lines at the cursor, or were edited or copied lately: up to 600 tokens. They are "
-        "computed beside, while keys go on without them, and shown once no key pays for it. `auto`: as many as "
-        "this machine reads in 1.5 seconds, none where that is less than 300; to a server in the model's place "
-        "(`remote.url`) none go. With `power` at `saver` none are computed beside: they go along where they are "
-        "read in 200 ms, or asked for by a key.",
+        "Add other code to the prompt: imported definitions, and parts of the document and of other workspace "
+        "files that share names with the lines at the cursor or that you edited or copied recently. At most "
+        "600 tokens, computed in the background. `auto`: as many tokens as this machine reads in 1.5 seconds; "
+        "none if that is fewer than 300, or with `remote.url`. If `power` is `saver`, the code is added only "
+        "if it is read within 200 ms or you ask by key.",
         choices=("auto",),
         switch=True,
     )
@@ -236,7 +241,7 @@ class Settings:
         "read.max_file_bytes",
         1_000_000,
         Scope.NARROW,
-        "Larger files are neither read nor completed in.",
+        "Ignore larger files: do not read them, and do not suggest in them.",
         low=1,
         high=100_000_000,
     )
@@ -244,24 +249,29 @@ class Settings:
         "read.max_line_length",
         5_000,
         Scope.NARROW,
-        "Files with a longer line (minified, generated) are neither read nor completed in.",
+        "Ignore files with a longer line (minified or generated): do not read them, and do not suggest in them.",
         low=80,
         high=10_000_000,
     )
     read_max_files: int = _row(
-        "read.max_files", 50_000, Scope.NARROW, "Most files read in one workspace folder.", low=0, high=10_000_000
+        "read.max_files",
+        50_000,
+        Scope.NARROW,
+        "Highest number of files to read in a workspace folder.",
+        low=0,
+        high=10_000_000,
     )
     read_exclude: tuple[str, ...] = _row(
         "read.exclude",
         (),
         Scope.NARROW,
-        "More files never to read or complete in: patterns as in `.gitignore`, from each workspace folder's root.",
+        "More files to ignore: patterns as in `.gitignore`, relative to each workspace folder.",
     )
     index_enabled: bool = _row(
         "index.enabled",
         True,
         Scope.NARROW,
-        "Keep a datastore of the workspace's code, where the drafter is one that drafts from it.",
+        "Index the workspace's code, if the drafter uses an index.",
     )
     index_dependencies: bool = _row(
         "index.dependencies",
@@ -273,13 +283,13 @@ class Settings:
         "host.enabled",
         True,
         Scope.MACHINE,
-        "Share one process with the model between all editors; off: each editor's server has a model of its own.",
+        "Share one process with the model between all editors. `false`: each editor's server loads its own model.",
     )
     host_linger_s: int = _row(
         "host.linger_s",
         60,
         Scope.MACHINE,
-        "Seconds that the shared process stays after its last editor has gone, so that the next one finds it warm.",
+        "Seconds that the shared process keeps running after the last editor closes.",
         low=0,
         high=86400,
     )
@@ -287,59 +297,62 @@ class Settings:
         "remote.url",
         "",
         Scope.MACHINE,
-        "Ask the server at this address instead of a model on this machine (docs/remote.md); empty: none.",
+        "Address of a server to ask instead of a local model. See docs/remote.md. Empty: use a local model.",
     )
     remote_allow: str = _row(
         "remote.allow",
         "",
         Scope.MACHINE,
-        "The name of the host in `remote.url` once more: your consent that code is sent there. For this machine itself "
-        "none is needed.",
+        "The host name in `remote.url`, repeated: you agree that code is sent to it. Not needed for this machine.",
     )
     remote_kind: str = _row(
         "remote.kind",
         "auto",
         Scope.MACHINE,
-        "What it speaks: this project's or llama.cpp's `/infill`, or OpenAI's `/v1/completions`; `auto` finds out.",
+        "The server's API: `/infill` of this project or of llama.cpp, or OpenAI's `/v1/completions`. `auto` "
+        "detects it.",
         choices=("auto", "fastcoder", "llama.cpp", "openai"),
     )
     remote_model: str = _row(
-        "remote.model", "", Scope.MACHINE, "The model, as the server names it; empty: the first one of its list."
+        "remote.model",
+        "",
+        Scope.MACHINE,
+        "The server's name for the model. Empty: the first model that the server lists.",
     )
     remote_template: str = _row(
         "remote.template",
         "auto",
         Scope.MACHINE,
-        "With `/v1/completions`, how the text after the cursor is told: in the field `suffix`, or by the marks of the "
-        "model's family; `auto` tries `suffix`, and else goes by the model's name.",
+        "How to send the text after the cursor to `/v1/completions`: in the field `suffix`, or with the "
+        "fill-in-the-middle marks of a model family. `auto` tries `suffix`, then chooses by the model's name.",
         choices=(
             *("auto", "suffix", "qwen", "codegemma", "granite", "starcoder", "starcoder2", "santacoder", "deepseek"),
             "codellama",
         ),
     )
     remote_key_file: str = _row(
-        "remote.key_file", "", Scope.MACHINE, "A file that you alone can read, with the server's key; empty: none."
+        "remote.key_file", "", Scope.MACHINE, "File with the server's key, readable only by you. Empty: none."
     )
     remote_key_env: str = _row(
-        "remote.key_env", "", Scope.MACHINE, "The environment variable that holds the server's key; empty: none."
+        "remote.key_env", "", Scope.MACHINE, "Environment variable with the server's key. Empty: none."
     )
     remote_fallback: bool = _row(
         "remote.fallback",
         True,
         Scope.MACHINE,
-        "While the server does not answer, go on with the model on this machine, where there is one.",
+        "Use the local model, if there is one, while the server does not answer.",
     )
     log_file: str = _row(
         "log.file",
         "",
         Scope.MACHINE,
-        "Write a log, with the times of every request, to this file; empty: warnings to stderr only.",
+        "Write a log to this file, with the times of every request. Empty: write only warnings, to stderr.",
     )
     log_level: str = _row(
         "log.level",
         "info",
         Scope.MACHINE,
-        "How much is logged. Only `debug` may show pieces of your code.",
+        "How much to log. Only `debug` can log parts of your code.",
         choices=("debug", "info", "warning", "error"),
     )
 

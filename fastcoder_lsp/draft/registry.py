@@ -137,7 +137,7 @@ def require_tuned(name: str, trained: Trained) -> None:
         and not any(part.strip().startswith("weights=") for part in settings.split(","))
     ):
         raise UsageError(
-            f"the drafter {plain} drafts by weights of its own, and none are named",
+            f"the drafter {plain} needs weights, and none are named",
             f"Train them: fastcoder-lsp train {plain} --data FOLDER --out FOLDER; "
             f"then name them: {plain}:weights=FOLDER/drafter.",
         )
@@ -190,7 +190,9 @@ def change(parameters: Parameters, name: str, changes: Mapping[str, str]) -> Par
         try:
             values[key] = _read(text, known[key])
         except ValueError as failure:
-            raise UsageError(f"'{text}' is no value for {name}'s {key}", f"It is {known[key]!r} now.") from failure
+            raise UsageError(
+                f"'{text}' is not a valid {key} for {name}", f"The default is {known[key]!r}."
+            ) from failure
     return replace(parameters, **values) if values else parameters  # type: ignore[type-var]
 
 

@@ -75,7 +75,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ModelInvalidError(f"{folder} holds no config.json", "name a folder in the transformers format") from None
+        raise ModelInvalidError(f"{folder} has no config.json", "Name a folder in the transformers format.") from None
     except (OSError, ValueError, RecursionError) as error:
         raise ModelInvalidError(f"{folder / 'config.json'} cannot be read: {error}", BROKEN_HINT) from error
     if not isinstance(config, dict) or not isinstance(config.get("model_type"), str):
@@ -88,7 +88,7 @@ def _check_positions(config: Mapping[str, Any]) -> None:
     """The context's length, where it is said, is one: every kind of engine makes its memory by it."""
     said = config.get("max_position_embeddings", 1)
     if type(said) is not int or not 0 < said <= MOST_POSITIONS:
-        raise ModelInvalidError(f"the model's config.json garbles max_position_embeddings: {said}", BROKEN_HINT)
+        raise ModelInvalidError(f"max_position_embeddings in the model's config.json is invalid: {said}", BROKEN_HINT)
 
 
 def fast_shape(config: Mapping[str, Any]) -> Shape | None:
@@ -144,14 +144,14 @@ def _shape(config: Mapping[str, Any], eps: str) -> Shape | None:
             angles_H=angles_H,
         )
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ModelInvalidError(f"the model's config.json lacks or garbles {error}", BROKEN_HINT) from error
+        raise ModelInvalidError(f"the model's config.json has no valid {error}", BROKEN_HINT) from error
     sizes = (shape.layers, width, heads, shape.kv_heads, head_dim, shape.inner, shape.vocabulary)
     if min(sizes) < 1 or heads % shape.kv_heads or head_dim % 2:
         raise ModelInvalidError("the sizes in the model's config.json do not fit together", BROKEN_HINT)
     if max(sizes) > MOST_SIZE or shape.layers > MOST_LAYERS or head_dim > MOST_HEAD_DIM or not 0 < shape.eps < 1:
-        raise ModelInvalidError("the sizes in the model's config.json are those of no model", BROKEN_HINT)
+        raise ModelInvalidError("the sizes in the model's config.json are invalid", BROKEN_HINT)
     if not np.isfinite(angles_H).all():
-        raise ModelInvalidError("the model's config.json garbles its rotations", BROKEN_HINT)
+        raise ModelInvalidError("the rotary settings in the model's config.json are invalid", BROKEN_HINT)
     return shape
 
 

@@ -180,7 +180,7 @@ def _require_device(kind: str) -> None:
 
     there = torch.cuda.is_available() if kind.startswith("cuda-") else torch.backends.mps.is_available()
     if not there:
-        raise UsageError(f"this machine has no device for {kind}", "take engine kind auto or cpu-int8")
+        raise UsageError(f"this machine has no device for the engine {kind}", "Use the engine auto or cpu-int8.")
 
 
 def _build(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> Backend:
@@ -280,4 +280,6 @@ def _set_threads(threads: int | None) -> None:
 
 
 def _too_little_memory() -> ResourceError:
-    return ResourceError("memory ran out while the model was loaded", "take a smaller model or context")
+    return ResourceError(
+        "memory ran out while the model was loaded", "Use a smaller model or a smaller `context_tokens`."
+    )

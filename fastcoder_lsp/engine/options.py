@@ -25,12 +25,12 @@ class EngineOptions:
     def check(self) -> None:
         """Raises UsageError where a value is out of its range."""
         if self.kind not in ENGINES:
-            raise UsageError(f"there is no engine {self.kind!r}", f"take one of {', '.join(ENGINES)}")
+            raise UsageError(f"there is no engine {self.kind!r}", f"Choose one of: {', '.join(ENGINES)}.")
         if self.context < 16:
             raise UsageError(
-                f"a context of {self.context} tokens is too small", "take at least 16, better 2048 or more"
+                f"a context of {self.context} tokens is too small", "Use 16 or more; 2048 or more is better."
             )
         if self.threads is not None and self.threads < 1:
-            raise UsageError(f"{self.threads} threads cannot compute anything", "take 1 or more, or leave it out")
+            raise UsageError(f"the number of threads is {self.threads}", "Use 1 or more, or leave it out.")
         if not 1 <= self.gpu_memory_percent <= 100:
-            raise UsageError(f"{self.gpu_memory_percent} % of a GPU's memory cannot be had", "take 1 to 100")
+            raise UsageError(f"gpu.memory_percent is {self.gpu_memory_percent}", "Use 1 to 100.")

@@ -160,5 +160,5 @@ class TreeEngine:
     def _full(self, needed: int) -> ResourceError:
         return ResourceError(
             f"the context of {self._info.context} tokens is full ({needed} needed)",
-            "shorten the prompt, or raise the engine's context",
+            "Shorten the prompt, or raise `context_tokens`.",
         )

@@ -101,10 +101,10 @@ class Weights:
     def _check(self, name: str, shape: tuple[int, ...]) -> None:
         """Its shape, before anything is read: what a damaged head claims is not."""
         if name not in self._tensors:
-            raise ModelInvalidError(f"the model's files hold no {name}", BROKEN_HINT)
+            raise ModelInvalidError(f"the model's files lack {name}", BROKEN_HINT)
         said = self._tensors.shape(name)
         if said != shape:
-            raise ModelInvalidError(f"{name} is {said}, config.json says {shape}", BROKEN_HINT)
+            raise ModelInvalidError(f"{name} is {said}, but config.json says {shape}", BROKEN_HINT)
 
 
 def _writeable(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
@@ -113,7 +113,7 @@ def _writeable(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
 
 
 def _no_memory(name: str) -> ResourceError:
-    return ResourceError(f"memory ran out while {name} was read", "Close other programs, or take a smaller model.")
+    return ResourceError(f"memory ran out while {name} was read", "Close other programs, or use a smaller model.")
 
 
 @contextmanager

@@ -52,7 +52,9 @@ def runtime_folder(folders: Sequence[Path] | None = None) -> Path:
     among = runtime_folders() if folders is None else folders
     short = [folder for folder in among if len(os.fsencode(folder / f"{'k' * 16}.sock")) <= LONGEST_PATH or not _UNIX]
     if not short:
-        raise UsageError("every folder for a socket has too long a name", "Set XDG_RUNTIME_DIR to a shorter one.")
+        raise UsageError(
+            "the path of every possible socket folder is too long", "Set XDG_RUNTIME_DIR to a shorter one."
+        )
     return private_folder(short)
 
 

@@ -32,8 +32,8 @@ logger = logging.getLogger(__name__)
 HEALTHY_S = 60.0
 """A host that lived so long, or that answered a question, is not one of a series that die at once."""
 _HINT = (
-    "It is tried again by itself; `fastcoder-lsp host log` shows what it said. With `host.enabled` off, each editor's "
-    "server has a model of its own."
+    "The server tries again. To find the cause, run `fastcoder-lsp host log`. With `host.enabled = false`, each "
+    "editor's server loads its own model."
 )
 _SAID_BEFORE_ERROR = 3
 """Losses in a row that are told as another start; more are told as an error."""
@@ -265,7 +265,7 @@ class Link:
 def _status(loss: _Loss, losses: int) -> Status:
     # The same text for the same cause, however often it is tried: people are told of it once.
     if losses <= _SAID_BEFORE_ERROR and not loss.hint:
-        return Status("loading", 0, f"{loss.why}; it is started again")
+        return Status("loading", 0, f"{loss.why}; restarting")
     return Status("error", message=loss.why, hint=loss.hint or _HINT)
 
 

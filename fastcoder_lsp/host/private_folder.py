@@ -28,7 +28,8 @@ def private_folder(candidates: Iterable[Path]) -> Path:
             return folder
         refused.append(f"{folder}: {why}")
     raise UsageError(
-        f"no folder is this user's alone ({'; '.join(refused)})", "Remove or mend one of them, or set XDG_RUNTIME_DIR."
+        f"no folder is private to this user ({'; '.join(refused)})",
+        "Fix or remove one of them, or set XDG_RUNTIME_DIR.",
     )
 
 

@@ -41,7 +41,7 @@ START_S: Final = 60.0
 MOST_SILENT: Final = 4
 """Greetings in a row that a host leaves without a word before it is replaced: it hangs, or was stopped."""
 _LOOK_S: Final = 0.02
-_HINT = "`fastcoder-lsp host log` shows what it said. `host.enabled = false` needs no second process."
+_HINT = "To find the cause, run `fastcoder-lsp host log`. `host.enabled = false` works without that process."
 
 Command = Callable[[Address, Settings], Sequence[str]]
 """How a host for an address is started."""
@@ -117,7 +117,7 @@ class FindOrStart:
         except VersionError as error:
             # What is started is what is installed, which this process, begun before, is not.
             raise UsageError(
-                "fastcoder-lsp was updated since this editor began", "Restart the editor, or its language server."
+                "fastcoder-lsp was updated after this editor started", "Restart the editor, or its language server."
             ) from error
         self._silent = 0
         return reached
@@ -137,13 +137,13 @@ class FindOrStart:
                         with suppress(FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
                             return self._greeted(address)
                         if over:
-                            raise ResourceError("the process with the model ended before it was there", _HINT)
+                            raise ResourceError("the process with the model ended while it started", _HINT)
                         time.sleep(_LOOK_S)
         except Timeout as error:
             raise ResourceError(
-                "another editor has been starting the process with the model for long", _HINT
+                "another editor is starting the process with the model, and has not finished", _HINT
             ) from error
-        raise ResourceError(f"the process with the model has not begun within {START_S:.0f} s", _HINT)
+        raise ResourceError(f"the process with the model did not start within {START_S:.0f} s", _HINT)
 
     def _log(self) -> BinaryIO:
         """What the process says goes there: it is needed for suggestions, and the log is not."""

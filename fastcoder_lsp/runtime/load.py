@@ -166,7 +166,7 @@ def require_same_words(tokenizer: Tokenizer, vocabulary: int, name: str) -> None
     if max(used, default=0) >= vocabulary:
         raise ModelInvalidError(
             f"{name}: its tokenizer knows the tokens 0 to {max(used)}, its weights those up to {vocabulary - 1} only",
-            "The files are of two models: fetch one anew, or name a folder whose files belong together.",
+            "The files belong to two models. Fetch the model again, or name a folder whose files belong together.",
         )
 
 

@@ -118,7 +118,7 @@ class SmallerModels:
         weights_mb = sum(_weight_bytes(files, asked.kind) for files in found) / 1e6
         if weights_mb + LEAST_KV_MB * len(found) > asked.memory_mb:
             raise ResourceError(
-                f"the models that draft need {weights_mb + LEAST_KV_MB * len(found):.0f} MB, and may take "
+                f"the models in draft.models need {weights_mb + LEAST_KV_MB * len(found):.0f} MB; the limit is "
                 f"{asked.memory_mb} MB",
                 "Raise draft.memory_mb, or name smaller ones in draft.models.",
             )
@@ -151,7 +151,7 @@ class SmallerModels:
         )
         if not same:
             raise UsageError(
-                f"{files.name} has another tokenizer than the model that it is to draft for",
+                f"{files.name} has a different tokenizer than the main model",
                 "Name a smaller model of the same family in draft.models.",
             )
 

@@ -28,7 +28,7 @@ FAILURES = [
     (ModelInvalidError("damaged", "fetch it"), "damaged"),
     (ZeroDivisionError("division by zero"), "ZeroDivisionError: division by zero"),
     (OSError(28, "No space left on device"), "No space left on device"),
-    (MemoryError(), "not enough memory"),
+    (MemoryError(), "out of memory"),
     (PanicError("index out of bounds"), "PanicError: index out of bounds"),
     (SystemExit(3), "SystemExit: 3"),
 ]

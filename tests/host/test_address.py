@@ -77,14 +77,14 @@ def test_what_others_prepared_is_not_taken_nor_touched(short: Path, attack: obje
     before = sorted(there.rglob("*"))
     assert private_folder([there / "run", short / "second"]) == short / "second"
     assert sorted(there.rglob("*")) == before
-    with pytest.raises(UsageError, match="no folder is this user's alone"):
+    with pytest.raises(UsageError, match="no folder is private to this user"):
         private_folder([there / "run"])
 
 
 def test_a_folder_with_too_long_a_name_is_passed_over(short: Path) -> None:
     long = short / ("x" * LONGEST_PATH)
     assert runtime_folder([long, short / "run"]) == short / "run"
-    with pytest.raises(UsageError, match="too long a name"):
+    with pytest.raises(UsageError, match="is too long"):
         runtime_folder([long])
     address = UnixAddress(short / "run", KEY)
     listening = address.listen()

@@ -352,7 +352,7 @@ DIES = "import os, time\nif os.fork() == 0:\n    time.sleep(0.3)\n    os._exit(9
 @pytest.mark.skipif(os.name == "nt", reason="what is started there is a child")
 def test_a_process_that_ends_before_it_is_there_is_not_waited_for(machine: Machine) -> None:
     """It is nobody's child, and nobody is told of its end."""
-    with pytest.raises(ResourceError, match="ended before it was there"):
+    with pytest.raises(ResourceError, match="ended while it started"):
         FindOrStart([machine.folder], lambda *_: [sys.executable, "-c", DIES], "test")(machine.settings)
 
 

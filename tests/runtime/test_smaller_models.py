@@ -64,7 +64,7 @@ def test_another_tokenizer_is_refused(folder: Path, tmp_path: Path) -> None:
     stranger = tmp_path / "stranger"
     shutil.copytree(folder, stranger)
     write_tokenizer(stranger, "abcdefhg")
-    with pytest.raises(UsageError, match="another tokenizer"):
+    with pytest.raises(UsageError, match="a different tokenizer"):
         models(folder, tmp_path, stranger).of("")
 
 

@@ -165,7 +165,7 @@ def _make(
             enter("weights")
             arrays = _read(wanted, embedding, progress)
     if arrays is None:
-        raise ResourceError(f"{path} was written and cannot be read", "Look at that disk.")
+        raise ResourceError(f"{path} was written but cannot be read", "Check that disk.")
     return arrays
 
 
@@ -188,7 +188,7 @@ def choosing_alone(wanted: Wanted) -> Iterator[None]:
         raise write_error(error, path.parent, "choosing four-bit weights") from error
     with held(path, strict=True) as ours:
         if not ours:
-            raise UsageError("another process chooses this model's four-bit weights", "Wait for it.")
+            raise UsageError("another process is choosing this model's four-bit weights", "Wait until it ends.")
         yield
 
 
@@ -228,7 +228,7 @@ def read_chosen(wanted: Wanted, path: Path, progress: Progress) -> dict[str, Arr
         arrays = read_packed(path, layout(wanted.shape, wanted.kind, embedding), progress)
         if arrays is not None:
             return arrays
-    raise ResourceError(f"{path} was written and cannot be read", "Look at that disk.")
+    raise ResourceError(f"{path} was written but cannot be read", "Check that disk.")
 
 
 def _read(wanted: Wanted, embedding: str, progress: Progress, *, calibrated: bool = False) -> dict[str, Array] | None:

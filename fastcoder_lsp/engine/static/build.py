@@ -86,7 +86,7 @@ def build(recipe: Recipe, device: Device) -> StaticEngine:
     except torch.OutOfMemoryError as error:
         raise ResourceError(
             f"the weights of {recipe.model} do not fit into the memory of {device.name}",
-            "take a smaller model, an engine with int8 or int4 weights, or a larger gpu.memory_percent",
+            "Use a smaller model, an engine with int8 or int4 weights, or a larger gpu.memory_percent.",
         ) from error
     slot_bytes = recipe.shape.slot_numbers * recipe.dtype.itemsize
     context = affordable_context(recipe.context, device.memory().free, slot_bytes)
@@ -103,7 +103,7 @@ def build(recipe: Recipe, device: Device) -> StaticEngine:
         size = _smaller(size, recipe.notes)
     raise ResourceError(
         f"{recipe.model} fits into the memory of {device.name}, but leaves no room to run",
-        "take a smaller model, an engine with int8 or int4 weights, or a larger gpu.memory_percent",
+        "Use a smaller model, an engine with int8 or int4 weights, or a larger gpu.memory_percent.",
     )
 
 

@@ -79,7 +79,7 @@ class StaticEngine(TreeEngine):
         """Begin the step that `collect` ends; arguments as of `core.Engine.step`."""
         assert self._launched is None, "a step is under way"
         if sampler.rule == "rejection" and sampler.temperature > 0:
-            raise UsageError("the graph engine knows no acceptance by chance", "take cuda-bf16 or an engine of the CPU")
+            raise UsageError("the graph engines cannot accept tokens at random", "Use cuda-bf16 or a CPU engine.")
         room = self._room(tree)  # that the tree is one is looked at where its rows are laid out
         programs, cached = self.static.programs, len(self._cached)
         program = self.program(len(tree), sampler, bound=bool(allowed), top_k=top_k)
