@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from fastcoder_lsp.workspace.secret_names import LIKELY, NAME, Sort, is_name_alone, sort_of, words
 
@@ -194,7 +194,7 @@ _TOLD = re.compile(
     r"""\b(?:docker|podman|az|mongo\w{0,10}|helm|cf|oc)\b.{0,120}?\s(?:-p)[ =]["']?[^\s$"'{<-]|"""
     r"""\b(?:redis-cli\b.{0,80}?\s-a|ldap\w{2,10}\b.{0,120}?\s-w|htpasswd\b.{0,20}?\s-\w{0,4}b\w{0,4}\s\S{1,80}\s\S{1,80})\s["']?[^\s$"'-]|"""
     r"""\bcurl\b.{0,200}?\s(?:-u|--user)[ =]?["']?[^\s:"'$]{1,80}:[^\s"'$]|"-u",\s?"[^":$]{1,80}:[^"$]|"""
-    r"""\b(?:echo|printf)\b\s.{0,120}?["' ][^\s$"']{3,}["']?\s?\|\s?.{0,60}?(?:--password-stdin|chpasswd|passwd --stdin)|"""  # noqa: E501 one expression
+    r"""\b(?:echo|printf)\b\s[^|]{0,120}?["' ][^\s$"']{3,}["']?\s?\|\s?.{0,60}?(?:--password-stdin|chpasswd|passwd --stdin)|"""  # noqa: E501 one expression
     r"""ConvertTo-SecureString\s+(?:-String\s+)?["'][^$"']|\bvault\s+login\s+[\w.]{12}"""
 )
 _LISTED = re.compile(r"""["'],\s?["']""")
@@ -514,12 +514,17 @@ class _Line:
         value = text[:-1].rpartition(mark)[2] if mark in {'"', "'"} else ""
         return (True, NOTHING_OPEN) if _means(value, Sort.SURE, firm=True) else None
 
+    @cached_property
+    def _value_key(self) -> re.Match[str] | None:
+        """What stands before the other half of a pair: looked for once a line, not for each of its names."""
+        return _VALUE_KEY.search(self._line)
+
     def _pair(self, end: int) -> _Judged | None:
         """The other half of a pair whose first is a secret's name, in this line, or in the lines below."""
-        line = self._line
-        for match in _VALUE_KEY.finditer(line):
+        line, match = self._line, self._value_key
+        if match is not None:
             return self.value(match.end(), Sort.SURE, bare=self._bare or line[match.start()] == "<", sure=True)
-        rest = re.sub(r"</?\w+>", "", line[end : end + _LONGEST]).strip(" \t\"',;{}")
+        rest = re.sub(r"</?\w+>", "", line[end : end + _LONGEST]).strip(" \t\"',;{}>")
         return None if rest else (False, Open("pair", left=2))
 
     def value(  # noqa: C901 a case for each way to begin a value

@@ -938,6 +938,10 @@ set {
 %
 <entry key="db.password">@@</entry>
 %
+<property name="password">
+  <value>@@</value>
+</property>
+%
 <property name="javax.persistence.jdbc.password">@@</property>
 %
 <add name="db" connectionString="Server=h;User=me;Pwd=@@;" />

@@ -206,9 +206,17 @@ def test_a_string_that_ends_in_its_line_takes_none_below_along(line: str) -> Non
         "token||",
         "mysql -",
         "-e ",
+        "key=",
+        "echo aaa | ",
     ],
 )
 def test_long_lines_take_no_longer_than_their_length(part: str) -> None:
     """Nothing in a repository's text can make a judgement hang: this would run for hours where time grew by a power."""
     for text in (part * 3000, f"token={part * 3000}x", f'token=("""{part * 3000}', f"auth=({part * 3000}"):
         without_secrets(text, "python")
+
+
+def test_the_value_of_a_property_stands_below_its_name() -> None:
+    """In an element of its own, as Java's settings have it."""
+    text = '<property name="password">\n  <value>plain-words</value>\n</property>'
+    assert "plain-words" not in without_secrets(text, "xml")
