@@ -48,6 +48,8 @@ _MOST_INVOKED_MS = 60_000.0
 """Nobody who asked by a key still waits for it then; more than the settings allow to be asked for."""
 MOST_MS = 8500.0
 """Of work after a request, whatever is allowed: ten seconds after it all is quiet…"""
+PREPARING_MS = 14_000.0
+"""Of work after a request where a prompt is prepared: what a slow machine needs to read the longest one."""
 OWED_MS = 30_000.0
 """…unless nothing was shown at the place yet and nobody has set another limit: the text is made for whoever waits,
 and what is kept for preparing comes after it."""
@@ -118,7 +120,7 @@ class Allowance:
         """What a new question brings."""
         granted = min(budgets.background_ms, MOST_MS)
         limited = question.policy.background_ms > 0
-        owed, kept = (0.0, 0.0) if limited else (max(OWED_MS - granted, 0.0), MOST_MS - granted)
+        owed, kept = (0.0, 0.0) if limited else (max(OWED_MS - granted, 0.0), PREPARING_MS - granted)
         return cls(question, granted, granted, owed, kept, question.policy.ahead)
 
     def room_ms(self, *, owed: bool) -> float:

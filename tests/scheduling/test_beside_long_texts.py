@@ -6,7 +6,7 @@ import pytest
 
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.runtime.parts import Limits
-from fastcoder_lsp.scheduling.budget import MOST_MS, OWED_MS
+from fastcoder_lsp.scheduling.budget import OWED_MS, PREPARING_MS
 from tests.completion.simulated import SimulatedEngine
 from tests.scheduling import typists
 from tests.scheduling.typists import QWEN, Typist
@@ -34,7 +34,7 @@ def test_finishing_a_text_does_not_take_the_time_for_it(monkeypatch: pytest.Monk
         asked = one.clock.ms
         one.rest(60_000)
         worked = max(max(slot.pieces) for slot in one.caches.engines.values())
-        assert worked - asked <= OWED_MS + MOST_MS
+        assert worked - asked <= OWED_MS + PREPARING_MS
         assert one.scheduler.turn() == math.inf
     assert one.shown() == ["lib/high.py", "lib/low.py"]
 
