@@ -1,10 +1,11 @@
 """Pictures of the editors in a terminal, with the real server and a real model, for docs/editors.
 
-    .venv/bin/python scripts/editor_pictures.py [neovim] [emacs]
+    .venv/bin/python scripts/editor_pictures.py [neovim] [neovim-narrow] [emacs]
 
 Starts each editor on a copy of the sample workspace, types the beginning of a function, waits for ghost text, and
-writes what the terminal shows as docs/editors/EDITOR.svg. Needs the editors and `fastcoder-lsp` on PATH, a model, and
-the package `pyte` (not needed by anything else).
+writes what the terminal shows as docs/editors/PICTURE.svg. The terminal is the one that most people have: 80 columns
+and 256 colours, as tmux has them unless it is told otherwise; true colour would hide ghost text that looks like code.
+Needs the editors and `fastcoder-lsp` on PATH, a model, and the package `pyte` (not needed by anything else).
 """
 
 import fcntl
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -29,9 +30,8 @@ import pyte
 from fastcoder_lsp.cli.play.sample import copy_sample
 
 ROOT = Path(__file__).parents[1]
-COLUMNS, ROWS = 92, 24
+COLUMNS, ROWS = 80, 24
 CELL_W, CELL_H, FONT_PX = 9.0, 20.0, 15
-BACKGROUND, FOREGROUND = "#14161b", "#e0e2ea"
 ANSWER_S = 90.0
 # What pyte would print: strings to the terminal, private modes, colours with colons.
 UNKNOWN = re.compile(
@@ -39,8 +39,8 @@ UNKNOWN = re.compile(
 )
 NEOVIM = """
 vim.opt.runtimepath:append('{root}/editors/neovim')
-vim.o.termguicolors, vim.o.number, vim.o.laststatus, vim.o.ruler, vim.o.showmode = true, true, 2, false, true
-vim.o.background, vim.o.swapfile = 'dark', false
+vim.o.number, vim.o.ruler, vim.o.swapfile = true, false, false
+vim.o.background = '{background}'
 vim.o.statusline = " %t  %=%{{%v:lua.require'fastcoder'.statusline()%}}  %l:%c "
 require('fastcoder').setup()
 """
@@ -48,7 +48,8 @@ EMACS = """
 (setq inhibit-startup-screen t make-backup-files nil create-lockfiles nil python-indent-guess-indent-offset nil
       eglot-sync-connect nil auto-save-default nil native-comp-async-report-warnings-errors nil)
 (menu-bar-mode -1)
-(load-theme 'modus-vivendi t)
+(setq frame-background-mode '{background})
+(frame-set-background-mode (selected-frame))
 (load "{root}/editors/emacs/fastcoder.el" nil t)
 (fastcoder-setup '(python-mode))
 (add-hook 'python-mode-hook (lambda () (display-line-numbers-mode 1) (eglot-ensure)))
@@ -58,10 +59,42 @@ EMACS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Editor:
+class Palette:
+    """The colours of a terminal: its own two, and the first sixteen by the names that pyte has for them."""
+
+    background: str
+    foreground: str
+    named: Mapping[str, str]
+
+
+_NAMES = ("black", "red", "green", "brown", "blue", "magenta", "cyan", "white")
+
+
+def _palette(background: str, foreground: str, normal: str, bright: str) -> Palette:
+    named = dict(zip(_NAMES, normal.split(), strict=True))
+    named |= {f"bright{name}": colour for name, colour in zip(_NAMES, bright.split(), strict=True)}
+    return Palette(background, foreground, {name: f"#{colour}" for name, colour in named.items()})
+
+
+PALETTES = {
+    "dark": _palette(
+        "#14161b", "#e0e2ea",
+        "2e3436 ef6b6b 6ec85a d6b22a 7aa6e8 c08ad0 2fb5b5 d3d7cf",
+        "7f8478 ff8787 8ae234 fce94f 9cc4ff dfa0e8 6fe3e3 ffffff",
+    ),
+    "light": _palette(
+        "#ffffff", "#1c1c1c",
+        "000000 b00000 267a1a 8a6100 2050b0 8a3a9a 0a7a80 8a8a85",
+        "6a6d66 d02020 3a9a20 a88000 3a6fd8 a855b8 109aa0 bcbcb8",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
     """How an editor is started on a file, and which keys bring it where the function begins."""
 
-    name: str
+    background: str
     command: Callable[[Path, Path], Sequence[str]]
     file: str
     configuration: str
@@ -77,39 +110,43 @@ def _emacs(configuration: Path, file: Path) -> Sequence[str]:
 
 
 LINE = "    days: dict[date, Decimal] = defaultdict(Decimal)"
-EDITORS = {
-    "neovim": Editor(
-        "neovim", _neovim, "init.lua", NEOVIM, ("/sum of each day\r", ":noh\r", "zt4\x19", f"o\x15{LINE}", "\r")
-    ),
-    "emacs": Editor(
-        "emacs", _emacs, "init.el", EMACS, ("\x13sum of each day\r", "\x05\x0c", f"\r\x01\x0b{LINE}", "\r")
+TO_FUNCTION = ("/sum of each day\r", ":noh\r", "zt4\x19", f"o\x15{LINE}", "\r")
+BESIDE = (":vsplit %:h/models.py\r", "\x17p")
+PICTURES = {
+    "neovim": Picture("dark", _neovim, "init.lua", NEOVIM, TO_FUNCTION),
+    "neovim-narrow": Picture("light", _neovim, "init.lua", NEOVIM, (*BESIDE, *TO_FUNCTION)),
+    "emacs": Picture(
+        "light", _emacs, "init.el", EMACS, ("\x13sum of each day\r", "\x05\x0c", f"\r\x01\x0b{LINE}", "\r")
     ),
 }
 
 
 def main() -> None:
-    """A picture of each editor that is named, or of both."""
-    for name in sys.argv[1:] or EDITORS:
-        target = ROOT / "docs/editors" / f"{name}.svg"
-        target.write_text(svg(photograph(EDITORS[name])))
+    """The pictures that are named, or all."""
+    for name in sys.argv[1:] or PICTURES:
+        target, picture = ROOT / "docs/editors" / f"{name}.svg", PICTURES[name]
+        target.write_text(svg(photograph(picture), PALETTES[picture.background]))
         print(target.relative_to(ROOT))
 
 
-def photograph(editor: Editor) -> pyte.Screen:
+def photograph(picture: Picture) -> pyte.Screen:
     """The terminal's screen once ghost text has stood still for a moment."""
     with tempfile.TemporaryDirectory() as folder:
         workspace = copy_sample(Path(folder) / "expenses-workspace")
         (workspace / ".git").mkdir()
         (workspace / "fastcoder.toml").write_text("[budget]\nautomatic_ms = 30000\n")
-        configuration = Path(folder) / editor.file
+        configuration = Path(folder) / picture.file
         configuration.write_text(
-            editor.configuration.replace("{{", "{").replace("}}", "}").replace("{root}", str(ROOT))
+            picture.configuration.replace("{{", "{")
+            .replace("}}", "}")
+            .replace("{root}", str(ROOT))
+            .replace("{background}", picture.background)
         )
-        terminal = Terminal(editor.command(configuration, workspace / "expenses/reports.py"))
+        terminal = Terminal(picture.command(configuration, workspace / "expenses/reports.py"))
         try:
             terminal.run_until(_is_connected, ANSWER_S)
             terminal.run(3.0)
-            for keys in editor.keys:
+            for keys in picture.keys:
                 terminal.type(keys)
                 terminal.run(1.0)
             terminal.run_until(_shows_ghost, ANSWER_S)
@@ -139,7 +176,8 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self._pid, self._fd = pty.fork()
         if self._pid == 0:
-            environment = os.environ | {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}
+            environment = os.environ | {"TERM": "tmux-256color", "LC_ALL": "C.UTF-8"}
+            environment.pop("COLORTERM", None)
             os.execvpe(command[0], list(command), environment)  # noqa: S606
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
 
@@ -171,31 +209,31 @@ class Terminal:
         os.close(self._fd)
 
 
-def svg(screen: pyte.Screen) -> str:
+def svg(screen: pyte.Screen, palette: Palette) -> str:
     """The screen as a picture: a background for each run of cells, then its text, cell by cell in place."""
     width, height = COLUMNS * CELL_W + 24, ROWS * CELL_H + 24
     fonts = "ui-monospace, SFMono-Regular, Menlo, Consolas, DejaVu Sans Mono, monospace"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}">',
-        f'<rect width="100%" height="100%" rx="8" fill="{_background(screen)}"/>',
+        f'<rect width="100%" height="100%" rx="8" fill="{palette.background}"/>',
         f'<g transform="translate(12 12)" font-size="{FONT_PX}" font-family="{fonts}">',
     ]
     for y in range(ROWS):
-        parts.extend(_row(screen, y))
+        parts.extend(_row(screen, palette, y))
     parts.append("</g></svg>\n")
     return "\n".join(parts)
 
 
-def _row(screen: pyte.Screen, y: int) -> list[str]:
+def _row(screen: pyte.Screen, palette: Palette, y: int) -> list[str]:
     cells = [screen.buffer[y][x] for x in range(COLUMNS)]
     drawn, start = [], 0
     for x in range(1, COLUMNS + 1):
-        if x < COLUMNS and _style(screen, cells, x, y) == _style(screen, cells, start, y):
+        if x < COLUMNS and _style(screen, palette, cells, x, y) == _style(screen, palette, cells, start, y):
             continue
-        foreground, background, bold, italics, under, strike = _style(screen, cells, start, y)
+        foreground, background, bold, italics, under, strike = _style(screen, palette, cells, start, y)
         text = "".join(cell.data for cell in cells[start:x])
         left, long = start * CELL_W, (x - start) * CELL_W
-        if background != _background(screen):
+        if background != palette.background:
             drawn.append(
                 f'<rect x="{left:g}" y="{y * CELL_H:g}" width="{long:g}" height="{CELL_H:g}" fill="{background}"/>'
             )
@@ -216,31 +254,21 @@ def _row(screen: pyte.Screen, y: int) -> list[str]:
 
 
 def _style(
-    screen: pyte.Screen, cells: Sequence[pyte.screens.Char], x: int, y: int
+    screen: pyte.Screen, palette: Palette, cells: Sequence[pyte.screens.Char], x: int, y: int
 ) -> tuple[str, str, bool, bool, bool, bool]:
     """Colours and looks of a cell; the cursor's are reversed."""
     cell = cells[x]
-    foreground, background = _colour(cell.fg, FOREGROUND), _colour(cell.bg, BACKGROUND)
+    foreground, background = (
+        _colour(cell.fg, palette.foreground, palette),
+        _colour(cell.bg, palette.background, palette),
+    )
     if cell.reverse is not ((screen.cursor.x, screen.cursor.y) == (x, y)):
         foreground, background = background, foreground
     return foreground, background, cell.bold, cell.italics, cell.underscore, cell.strikethrough
 
 
-def _background(screen: pyte.Screen) -> str:
-    """What most of the screen has behind it."""
-    return _colour(screen.buffer[0][COLUMNS - 1].bg, BACKGROUND)
-
-
-_NAMED = {
-    "black": "#14161b", "red": "#ffc0b9", "green": "#b3f6c0", "brown": "#fce094", "blue": "#a6dbff",
-    "magenta": "#ffcaff", "cyan": "#8cf8f7", "white": "#eef1f8",
-}  # fmt: skip
-
-
-def _colour(name: str, default: str) -> str:
-    if name == "default":
-        return default
-    return _NAMED.get(name.removeprefix("bright"), f"#{name}")
+def _colour(name: str, default: str, palette: Palette) -> str:
+    return default if name == "default" else palette.named.get(name, f"#{name}")
 
 
 if __name__ == "__main__":
