@@ -24,6 +24,7 @@ BENCHMARKS = {
     "priors": "learn what the drafter `auto` believes at first; held out by repository",
     "index": "the datastore: build, search, update, size",
     "keystroke": "time to ghost text and accepted characters, by typing real edits",
+    "leisure": "texts asked for by key with ample time: right, empty, soon; and whether `complete` says the same",
     "wire": "what passes between an editor's server and the shared process adds to a request",
     "sharing": "people who share one model: what each accepts, and computes of prompts, beside what they do alone",
     "typing": "code of other files on and off, over the same keys: accepted share, prompt tokens, waits, reckoned",

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from fastcoder_lsp.bench.datasets.folder import require
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.workspace.languages import language_of
 
 NAMES = ("structlog", "svcs", "llama.vscode")
+_BASE = ".base.tar.gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,13 @@ class Typed:
     text: str
 
 
+def named(replay: Path | None) -> tuple[Path, str]:
+    """The folder and the name of a history: of DIR/NAME, of its archive DIR/NAME.base.tar.gz, or of the first one."""
+    if replay is None:
+        return require("replay"), NAMES[0]
+    return replay.parent, replay.name.removesuffix(_BASE)
+
+
 def typed_runs(folder: Path, name: str) -> Iterator[Typed]:
     """The typed runs of history `name`, in order, each with the document it was typed into."""
     files = base(folder, name)
@@ -114,7 +123,7 @@ def base(folder: Path, name: str) -> dict[str, str]:
     Raises:
         UsageError: there is no such history.
     """
-    path = folder / f"{name}.base.tar.gz"
+    path = folder / f"{name}{_BASE}"
     if not path.exists():
         raise _missing(folder, name)
     files = {}

@@ -14,7 +14,7 @@ from fastcoder_lsp.bench.common.answers import Answers
 from fastcoder_lsp.bench.common.product import FullAnswer
 from fastcoder_lsp.bench.datasets.histories import Create, Edit, Remove, Save, Step, apply
 from fastcoder_lsp.bench.keystroke.ceiling import Ceiling, FullAnswers, ceiling
-from fastcoder_lsp.bench.keystroke.hands import keys
+from fastcoder_lsp.bench.keystroke.hands import Taker, keys
 from fastcoder_lsp.bench.keystroke.subset import Subset
 from fastcoder_lsp.core import CompletionRequest
 
@@ -94,6 +94,7 @@ def answered(
     kept: Answers,
     digest: str,
     on_key: Callable[[int], None],
+    taker: Taker,
 ) -> Way:
     """Wait for the full answer at every key, with these settings.
 
@@ -105,6 +106,7 @@ def answered(
         kept: answers of earlier runs.
         digest: names the model.
         on_key: told how many keys are behind.
+        taker: who accepts.
 
     Raises:
         FastcoderError: the model is missing, damaged, or does not fit this machine.
@@ -113,7 +115,7 @@ def answered(
     server = FullAnswer(settings, root, folder.open_texts)
     try:
         full = FullAnswers(kept, f"{digest} {server.engine_name}", server)
-        top = ceiling(subset, files, lambda request: full(folder.placed(request)), on_key, folder.take)
+        top = ceiling(subset, files, lambda request: full(folder.placed(request)), on_key, folder.take, taker)
         return Way(saved_by_run(subset, top), server.computed / max(subset.keys, 1))
     finally:
         server.close()

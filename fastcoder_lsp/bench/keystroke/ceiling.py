@@ -40,6 +40,7 @@ class Ceiling:
     answers: Mapping[KeyPosition, str]
     keys: int
     saved: int
+    taker: hands.Taker = hands.TAB
 
     @property
     def share(self) -> float:
@@ -49,7 +50,8 @@ class Ceiling:
     def saved_in(self, place: int, step: Edit) -> int:
         """The keys of one run that accepts save: that of the step at `place`."""
         strokes = hands.keys(step.text.removesuffix("\n"))
-        return patient([self.answers[KeyPosition(place, at)] for at in range(len(strokes) + 1)], strokes)
+        answers = [self.answers[KeyPosition(place, at)] for at in range(len(strokes) + 1)]
+        return patient(answers, strokes, self.taker)
 
 
 def ceiling(
@@ -58,6 +60,7 @@ def ceiling(
     ask: Ask,
     on_key: Callable[[int], None],
     on_step: Callable[[Step], None] = _unheard,
+    taker: hands.Taker = hands.TAB,
 ) -> Ceiling:
     """Wait at every key of the subset's typed runs.
 
@@ -67,6 +70,7 @@ def ceiling(
         ask: gives full answers.
         on_key: told how many keys are behind.
         on_step: told of every step when it is made.
+        taker: who accepts.
     """
     tree, keys, saved = dict(files), 0, 0
     answers: dict[KeyPosition, str] = {}
@@ -76,11 +80,11 @@ def ceiling(
             strokes = hands.keys(said)
             full = full_answers(step, tree, ask, partial(_add, on_key, keys))
             answers |= {KeyPosition(place, at): text for at, text in enumerate(full)}
-            saved += patient(full, strokes)
+            saved += patient(full, strokes, taker)
             keys += len(strokes)
         apply(tree, step)
         on_step(step)
-    return Ceiling(answers, keys, saved)
+    return Ceiling(answers, keys, saved, taker)
 
 
 def full_answers(step: Edit, tree: Mapping[str, str], ask: Ask, on_key: Callable[[int], None]) -> list[str]:
@@ -107,11 +111,11 @@ def _add(on_key: Callable[[int], None], behind: int, count: int) -> None:
     on_key(behind + count)
 
 
-def patient(answers: Sequence[str], strokes: Sequence[str]) -> int:
+def patient(answers: Sequence[str], strokes: Sequence[str], taker: hands.Taker = hands.TAB) -> int:
     """The keys that accepts save a typist who sees every full answer."""
     saved = at = 0
     while at < len(strokes):
-        here = hands.accepted_keys(answers[at], strokes[at:])
+        here = taker.accepted_keys(answers[at], strokes[at:])
         saved += here
         at += here or 1
     return saved

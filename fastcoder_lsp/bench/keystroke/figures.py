@@ -10,6 +10,8 @@ Owns what counts as what:
 - *Typed through*: keys that were the next character of the suggestion shown; the share of the answered ones among
   their requests for which the server did not ask the model.
 - *Accepted share*: keys that accepts made unnecessary, of all keys of the runs.
+- *Flawed*: of the texts that the model made, those that are marks alone, right or wrong, or that make a finished word
+  longer.
 - *Empty where the ceiling shows*: of the answers at places where the full answer shows text, the empty ones.
 """
 
@@ -37,6 +39,7 @@ def figures(played: Played, ceiling: Ceiling) -> dict[str, Any]:
         "ghost_ms": ghost_ms(requests, budget),
         "shown": sum(request.by_model for request in requests),
         "empty": sum(request.outcome == "empty" for request in requests),
+        **flaws(requests),
         "within_budget": _share(len(inside), len(answered) + len(late)),
         "within_budget_empty": _share(sum(request.outcome == "empty" for request in inside), len(inside)),
         "typed_through": typed_through(requests),
@@ -64,6 +67,14 @@ def figures(played: Played, ceiling: Ceiling) -> dict[str, Any]:
         "wall_seconds": played.wall_s,
         "memory_bytes": played.memory_bytes,
     }
+
+
+def flaws(requests: Sequence[Request]) -> dict[str, Any]:
+    """How many texts that the model made have which flaw, and the share that has any."""
+    made = [request.flaw for request in requests if request.by_model]
+    count = Counter(flaw for flaw in made if flaw)
+    named = {flaw: count[flaw] for flaw in ("marks", "wrong marks", "longer word")}
+    return {"flaws": named, "flawed": _share(count.total(), len(made))}
 
 
 def ghost_ms(requests: Sequence[Request], budget_ms: float) -> dict[str, float | int | None]:

@@ -12,6 +12,10 @@ word that was half right anew) and up to a whole key. A word is a run of word ch
 counts as one. Accepting word by word would bring the same characters in; Tab is the stricter model, since the server
 has to follow a text that is wrong for one key.
 
+The *strict* taker reads before accepting: a text is taken where all of it comes next, and of any other text the first
+line, where that is all that is left of the line being typed. Both hold three characters at least, and nothing wrong
+is ever brought in.
+
 **Pauses.** The time between keys is 1/speed on average, spread log-normally as keystroke studies find it; a person
 also looks around before typing at a new place, and at times thinks at the start of a line, however fast the fingers.
 """
@@ -19,7 +23,8 @@ also looks around before typing at a new place, and at times thinks at the start
 import math
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 SPREAD = 0.3
 """Standard deviation of the logarithm of the time between two keys."""
@@ -28,6 +33,8 @@ NEW_PLACE_S = (1.0, 2.5)
 THINKING_S = (0.5, 1.5)
 THINKING_SHARE = 0.3
 """So many lines begin with a thought of so many seconds."""
+LEAST_STRICT = 3
+"""Characters that are worth a strict taker's while."""
 
 _KEY = re.compile(r"\n[ \t]*|[^\n]")
 _BLANKS = re.compile(r"[ \t]*")
@@ -65,15 +72,37 @@ def waits(strokes: Sequence[str], speed: float, seed: str) -> tuple[float, ...]:
 def accepted_keys(suggestion: str, coming: Sequence[str]) -> int:
     """How many of the keys `coming` an accept of `suggestion` saves; 0 where a person does not accept it."""
     text = "".join(coming)
-    agreed = agreeing(suggestion, text)
-    length = count = 0
-    for key in coming:
-        length += len(key)
-        if length > agreed:
-            break
-        count += 1
+    count = _whole_keys(coming, agreeing(suggestion, text))
     kept = sum(map(len, coming[:count]))
     return count if _WORD.search(text[:kept]) else 0
+
+
+def strictly_accepted_keys(suggestion: str, coming: Sequence[str]) -> int:
+    """The same of a strict taker."""
+    text, whole = "".join(coming), suggestion.rstrip("\n")
+    shown, line = suggestion.partition("\n")[0], text.partition("\n")[0]
+    if len(whole.strip()) >= LEAST_STRICT and text.startswith(whole):
+        return _whole_keys(coming, len(whole))
+    if len(line.strip()) >= LEAST_STRICT and shown.rstrip() == line.rstrip():
+        return _whole_keys(coming, len(line))
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Taker:
+    """Who accepts.
+
+    Attributes:
+        accepted_keys: how many of the keys to come an accept of a suggestion saves.
+        takes_all: whether an accept brings in all of a suggestion, the wrong rest too; else what is right alone.
+    """
+
+    accepted_keys: Callable[[str, Sequence[str]], int]
+    takes_all: bool
+
+
+TAB = Taker(accepted_keys, takes_all=True)
+STRICT = Taker(strictly_accepted_keys, takes_all=False)
 
 
 def agreeing(suggestion: str, text: str) -> int:
@@ -92,6 +121,17 @@ def typing_seconds(strokes: Sequence[str], speed: float) -> float:
     lines = sum(key.startswith("\n") for key in strokes)
     thinking = lines * THINKING_SHARE * math.fsum(THINKING_S) / 2
     return len(strokes) / speed + math.fsum(NEW_PLACE_S) / 2 + thinking
+
+
+def _whole_keys(coming: Sequence[str], characters: int) -> int:
+    """How many of the keys `coming` so many characters hold."""
+    length = count = 0
+    for key in coming:
+        length += len(key)
+        if length > characters:
+            break
+        count += 1
+    return count
 
 
 def _inside_word(text: str, place: int) -> bool:

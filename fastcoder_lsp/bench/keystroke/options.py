@@ -26,6 +26,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--drafters", default=DRAFTERS, metavar="NAMES", help=f"default: {DRAFTERS}")
     parser.add_argument("--speed", default=SPEEDS, metavar="KEYS", help=f"keys a second; default: {SPEEDS}")
     parser.add_argument("--ablation", action="store_true", help="`auto` with each mechanism switched off in turn, too")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="accept only what is right: a text that comes next as a whole, or the rest of the line; 3 characters at "
+        "least",
+    )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the choice and of the pauses")
     parser.add_argument("--model", default="auto", help="as the setting `model`")
     parser.add_argument("--engine", default="auto", help="as the setting `engine`")
@@ -43,6 +49,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="type nothing and start no server: what full answers save with this setting and without, run by run, "
         "such as context.enabled=true; may be given again",
+    )
+    parser.add_argument(
+        "--server",
+        metavar="COMMAND",
+        help="type against another server, such as 'OLD/.venv/bin/fastcoder-lsp serve'; the ceiling stays this one's",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the full results to FILE")
     parser.add_argument("--html", type=Path, metavar="FILE", help="draw the report into FILE, one page without network")

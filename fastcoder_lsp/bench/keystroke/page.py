@@ -13,6 +13,11 @@ from fastcoder_lsp.bench.keystroke.ablation import ALL_ON
 
 Found = Mapping[str, Any]
 OURS = "auto"
+WITH_TAB = (
+    "A suggestion that agrees with what comes next for at least one whole word is accepted with Tab; what is wrong of "
+    "it is deleted."
+)
+STRICTLY = "A suggestion is accepted where all of it comes next; its first line, where that is the rest of the line."
 
 
 def page(report: Found) -> str:
@@ -101,8 +106,8 @@ def _method(report: Found) -> str:
         (
             "typing",
             (
-                "An automatic request after each key; each edit cancels the one before. A suggestion that agrees with "
-                "what comes next for at least one whole word is accepted with Tab; what is wrong of it is deleted."
+                "An automatic request after each key; each edit cancels the one before. "
+                f"{STRICTLY if report['settings'].get('strict') else WITH_TAB}"
             ),
         ),
         ("ceiling", "The full answers of plain decoding at the same places, by the same rule."),

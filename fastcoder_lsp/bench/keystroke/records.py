@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Outcome = Literal["shown", "empty", "cancelled"]
+Flaw = Literal["", "marks", "wrong marks", "longer word"]
+"""What is wrong with a text that is shown: see `flaws`."""
 TYPED_THROUGH = "typed-through"
 """How the server names an answer that it gave without the model."""
 
@@ -34,6 +36,7 @@ class Request:
         steps: forward passes.
         tokens: tokens of the output.
         prefilled: prompt tokens that were computed.
+        flaw: of the text that is shown.
     """
 
     place: KeyPosition | None
@@ -45,6 +48,7 @@ class Request:
     steps: int = 0
     tokens: int = 0
     prefilled: int = 0
+    flaw: Flaw = ""
 
     @property
     def by_model(self) -> bool:

@@ -16,8 +16,8 @@ from fastcoder_lsp.bench import report
 from fastcoder_lsp.bench.common.answers import Answers
 from fastcoder_lsp.bench.common.product import FullAnswer
 from fastcoder_lsp.bench.common.progress import shown
+from fastcoder_lsp.bench.common.server import server_command, server_settings
 from fastcoder_lsp.bench.datasets import histories
-from fastcoder_lsp.bench.datasets.folder import require
 from fastcoder_lsp.bench.drafting.drafters import drafter_names
 from fastcoder_lsp.bench.keystroke import ablation, against, hands
 from fastcoder_lsp.bench.keystroke.ceiling import Ceiling, FullAnswers, ceiling
@@ -26,7 +26,6 @@ from fastcoder_lsp.bench.keystroke.page import page
 from fastcoder_lsp.bench.keystroke.session import Arm, play
 from fastcoder_lsp.bench.keystroke.subset import Subset, choose_runs
 from fastcoder_lsp.bench.model import find_model
-from fastcoder_lsp.config import Layer, resolve
 from fastcoder_lsp.errors import UsageError
 
 CEILING_DRAFTER = "suffix"
@@ -40,19 +39,20 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command."""
     if arguments.source is not None:
         return _draw_again(arguments.source, arguments.html)
-    folder, name = _history(arguments.replay)
+    folder, name = histories.named(arguments.replay)
     subset = choose_runs(tuple(histories.steps(folder, name)), arguments.limit, arguments.seed)
     if not subset.typed:
         raise UsageError(f"no run of {name} can be typed", "Without --limit only short runs are.")
     if arguments.against:
         return _compare(arguments, name, subset, histories.base(folder, name))
-    files, arms = histories.base(folder, name), _arms(arguments)
+    files, arms, taker = histories.base(folder, name), _arms(arguments), _taker(arguments)
+    command = server_command(arguments.server, arguments.here)
     _announce(name, subset, arms)
     top = _ceiling(arguments, subset, files)
     results: dict[Arm, dict[str, Any]] = {}
     for arm in arms:
         with shown(f"{arm.name}, {arm.speed:g} a second", subset.keys) as on_key:
-            played = play(arm, subset, files, seed=arguments.seed, on_key=on_key)
+            played = play(arm, subset, files, seed=arguments.seed, on_key=on_key, command=command, taker=taker)
         details = {"timeline": timeline(played.requests), "server": dict(played.server)}
         results[arm] = figures(played, top) | details
     full = {
@@ -62,7 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
         **by_drafter(results),
     }
     _print(full)
-    settings = {"model": arguments.model, "engine": arguments.engine, "limit": arguments.limit, "set": arguments.set}
+    told = ("model", "engine", "limit", "set", "strict", "server")
+    settings = {name: getattr(arguments, name) for name in told}
     if arguments.json:
         report.write_json(arguments.json, "keystroke", settings, full)
     if arguments.html:
@@ -72,13 +73,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _compare(arguments: argparse.Namespace, name: str, subset: Subset, files: Mapping[str, str]) -> int:
     """The settings of --set against these and those of --against, with no server and no clock."""
-    model, ways = find_model(arguments.model), []
+    model, ways, taker = find_model(arguments.model), [], _taker(arguments)
     kept = Answers(model.cache / "bench" / "keystroke.jsonl")
     for what, pairs in (("without", []), ("with", arguments.against)):
-        given = {**_settings(arguments, [*arguments.set, *pairs]), "drafter": CEILING_DRAFTER}
+        given = server_settings(arguments.model, arguments.engine, [*arguments.set, *pairs])
+        given["drafter"] = CEILING_DRAFTER
         with tempfile.TemporaryDirectory(prefix="fastcoder-typing-") as folder, shown(what, subset.keys) as on_key:
             root = Path(folder).resolve()
-            ways.append(against.answered(subset, files, root, given, kept, model.files.digest, on_key))
+            ways.append(against.answered(subset, files, root, given, kept, model.files.digest, on_key, taker))
     found = against.difference(subset, *(way.saved for way in ways))
     rows = [
         [what, share, way.tokens_a_key]
@@ -88,7 +90,7 @@ def _compare(arguments: argparse.Namespace, name: str, subset: Subset, files: Ma
     report.print_table(title, ["", "keys saved, %", "prompt tokens a key"], rows)
     report.print_table("Difference, points", ["saved", "s.e."], [[found.difference, found.standard_error]])
     if arguments.json:
-        settings = {"model": arguments.model, "set": arguments.set, "against": arguments.against}
+        settings = {name: getattr(arguments, name) for name in ("model", "set", "against", "strict")}
         tokens = [way.tokens_a_key for way in ways]
         report.write_json(
             arguments.json, "keystroke", settings, {"history": name, "tokens_a_key": tokens} | found.to_json()
@@ -103,15 +105,9 @@ def _draw_again(source: Path, target: Path | None) -> int:
     return 0
 
 
-def _history(replay: Path | None) -> tuple[Path, str]:
-    if replay is None:
-        return require("replay"), histories.NAMES[0]
-    return replay.parent, replay.name
-
-
 def _arms(arguments: argparse.Namespace) -> list[Arm]:
     """Each drafter at each speed; the ablation at the first speed."""
-    given = _settings(arguments, arguments.set)
+    given = server_settings(arguments.model, arguments.engine, arguments.set)
     speeds, names = _speeds(arguments.speed), drafter_names(arguments.drafters)
     arms = [Arm(name, name, speed, given) for name in names for speed in speeds]
     if arguments.ablation:
@@ -119,25 +115,8 @@ def _arms(arguments: argparse.Namespace) -> list[Arm]:
     return arms
 
 
-def _settings(arguments: argparse.Namespace, pairs: Sequence[str]) -> dict[str, Any]:
-    """The server's settings as the options say; one that it would not take is refused here."""
-    settings: dict[str, Any] = {"model": arguments.model, "engine": arguments.engine}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise UsageError(f"a setting is NAME=VALUE, not {pair}")
-        settings[name] = _value(value)
-    _, problems = resolve([Layer("--set", settings, trusted=True)])
-    if problems:
-        raise UsageError(str(problems[0]), "See docs/settings.md.")
-    return settings
-
-
-def _value(text: str) -> object:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return text
+def _taker(arguments: argparse.Namespace) -> hands.Taker:
+    return hands.STRICT if arguments.strict else hands.TAB
 
 
 def _speeds(text: str) -> list[float]:
@@ -153,12 +132,13 @@ def _speeds(text: str) -> list[float]:
 def _ceiling(arguments: argparse.Namespace, subset: Subset, files: Mapping[str, str]) -> Ceiling:
     """The full answers for every place of the subset; the model is in this process as long as that takes."""
     model = find_model(arguments.model)
-    server = FullAnswer({**_settings(arguments, arguments.set), "drafter": CEILING_DRAFTER})
+    given = server_settings(arguments.model, arguments.engine, arguments.set)
+    server = FullAnswer(given | {"drafter": CEILING_DRAFTER})
     try:
         answers = Answers(model.cache / "bench" / "keystroke.jsonl")
         ask = FullAnswers(answers, f"{model.files.digest} {server.engine_name}", server)
         with shown("full answers, for the ceiling", subset.keys) as on_key:
-            return ceiling(subset, files, ask, on_key)
+            return ceiling(subset, files, ask, on_key, taker=_taker(arguments))
     finally:
         server.close()
 
@@ -187,7 +167,7 @@ def by_drafter(results: Mapping[Arm, Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _print(full: Mapping[str, Any]) -> None:
-    """Two short tables: what a person feels, and what it takes."""
+    """Three short tables: what a person feels, what is shown, and what it takes."""
     subset = full["subset"]
     found = {
         f"{name}, {speed}/s": at_speed
@@ -202,6 +182,28 @@ def _print(full: Mapping[str, Any]) -> None:
         [(name, *_times(row), *(_percent(row[share]) for share in SHARES)) for name, row in found.items()],
     )
     report.print_table(
+        f"{title}: what the keys got (texts in the way: percent of the shown)",
+        (
+            "drafter",
+            "requests",
+            "no answer",
+            "shown",
+            "from memory",
+            "empty",
+            "marks",
+            "wrong marks",
+            "longer words",
+        ),
+        [
+            (
+                name,
+                *(row[count] for count in ("requests", "cancelled", "shown", "typed_through_answers", "empty")),
+                *(_percent(share) for share in in_the_way(row)),
+            )
+            for name, row in found.items()
+        ],
+    )
+    report.print_table(
         f"{title}: typing and work",
         ("drafter", "not typed %", "ceiling %", "prefill/key", "steps/key", "MAT", "CPU s/key"),
         [
@@ -214,6 +216,13 @@ def _print(full: Mapping[str, Any]) -> None:
             for name, row in found.items()
         ],
     )
+
+
+def in_the_way(found: Mapping[str, Any]) -> tuple[float | None, ...]:
+    """Of the texts that the model made: marks alone, those of them that were wrong, words made longer."""
+    flaws, shown = found["flaws"], found["shown"]
+    wrong = flaws["wrong marks"]
+    return tuple(count / shown if shown else None for count in (flaws["marks"] + wrong, wrong, flaws["longer word"]))
 
 
 def _times(found: Mapping[str, Any]) -> list[str]:

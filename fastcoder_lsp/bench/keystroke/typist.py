@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from fastcoder_lsp.bench.datasets.histories import Edit
 from fastcoder_lsp.bench.keystroke import hands
 from fastcoder_lsp.bench.keystroke.editor import Editor
+from fastcoder_lsp.bench.keystroke.flaws import flaw_of
 from fastcoder_lsp.bench.keystroke.records import KeyPosition, Request, ServerWork, read_server_work
 from fastcoder_lsp.bench.keystroke.subset import Subset
 from fastcoder_lsp.client.client import Client
@@ -56,6 +57,7 @@ class Typist:
         speed: keys a second.
         seed: of the rhythm.
         on_key: told at each key how many keys are behind it.
+        taker: who accepts.
     """
 
     def __init__(
@@ -67,15 +69,17 @@ class Typist:
         speed: float,
         seed: int,
         on_key: Callable[[int], None],
+        taker: hands.Taker = hands.TAB,
     ) -> None:
         self.account = Account()
         self._client, self._editor, self._told = client, editor, told
-        self._speed, self._seed, self._on_key = speed, seed, on_key
+        self._speed, self._seed, self._on_key, self._taker = speed, seed, on_key, taker
         self._ghost: Ghost | None = None
         self._asking: _Open | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._newest: asyncio.Task[None] | None = None
         self._path, self._cursor = "", 0
+        self._strokes: tuple[str, ...] = ()
 
     async def type(self, subset: Subset) -> None:
         """Make the steps of a history, the chosen runs key by key."""
@@ -103,13 +107,13 @@ class Typist:
         opened = hands.opening(said)
         self._editor.replace(step.path, step.offset, step.offset, opened + step.text[len(said) :])
         self._cursor += len(opened)
+        strokes = self._strokes = hands.keys(said)
         self._ask(KeyPosition(run, 0))
-        strokes = hands.keys(said)
         waits = hands.waits(strokes, self._speed, f"{self._seed} {run}")
         key = 0
         while key < len(strokes):
             await self._wait(waits[key])
-            saved = hands.accepted_keys(self._ghost.text, strokes[key:]) if self._ghost else 0
+            saved = self._taker.accepted_keys(self._ghost.text, strokes[key:]) if self._ghost else 0
             if saved:
                 await self._accept(KeyPosition(run, key + saved), "".join(strokes[key : key + saved]))
                 self.account.accepts += 1
@@ -132,12 +136,14 @@ class Typist:
         self._ask(after, through=through)
 
     async def _accept(self, after: KeyPosition, kept: str) -> None:
-        """Tab; what is wrong of the suggestion is deleted at the next key."""
+        """What the taker brings in of the suggestion; what is wrong of it is deleted at the next key."""
         assert self._ghost is not None
         ghost, self._ghost = self._ghost, None
-        wrong = len(ghost.text) - len(kept)
-        self._change(ghost.replaces, ghost.text)
-        self._start(self._client.accepted(ghost.suggestion))
+        taken = ghost.text if self._taker.takes_all else kept
+        wrong = len(taken) - len(kept)
+        self._change(ghost.replaces, taken)
+        if taken == ghost.text:  # no editor tells of a part
+            self._start(self._client.accepted(ghost.suggestion))
         self._ask(None if wrong else after)
         if wrong:
             await self._wait(1 / self._speed)
@@ -175,7 +181,7 @@ class Typist:
         self._ghost = None
 
     async def _await(self, asked: _Open) -> None:
-        text, at = self._editor.text(self._path), self._cursor
+        text, at, strokes = self._editor.text(self._path), self._cursor, self._strokes
         asked.sent = self._now()
         try:
             suggestion = await self._client.suggest(self._editor.uri(self._path), text, at, invoked=False)
@@ -188,6 +194,9 @@ class Typist:
         self._ghost = ghost_of(suggestion, text, at)
         told = self._told.pop(asked.version, {})
         request = Request(asked.place, asked.through, "empty" if self._ghost is None else "shown", ms)
+        if self._ghost is not None and asked.place is not None:
+            coming = "".join(strokes[asked.place.key :])
+            request = replace(request, flaw=flaw_of(self._ghost.text, text[:at], coming))
         if told:
             request = replace(
                 request,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.bench.datasets.histories import Create, Edit, Remove, Save, Step, apply
 from fastcoder_lsp.bench.keystroke.editor import Editor
-from fastcoder_lsp.bench.keystroke.hands import keys
+from fastcoder_lsp.bench.keystroke.hands import TAB, Taker, keys
 from fastcoder_lsp.bench.keystroke.records import KeyPosition
 from fastcoder_lsp.bench.keystroke.subset import Subset
 from fastcoder_lsp.bench.keystroke.typist import Account, Typist
@@ -95,12 +95,14 @@ class MadeUpServer(Client):
         return STATS
 
 
-def replayed(server: MadeUpServer, files: dict[str, str], subset: Subset, speed: float = 5.0) -> Account:
+def replayed(
+    server: MadeUpServer, files: dict[str, str], subset: Subset, speed: float = 5.0, taker: Taker = TAB
+) -> Account:
     """Type `subset`; afterwards the server's copies and, where saved, the disk hold what the history has."""
 
     async def type_() -> Account:
         editor = Editor(server, root, dict(files))
-        typist = Typist(server, editor, {}, speed=speed, seed=1, on_key=lambda _: None)
+        typist = Typist(server, editor, {}, speed=speed, seed=1, on_key=lambda _: None, taker=taker)
         await typist.type(subset)
         expected = dict(files)
         for step in subset.steps:
