@@ -105,7 +105,7 @@ def test_no_free_watches(stranger: Stranger, explanations: dict[str, str]) -> No
     """With how many there are and how to have more."""
     said = stranger.looked_after("echo 0 >/proc/sys/user/max_inotify_instances", "machine.check_watches")
     assert "state='wrong'" in said
-    assert "hardly any is left" in said
+    assert "few are left" in said
     assert "sysctl fs.inotify" in said
     explanations["no watches"] = said
 
@@ -137,7 +137,7 @@ def test_a_full_disk_and_a_closed_cache(stranger: Stranger) -> None:
     """Each is named as what it is."""
     full = f"mount -t tmpfs -o size=64k,mode=700 none {stranger.cache}"
     closed = f"mount --bind {stranger.cache} {stranger.cache} && mount -o remount,ro,bind {stranger.cache}"
-    for setup, text in ((full, "nearly full"), (closed, "cannot be written to")):
+    for setup, text in ((full, "nearly full"), (closed, "is not writable")):
         said = stranger.looked_after(setup, "(lambda: [places.check_cache()])")
         assert "state='wrong'" in said
         assert text in said
@@ -154,8 +154,8 @@ def test_a_start_that_was_killed_is_told_from_one_under_way(tmp_path: Path, monk
     start_path(tmp_path).write_text(json.dumps(row | {"process": 999_999_999}))
     [check] = check_last_start()
     assert check.state == "wrong"
-    assert "its process ended in the stage “weights”" in check.text
-    assert "Start again" in check.hint
+    assert "its process ended during “weights”" in check.text
+    assert "Start it again" in check.hint
     start_path(tmp_path).write_text(json.dumps(row | {"began": 1000.0}))
     [check] = check_last_start()
     assert check.state == "wrong", "a process that began later is another one"

@@ -34,6 +34,7 @@ def here(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 def test_it_says_who_shares_it_and_ends_it(here: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    here.settings = Settings(host_linger_s=60)  # however late it is asked to end, it has not ended by itself
     heard = Heard()
     front = here.front(heard)
     ask(heard, front, 1)
@@ -62,7 +63,7 @@ def test_processes_of_another_cache_folder_are_not_its_business(
         elsewhere.setenv("FASTCODER_CACHE", str(here.folder / "elsewhere"))
         for verb in ("status", "stop"):
             assert main(["host", verb]) == 0
-            assert "No shared process runs" in capsys.readouterr().out
+            assert "No shared process is running" in capsys.readouterr().out
     assert here.processes() == [front.facts().process_id]
 
 
@@ -71,8 +72,8 @@ def test_where_none_runs_it_says_so(here: Machine, capsys: pytest.CaptureFixture
     assert main(["host", "stop"]) == 0
     assert main(["host", "log"]) == 0
     said = capsys.readouterr().out
-    assert said.count("No shared process runs") == 2
-    assert "Nothing was said yet" in said
+    assert said.count("No shared process is running") == 2
+    assert "The log is empty" in said
 
 
 def test_the_log_is_bounded_and_this_users_alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -163,15 +164,15 @@ def test_it_says_whose_turn_it_is_and_how_urgent_it_is(monkeypatch: pytest.Monke
     found = Found(named_address(tmp_path, "k" * 16), told, 7)
     assert list(_lines(found)) == [
         "process 7: model on engine, 1024 MiB, for 60 s, version 0.1+abc",
-        "  editor's server 21: /w/one, for 3 s, asking",
-        "  editor's server 22: no folder, for 8 min, its turn",
-        "  editor's server 23: no folder, for 9 s",
+        "  editor's server 21: /w/one, for 3 s, waiting",
+        "  editor's server 22: no folder open, for 8 min, working for it",
+        "  editor's server 23: no folder open, for 9 s",
     ]
     monkeypatch.setattr(control, "find_hosts", lambda: (found,))
     (check,) = check_host()
     assert (check.state, check.text) == (
         "ok",
-        "process 7 has model for 3 editors, 2 of them asking; it is the turn of process 22",
+        "process 7: model, editors connected: 3, 2 of them waiting for a suggestion; it works for process 22",
     )
     found = replace(found, told=structs.replace(told, nice=10))
     assert "nice 10" in list(_lines(found))[1]

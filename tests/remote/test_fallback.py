@@ -47,7 +47,7 @@ def test_it_answers_meanwhile(serve: Callable[..., ScriptedServer], front: Calla
     assert asking.ask("x = word").text == "WORD"
     assert asking.ask("y = other").text == "OTHER"
     assert len(asking.notices) == 1
-    assert "127.0.0.1 has failed (500)" in asking.notices[0]
+    assert "127.0.0.1 failed (500)" in asking.notices[0]
     assert len({request.path for request in server.requests}) == 1
     assert asking.service.host.facts().model == "scripted"
 
@@ -73,7 +73,7 @@ def test_without_a_local_model_the_servers_reason_is_told(
     """That is what the user can do something about."""
     asking = front(serve(broken).url, Local(Missing))
     assert asking.code("x = word") == "remote-broken"
-    assert asking.statuses[-1].message.startswith("127.0.0.1 has failed")
+    assert asking.statuses[-1].message.startswith("127.0.0.1 failed")
 
 
 def test_it_is_not_opened_for_nothing(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
