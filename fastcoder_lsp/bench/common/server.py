@@ -66,7 +66,8 @@ def server_settings(model: str, engine: str, pairs: Sequence[str]) -> dict[str, 
 @contextmanager
 def fresh_workspace() -> Iterator[tuple[Path, dict[str, str]]]:
     """An empty workspace folder, and an environment in which nothing is learnt of it."""
-    with tempfile.TemporaryDirectory(prefix="fastcoder-typing-") as folder:
+    # The shared process outlives its server for a while, and keeps what it has learnt when the folder is being removed.
+    with tempfile.TemporaryDirectory(prefix="fastcoder-typing-", ignore_cleanup_errors=True) as folder:
         root, cache = Path(folder).resolve() / "workspace", Path(folder).resolve() / "cache"
         root.mkdir()
         _borrow(cache_folder(), cache)
