@@ -196,7 +196,7 @@ Of an error the server's own words say it."
   (strike nil :documentation "The overlay on what is struck out; nil if nothing is.")
   (candidates nil :documentation "What can be shown, as (TEXT . COMMAND); the first is.")
   (place 1 :documentation "Number of the shown candidate among all, from 1.")
-  (invoked nil :documentation "Whether the user asked, so that all alternatives are here; `turned': chose among them.")
+  (invoked nil :documentation "Whether the user asked; `turned' if they chose.")
   (tail "" :documentation "What stood behind point on its line.")
   (replaces 0 :documentation "How many characters of the tail it takes the place of."))
 
@@ -714,7 +714,7 @@ THEN is called once something is shown."
 (defun fastcoder--host (host)
   "Which process has the model, by HOST, how many share it, and whose turn it is.
 Nothing where the server itself has it, or before there is one."
-  (if (and (eq (plist-get host :shared) t) (plist-get host :process_id))
+  (if (and (eq (plist-get host :shared) t) (cl-plusp (or (plist-get host :process_id) 0)))
       (format ", process %d, shared by %d%s" (plist-get host :process_id) (plist-get host :fronts)
               (pcase (plist-get host :turn)
                 ("own" ", this editor's turn")

@@ -133,7 +133,7 @@ def test_a_read_only_home(stranger: Stranger) -> None:
     ended = stranger.run_after(closed, *stranger.completion, "--model", str(stranger.model))
     assert (ended.code, ended.out) == (0, "max()\n"), ended
     said = stranger.looked_after(closed, "places.check_home")
-    assert "home cannot be written to" in said
+    assert "home is not writable" in said
     stranger.explanations["read-only home"] = said
 
 
