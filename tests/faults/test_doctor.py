@@ -61,7 +61,7 @@ def test_many_faults_at_once_are_each_named(stranger: Stranger, explanations: di
     assert ended.code == 1
     for name, text, hint in (
         ("kernels", "other users can write to", "chmod go-w"),
-        ("indexes", "1 of 1 indexes are damaged", "built anew"),
+        ("indexes", "1 of 1 indexes are damaged", "rebuilds an index"),
         ("download", "some.gguf.partial 5 kB", "fastcoder-lsp model pull"),
         ("unfinished", "15 kB of unfinished conversions", "next start deletes"),
         ("last start", "failed", "fastcoder-lsp model pull"),
