@@ -71,6 +71,6 @@ def _refuse(name: str, arguments: argparse.Namespace) -> int:
     """Say where a benchmark is that this installation lacks."""
     line = shlex.join(["fastcoder-lsp", "bench", name, *arguments.words])
     raise UsageError(
-        f"the installed package has `bench engine` only, not `bench {name}`",
+        f"`bench {name}` is not in the installed package, which has `bench engine` only",
         f"Clone the repository, and run in its folder: pip install --editable . && {line}",
     )

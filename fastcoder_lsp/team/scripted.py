@@ -194,8 +194,11 @@ class _Prompts(PromptBuilder):
         text = snapshot.text[:offset].encode("utf-8", "surrogatepass")
         return Prompt((*(byte for byte in text if byte > _MIDDLE), _MIDDLE), healing=b"", typed="", template="scripted")
 
-    def settle(self, snapshot: Snapshot, offset: int, *, exchange: bool = True) -> Prompt:  # noqa: ARG002 as above
+    def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
         return self.build(snapshot, offset)
+
+    def context_of(self, uri: str) -> tuple[str, ...]:  # noqa: ARG002 no code of others
+        return ()
 
     def forget(self, uri: str) -> None:
         pass
