@@ -76,10 +76,10 @@
   (let* ((start (point))
          (ghost (driver-type-for-ghost typed))
          (rest (progn (driver-type (substring ghost 0 2)) (driver-ghost)))
-         (word (progn (execute-kbd-macro (kbd "M-f")) (driver-since start))))
-    (driver-wait #'fastcoder--shown "the rest")
+         (word (progn (execute-kbd-macro (kbd "M-f")) (driver-since start)))
+         (last (progn (driver-wait #'fastcoder--shown "the rest") (driver-ghost))))
     (execute-kbd-macro (kbd "TAB"))
-    (driver-seen :typed typed :ghost ghost :rest rest :word word :accepted (driver-since start))))
+    (driver-seen :typed typed :ghost ghost :rest rest :word word :last last :accepted (driver-since start))))
 
 (defun driver-loading ()
   "Watch the mode line while the model loads."
