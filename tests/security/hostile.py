@@ -16,6 +16,9 @@ from typing import Final
 MAIN = "def add(first, second):\n    return first + second\n\n\nvalue = "
 LONG_NAME = "a" * 100 + ".py"
 """What the patterns of `stars` take for ever to tell apart."""
+DEEP = "/".join("d" * 90) + "/deep.py"
+TOO_DEEP = "/".join("d" * 150) + "/deep.py"
+"""Below more folders than the ignore files are looked for in: it counts as excluded."""
 
 Maker = Callable[[Path, Path], None]
 """Puts traps into a folder (the first), so that the canary (the second) appears when one is sprung."""
@@ -179,13 +182,14 @@ def names(root: Path, _canary: Path) -> None:
 def shapes(root: Path, _canary: Path) -> None:
     """A tree deeper than any path, a folder of thousands, files of more bytes than the disk has, lines without end."""
     dig(root, 2_500)
-    below = root / "/".join("d" * 150)
-    write(below / "deep.py", MAIN)
+    for name in (DEEP, TOO_DEEP):
+        write(root / name, MAIN)
+    below = (root / TOO_DEEP).parent
     write(below / ".fastcoderignore", "nothing\n")
     wide = folder(root / "wide")
     for number in range(600):
         (wide / f"f{number}.py").touch()
-    for name, size in (("huge.py", 1 << 42), (".gitignore", 1 << 40), ("wide/.fastcoderignore", 1 << 40)):
+    for name, size in (("huge.py", 1 << 42), ("wide/.gitignore", 1 << 40), ("wide/.fastcoderignore", 1 << 40)):
         with contextlib.suppress(OSError), write(root / name, b"").open("wb") as file:
             file.truncate(size)
     write(root / "line.py", "x" * 3_000_000)

@@ -72,7 +72,7 @@ def test_play(place: Path) -> None:
     """The scripted session in a file of it: `play` starts a server of its own."""
     done = run(place, "play", "main.py")
     assert done.returncode == 0, done.stderr
-    assert "places got a suggestion" in done.stdout
+    assert "Suggestions in " in done.stdout
 
 
 @pytest.mark.ci

@@ -106,15 +106,25 @@ def sprung(canary: Path) -> str:
 
 
 async def survives(
-    root: Path, cache: Path, canary: Path, *documents: Path, late: Callable[[], Path] | None = None
+    root: Path,
+    cache: Path,
+    canary: Path,
+    *documents: Path,
+    excluded: Path | None = None,
+    late: Callable[[], Path] | None = None,
 ) -> None:
-    """The whole life of a server in `root`: it answers in all documents, its index holds `main.py`, and it ends.
+    """The whole life of a server in `root`: it suggests in all documents, its index holds `main.py`, and it ends.
 
     `late` puts more into the repository once that is so, and a file last that the index is to hold too.
     """
     async with opened(root, cache) as client:
         for path in (root / "main.py", *documents):
             assert await suggests(client, path.as_uri()), path
+        if excluded:
+            document = {"uri": excluded.as_uri()}
+            client.open(document["uri"], hostile.MAIN)
+            assert await client.inline(document["uri"], 4, 8) == []
+            assert "This file is excluded" in (await client.call("fastcoder/why", {"textDocument": document}))["text"]
         # A repository's own rules name its place.
         among = store_folder(cache, root, "toy").parent
         for make in (lambda: root / "main.py", *((late,) if late else ())):
@@ -138,14 +148,17 @@ async def test_a_trap_of_one_kind(root: Path, cache: Path, canary: Path, make: h
 
 
 async def test_trees_without_end(root: Path, cache: Path, canary: Path) -> None:
-    """A document far down in one is completed in like any other; one that comes later stops nothing neither."""
+    """A document far down in one is completed in like any other, one below too many folders is excluded.
+
+    A tree that comes later stops nothing either.
+    """
     hostile.repository(root, canary, hostile.shapes)
 
     def more() -> Path:
         hostile.dig(hostile.folder(root / "late"), 1_500)
         return hostile.write(root / "after.py", hostile.MAIN)
 
-    await survives(root, cache, canary, root / "/".join("d" * 150) / "deep.py", late=more)
+    await survives(root, cache, canary, root / hostile.DEEP, excluded=root / hostile.TOO_DEEP, late=more)
 
 
 async def test_installed_packages(root: Path, cache: Path, canary: Path) -> None:
@@ -155,9 +168,10 @@ async def test_installed_packages(root: Path, cache: Path, canary: Path) -> None
 
 
 async def test_everything_at_once(root: Path, cache: Path, canary: Path) -> None:
-    """Traps may help each other."""
+    """Traps may help each other. A document beside ignore files that are too long to heed is excluded."""
     hostile.repository(root, canary, *hostile.ALL)
-    await survives(root, cache, canary, root / "many" / hostile.LONG_NAME, root / "new\nline.py", root / "pointed/a.py")
+    documents = (root / hostile.LONG_NAME, root / "new\nline.py", root / "pointed/a.py")
+    await survives(root, cache, canary, *documents, excluded=root / "many" / hostile.LONG_NAME)
 
 
 async def test_settings_files(root: Path, cache: Path, canary: Path, tmp_path: Path) -> None:

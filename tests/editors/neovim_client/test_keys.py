@@ -9,12 +9,15 @@ OFF = "vim.cmd('autocmd BufRead * let b:fastcoder = v:false')"
 WITHOUT = "vim.lsp.enable('fastcoder', false)"
 
 
-@pytest.mark.parametrize("more", ["", OFF], ids=["on", "off in the buffer"])
-@pytest.mark.parametrize("key", [*KEYS, "<M-Space>"])
+@pytest.mark.parametrize(
+    ("key", "more"),
+    [
+        *(pytest.param(key, "", id=f"{key}-on") for key in KEYS),
+        *(pytest.param(key, OFF, id=f"{key}-off in the buffer") for key in (*KEYS, "<M-Space>")),  # which asks when on
+    ],
+)
 def test_a_key_does_what_it_does_without_the_client(neovim: Scripted, key: str, more: str) -> None:
     """The same text, mode and cursor as in the same editor once the server has gone."""
-    if key == "<M-Space>" and not more:
-        pytest.skip("the key asks")
     editor = neovim(more=more)
     text = "one.two three(four)\n\nlast"
 
