@@ -103,15 +103,16 @@ class Background:
         room_ms, paused = allowance.preparing_ms(), asked_ms + self._idle_ms <= self._clock()
         if not paused or self._lead_ms <= 0 or room_ms <= 0:
             return False
-        return self._do_beside(loaded, allowance.question, room_ms, paused=True, still=False)
+        return self._do_beside(loaded, allowance, room_ms, paused=True, still=False)
 
-    def _do_beside(self, loaded: Loaded, question: Question, room_ms: float, *, paused: bool, still: bool) -> bool:
-        beside, before = self._beside, self._beside.prefilled
+    def _do_beside(self, loaded: Loaded, allowance: Allowance, room_ms: float, *, paused: bool, still: bool) -> bool:
+        beside, question, before = self._beside, allowance.question, self._beside.prefilled
         done = beside.advance(loaded, question, room_ms, paused=paused, still=still)
         self._on_counted("prefilled", beside.prefilled - before)
         if beside.exchanged is question:
             beside.exchanged = None
             if math.isfinite(question.policy.automatic_ms):  # else the answer was whole, and nobody is told of another
+                allowance.again()
                 self._current.begin(loaded.runtime, loaded.pace, question, question.asked_ms, Spans(), ahead=True)
         return done
 
@@ -128,7 +129,7 @@ class Background:
             self._settle(loaded, question, room_ms)
             return 0.0
         still = asked_ms <= question.asked_ms and self._unfinished() is None
-        if self._do_beside(loaded, question, room_ms, paused=wait_ms <= 0, still=still):
+        if self._do_beside(loaded, allowance, room_ms, paused=wait_ms <= 0, still=still):
             return 0.0
         if wait_ms > 0:
             return min(wait_ms, self._idle_ms)  # a clock that jumped back makes it no longer

@@ -105,6 +105,7 @@ class Allowance:
         left_ms: so much of that is left.
         owed_ms: so much more where nothing was shown at the question's place.
         kept_ms: so much more for preparing alone: finishing a long text on a slow machine takes all the rest.
+        again_ms: so much more for a text by a prompt that was prepared: reading that may take all the rest.
         prepare: whether the document is to be prepared for the next question, when the user pauses.
     """
 
@@ -113,6 +114,7 @@ class Allowance:
     left_ms: float
     owed_ms: float
     kept_ms: float
+    again_ms: float
     prepare: bool
 
     @classmethod
@@ -121,7 +123,7 @@ class Allowance:
         granted = min(budgets.background_ms, MOST_MS)
         limited = question.policy.background_ms > 0
         owed, kept = (0.0, 0.0) if limited else (max(OWED_MS - granted, 0.0), PREPARING_MS - granted)
-        return cls(question, granted, granted, owed, kept, question.policy.ahead)
+        return cls(question, granted, granted, owed, kept, 0.0 if limited else granted, question.policy.ahead)
 
     def room_ms(self, *, owed: bool) -> float:
         """How much finishing may be done now, in milliseconds."""
@@ -137,6 +139,11 @@ class Allowance:
         kept = min(ms, self.kept_ms) if preparing else 0.0
         self.kept_ms -= kept
         self.left_ms -= ms - kept
+
+    def again(self) -> None:
+        """The text is made anew, by a prompt that was prepared."""
+        self.owed_ms += min(self.left_ms, 0.0)
+        self.left_ms, self.again_ms = max(self.left_ms, self.again_ms), 0.0
 
     def end(self) -> None:
         """Nothing more may be finished."""

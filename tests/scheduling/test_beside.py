@@ -9,6 +9,7 @@ from fastcoder_lsp.scheduling.budget import FIRST_INVOKED_MS, FIRST_MS
 from tests.completion.simulated import COSTS
 from tests.prompt.test_context import SECOND, SNIPPETS, Given
 from tests.scheduling import typists
+from tests.scheduling.shared import Slot
 from tests.scheduling.typists import END, KEY_MS, QWEN, WORDS, Typist
 
 TEXT = "    value = one(two)\n    other = three(four)\n    last = five\n"
@@ -85,6 +86,24 @@ def test_after_a_pause_the_text_is_the_one_of_a_first_question() -> None:
             changed += 1
             assert [place.offset for place in late][-1:] == [len(one.before)]
     assert changed
+
+
+@pytest.mark.parametrize("times", [1, 6, 8])
+def test_code_that_a_busy_machine_has_read_is_followed_by_its_text(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However much of the time for both the reading has taken."""
+    expected = Typist(given=Given(LONG), budget=600, whole=True, edited=False, policy=Policy())
+    expected.before += "    v0 = "
+    whole = expected.answer().text
+    plain = Slot._pass
+    monkeypatch.setattr(Slot, "_pass", lambda slot, ms: plain(slot, times * ms))
+    one = Typist(given=Given(LONG), budget=600, whole=True, policy=Policy(automatic_ms=260, invoked_ms=900))
+    one.before = expected.before
+    one.answer()
+    one.rest(60_000)
+    assert one.shown() == ["lib/long.py"]
+    again = one.ask()
+    assert again.done(), "it is there"
+    assert again.result(0).text == whole
 
 
 def test_a_first_text_waits_for_no_more_than_the_machine_reads_in_time() -> None:
