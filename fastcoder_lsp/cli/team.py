@@ -78,11 +78,18 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
+    from fastcoder_lsp.http.server import reserved
     from fastcoder_lsp.model.needs import require_packages
 
     config = config_of(arguments)
     require_packages("the team's server", "ray")
     _require_model(config)
+    with reserved(config.listen.host, config.listen.port):
+        _run(config, arguments)
+    return 0
+
+
+def _run(config: "TeamConfig", arguments: argparse.Namespace) -> None:
     keep_log_quiet()
     # Ray reads its environment as it is imported, and its processes inherit it.
     os.environ.update(_PRIVATE, RAY_AUTH_TOKEN=secrets.token_hex(32))
@@ -98,7 +105,6 @@ def run(arguments: argparse.Namespace) -> int:
     say(f"starting {config.replicas.least} replicas")
     with tempfile.TemporaryDirectory(prefix="fc-", ignore_cleanup_errors=True) as folder:
         run_here(config, lambda: config_of(arguments), say, Path(folder))
-    return 0
 
 
 def _require_model(config: "TeamConfig") -> None:

@@ -2,7 +2,8 @@
 
 import errno
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -25,6 +26,27 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family)
     except (OSError, OverflowError, UnicodeError) as error:
         raise _refused(host, port, error) from None
+
+
+@contextmanager
+def reserved(host: str, port: int) -> Iterator[None]:
+    """Keep a port free for another process of this user, which takes it with SO_REUSEPORT.
+
+    Without that, the system gives the port to any connection that begins before the process listens.
+
+    Raises:
+        UsageError: as of `listen`.
+    """
+    listening = listen(host, port)
+    family, address = listening.family, listening.getsockname()
+    listening.close()
+    with socket.socket(family, socket.SOCK_STREAM) as held:
+        try:
+            held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            held.bind(address)
+        except OSError as error:
+            raise _refused(host, port, error) from None
+        yield
 
 
 def _refused(host: str, port: int, error: Exception) -> UsageError:

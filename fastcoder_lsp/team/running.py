@@ -9,7 +9,7 @@ import io
 import logging
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -67,29 +67,35 @@ def _end() -> None:
 def _begin(config: TeamConfig, temporary: Path | None) -> None:
     options: dict[str, Any] = {} if temporary is None else {"_temp_dir": str(temporary)}
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
-    ray.init(
-        address="local",
-        include_dashboard=False,
-        namespace=NAME,
-        log_to_driver=False,
-        _node_ip_address="127.0.0.1",
-        configure_logging=False,
-        **options,
-    )
-    serve.start(
-        http_options=HTTPOptions(host=config.listen.host, port=config.listen.port, keep_alive_timeout_s=90),
-        proxy_location="HeadOnly",
-    )
+    with _explained("Ray does not start"):
+        ray.init(
+            address="local",
+            include_dashboard=False,
+            namespace=NAME,
+            log_to_driver=False,
+            _node_ip_address="127.0.0.1",
+            configure_logging=False,
+            **options,
+        )
+        serve.start(
+            http_options=HTTPOptions(host=config.listen.host, port=config.listen.port, keep_alive_timeout_s=90),
+            proxy_location="HeadOnly",
+        )
 
 
 def _apply(config: TeamConfig, generation: int) -> None:
-    try:
+    with _explained("the replicas do not start"):
         serve.run(application(config, str(generation)), name=NAME, route_prefix="/")
-    except RuntimeError as error:  # Serve's, of whatever a replica raised
+
+
+@contextlib.contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Give an error of Ray's as its last line: the ones above are another process's traceback."""
+    try:
+        yield
+    except Exception as error:  # Ray raises plain ones too
         said = [line.strip() for line in str(error).splitlines() if line.strip()]
-        raise ResourceError(
-            f"the replicas cannot be begun: {said[-1] if said else error}", "Try: fastcoder-lsp doctor"
-        ) from None
+        raise ResourceError(f"{what}: {said[-1] if said else error}", "Run: fastcoder-lsp doctor") from error
 
 
 def _again(

@@ -16,7 +16,7 @@ import pytest
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.control import find_hosts, stop_host
-from fastcoder_lsp.http.server import listen
+from fastcoder_lsp.http.server import listen, reserved
 
 
 def test_off_loopback_it_needs_a_key(capsys: pytest.CaptureFixture[str]) -> None:
@@ -29,6 +29,21 @@ def test_a_port_that_is_taken_is_said() -> None:
     """Instead of a model that is loaded for nothing."""
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(UsageError, match=r"port \d+ is in use"):
         listen("127.0.0.1", taken.getsockname()[1])
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SO_REUSEPORT")
+def test_a_reserved_port_is_for_who_asks_for_it_the_same_way() -> None:
+    """Until another process of ours listens there, nothing else takes it; where something has, that is said."""
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UsageError, match="is in use"), reserved("127.0.0.1", port):
+            pass
+    with reserved("127.0.0.1", port):
+        with pytest.raises(UsageError, match="is in use"):
+            listen("127.0.0.1", port)
+        with socket.create_server(("127.0.0.1", port), reuse_port=True) as ours:
+            socket.create_connection(("127.0.0.1", port), timeout=20).close()
+            ours.accept()[0].close()
 
 
 def test_a_number_that_is_no_port_is_said() -> None:

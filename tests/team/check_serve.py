@@ -23,6 +23,7 @@ from fastcoder_lsp.bench.team.figures import figures
 from fastcoder_lsp.bench.team.load import arriving, place
 from fastcoder_lsp.bench.team.own_server import OwnServer
 from fastcoder_lsp.bench.team.typists import Server, type_all
+from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.team.keys import KeyFile
 from tests.team.counted import looked_at
 
@@ -77,6 +78,12 @@ def test_it_answers_and_is_nobodys_who_has_no_key(own: OwnServer, server: Server
     assert one(server).right
     assert one(Server(own.url, ("fck_00000000_wrong",))).code == 401
     assert one(Server(own.url)).code == 401
+
+
+def test_a_port_in_use_is_said(own: OwnServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """Serve would share it with the server that has it, and each would get some of the requests."""
+    assert main(["team", "--port", str(own.port), "--model", MODEL]) == 2
+    assert f"port {own.port} is in use" in capsys.readouterr().err
 
 
 def test_the_door_is_on_loopback_alone(own: OwnServer) -> None:

@@ -55,7 +55,8 @@ class OwnServer:
                 said = self.said()
                 self.__exit__(None, None, None)
                 raise ResourceError(
-                    f"the server does not begin: {said[-500:]}", "Run: pip install 'fastcoder-lsp[team]'"
+                    f"the team's server does not start: {said[-500:]}",
+                    "Mend what the server names, and run the benchmark again.",
                 )
             time.sleep(0.2)
         return self

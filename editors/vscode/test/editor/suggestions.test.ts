@@ -100,7 +100,7 @@ void test('the page of a trace colours the tokens of the last suggestion', { ski
     const page = await editor.webview('pre.code')
     assert.ok((await page.locator('pre.code').innerText()).includes(shown.trim().split('\n')[0] ?? '?'))
     assert.ok((await page.locator('pre.code .token').count()) > 0)
-    assert.match(await page.locator('header').innerText(), /d\.py[^]*tokens in \d+ steps/)
+    assert.match(await page.locator('header').innerText(), /d\.py[^]*tokens in \d+ model steps/)
     await editor.page.keyboard.press('Control+W')
 })
 
@@ -108,7 +108,7 @@ void test('the statistics page plots latency and acceptance', async () => {
     await editor.command('fastcoder: Show Statistics')
     const page = await editor.webview('figure svg')
     const headings = await page.locator('h2').allInnerTexts()
-    for (const wanted of ['Latency', 'Where the time goes', 'Acceptance', 'What became of the requests']) {
+    for (const wanted of ['Latency', 'Time by stage', 'Acceptance', 'Outcomes of the requests']) {
         assert.ok(headings.includes(wanted), String(headings))
     }
     assert.ok((await page.locator('circle.dot.shown').count()) > 0)
