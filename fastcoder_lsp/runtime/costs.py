@@ -64,7 +64,7 @@ def step_costs(
     with suppress(OSError):  # a cache that cannot be written: the next start measures again
         private_folder(path.parent)
         replace_file(path, json.dumps(_record(costs)).encode())
-    progress(1.0, "ready")
+    progress(1.0, "timing the model on this machine")
     return costs
 
 

@@ -147,7 +147,7 @@ def _load(
     model = Model(engine, tokenizer, costs, trained, files.digest, smaller)
     with _closed_on_failure(model):
         _compile(model, settings.drafter, record, progress, datastore=datastore)
-    progress(1.0, "ready")
+    progress(1.0, "warming up")
     return model
 
 

@@ -77,7 +77,7 @@ class Int8Backend:
             self.forward(Rows.chain([0], 0))
             self.compact(0, [1])
         self.cache.trim(0)
-        progress(1.0, "ready")
+        progress(1.0, "warming up")
 
     def keep_states(self, layers: Sequence[int]) -> None:
         """Keep hidden states behind these layers from now on (`states.KeepingBackend`); the KV cache is empty after."""

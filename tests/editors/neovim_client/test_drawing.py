@@ -140,6 +140,27 @@ def test_a_narrow_window_shows_all_of_it(neovim: Scripted, wrap: str) -> None:
     wait_for(lambda: " +" in editor.ghost().split("\n")[0] and "lines" in editor.ghost(), "what is below is counted")
 
 
+def test_of_two_windows_the_current_one_alone_shows_it(neovim: Scripted) -> None:
+    """Though both show the buffer."""
+    editor = neovim("\n" * 3, more="vim.o.columns = 80")
+    editor.rpc.command("vsplit")
+    offer(editor, "lines\nbelow")
+    type_and_wait(editor, "iabc", "lines\nbelow")
+    screen = editor.lua(
+        """
+        vim.cmd.redraw()
+        local rows = {}
+        for row = 1, 3 do
+          local cells = {}
+          for column = 1, vim.o.columns do cells[column] = vim.fn.screenstring(row, column) end
+          rows[row] = table.concat(cells)
+        end
+        return table.concat(rows, '\\n')
+        """
+    )
+    assert (screen.count("abc"), screen.count("abclines"), screen.count("below")) == (2, 1, 1)
+
+
 GHOST = "return vim.api.nvim_get_hl(0, { name = 'FastcoderGhost', link = false })"
 
 

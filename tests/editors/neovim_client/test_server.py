@@ -105,16 +105,24 @@ def tell(editor: Neovim, state: str, percent: int | None = None, message: str = 
     editor.lua("scripted.tell('fastcoder/status', ...)", told)
 
 
-def test_loading_and_what_is_wrong_are_shown_in_the_corner(neovim: Scripted) -> None:
-    """They stay while one types, and go with the state; :FastCoder status has what is wrong, too."""
+LOADING = """
+    local space = vim.api.nvim_create_namespace('fastcoder-notice')
+    local marks = vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })
+    return vim.tbl_map(function(mark) return { mark[2], mark[4].virt_text_pos, mark[4].virt_text[1][1] } end, marks)
+"""
+
+
+def test_loading_and_what_is_wrong_are_shown(neovim: Scripted) -> None:
+    """Loading behind the cursor's line, where it covers no code; errors in the corner, and in :FastCoder status."""
     editor = neovim()
     tell(editor, "loading", 40, "reading weights")
-    wait_for(lambda: notices(editor) == "fastcoder: reading weights 40%", f"not {notices(editor)!r}")
+    wait_for(lambda: editor.lua(LOADING) == [[0, "eol", " fastcoder: 40% reading weights"]], "it is said")
     editor.type("iabc")
     settle(editor)
-    assert notices(editor)
+    assert editor.lua(LOADING)
+    assert not notices(editor)
     tell(editor, "ready")
-    wait_for(lambda: notices(editor) == "", "it goes")
+    wait_for(lambda: not editor.lua(LOADING), "it goes")
     tell(editor, "error", None, "There is no model.", "Run fastcoder-lsp model pull.")
     wait_for(lambda: "model pull" in notices(editor), "what to do")
     editor.type("def")

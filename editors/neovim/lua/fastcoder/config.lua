@@ -15,7 +15,7 @@ local M = {}
 ---@field debounce_ms integer wait for more letters before the server is asked
 ---@field ghost 'auto'|'own'|'native' who draws: Neovim's own inline completion (0.12) where there is one, or we
 ---@field restarts integer how often within three minutes a server that died is started again
----@field notices boolean say in the corner of the screen that the model loads, or what is wrong
+---@field notices boolean show that the model loads, or what is wrong
 ---@field keys fastcoder.Keys
 
 ---@type fastcoder.Options

@@ -1,12 +1,16 @@
--- A few words in the lower right corner of the screen. The message line is no place for them: in insert mode the next
--- key overwrites it, and more than one line there stops the typing.
+-- A few words behind the end of the cursor's line, where they cover no code; errors, which are longer, in the lower right
+-- corner of the screen. The message line is no place for them: in insert mode the next key overwrites it, and more than
+-- one line there stops the typing.
 local config = require('fastcoder.config')
 
 local M = {}
 
 local WIDEST = 60
----@type integer? the window
+local namespace = vim.api.nvim_create_namespace('fastcoder-notice')
+---@type integer? the window in the corner
 local window
+---@type integer? the buffer with a text behind the cursor's line
+local buffer
 local timer = assert(vim.uv.new_timer())
 
 --- Take it away.
@@ -15,13 +19,37 @@ function M.hide()
   if window and vim.api.nvim_win_is_valid(window) then
     pcall(vim.api.nvim_win_close, window, true)
   end
-  window = nil
+  if buffer and vim.api.nvim_buf_is_valid(buffer) then
+    vim.api.nvim_buf_clear_namespace(buffer, namespace, 0, -1)
+  end
+  window, buffer = nil, nil
 end
 
 --- Whether a text is shown.
 ---@return boolean
 function M.is_shown()
-  return window ~= nil and vim.api.nvim_win_is_valid(window)
+  return buffer ~= nil or (window ~= nil and vim.api.nvim_win_is_valid(window))
+end
+
+-- What is shown comes in place of the one before; for so long, or until something else is shown.
+local function begin(for_ms)
+  M.hide()
+  if for_ms then
+    timer:start(for_ms, 0, vim.schedule_wrap(M.hide))
+  end
+end
+
+--- Show a text behind the end of the cursor's line.
+---@param text string
+---@param for_ms? integer how long; until something else is shown, or hide()
+function M.show(text, for_ms)
+  if not config.options.notices then
+    return
+  end
+  begin(for_ms)
+  buffer = vim.api.nvim_get_current_buf()
+  local shown = { virt_text = { { ' fastcoder: ' .. text, 'FastcoderCount' } }, undo_restore = false }
+  vim.api.nvim_buf_set_extmark(buffer, namespace, vim.api.nvim_win_get_cursor(0)[1] - 1, 0, shown)
 end
 
 -- The text in lines of so many cells, broken between words.
@@ -41,21 +69,20 @@ local function in_lines(text, width)
   return lines
 end
 
---- Show a text in place of the one before.
+--- Show an error in the corner.
 ---@param text string
----@param for_ms? integer how long; until something else is shown, or hide()
----@param highlight? string
-function M.show(text, for_ms, highlight)
+---@param for_ms integer
+function M.show_error(text, for_ms)
   if not config.options.notices or vim.fn.getcmdwintype() ~= '' then
     return
   end
-  M.hide()
+  begin(for_ms)
   local lines = in_lines('fastcoder: ' .. text, math.min(WIDEST, vim.o.columns - 4))
   local widths = vim.tbl_map(vim.fn.strdisplaywidth, lines)
-  local buffer = vim.api.nvim_create_buf(false, true)
-  vim.bo[buffer].bufhidden = 'wipe'
-  vim.api.nvim_buf_set_lines(buffer, 0, -1, false, lines)
-  window = vim.api.nvim_open_win(buffer, false, {
+  local scratch = vim.api.nvim_create_buf(false, true)
+  vim.bo[scratch].bufhidden = 'wipe'
+  vim.api.nvim_buf_set_lines(scratch, 0, -1, false, lines)
+  window = vim.api.nvim_open_win(scratch, false, {
     relative = 'editor',
     anchor = 'SE',
     row = vim.o.lines - vim.o.cmdheight - (vim.o.laststatus > 0 and 1 or 0),
@@ -68,11 +95,8 @@ function M.show(text, for_ms, highlight)
     noautocmd = true,
     zindex = 60,
   })
-  vim.wo[window].winhighlight = 'Normal:' .. (highlight or 'NormalFloat')
+  vim.wo[window].winhighlight = 'Normal:ErrorMsg'
   vim.wo[window].wrap = true
-  if for_ms then
-    timer:start(for_ms, 0, vim.schedule_wrap(M.hide))
-  end
 end
 
 return M

@@ -8,6 +8,13 @@ local GOES_ON = '↪ ' -- before what of a line had no room
 local namespace = vim.api.nvim_create_namespace('fastcoder')
 local asking = vim.api.nvim_create_namespace('fastcoder-asking')
 
+-- Of two windows with one buffer the current one alone shows it. nvim__ns_set() is not promised: without it both do.
+local function in_this_window(space)
+  if vim.api.nvim__ns_set then
+    vim.api.nvim__ns_set(space, { wins = { vim.api.nvim_get_current_win() } })
+  end
+end
+
 -- " 2/3", once the user asked for alternatives.
 local function count(shown)
   local all = #shown.candidates
@@ -47,6 +54,7 @@ end
 ---@param shown fastcoder.Shown
 function M.draw(shown)
   M.erase(shown.buffer)
+  in_this_window(namespace)
   local tabstop = vim.bo[shown.buffer].tabstop
   local replaced = shown.tail:sub(1, shown.replaces)
   local text = shown.candidates[shown.index].text
@@ -105,6 +113,7 @@ end
 ---@param buffer integer
 ---@param row integer
 function M.draw_asking(buffer, row)
+  in_this_window(asking)
   vim.api.nvim_buf_set_extmark(buffer, asking, row, 0, { id = 1, virt_text = { { '…', HINT } }, undo_restore = false })
 end
 

@@ -28,7 +28,7 @@ local is_shown_elsewhere = false
 local PAUSE_MS, ERROR_MS = 400, 30000 -- a model that another editor has loaded is there at once
 
 local function loading_text(of)
-  return (of.message ~= '' and of.message or 'loading the model') .. (of.percent and (' %d%%'):format(of.percent) or '')
+  return (of.percent and ('%d%% '):format(of.percent) or '') .. (of.message ~= '' and of.message or 'loading the model')
 end
 
 -- The model loads at the first suggestion, which takes seconds: say so. An error stays in :FastCoder status, too.
@@ -39,7 +39,7 @@ local function announce(client_id, before)
     if was ~= 'error' or before.message ~= now.message then
       local text = vim.trim(now.message .. '\n' .. now.hint)
       if config.options.notices then
-        notice.show(text, ERROR_MS, 'ErrorMsg')
+        notice.show_error(text, ERROR_MS)
       else
         vim.notify('fastcoder: ' .. text, vim.log.levels.ERROR)
       end
