@@ -13,7 +13,8 @@ from pathlib import PurePath
 from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.decode.stop import LineRule, stop_rule
 from fastcoder_lsp.postprocess.text_around import FAR
-from fastcoder_lsp.workspace.secret_lines import NOTHING_OPEN, Open, beginning, in_secret, judge
+from fastcoder_lsp.workspace.secret_lines import beginning, in_secret, judge
+from fastcoder_lsp.workspace.secret_text import NOTHING_OPEN, Open
 
 BEFORE = 8_000
 """Characters before the cursor, at most."""

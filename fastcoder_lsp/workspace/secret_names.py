@@ -4,6 +4,7 @@ Owns the words, in the languages that people name things in, and how a name's pa
 """
 
 import re
+from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
 from itertools import pairwise
@@ -35,10 +36,18 @@ _ENDINGS = (
     "secretkey",
     "privatekey",
     "accesskey",
+    "pw",
+    "storepass",
+    "keypass",
+    "dbpass",
+    "rootpass",
+    "userpass",
+    "pgpass",
 )
 """Of a name whose words are not parted, as in PGPASSWORD."""
 _KINDS_OF_KEY = words(
-    "api access private secret signing encryption auth account client master ssh app storage shared license"
+    "api access private secret signing jwt aes hmac maps crypto security symmetric encryption auth account client "
+    "master ssh app shared license"
 )
 _KINDS_OF_TOKEN = words(
     "api access auth bearer refresh id session csrf xsrf github gitlab gh gl slack npm bot deploy personal user admin "
@@ -57,10 +66,21 @@ _OTHER = words(
 """A last word of which the name is something else's."""
 _FAINT = words("key auth authorization cookie session sessionid sid csrf jwt signature sig salt otp nonce license")
 _PARTS = re.compile(r"[^\W\d_a-z]+(?![a-z])|[^\W\d_a-z]?[^\W\d_A-Z]+")
+_CALLS = words(
+    "login signin logon authenticate auth sign credential encrypt decrypt fernet scrypt bcrypt mysqli pdo jwt"
+)
+"""Last words of a function that is given a secret without its name."""
+_CALLED = re.compile(
+    r"hmac|pbkdf|basicauth|comparedigest|timingsafe|constanttime|securecompare|credential|secretkeyspec|signedstring|symmetric"
+    r"|(?:db|dbi|sql|mqtt|ssh|ftp|pg|wifi|imap|smtp|ldap|amqp|get|real)i?(?:client)?(?:begin|connect|bind|session)|oracle|sequelize|env(?=connect)|wifi\w*config|createuser|keyspec|signin|signwith|comparesync|checkpw|jwt"
+)
+"""In the name of such a one."""
 LIKELY = re.compile(
     r"(?i)pass|pwd|pswd|pw\b|mdp\b|secret|token|key|cred|bearer|basic|auth|identified|psk|kennwort|contrase|senha|паро|has[łl]o|heslo"
     r"|wachtwoord|l[öo]senord|salasana|[şs]ifre|parola|jelsz|密|口令|パスワード|비밀번호|암호|mnemonic|kodeord|://|\b(?:curl|mysql|login|"
     r"redis-cli|ldap|docker|mongo|az\b|htpasswd)|connect|PDO|SecureString|session|cookie|\bsid\b|signature|salt|nonce|jwt|\botp\b"
+    r"|hmac|sign|crypt|cipher|login|logon|mysql|wifi|compare|b64|timing|fernet|create_?user|smbclient|unzip|7z|openssl|sudo"
+    r"|chpasswd|\b(?:wget|http|net user) |@tcp"
 )
 """What stands in every line with such a name, or with a form that needs none."""
 
@@ -77,7 +97,7 @@ class Sort(IntEnum):
 @lru_cache(maxsize=8192)
 def sort_of(name: str) -> Sort:
     """What sort of name this is."""
-    parts = _parts(name)
+    parts = name_words(name)
     if not parts or parts[-1] in _OTHER or parts[0] in {"is", "has", "no", "num", "max", "min"}:
         return Sort.NONE
     pairs = list(pairwise(parts))
@@ -96,17 +116,23 @@ def sort_of(name: str) -> Sort:
     return Sort.FAINT if not _FAINT.isdisjoint(parts) else Sort.NONE
 
 
+def is_credential_call(callee: Sequence[str]) -> bool:
+    """Whether a call of a name with these words logs in, signs, encrypts or compares secrets."""
+    return not _CALLS.isdisjoint(callee[-1:]) or _CALLED.search("".join(callee)) is not None
+
+
 def is_name_alone(value: str) -> bool:
     """Whether a value says no more than that it is a secret, as in `{"password": "password"}`."""
-    parts = _parts(value)
+    parts = name_words(value)
     known = _WORDS | _LAST | _KINDS_OF_KEY | _KINDS_OF_TOKEN | {"token", "key", "the", "my", "db", "user"}
     return bool(parts) and not any(map(str.isdigit, value)) and all(part in known for part in parts)
 
 
-def _parts(name: str) -> list[str]:
+@lru_cache(maxsize=8192)
+def name_words(name: str) -> tuple[str, ...]:
     """The words of a name, in small letters, in the singular."""
     found = (part.lower() for part in _PARTS.findall(name[-80:]))
-    return [word[:-1] if word.endswith("s") and word[:-1] in _PLURALS else word for word in found]
+    return tuple(word[:-1] if word.endswith("s") and word[:-1] in _PLURALS else word for word in found)
 
 
 _PLURALS = _WORDS | {"token", "key"}

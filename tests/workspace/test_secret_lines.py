@@ -84,7 +84,6 @@ def test_what_does_not(left: str, language: str) -> None:
         'SECRET_KEY = (\n    "PLANTED"\n    "PLANTED"\n)',
         "PASSWORD = \\\n    'PLANTED'",
         'TOKEN = """\nPLANTED\n\nPLANTED\n"""',
-        "const token = `PLANTED\nPLANTED`;",
         'config = {\n    "password":\n        "PLANTED",\n}',
     ],
 )

@@ -1,0 +1,152 @@
+"""How much a literal looks like a secret, whatever its name.
+
+Owns the shapes of values: what issuers of keys begin theirs with, random characters, placeholders, technical words and
+sentences. Pure.
+"""
+
+import math
+import re
+from collections import Counter
+from enum import IntEnum
+
+from fastcoder_lsp.workspace.secret_names import is_name_alone, words
+
+
+class Look(IntEnum):
+    """What a literal looks like: no value at all, a plain word, letters mixed with digits, a long mix of them."""
+
+    NONE = 0
+    WORD = 1
+    MIXED = 2
+    LONG = 3
+
+
+_LONGEST = 400
+"""Characters of a value that are looked at."""
+_LEAST_MIXED = 6
+_LEAST_LONG = 12
+
+KNOWN = re.compile(
+    r"(?<![A-Za-z0-9])(?:(?:sk-|[sr]k_(?:live|test)_|gh[opsur]_|github_pat_|glpat-|gl(?:rt|dt|soat|agent|cbt|ft|imt)-|xox[abeprs]-|xapp-|"
+    r"pypi-|do[por]_v1_|(?:hf|npm)_(?=[A-Za-z0-9]{20})|shp(?:at|ca|pa|ss)_|ya29\.|SG\.|lin_api_|dckr_pat_|hv[sb]\.|whsec_|sq0\w{3}-|"
+    r"PMAK-|NRAK-|NRJS-|gl(?:c|sa)_|dapi|dp\.(?:pt|st|ct)\.|dt0c01\.|EZ[AT]K|FLWSECK|fio-u-|pat-(?:na|eu)\d-|ntn_|pnu_|pul-|rdme_|"
+    r"rubygems_|xkeysib-|sntry[su]_|shippo_(?:live|test)_|sgp_|sq[aup]_|sbp_|tfp_|pscale_\w{2,5}_|CFPAT-|CLOJARS_|ico-|LTAI|ATATT3|ATBB|"
+    r"aio_|p8e-|AKCp|gsk_|pplx-|r8_|xai-|figd_|nfp_|bkua_|CCIPAT_|rnd_|tskey-|fm2_|HRKU-|PRIVATE-|oauth:|EAA(?=\w{30}))"
+    r"(?=[A-Za-z_.-]{0,80}\d)[A-Za-z0-9_.-]{8,}|eyJ[\w-]{8,}\.eyJ|eyJ(?=[A-Za-z_.-]{0,80}\d)[\w.-]{17,}|"
+    r"(?:AKIA|ASIA|AROA|AIza)[A-Z0-9][\w-]{7,}|AGE-SECRET-KEY-1|\$ANSIBLE_VAULT;|\{S?SHA\}[\w+/]{8}|SK[0-9a-f]{32}\b|[0-9a-f]{32}-us\d\d?\b|"
+    r"\d{6,12}:AA[\w-]{30,}|[MNO][A-Za-z\d]{23,25}\.[\w-]{6}\.[\w-]{27,}|\.atlasv1\.\w{20}|"
+    r"hooks\.slack\.com/services/T\w|discord(?:app)?\.com/api/webhooks/\d)|"
+    r"\$(?:2[abxy]?\$\d\d|argon2\w{1,2}|apr1|[156]|y|scrypt|pbkdf2[\w-]{0,20})\$[\w./$=,+]{12,}"
+)
+"""What issuers of keys begin them with."""
+BEGUN = re.compile(
+    r"(?<![A-Za-z0-9])(?:sk-|[sr]k_(?:live|test)_|gh[opsur]_|github_pat_|glpat-|xox[abprs]-|AKIA|ASIA|AIza|eyJ|npm_|pypi-|hf_)"
+    r"[A-Za-z0-9_.-]{4,}$"
+)
+_RUN = re.compile(r"[A-Za-z0-9+_=-]{20,}")
+_HEXADECIMAL = re.compile(r"[0-9a-fA-F-]+")
+_CASED = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_LEAST_WORD = 5
+"""Letters of a word in a name of many words."""
+_LEAST_PART = 12
+"""Characters of a part of them: what is parted more often is a name of many words."""
+_RANDOM_BITS = 3.5
+"""Entropy of a character, above which twenty letters and digits are no name; of hexadecimal ones there are four."""
+_SUM = re.compile(r"(?i)sha(?!red)|commit|hash|rev|digest|blob|etag|md5|sum\b|snapshot|tree|oid|uuid|guid")
+"""Of a line that shows the sum of a file or a commit's name."""
+_GIVEN = re.compile(r"""["'`=:]\s?$""")
+
+_GAPS = re.compile(
+    r"""\$\{[\w .:?,()\'"-]{0,200}\}|\{\{[^{}]{0,200}\}\}|\#?\{[\w.:!,()\'-]{0,200}\}|\$\([^)]{0,200}\)"""
+    r"""|(?<![\w$@!])\$[A-Za-z_]\w*|(?<!\w)%\w{1,30}%|"""
+    r"""(?<!\w)%(?:\(\w+\))?[-.\d]{0,4}[sdrvqi@]\b|<[\w .,:|/-]{0,200}>|\[[A-Z_]+\d*\]"""
+)
+"""What is put in, and placeholders."""
+_NOTHING = words(
+    "string str int integer bool boolean number object none null nil true false undefined required optional yes no "
+    "any text varchar char bytes byte hidden default example array list float double void const this self env "
+    "enabled disabled always never bearer basic digest inherit auto todo redacted empty unset missing unknown "
+    "hex base64 utf8 utf-8 ascii latin1 binary json raw local function symbol"
+)
+_STOPS = words(
+    "the a an your is are of for please enter this that not and or to in on with from must be can invalid no "
+    "if it by as was has have use used when which required optional new current"
+)
+_TECHNICAL = re.compile(
+    r"(?i)(?:(?:hmac|pbe)(?:with)?[-_/ ]?|[a-z]{2,12}[-_/ ]){0,3}(?:hmac|sha|md|utf|base|b|[hrep]s|aes"
+    r"|3?des|rc|rsa|ecdsa|secp|curve|ed|x|"
+    r"oauth|python|py|http|v|ip|ipv|"
+    r"u?int|float|iso|cp|pkcs|rfc|win|argon|ripemd|blake|crc|i18n|l10n|a11y|gcm|cbc|bit|chacha|poly|tls|ssl|p|k8s|s|ec|nist|version|"
+    r"es|level|part|step|test|arg|var|line|row|col|file|item|type|mode)"
+    r"[-_/ ]?\d+(?:[-_/.]?\d+)*(?:[-_/](?:[a-z]+|[a-z]*\d+))*(?:(?:with|and)\w+)?"
+)
+"""`sha256`, `AES-256-GCM`, `PBEWithMD5AndDES`, `utf-8`."""
+_PATH = re.compile(
+    r"[~.]{0,2}/(?:[\w.-]+/)*[\w.-]*|[a-z]+://[^@]*|(?:[\w-]+\.)+(?:py|js|ts|c|h|go|rs|json|ya?ml|txt|md|html|com|org|net)"
+)
+_NUMBERED = re.compile(
+    r"[A-Za-z]*+\d{0,2}+[A-Za-z]*+(?:[_.:/-]+[A-Za-z]*+\d{0,2}+[A-Za-z]*+)*+|[\d.,:x+-]+[A-Za-z%]{0,3}|\\?[xuU0][0-9a-fA-F]+(?:\\[xuU][0-9a-fA-F]+)*"
+)
+"""A name with a number behind it, a measure, an escaped character."""
+_NO_VALUE = re.compile(r"""[\s(){}<>|;"'`\[\]]|\\[\\nrtbdwsDWSxu0\[.]|\[\^?.-|^\W+$""")
+"""What stands in code, patterns and sentences."""
+
+
+def look_of(value: str) -> Look:
+    """What a literal looks like."""
+    value = value[:_LONGEST].strip()
+    plain = _GAPS.sub("", value).strip()
+    alike = [letter for letter in plain if letter.isalnum()]
+    if len(set(alike)) < (3 if plain == value else 5) or plain.startswith("-") or plain.lower() in _NOTHING:
+        return Look.NONE
+    if _TECHNICAL.fullmatch(plain[:60]) or _PATH.fullmatch(plain) or is_name_alone(plain):
+        return Look.NONE
+    said = plain.lower().split()
+    if len(said) > 1:
+        return Look.WORD if _STOPS.isdisjoint(said) else Look.NONE
+    digits, letters = any(map(str.isdigit, alike)), any(map(str.isalpha, alike))
+    if not (digits and letters) or len(plain) < _LEAST_MIXED or _NO_VALUE.search(plain):
+        return Look.WORD
+    cases = any(map(str.islower, alike)) and any(map(str.isupper, alike))
+    long = len(plain) >= _LEAST_LONG and (cases or _HEXADECIMAL.fullmatch(plain) is not None)
+    return Look.LONG if long else Look.MIXED
+
+
+def stands_out(value: str) -> bool:
+    """Whether a word looks like a secret among others, where nothing says that it is a value."""
+    return look_of(value) >= Look.MIXED and not _NUMBERED.fullmatch(value)
+
+
+def tells_by_itself(line: str) -> bool:
+    """Whether a known beginning of keys, or random characters that are a value, stand in a line."""
+    return KNOWN.search(line) is not None or any(_is_random_value(line, run) for run in _RUN.finditer(line))
+
+
+def ends_random(left: str) -> bool:
+    """Whether the last characters of a text are random, or a key that has begun."""
+    run = next((run for run in _RUN.finditer(left) if run.end() == len(left)), None)
+    return BEGUN.search(left) is not None or (run is not None and _is_random(run[0]))
+
+
+def _is_random_value(line: str, run: re.Match[str]) -> bool:
+    """Whether random characters in a line are a value: hexadecimal ones are the sum of something as often as not."""
+    if not _is_random(run[0]):
+        cases = run[0].isalnum() and any(map(str.islower, run[0])) and any(map(str.isupper, run[0]))
+        return cases and any(map(str.isdigit, run[0])) and max(map(len, _CASED.findall(run[0]))) < _LEAST_WORD
+    if not _HEXADECIMAL.fullmatch(run[0]):
+        return any(len(part) >= _LEAST_PART for part in re.split(r"[-_=+]", run[0]))
+    near = line[max(0, run.start() - 40) : run.start()]
+    return len(run[0]) >= 32 and _GIVEN.search(near) is not None and not _SUM.search(near)
+
+
+def _is_random(run: str) -> bool:
+    """Whether letters and digits are mixed as nobody names things."""
+    digits = sum(letter.isdigit() for letter in run)
+    letters = sum(letter.isalpha() for letter in run)
+    if digits < 3 or letters < 3:
+        return False
+    counts = Counter(run)
+    bits = -sum(count / len(run) * math.log2(count / len(run)) for count in counts.values())
+    longest_word = max(map(len, re.findall(r"[A-Z]?[a-z]+|[A-Z]+", run)))
+    hexadecimal = len(run) >= 32 and _HEXADECIMAL.fullmatch(run) is not None
+    return hexadecimal or (bits > _RANDOM_BITS and longest_word < 6)
