@@ -1,6 +1,7 @@
 """Which of two prompts a document has: the one that its KV cache holds, or one that is prepared beside with other code.
 
-Owns when the second takes the place of the first: where no key pays for it, and not in the middle of a line.
+Owns when the second takes the place of the first: where no key pays for it, and not in the middle of a line, unless the
+first is a short one.
 """
 
 from typing import Final
@@ -20,7 +21,8 @@ def prompt_for(
 ) -> Prompt:
     """The document's prompt at `offset`, with what is prepared beside where that costs no token more.
 
-    In the middle of a line only where the window is read anew: else who types there is to find everything as it was.
+    In the middle of a line only where the window is read anew, or is a short one: else who types there is to find
+    everything as it was. For a whole window in the place of a short one, a key pays a few tokens.
 
     Args:
         runtime: the model.
@@ -39,10 +41,11 @@ def prompt_for(
     if prompts.is_short(uri) and held - (len(prompt.tokens) - new) > len(prompt.tokens):
         runtime.slots.swap(uri)  # the whole prompt, which is prepared next, has more in common with what is held
         return prompt
-    if not engine.cached() or (begun(snapshot.text, offset) and new <= FEW):
+    short = prompts.is_short(uri)
+    if not engine.cached() or (begun(snapshot.text, offset) and new <= FEW and not short):
         return prompt
     planned = prompts.planned(snapshot, offset)
-    if planned is None or missing(engine, planned.tokens) > new:
+    if planned is None or missing(engine, planned.tokens) > max(new, FEW if short else 0):
         return prompt
     runtime.slots.exchange(uri)
     return prompts.exchange(snapshot, offset)

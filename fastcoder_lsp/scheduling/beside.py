@@ -53,7 +53,7 @@ class Beside:
             room_ms: what may be done.
             paused: whether nobody has asked for a while: code is looked for anew.
             still: whether nothing was typed since the question, and nothing is being said: what is computed may take
-                the old one's place, in the middle of a line after a pause only.
+                the old one's place. In the middle of a line it does so after a pause, or if the old one is short.
         """
         engine = loaded.runtime.slots.beside(question.uri)
         if engine is None:
@@ -72,7 +72,8 @@ class Beside:
         if still:
             work.prefill = None
             snapshot, offset = question.request.snapshot, question.request.offset
-            if (paused or not begun(snapshot.text, offset)) and exchange_computed(loaded.runtime, snapshot, offset):
+            may = paused or not begun(snapshot.text, offset) or loaded.runtime.prompts.is_short(question.uri)
+            if may and exchange_computed(loaded.runtime, snapshot, offset):
                 self.exchanged = question
                 return True
         return False
@@ -89,6 +90,7 @@ class Beside:
             planned = prompts.planned(snapshot, offset)
         if planned is None:
             return _Work(question, paused, None)
-        if not paused and begun(snapshot.text, offset) and missing(engine, planned.tokens) <= FEW:
+        stays = not paused and begun(snapshot.text, offset) and not prompts.is_short(question.uri)
+        if stays and missing(engine, planned.tokens) <= FEW:
             return _Work(question, paused, None)  # a line is not computed key by key: each would cost a pass of its own
         return _Work(question, paused, Prefill(engine, loaded.pace, self._clock, planned.tokens[:-1]))
