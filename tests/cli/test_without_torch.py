@@ -87,6 +87,7 @@ def test_a_gguf_is_made_ready_packed_and_looked_at(environment: dict[str, str], 
     assert packed.stdout.strip() == "(32,)", packed.stderr
 
 
+@pytest.mark.ci
 def test_the_engine_can_be_measured(environment: dict[str, str], tmp_path: Path) -> None:
     """`bench engine` leaves the comparison out, says how to have it, and ends with its table."""
     write_gguf(tmp_path / "tiny.gguf", context=2048)

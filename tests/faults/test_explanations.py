@@ -110,10 +110,8 @@ def test_a_disk_without_room_is_found_before_it_is_filled(stranger: Stranger) ->
     stranger.explained("no room on the disk", ended, 6, ("needs", "are free"), "FASTCODER_CACHE=FOLDER")
 
 
-@pytest.mark.ci
 def test_an_unwritable_cache(stranger: Stranger) -> None:
-    """What has to be kept there is said not to be, with what to do; what need not, as compiled code, works without."""
-    stranger.environment = {"FASTCODER_KERNELS": ""}
+    """What has to be kept there is said not to be, with what to do."""
     path = stranger.folder / "own.gguf"
     write_gguf(path)
     closed = f"mount --bind {stranger.cache} {stranger.cache} && mount -o remount,ro,bind {stranger.cache}"
@@ -121,13 +119,11 @@ def test_an_unwritable_cache(stranger: Stranger) -> None:
     stranger.explained(
         "unwritable cache", ended, 6, (str(stranger.cache), "cannot be written to", "Read-only"), "FASTCODER_CACHE"
     )
-    ended = stranger.run_after(closed, *stranger.completion, "--model", str(stranger.model))
-    assert (ended.code, ended.out) == (0, "max()\n"), ended
 
 
 @pytest.mark.ci
 def test_a_read_only_home(stranger: Stranger) -> None:
-    """With home and cache read-only (a kiosk, a container), a model that is here works."""
+    """With home and cache read-only (a kiosk, a container), a model that is here works; compiled code is not kept."""
     stranger.environment = {"FASTCODER_CACHE": str(stranger.home / "cache"), "FASTCODER_KERNELS": ""}
     closed = f"mount --bind {stranger.home} {stranger.home} && mount -o remount,ro,bind {stranger.home}"
     ended = stranger.run_after(closed, *stranger.completion, "--model", str(stranger.model))

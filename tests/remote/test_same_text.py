@@ -9,7 +9,7 @@ import random
 import shutil
 import subprocess
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,11 +28,12 @@ from fastcoder_lsp.runtime.given_extras import GivenExtras
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
 from fastcoder_lsp.workspace.secret_lines import without_secrets
+from tests.examples import examples
 from tests.http.toy_server import LETTERS, ToyServer
 from tests.remote.front import Front, until
 from tests.remote.scripted_server import LlamaServer, ScriptedServer
 
-PLACES = 200
+PLACES = examples(200)
 PATIENT_S = 600.0
 """However busy the machine is."""
 TEXTS = tuple(
@@ -44,7 +45,7 @@ Place = tuple[str, str]
 """The text before the cursor, and after it."""
 
 
-def places(number: int, seed: int = 11) -> Iterator[Place]:
+def places(number: int, longest: int = 7000, seed: int = 11) -> Iterator[Place]:
     """Places in real files, half of them at the end of a line, each with what follows taken out for a while.
 
     No file comes twice before each has come once: a real model's prompt depends on what was asked of a text before.
@@ -52,7 +53,7 @@ def places(number: int, seed: int = 11) -> Iterator[Place]:
     dice, files = random.Random(seed), list[str]()
     while number:
         files = files or dice.sample(TEXTS, len(TEXTS))
-        text = files.pop()[:7000]
+        text = files.pop()[:longest]
         at = dice.randrange(len(text) // 4, len(text) - 200)
         at = at if number % 2 else text.index("\n", at)
         end = text.find("\n", at + dice.randrange(1, 120))
@@ -91,10 +92,10 @@ def by_openai(server: ToyServer, before: str, after: str) -> str:
     return str(reply["choices"][0]["text"])
 
 
-def agree(server: ToyServer, asking: CompletionService, local: CompletionService, number: int) -> set[str]:
-    """The texts of so many places, all ways giving the same ones."""
+def agree(server: ToyServer, asking: CompletionService, local: CompletionService, chosen: Iterable[Place]) -> set[str]:
+    """The texts of some places, all ways giving the same ones."""
     texts = set[str]()
-    for count, (before, after) in enumerate(places(number)):
+    for count, (before, after) in enumerate(chosen):
         uri = f"file:///w/{count}.py"
         text = by_editor(local, before, after, uri)
         assert by_infill(server, before, after) == text, (before[-80:], after[:40])
@@ -104,29 +105,27 @@ def agree(server: ToyServer, asking: CompletionService, local: CompletionService
     return texts
 
 
-@pytest.mark.parametrize("number", [20, pytest.param(PLACES, marks=pytest.mark.ci)])
-def test_a_scripted_model(front: Callable[..., Front], number: int) -> None:
-    """200 of 200, by four ways."""
+def test_a_scripted_model(front: Callable[..., Front]) -> None:
+    """All of the places, by four ways."""
     server = ToyServer(follows)
     other = ToyServer(follows)
     local = CompletionService(other.open, lambda _: None)
     # As many as the server says by itself: an answer of another greatest length is another one.
     asking = front(f"http://127.0.0.1:{server.port}", completion_max_tokens=LETTERS)
     try:
-        texts = agree(server, asking.service, local, number)
-        assert len(texts) > number // 2, "it says something, and hardly ever the same"
+        texts = agree(server, asking.service, local, places(PLACES))
+        assert len(texts) > PLACES // 2, "it says something, and hardly ever the same"
     finally:
         local.shutdown()
         server.close()
         other.close()
 
 
-@pytest.mark.parametrize("number", [20, pytest.param(PLACES, marks=pytest.mark.ci)])
-def test_llama_cpps_scripted(serve: Callable[..., ScriptedServer], front: Callable[..., Front], number: int) -> None:
-    """200 of 200: streamed to the front, and the server asked directly, which knows no end."""
+def test_llama_cpps_scripted(serve: Callable[..., ScriptedServer], front: Callable[..., Front]) -> None:
+    """All of the places: streamed to the front, and the server asked directly, which knows no end."""
     server = serve(LlamaServer(follows))
     asking = front(server.url)
-    assert compared(server.url, asking, number) > number // 2
+    assert compared(server.url, asking, PLACES) > PLACES // 2
 
 
 def compared(url: str, asking: Front, number: int) -> int:
@@ -186,10 +185,11 @@ class RealServer(ToyServer):
 @pytest.mark.ci
 def test_the_real_model(front: Callable[..., Front]) -> None:
     """Some places by four ways, one model; each in a file of its own."""
-    server = RealServer("")
+    server = RealServer("", answer_s=PATIENT_S)
     local = CompletionService(server.open, lambda _: None)
     try:
-        texts = agree(server, front(f"http://127.0.0.1:{server.port}").service, local, 4)
+        asking = front(f"http://127.0.0.1:{server.port}", time_outs=TimeOuts(read_s=PATIENT_S))
+        texts = agree(server, asking.service, local, places(4, 2500))
         assert len(texts) > 1
     finally:
         local.shutdown(10.0)
@@ -198,7 +198,7 @@ def test_the_real_model(front: Callable[..., Front]) -> None:
 
 @pytest.mark.long
 def test_llama_server(front: Callable[..., Front]) -> None:
-    """200 of 200, where FASTCODER_LLAMA_SERVER and FASTCODER_LLAMA_GGUF name llama.cpp's own server and a model."""
+    """All of them, where FASTCODER_LLAMA_SERVER and FASTCODER_LLAMA_GGUF name llama.cpp's own server and a model."""
     program = os.environ.get("FASTCODER_LLAMA_SERVER") or shutil.which("llama-server")
     gguf = os.environ.get("FASTCODER_LLAMA_GGUF")
     if not program or not gguf:
