@@ -1,4 +1,7 @@
-"""Small tokenizers of the families' kinds, trained in a moment on the package's own source: real parts, no download."""
+"""Small tokenizers of the families' kinds, trained in a moment on Python source: real parts, no download.
+
+`toy_sample.txt` never changes: the tests that count tokens depend on it.
+"""
 
 import json
 from functools import cache
@@ -10,13 +13,10 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from fastcoder_lsp.prompt import TEMPLATES, Template
 from fastcoder_lsp.tokenizer import Tokenizer
 
-ROOT = Path(__file__).parents[2] / "fastcoder_lsp"
 QWEN_SPLIT = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-SAMPLE = "".join(
-    path.read_text(encoding="utf-8") for path in sorted([*ROOT.glob("*.py"), *ROOT.glob("tokenizer/*.py")])
-)
+SAMPLE = Path(__file__).with_name("toy_sample.txt").read_text(encoding="utf-8")
 
 
 @cache
