@@ -106,7 +106,7 @@ class Tally:
 
     def worked(self, counts: Counts) -> None:
         """Count work that the model did."""
-        for name in ("steps", "tokens", "prefilled", "reused"):
+        for name in ("steps", "tokens", "prefilled", "reused", "prefill_ms"):
             self._counts[name] += getattr(counts, name)
         self._counts["accepted_drafts"] += counts.accepted
         self._by_source.update(counts.by_source)

@@ -36,6 +36,8 @@ class WorkDone:
     tokens: int = 0
     prefilled: int = 0
     """Tokens of prompts that were computed."""
+    prefill_ms: float = 0.0
+    """Milliseconds that this took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +193,8 @@ class Client:
             self._tells_work = False
             return WorkDone()
         done = answer["requests"]
-        return WorkDone(answer["model"] or "", answer["engine"] or "", done["steps"], done["tokens"], done["prefilled"])
+        counts = (done["steps"], done["tokens"], done["prefilled"], done["prefill_ms"])
+        return WorkDone(answer["model"] or "", answer["engine"] or "", *counts)
 
     def position(self, text: str, offset: int) -> dict[str, int]:
         """How the protocol writes a place in a text."""

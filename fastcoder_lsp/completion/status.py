@@ -68,6 +68,7 @@ class Statistics:
         accepted_drafts: drafted tokens that were accepted, of all work.
         prefilled: prompt tokens that were computed, of all work.
         reused: prompt tokens that were in the KV cache, of all work.
+        prefill_ms: milliseconds that computing prompts took, of all work.
         budgeted: of the shown ones, those that are the beginning of an answer that its budget cut short.
         budgeted_empty: of the empty ones, those that had nothing whole to show at their deadline.
         adopted: requests that went on with a decode that was running.
@@ -95,6 +96,7 @@ class Statistics:
     accepted_drafts: int = 0
     prefilled: int = 0
     reused: int = 0
+    prefill_ms: float = 0.0
     budgeted: int = 0
     budgeted_empty: int = 0
     adopted: int = 0

@@ -136,6 +136,7 @@ class Counts:
         prefilled: prompt tokens that were computed.
         reused: prompt tokens that the KV cache held already.
         by_source: `accepted` by who guessed them.
+        prefill_ms: milliseconds of the prefill.
     """
 
     steps: int = 0
@@ -144,6 +145,7 @@ class Counts:
     prefilled: int = 0
     reused: int = 0
     by_source: Mapping[str, int] = field(default_factory=dict)
+    prefill_ms: float = field(default=0.0, compare=False)  # no two runs take the same time
 
     def __add__(self, more: "Counts") -> "Counts":
         return self._with(more, 1)
@@ -161,6 +163,7 @@ class Counts:
             self.prefilled + sign * other.prefilled,
             self.reused + sign * other.reused,
             dict(+sources),
+            self.prefill_ms + sign * other.prefill_ms,
         )
 
 

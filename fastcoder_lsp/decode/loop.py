@@ -111,6 +111,7 @@ class Decoding:
     _steps: int = 0
     _accepted: Counter[str] = field(default_factory=Counter)
     _prefilled: int = 0
+    _prefill_ms: float = 0.0
     _begun: bool = False
     _finish: str = ""
     _launching: LaunchingEngine | None = None
@@ -127,12 +128,15 @@ class Decoding:
         """
         decided = self._decided()
         ask_states(self.engine, self.drafter.traits.layers)
-        with self.spans.measure("prefill"):
-            cached = self.engine.prefill(decided, lambda: True).reused
-            pending = _riders(len(decided) - cached)
-            end = len(decided) - pending
-            part = end if at_most is None else min(end, cached + at_most)
-            done = self.engine.prefill(decided[:part], should_stop)
+        began_ms = self.spans.elapsed_ms()
+        cached = self.engine.prefill(decided, lambda: True).reused
+        pending = _riders(len(decided) - cached)
+        end = len(decided) - pending
+        part = end if at_most is None else min(end, cached + at_most)
+        done = self.engine.prefill(decided[:part], should_stop)
+        took_ms = self.spans.elapsed_ms() - began_ms
+        self.spans.add("prefill", took_ms)
+        self._prefill_ms += took_ms
         self.computed = done.computed
         self._prefilled += done.computed
         if not done.done or part < end:
@@ -238,6 +242,7 @@ class Decoding:
                 self._prefilled,
                 max(len(self.request.prompt) - self._prefilled, 0),
                 dict(self._accepted),
+                self._prefill_ms,
             ),
             self._finish,
         )

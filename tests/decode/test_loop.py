@@ -150,11 +150,12 @@ def test_short_rest_of_a_prompt_goes_with_the_first_step() -> None:
 def test_a_stopped_prefill_keeps_what_is_done() -> None:
     """A cancel takes effect between two chunks, and the next try goes on from there."""
     engine, asks = ToyEngine(chunk=4), iter([False, False, True])
-    decoding = Decoding(engine, NoDrafter(), request(tuple([1] * 30)), Spans())
+    decoding = Decoding(engine, NoDrafter(), request(tuple([1] * 30)), spans := Spans())
     assert not decoding.prefill(lambda: next(asks))
     assert len(engine.cached()) == 8
     assert decoding.prefill(lambda: False)
-    assert decoding.result().counts.prefilled == 30
+    counts = decoding.result().counts
+    assert (counts.prefilled, counts.prefill_ms) == (30, spans.close()["prefill"])
 
 
 def test_a_drafter_that_raises_is_heard_once(caplog: pytest.LogCaptureFixture) -> None:

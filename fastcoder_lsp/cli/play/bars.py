@@ -23,6 +23,8 @@ LOADING_CELLS = 10
 SHORT_NAME = 18
 ENOUGH_ANSWERS = 3
 """A median of fewer says nothing."""
+LONG_MS = 300.0
+"""The prompt's share of an answer that took longer is shown."""
 
 
 def tabs(session: Session) -> StyleAndTextTuples:
@@ -86,8 +88,14 @@ def keys_line(width: int) -> StyleAndTextTuples:
 
 def work_of(answer: Answer) -> list[str]:
     """What the model did for an answer: reading the prompt, then generating; nothing where the text was known."""
-    read = [f"read {answer.prefilled} prompt tokens"] if answer.prefilled else []
+    took = f" in {milliseconds(answer.prefill_ms)}" if answer.ms > LONG_MS else ""
+    read = [f"read {answer.prefilled} prompt tokens{took}"] if answer.prefilled else []
     return [*read, f"{answer.tokens} tokens in {answer.steps} steps"] if answer.steps else read
+
+
+def milliseconds(ms: float) -> str:
+    """`ms` with as many digits as matter."""
+    return f"{ms:.1f} ms" if ms < 10 else f"{ms:,.0f} ms"
 
 
 def _state(status: Status) -> str:
@@ -103,11 +111,7 @@ def _answer(session: Session) -> list[str]:
     last = session.last
     if last is None:
         return []
-    parts = [_ms(last.ms), *work_of(last)] if last.shown else [_ms(last.ms), "nothing to suggest"]
+    parts = [milliseconds(last.ms), *work_of(last)] if last.shown else [milliseconds(last.ms), "nothing to suggest"]
     if len(session.answers) < ENOUGH_ANSWERS:
         return parts
-    return [*parts, f"median {_ms(percentile([answer.ms for answer in session.answers], 0.5))}"]
-
-
-def _ms(ms: float) -> str:
-    return f"{ms:.1f} ms" if ms < 10 else f"{ms:.0f} ms"
+    return [*parts, f"median {milliseconds(percentile([answer.ms for answer in session.answers], 0.5))}"]

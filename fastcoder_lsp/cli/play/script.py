@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 
-from fastcoder_lsp.cli.play.bars import work_of
+from fastcoder_lsp.cli.play.bars import milliseconds, work_of
 from fastcoder_lsp.cli.play.sample import Step
 from fastcoder_lsp.cli.play.session import OpenFile, Session
 from fastcoder_lsp.cli.terminal import erase_line
@@ -42,7 +42,8 @@ async def play_script(session: Session, steps: Sequence[Step]) -> None:
         )
     times = sorted(answer.ms for answer in session.answers)
     print(
-        f"Suggestions in {shown} of {len(steps)} places. Median time of an answer: {times[len(times) // 2]:.0f} ms. "
+        f"Suggestions in {shown} of {len(steps)} places. "
+        f"Median time of an answer: {milliseconds(times[len(times) // 2])}. "
         f"Total: {time.perf_counter() - started:.1f} s."
     )
 
@@ -137,9 +138,8 @@ def _cost(session: Session) -> str:
     """The last answer's time and work, in words."""
     answer = session.last
     assert answer is not None
-    time_ms = f"{answer.ms:.{0 if answer.ms >= 10 else 1}f} ms"
     work = (work_of(answer) or ["already known"]) if session.work.model else []
-    return " · ".join([time_ms, *work])
+    return " · ".join([milliseconds(answer.ms), *work])
 
 
 def _listing(file: OpenFile, ghost: str) -> str:

@@ -58,6 +58,7 @@ class Answer:
         shown: whether it was a suggestion.
         tokens, steps: that the model generated, in so many forward passes.
         prefilled: tokens of the prompt that it read.
+        prefill_ms: milliseconds that reading them took.
     """
 
     ms: float
@@ -65,6 +66,7 @@ class Answer:
     tokens: int
     steps: int
     prefilled: int
+    prefill_ms: float
 
 
 class Session:
@@ -231,6 +233,7 @@ class Session:
             done.tokens - before.tokens,
             done.steps - before.steps,
             done.prefilled - before.prefilled,
+            done.prefill_ms - before.prefill_ms,
         )
 
     async def _wait_until_made(self, pause_s: float) -> None:
