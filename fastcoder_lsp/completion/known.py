@@ -122,17 +122,20 @@ class KnownText:
             self._explained.appendleft((uri, suggestion))
         self._memory.remember(uri, replace(suggestion, work=None), instead=instead)
 
-    def late(self) -> Late | None:
-        """The place of the last question, if more is known to go on there by now than its answer showed."""
+    def late(self, uri: str, made: Suggestion) -> Late | None:
+        """The place of the last question, if `made` tells more than its answer showed, or why it showed nothing."""
         shown = self._shown
         if shown is None:
             return None
-        known = self._memory.recall(shown.question.uri, shown.question.place)
+        request, place = shown.question.request, shown.question.place
+        late = Late(request.snapshot.uri, request.snapshot.version, request.offset, made.reason)
+        if made.reason is not None:
+            return late if not shown.text and (uri, made.place) == (shown.question.uri, place) else None
+        known = self._memory.recall(shown.question.uri, place)
         if known is None or not shown.changes_to(known.text):
             return None
         self._shown = replace(shown, text=known.text)
-        request = shown.question.request
-        return Late(request.snapshot.uri, request.snapshot.version, request.offset)
+        return late
 
     def forget(self, uri: str | None) -> None:
         """What was made for a document holds no more; None: for any."""

@@ -190,7 +190,7 @@ class Listener(Protocol):
         ...
 
     def made(self, uri: str, suggestion: Suggestion) -> None:
-        """This is suggested in a document from now on, wherever it fits."""
+        """This is suggested in a document from now on, wherever it fits; with a reason, why nothing is."""
         ...
 
     def forgotten(self, uri: str | None) -> None:

@@ -113,7 +113,7 @@ def slow(who: str, allowed_ms: float, more_ms: float | None, *, invoked: bool) -
     text = f"{f'{who} was not' if who else 'Not'} ready within {allowed_ms:.0f} ms."
     longer = "" if more_ms is None else f" It takes about {more_ms:.0f} ms longer."
     setting = "budget.invoked_ms" if invoked else "budget.automatic_ms"
-    return Reason("slow", text + longer, f"Pause to see the suggestion, or raise `{setting}`.")
+    return Reason("slow", text + longer, f"Pause while the model finishes, or raise `{setting}`.")
 
 
 def loading(status: Status) -> Reason:

@@ -55,7 +55,7 @@ class CompletionService:
     Args:
         open_host: opens the host for this listener, with the settings that hold; whether completion is on among them.
         on_status: told every change of state, from the host's thread.
-        on_late: told, from that thread, that more, or something better, is known at the last question's place.
+        on_late: told, from that thread, what is known at the last question's place by now: more, or why nothing comes.
         on_indexing, on_notice: told, from any thread, as of `HostListener`.
         enabled: while False every request is answered empty.
         clock: milliseconds, the same for the host.
@@ -224,7 +224,7 @@ class CompletionService:
         with self.lock:
             idle = self._waiting is None
             self._known.remember(uri, suggestion, instead=idle)
-            late = self._known.late() if idle else None
+            late = self._known.late(uri, suggestion) if idle else None
         if late is not None:
             _tell(self._on_late, late)
 

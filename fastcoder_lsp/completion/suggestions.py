@@ -12,7 +12,7 @@ from functools import partial
 from itertools import accumulate
 from typing import Literal
 
-from fastcoder_lsp.core import Counts, StepTrace
+from fastcoder_lsp.core import Counts, Reason, StepTrace
 from fastcoder_lsp.documents import PerDocument
 
 TYPED_BY_EDITORS = ")]}>\"'`"
@@ -66,6 +66,7 @@ class Suggestion:
         replaces: how many characters right of the place it replaces.
         others: more candidates for this place; None where nobody has looked for any.
         work: how it came about, as far as that is still known; two suggestions are the same whatever it was.
+        reason: why the text is empty.
     """
 
     place: Place
@@ -73,6 +74,7 @@ class Suggestion:
     replaces: int = 0
     others: tuple["Suggestion", ...] | None = None
     work: Work | None = field(default=None, compare=False, repr=False)
+    reason: Reason | None = field(default=None, compare=False)
 
     def rest(self, place: Place) -> Recalled | None:
         """What is left of this suggestion at `place`; None where that does not belong to it, or nothing is."""
@@ -255,7 +257,8 @@ def rest_after(suggestion: Suggestion, place: Place) -> str:
     for length in range(min(len(tail), len(text)), 0, -1):
         piece = tail[-length:]
         found = text.find(piece)
-        if piece.strip() and found >= 0 and _whole_pieces(tail, len(tail) - length, text, found):
+        # No word is cut in two on either side.
+        if piece.strip() and found >= 0 and _begins(tail, len(tail) - length) and _begins(text, found):
             return text[found + length :]
     # Perhaps a name was changed and no more: what came after the name that stood here.
     return text[_word(text) :] if _word(tail) == len(tail) else ""
@@ -281,11 +284,6 @@ def _shared(left: str, right: str) -> int:
 def _word(text: str) -> int:
     """The length of the word that `text` begins with."""
     return next((i for i, letter in enumerate(text) if not (letter.isalnum() or letter == "_")), len(text))
-
-
-def _whole_pieces(left: str, at: int, right: str, found: int) -> bool:
-    """Whether what begins at both places begins a piece there: no word is cut in two."""
-    return _begins(left, at) and _begins(right, found)
 
 
 def _begins(text: str, at: int) -> bool:

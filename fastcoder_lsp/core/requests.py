@@ -123,11 +123,15 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A suggestion made after its question had to be answered empty: who asks again at `offset` gets it now."""
+    """A suggestion made after its question had to be answered empty: who asks again at `offset` gets it now.
+
+    `reason`: why there is none, once that is known.
+    """
 
     uri: str
     version: int
     offset: int
+    reason: Reason | None = None
 
 
 @dataclass(frozen=True, slots=True)

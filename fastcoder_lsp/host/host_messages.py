@@ -70,12 +70,13 @@ class WorkAt(Part, frozen=True):
 
 
 class SuggestionAt(Part, frozen=True):
-    """`completion.suggestions.Suggestion`; no place: that of the first. `work`: of the first alone."""
+    """`completion.suggestions.Suggestion`; no place: that of the first. `work`, `reason`: of the first alone."""
 
     place: PlaceAt | None
     text: bytes
     replaces: Natural
     work: WorkAt | None = None
+    reason: ReasonAt | None = None
 
 
 class Made(Message, frozen=True):

@@ -190,13 +190,12 @@ def settings_value(table: Table) -> Settings:
 
 def answer_message(number: int, answer: Answer) -> Answered:
     """An answer to the question of that number."""
-    reason = answer.reason
     return Answered(
         number=number,
         outcome=answer.outcome,
         candidates=[CandidateAt(encoded(one.text), one.replaces) for one in answer.candidates],
         finish=answer.finish,
-        reason=None if reason is None else ReasonAt(told(reason.code), told(reason.text), told(reason.hint)),
+        reason=_reason_message(answer.reason),
         counts=answer.counts,
         ms=dict(answer.ms),
         model=told(answer.model),
@@ -212,12 +211,11 @@ def answer_value(message: Answered) -> Answer:
     Raises:
         ProtocolError: its texts are none.
     """
-    reason = message.reason
     return Answer(
         message.outcome,
         tuple(Recalled(decoded(one.text), one.replaces) for one in message.candidates),
         message.finish,
-        None if reason is None else Reason(reason.code, reason.text, reason.hint),
+        _reason_value(message.reason),
         message.counts,
         message.ms,
         message.model,
@@ -268,7 +266,8 @@ def made_value(message: Made, place: Callable[[PlaceAt], Place | None]) -> tuple
     first = message.suggestion
     done = first.work
     work = None if done is None else Work(done.counts, trace_value(done.trace), done.context)
-    return decoded(message.uri), Suggestion(here, decoded(first.text), first.replaces, others, work)
+    reason = _reason_value(first.reason)
+    return decoded(message.uri), Suggestion(here, decoded(first.text), first.replaces, others, work, reason)
 
 
 def status_message(status: Status) -> Told:
@@ -310,4 +309,12 @@ def facts_value(message: Facts) -> HostFacts:
 
 
 def _suggestion_message(suggestion: Suggestion, place: PlaceAt | None, work: WorkAt | None = None) -> SuggestionAt:
-    return SuggestionAt(place, encoded(suggestion.text), suggestion.replaces, work)
+    return SuggestionAt(place, encoded(suggestion.text), suggestion.replaces, work, _reason_message(suggestion.reason))
+
+
+def _reason_message(reason: Reason | None) -> ReasonAt | None:
+    return None if reason is None else ReasonAt(told(reason.code), told(reason.text), told(reason.hint))
+
+
+def _reason_value(message: ReasonAt | None) -> Reason | None:
+    return None if message is None else Reason(message.code, message.text, message.hint)

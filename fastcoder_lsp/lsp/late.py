@@ -1,26 +1,20 @@
 """`fastcoder/late`: a suggestion is there by now whose question had to be answered empty; who asks again gets it.
 
-Told to clients alone that know it, and only while the document is what was asked about: whether the cursor is still
-there is theirs to see.
+Only clients that know it get it, and only while the document is what was asked about. They see whether the cursor is
+still there.
 """
 
 from typing import Final
 
 from fastcoder_lsp.core import Late
-from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.endpoint import Endpoint
-from fastcoder_lsp.workspace.document import position_at
-from fastcoder_lsp.workspace.documents import Documents
+from fastcoder_lsp.workspace.positions import Position
 
 METHOD: Final = "fastcoder/late"
 
 
-def tell_late(endpoint: Endpoint, client: Client, documents: Documents, late: Late) -> None:
-    """Tell the client, if it wants that and the document is still the same."""
-    document = documents.get(late.uri)
-    if not client.shows_late or document is None or document.version != late.version:
-        return
-    at = position_at(document.clean_text, late.offset, client.encoding)
+def tell_late(endpoint: Endpoint, late: Late, at: Position) -> None:
+    """Tell the client."""
     endpoint.notify(
         METHOD,
         {

@@ -67,6 +67,12 @@ class Reasons:
             silence = replace(silence, times=kept.pop().times + 1)
         kept.append(silence)
 
+    def settle(self, uri: str, at: Position, reason: Reason) -> None:
+        """What was too slow at a place has come to nothing, for this reason."""
+        kept = self._documents.fetch(uri).silences
+        if kept and (kept[-1].reason.code, kept[-1].at) == ("slow", at):
+            kept.append(replace(kept.pop(), reason=reason))
+
     def shown(self, uri: str, at: Position) -> None:
         """An answer was a suggestion."""
         self._documents.fetch(uri).shown = Shown(at, self._clock())

@@ -33,6 +33,7 @@ from fastcoder_lsp.lsp.status import Reporter
 from fastcoder_lsp.lsp.traces import Traces
 from fastcoder_lsp.lsp.updates import InstalledVersion
 from fastcoder_lsp.workspace.accepts import Accepts
+from fastcoder_lsp.workspace.document import position_at
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -215,7 +216,7 @@ class Session:
         new = [problem for problem in self.configuration.resolve(self.folders) if problem not in self._reported]
         if new:
             self._reported.update(new)
-            self.reporter.notice("settings that were not taken:\n" + "\n".join(map(str, new)))
+            self.reporter.notice("ignored settings:\n" + "\n".join(map(str, new)))
         settings = self.settings()
         configure_logging(settings.log_file, settings.log_level)
         self._rules = {}
@@ -232,8 +233,18 @@ class Session:
         self._soon(partial(self.reporter.notice, text))
 
     def _on_late(self, late: Late) -> None:
-        """Tell the client of a late suggestion; called by the service's worker."""
-        self._soon(partial(tell_late, self.endpoint, self.client, self.documents, late))
+        """Tell the client of a late suggestion, or keep why there is none; called by the service's worker."""
+        self._soon(partial(self._late, late))
+
+    def _late(self, late: Late) -> None:
+        document = self.documents.get(late.uri)
+        if document is None or document.version != late.version:
+            return
+        at = position_at(document.clean_text, late.offset, self.client.encoding)
+        if late.reason is not None:
+            self.outcomes.reasons.settle(late.uri, at, late.reason)
+        elif self.client.shows_late:
+            tell_late(self.endpoint, late, at)
 
     def _on_status(self, status: Status) -> None:
         """Report the status; called by any thread."""

@@ -206,8 +206,8 @@ class Asking:
         waiting = self._waiting
         if waiting is None:
             self._listener.counted("ahead" if saying.ahead else "background", 1)
-            if saying.made().text:
-                self._listener.made(saying.uri, self._suggestion(saying))
+            made = self._suggestion(saying)
+            self._listener.made(saying.uri, made if made.text else replace(made, reason=saying.why_nothing()))
             return
         if not saying.serves(waiting.question):
             self._begin(waiting.question)

@@ -7,6 +7,7 @@ at a time, and whoever asks comes first.
 import math
 from collections.abc import Callable
 
+from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.observe import Spans
@@ -24,7 +25,7 @@ class Background:
         current: what the model was saying when it was last wanted.
         clock: milliseconds.
         idle_ms: after so long without a question the document in view is prepared for the next one.
-        on_made: told of every suggestion that it makes.
+        on_made: told of every suggestion that it makes, and of an empty one with its reason where somebody waits.
         on_counted: told so many more of a field of `Statistics`.
     """
 
@@ -92,8 +93,13 @@ class Background:
         if task.finished:
             self._current.count()
             self._on_counted("ahead" if self._current.ahead else "background", 1)
-        if made is not None and made.text and (allowance.question.request.invoked or not task.doubtful(made)):
+        if made is None:
+            return
+        held = not allowance.question.request.invoked and task.doubtful(made)
+        if made.text and not held:
             self._on_made(made)
+        elif owed and task.finished:
+            self._on_made(Suggestion(task.place, "", reason=reasons.unsure() if held else task.why_nothing()))
 
     def _beside_first(self, loaded: Loaded, allowance: Allowance, asked_ms: float) -> bool:
         """A piece of what is prepared beside, in its turn; False where it is not, or there is none.

@@ -61,7 +61,8 @@ class CurrentTask:
     def said(self, suggestion: Suggestion) -> None:
         """The task has said this: where it fits no more it is a guess at what comes."""
         assert self.task is not None
-        self._outdated.keep(self.task.snapshot.uri, replace(suggestion, work=None))
+        if suggestion.text:
+            self._outdated.keep(self.task.snapshot.uri, replace(suggestion, work=None))
 
     def count(self) -> None:
         """Tell what was done since it was told last."""

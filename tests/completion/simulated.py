@@ -157,7 +157,7 @@ class Simulation:
         load_ms: what it takes until the model is there.
         costs: what is believed of the engine.
 
-    `late`: what was told to be there, and when.
+    `late`: what was told to be there, and when. `empty`: why nothing comes, told after an answer that was too slow.
     """
 
     def __init__(
@@ -173,6 +173,7 @@ class Simulation:
         self.drafter = ListeningDrafter()
         self.policy, self.after, self._load_ms, self._costs = policy, after, load_ms, costs
         self.late: list[tuple[Late, float]] = []
+        self.empty: list[str] = []
         self.statuses: list[Status] = []
         self.failure: BaseException | None = None
         self.while_loading: Callable[[], object] = lambda: None
@@ -180,9 +181,15 @@ class Simulation:
             self.open_host,
             self.statuses.append,
             clock=self.clock,
-            on_late=lambda late: self.late.append((late, self.clock.ms)),
+            on_late=self._take_late,
         )
         self.version = 0
+
+    def _take_late(self, late: Late) -> None:
+        if late.reason is not None:
+            self.empty.append(late.reason.code)
+        else:
+            self.late.append((late, self.clock.ms))
 
     def open_host(self, listener: HostListener) -> DirectHost:
         """Where the model lives: here, and the test is the clock and the thread."""

@@ -65,3 +65,24 @@ def test_who_types_along_what_was_held_back_is_shown_its_rest() -> None:
     simulation = _simulation(START + "orders", "et_of(x)\n", {"": {" ": 0.7, "e": 0.3}})
     assert not simulation.answer(START + "orders").text
     assert simulation.answer(START + "orderse").text == "t_of(x)"
+
+
+@pytest.mark.parametrize(
+    ("says", "unsure", "code"),
+    [("et\n", {"": {" ": 0.7, "e": 0.3}}, "unsure"), ("", {}, "end")],
+    ids=["held back", "no text"],
+)
+def test_after_a_slow_answer_the_true_reason_is_told(
+    says: str, unsure: Mapping[str, Mapping[str, float]], code: str
+) -> None:
+    """A pause brings no text then, so `why` no longer promises to wait for it."""
+    typed = START + "x = 1\n" * 400 + "orders"
+    simulation = _simulation(typed, says, unsure)
+    simulation.answer("")  # the model is loaded
+    simulation.policy = Policy(100, 100, background_ms=4000)
+    answer = simulation.answer(typed)
+    assert answer.reason is not None
+    assert answer.reason.code == "slow"
+    simulation.rest(5_000)
+    assert not simulation.late
+    assert simulation.empty == [code]

@@ -113,6 +113,7 @@ def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
     listener.counted("ahead", 2)
     listener.worked(counts)
     listener.made(asked.uri, suggestion)
+    listener.made(asked.uri, Suggestion(asked.place, "", reason=answer.reason))
     listener.forgotten(None)
     listener.forgotten(asked.uri)
     listener.indexing(3, 5, building=True)
@@ -123,8 +124,8 @@ def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
 
     heard.wait(lambda: 5 in heard.answers)
     assert heard.answers[5] == [answer]
-    assert heard.makes == [(asked.uri, suggestion)]
-    assert heard.makes[0][1].work == suggestion.work
+    assert heard.makes == [(asked.uri, suggestion), (asked.uri, Suggestion(asked.place, ""))]
+    assert (heard.makes[0][1].work, heard.makes[1][1].reason) == (suggestion.work, answer.reason)
     assert heard.statuses[-1] == Status("error", None, "message", "hint")
     assert heard.others == [
         ("counted", "ahead", 2),

@@ -48,6 +48,18 @@ def test_many_keys_do_not_push_out_what_tells_more() -> None:
     assert told == [("slow", 3), ("superseded", 100), ("slow", 1)]
 
 
+def test_what_was_too_slow_gets_its_true_reason() -> None:
+    """Once the model has finished without a suggestion; other places and other reasons keep theirs."""
+    kept = Reasons(counting())
+    kept.keep("file:///a", HERE, SLOW)
+    kept.settle("file:///a", Position(9, 9), reasons.unsure())
+    kept.settle("file:///b", HERE, reasons.unsure())
+    assert [one.reason for one in kept.silences("file:///a")] == [SLOW]
+    for reason in (reasons.unsure(), reasons.models_end()):
+        kept.settle("file:///a", HERE, reason)
+    assert [one.reason.code for one in kept.silences("file:///a")] == ["unsure"]
+
+
 def test_they_follow_the_document() -> None:
     """A new name takes them along, the end of the document takes them away."""
     kept = Reasons(counting())
