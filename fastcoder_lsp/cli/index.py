@@ -163,7 +163,7 @@ def _verify(arguments: argparse.Namespace) -> int:
     for problem in problems:
         print(problem)
     if problems:
-        print("It is built anew by the server, or by: fastcoder-lsp index build", file=sys.stderr)
+        print("The server rebuilds it. Or run: fastcoder-lsp index build", file=sys.stderr)
         return 1
     print(f"{root}: {len(parts)} segments, {sum(part.size for part in parts):,} tokens, nothing wrong")
     return 0

@@ -71,9 +71,7 @@ def whole_path(path: Path, here: Path | None) -> Path:
     if path.is_absolute():
         return path
     if here is None:
-        raise UsageError(
-            f"{path} cannot be found: the folder that this was started in is gone", "Name it by its whole path."
-        )
+        raise UsageError(f"{path} cannot be found: the current folder no longer exists", "Use an absolute path.")
     return here / path
 
 

@@ -24,8 +24,8 @@ def on_disk(what: str, folder: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         hint = (
-            "Free some space on that disk; nothing half made was left there."
+            "Free some space on that disk. No partial files were left there."
             if error.errno in _FULL
-            else "See that you may write there, or set FASTCODER_CACHE to a folder of your own."
+            else "Make it writable for you, or set FASTCODER_CACHE to another folder."
         )
-        raise ResourceError(f"{what} cannot be kept in {folder}: {reason}", hint) from error
+        raise ResourceError(f"cannot store {what} in {folder}: {reason}", hint) from error

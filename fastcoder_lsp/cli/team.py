@@ -174,7 +174,7 @@ def _add(arguments: argparse.Namespace) -> int:
         metrics=arguments.metrics,
     )
     print(key)
-    print("Keep it: it is not shown again.", file=sys.stderr)
+    print("Save it now: it is not shown again.", file=sys.stderr)
     return 0
 
 

@@ -65,5 +65,5 @@ class GuardedDrafter:
             return otherwise
         except Exception:  # a guess must not cost an answer
             self._failed = True
-            logger.exception("drafter %s failed; decoding goes on without drafts", self.name)
+            logger.exception("drafter %s failed; decoding continues without drafts", self.name)
             return otherwise

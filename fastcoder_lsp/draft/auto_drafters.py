@@ -198,7 +198,7 @@ class DrafterSource(QuietSource):
             raise
         except Exception:
             self._failed, self._trial = True, 0
-            logger.exception("drafter %s failed; auto asks it no more", self.drafter.name)
+            logger.exception("drafter %s failed; auto stops using it", self.drafter.name)
             return NO_DRAFT
 
     def _brings(self) -> float:

@@ -52,7 +52,7 @@ def model_sources(parts: DrafterParts, weights: str, *, priced: bool = True) -> 
         files = open_drafter(Path(weights), "", parts.trained.digest)
         make = _OWN.get(files.record.method)
         if make is None:
-            raise UsageError(f"auto does not ask a drafter {files.record.method}", f"It asks: {', '.join(_OWN)}.")
+            raise UsageError(f"auto cannot use the drafter {files.record.method}", f"It can use: {', '.join(_OWN)}.")
         drafters.append(make(files, parts.linear))
     return [*found, *(DrafterSource(drafter, costs=parts.costs, priced=priced) for drafter in drafters)]
 

@@ -41,8 +41,9 @@ class BlockWeights:
         self.heads, self.kv_heads, self.dim = (record.whole(name) for name in ("heads", "kv_heads", "head_dim"))
         if self.heads % self.kv_heads or self.dim % 2:
             raise ModelInvalidError(
-                f"the drafter's record says {self.heads} heads over {self.kv_heads} with keys, of {self.dim} numbers",
-                "Heads share keys evenly, and their numbers are turned in pairs: train it again.",
+                f"the drafter's record has invalid sizes: {self.heads} heads, {self.kv_heads} key heads "
+                f"of width {self.dim}",
+                "Train or import it again.",
             )
         self._theta, self._eps = record.number("theta"), record.number("eps")
         require_sizes(tensors, sizes)

@@ -47,7 +47,7 @@ def table_of(corpora: Sequence[StoreSnapshot], cache: Path, identity: str, shape
         try:
             table.save(path, identity)
         except OSError as error:  # counted again at the next start
-            log.warning("a table of common code could not be kept: %s", error)
+            log.warning("cannot store a table of common code: %s", error)
         _forget_old(path)
     return table
 

@@ -137,15 +137,15 @@ def require_tuned(name: str, trained: Trained) -> None:
         and not any(part.strip().startswith("weights=") for part in settings.split(","))
     ):
         raise UsageError(
-            f"the drafter {plain} needs weights, and none are named",
-            f"Train them: fastcoder-lsp train {plain} --data FOLDER --out FOLDER; "
-            f"then name them: {plain}:weights=FOLDER/drafter.",
+            f"the drafter {plain} needs weights",
+            f"Train them: fastcoder-lsp train {plain} --data FOLDER --out FOLDER. "
+            f"Then use: {plain}:weights=FOLDER/drafter",
         )
     if known is not None and not trained.suits(known.tuned_by):
         raise UsageError(
             f"the drafter {known.name} needs a model that was tuned for it",
-            f"Tune one: fastcoder-lsp train {known.tuned_by} --data FOLDER --out FOLDER; "
-            "then name it with --model FOLDER/model.",
+            f"Tune one: fastcoder-lsp train {known.tuned_by} --data FOLDER --out FOLDER. "
+            "Then use: --model FOLDER/model",
         )
 
 
@@ -159,7 +159,7 @@ def require_smaller(name: str, models: int) -> None:
     if known is not None and known.smaller and not models:
         raise UsageError(
             f"the drafter {known.name} needs a smaller model with the same tokenizer",
-            "Name one: the setting draft.models, or --draft-model NAME.",
+            "Name one with the setting draft.models, or with --draft-model NAME.",
         )
 
 

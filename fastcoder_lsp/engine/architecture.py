@@ -20,7 +20,7 @@ MOST_SIZE = 1 << 22
 MOST_LAYERS = 1024
 MOST_HEAD_DIM = 4096
 MOST_POSITIONS = 1 << 30
-BROKEN_HINT = "fetch the model again: fastcoder-lsp model pull"
+BROKEN_HINT = "Download the model again: fastcoder-lsp model pull"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _shape(config: Mapping[str, Any], eps: str) -> Shape | None:
         raise ModelInvalidError(f"the model's config.json has no valid {error}", BROKEN_HINT) from error
     sizes = (shape.layers, width, heads, shape.kv_heads, head_dim, shape.inner, shape.vocabulary)
     if min(sizes) < 1 or heads % shape.kv_heads or head_dim % 2:
-        raise ModelInvalidError("the sizes in the model's config.json do not fit together", BROKEN_HINT)
+        raise ModelInvalidError("the sizes in the model's config.json contradict each other", BROKEN_HINT)
     if max(sizes) > MOST_SIZE or shape.layers > MOST_LAYERS or head_dim > MOST_HEAD_DIM or not 0 < shape.eps < 1:
         raise ModelInvalidError("the sizes in the model's config.json are invalid", BROKEN_HINT)
     if not np.isfinite(angles_H).all():

@@ -147,7 +147,7 @@ def _settle(job: Job, path: Path, found: Judgement) -> None:
         else:
             place.unlink(missing_ok=True)
     except OSError as error:
-        raise write_error(error, job.cache / "int4", "keeping four-bit weights") from error
+        raise write_error(error, job.cache / "int4", "storing calibrated weights") from error
 
 
 def forget_chosen(digest: str, cache: Path) -> bool:
@@ -165,7 +165,7 @@ def forget_chosen(digest: str, cache: Path) -> bool:
                 path.unlink(missing_ok=True)
                 there = True
     except OSError as error:
-        raise write_error(error, cache / "int4", "deleting what was chosen") from error
+        raise write_error(error, cache / "int4", "deleting calibrated weights") from error
     return there
 
 

@@ -45,5 +45,5 @@ def lacking_room(job: Job) -> str | None:
     except ResourceError as why:
         return f"{why.message}: {why.hint}"
     except RuntimeError as why:  # whatever CUDA says
-        return f"it cannot be asked for its memory: {why}".splitlines()[0]
+        return f"its free memory is unknown: {why}".splitlines()[0]
     return None

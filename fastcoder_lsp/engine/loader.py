@@ -49,7 +49,7 @@ def load_engine(job: Job) -> TreeEngine:
             logger.warning("%s cannot be used", kind, exc_info=True)
             reason = why.message if isinstance(why, FastcoderError) else f"{type(why).__name__}: {why}".splitlines()[0]
             del notes[said:]
-            notes.append(f"{kind} failed on this machine, {lesser} runs instead: {reason[:200]}")
+            notes.append(f"{kind} failed on this machine; using {lesser} instead: {reason[:200]}")
             kind = lesser
     return _load(job, shape, kind, notes)
 
@@ -113,7 +113,9 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
         reason = _against_ours(shape, job.kernels, BITS[kind])
         if reason is None:
             return kind, notes
-        instead = "int8 runs instead" if kind == "cpu-int4" else "bf16 runs instead, slower and not bit-exact"
+        instead = (
+            "using int8 instead" if kind == "cpu-int4" else "using bf16 instead, which is slower and not bit-exact"
+        )
         notes.append(f"{kind.removeprefix('cpu-')} cannot be used: {reason}; {instead}")
     return "cpu-bf16", notes
 
@@ -125,7 +127,7 @@ def _tried(job: Job) -> tuple[str | None, list[str]]:
     if graph_shape(job.config) is None:
         return GPU_KIND, []
     if job.options.strict:
-        return "cuda-graphs", ["strict: only cuda-graphs can be"]
+        return "cuda-graphs", ["gpu.strict needs the engine cuda-graphs"]
     import torch  # noqa: PLC0415
 
     machine = (
@@ -137,15 +139,15 @@ def _tried(job: Job) -> tuple[str | None, list[str]]:
 
 def _tried_on_apple(job: Job, shape: Shape | None) -> tuple[str | None, list[str]]:
     """MPS, where our CPU kernels cannot run the model, or a trial at the first start has shown that they are slower."""
-    lacking = "transformers has to run it" if shape is None else _against_ours(shape, job.kernels, 8)
+    lacking = "only transformers can run this model" if shape is None else _against_ours(shape, job.kernels, 8)
     if lacking is not None:
-        return "mps-bf16", [f"the CPU's kernels cannot be used: {lacking}", "MPS was never tested"]
+        return "mps-bf16", [f"the CPU's kernels cannot be used: {lacking}", "MPS is untested"]
     import torch  # noqa: PLC0415
 
     machine = f"{processor()} {platform.mac_ver()[0]} {torch.__version__}"
     verdict = choose_engine(job, machine, kinds=("cpu-int8", "mps-bf16"))
     if verdict.chosen == "mps-bf16":
-        return verdict.chosen, [verdict.reason, "MPS was never tested"]
+        return verdict.chosen, [verdict.reason, "MPS is untested"]
     return None, [verdict.reason]
 
 
@@ -264,7 +266,7 @@ def _build_other(job: Job, kind: str, notes: list[str]) -> Backend:
     require_packages(f"a model of the kind {job.config['model_type']}", "transformers")
     from fastcoder_lsp.engine.foreign import ForeignBackend  # noqa: PLC0415
 
-    notes.append(f"{job.config['model_type']} is not on the fast path: transformers' own forward runs it, slower")
+    notes.append(f"{job.config['model_type']} has no engine of ours: transformers runs it, which is slower")
     device, arithmetic = kind.split("-")
     if device == "cpu":
         _set_threads(job.options.threads)

@@ -58,12 +58,12 @@ def choose_engine(
         return Verdict(known["chosen"], known.get("reason", ""), known.get("ms", {}))
     attempts = known["attempts"] if isinstance(known.get("attempts"), int) else 0
     if attempts >= ATTEMPTS:
-        return Verdict(kinds[0], f"{kinds[1]} is not used: its trial did not end, {attempts} times", {})
+        return Verdict(kinds[0], f"{kinds[1]} is not used: its trial crashed or hung {attempts} times", {})
     write_json(record, {"attempts": attempts + 1})
-    job.progress(0.0, "comparing engines on this GPU, once")
+    job.progress(0.0, "comparing engines on this GPU (first start only)")
     verdict = _tried(job, kinds, record.with_suffix(".trial"), command or _command)
     if verdict is None:
-        return Verdict(kinds[0], f"{kinds[1]} is not used: its trial failed; the log says how", {})
+        return Verdict(kinds[0], f"{kinds[1]} is not used: its trial failed (see the log)", {})
     write_json(record, asdict(verdict))
     return verdict
 

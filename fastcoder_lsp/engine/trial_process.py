@@ -58,7 +58,7 @@ def compare(job: Job, kinds: tuple[str, str]) -> Verdict:
         options = replace(job.options, kind=kind)  # type: ignore[arg-type]  # a key of `Kind`
         engine = load_engine(replace(job, options=options))
         if engine.info.name != kind:
-            return Verdict(kinds[0], f"{kinds[1]} is not used: {engine.info.name} runs where {kind} was wanted", {})
+            return Verdict(kinds[0], f"{kinds[1]} is not used: {kind} fell back to {engine.info.name}", {})
         found.append(_listen(engine, found[0].tokens if found else ()))
         engine.close()
         del engine
@@ -81,12 +81,12 @@ def judge(kinds: tuple[str, str], plain: Said, graphs: Said) -> Verdict:
     times = ", ".join(f"{name} {each:.2f} ms" for name, each in ms.items())
     alike = kinds[0] not in BITS
     if alike and wrong:
-        return Verdict(kinds[0], f"{kinds[1]} is not used: it says something else at {wrong} of {TOKENS} tokens", ms)
+        return Verdict(kinds[0], f"{kinds[1]} is not used: it gives other tokens at {wrong} of {TOKENS} places", ms)
     if alike and graphs.accepted < plain.accepted - 1:
         return Verdict(kinds[0], f"{kinds[1]} is not used: it accepts fewer drafts", ms)
     if sum(graphs.ms) >= sum(plain.ms):
-        return Verdict(kinds[0], f"{kinds[1]} is no quicker here: {times}", ms)
-    return Verdict(kinds[1], f"{kinds[1]} was compared once and is quicker: {times}", ms)
+        return Verdict(kinds[0], f"{kinds[1]} is not faster here: {times}", ms)
+    return Verdict(kinds[1], f"{kinds[1]} is faster here: {times}", ms)
 
 
 def _listen(engine: Engine, follow: tuple[int, ...]) -> Said:

@@ -49,7 +49,7 @@ class Weights:
         except MemoryError as error:
             raise _no_memory(name) from error
         if not finite:
-            raise ModelInvalidError(f"{name} holds numbers that are not finite", BROKEN_HINT)
+            raise ModelInvalidError(f"{name} contains numbers that are not finite", BROKEN_HINT)
         return found
 
     def array(self, name: str, *shape: int) -> Floats:
@@ -104,7 +104,7 @@ class Weights:
             raise ModelInvalidError(f"the model's files lack {name}", BROKEN_HINT)
         said = self._tensors.shape(name)
         if said != shape:
-            raise ModelInvalidError(f"{name} is {said}, but config.json says {shape}", BROKEN_HINT)
+            raise ModelInvalidError(f"{name} has the shape {said}, but config.json says {shape}", BROKEN_HINT)
 
 
 def _writeable(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
@@ -113,7 +113,7 @@ def _writeable(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
 
 
 def _no_memory(name: str) -> ResourceError:
-    return ResourceError(f"memory ran out while {name} was read", "Close other programs, or use a smaller model.")
+    return ResourceError(f"memory ran out while reading {name}", "Close other programs, or use a smaller model.")
 
 
 @contextmanager

@@ -175,12 +175,12 @@ class Link:
         try:
             reached = self._reach(self._linked.settings())
         except (OSError, ProtocolError) as error:
-            return _Loss(f"the process with the model could not be reached ({error})")
+            return _Loss(f"the shared process cannot be reached ({error})")
         except FastcoderError as error:
             return _Loss(error.message, error.hint)
         except Exception as error:  # a mistake of ours costs one try; who waits is answered, and the next try comes
             logger.exception("no host")
-            return _Loss(f"the process with the model could not be started ({type(error).__name__})")
+            return _Loss(f"the shared process cannot start ({type(error).__name__})")
         return _Loss(self._serve(reached))
 
     def _serve(self, reached: Reached) -> str:
@@ -224,11 +224,11 @@ class Link:
                 heartbeat.heard()
                 self._linked.hear(self._codec.from_host(data))
         except OSError as error:
-            return f"the process with the model is gone ({error.strerror or type(error).__name__})"
+            return f"the connection to the shared process broke ({error.strerror or type(error).__name__})"
         except ProtocolError as error:
             logger.error("the host says what it never should: %s", error)  # noqa: TRY400 it says where
-            return "the process with the model cannot be understood"
-        return "the process with the model has ended"
+            return "the shared process sent an invalid message"
+        return "the shared process ended"
 
     def _write(self, channel: Channel, outbox: Outbox) -> None:
         try:

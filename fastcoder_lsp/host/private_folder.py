@@ -54,20 +54,20 @@ def _refusal(folder: Path) -> str | None:
         if above.st_uid not in (0, os.geteuid()) or (
             above.st_mode & _OTHERS_WRITE and not above.st_mode & stat.S_ISVTX
         ):
-            return "others may replace it"
+            return "other users can replace it"
         folder.mkdir(mode=0o700, exist_ok=True)
         facts = folder.lstat()
     except OSError as error:
         return error.strerror or type(error).__name__
     if not stat.S_ISDIR(facts.st_mode):
-        return "a link, or no folder"
+        return "it is a link, or not a folder"
     if facts.st_uid != os.geteuid():
-        return "another user's"
+        return "it belongs to another user"
     if facts.st_mode & _OTHERS_WRITE:
-        return "others may write to it"
+        return "other users can write to it"
     try:
         if facts.st_mode & _NOBODY_ELSE:
             folder.chmod(0o700)
     except OSError as error:
         return error.strerror or type(error).__name__
-    return None if os.access(folder, os.W_OK | os.X_OK) else "it cannot be written to"
+    return None if os.access(folder, os.W_OK | os.X_OK) else "you cannot write to it"

@@ -137,13 +137,11 @@ class FindOrStart:
                         with suppress(FileNotFoundError, ConnectionRefusedError, ConnectionResetError):
                             return self._greeted(address)
                         if over:
-                            raise ResourceError("the process with the model ended while it started", _HINT)
+                            raise ResourceError("the shared process ended while it started", _HINT)
                         time.sleep(_LOOK_S)
         except Timeout as error:
-            raise ResourceError(
-                "another editor is starting the process with the model, and has not finished", _HINT
-            ) from error
-        raise ResourceError(f"the process with the model did not start within {START_S:.0f} s", _HINT)
+            raise ResourceError("another editor is still starting the shared process", _HINT) from error
+        raise ResourceError(f"the shared process did not start within {START_S:.0f} s", _HINT)
 
     def _log(self) -> BinaryIO:
         """What the process says goes there: it is needed for suggestions, and the log is not."""
@@ -151,9 +149,9 @@ class FindOrStart:
             return open_log()
         except OSError as error:
             self._notice(
-                f"{log_path()}, the log of the shared process, cannot be written ({error.strerror}). Suggestions work "
+                f"The shared process cannot write its log {log_path()} ({error.strerror}). Suggestions work "
                 "without it. "
-                "Give yourself the right to write there, or set FASTCODER_CACHE to a folder where you have it."
+                "Make it writable for you, or set FASTCODER_CACHE to another folder."
             )
             return Path(os.devnull).open("ab")
 
@@ -215,9 +213,9 @@ def _run(command: Sequence[str], log: BinaryIO, held: int = -1) -> subprocess.Po
             timeout=START_S,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise ResourceError(f"the process with the model cannot be started ({error})", _HINT) from error
+        raise ResourceError(f"the shared process cannot start ({error})", _HINT) from error
     if done.returncode != 0:
-        raise ResourceError(f"the process with the model ended with code {done.returncode}", _HINT)
+        raise ResourceError(f"the shared process ended with code {done.returncode}", _HINT)
     return None
 
 

@@ -124,7 +124,7 @@ class _Server:
             async with asyncio.timeout(self._answer_s):
                 return said(ask, await self._desks.answer(ask, gone))
         except TimeoutError:
-            raise RequestError(504, f"there was no answer in {self._answer_s:.0f} s") from None
+            raise RequestError(504, f"no answer within {self._answer_s:.0f} s") from None
         finally:
             listening.cancel()
             with suppress(asyncio.CancelledError):

@@ -159,7 +159,7 @@ class Desks:
             future = desk.service.submit(request, policy)
             completion = await _unless(gone, future)
             if completion.finish == "error":
-                raise RequestError(500, completion.reason.text if completion.reason else "the model cannot be run")
+                raise RequestError(500, completion.reason.text if completion.reason else "the model cannot run")
             if completion.finish != "budget" or completion.text:
                 return completion
             patience_ms *= _MORE_PATIENCE  # nothing is no answer to these clients: they ask once a key

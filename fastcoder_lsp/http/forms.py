@@ -96,7 +96,7 @@ def read_form(body: bytes, form: type[Form]) -> Form:
     try:
         return msgspec.json.decode(body, type=form)
     except (msgspec.DecodeError, RecursionError, ValueError) as wrong:
-        raise RequestError(400, f"the body is not what it should be: {str(wrong)[:300]}") from None
+        raise RequestError(400, f"the request body is invalid: {str(wrong)[:300]}") from None
 
 
 def ask_of_infill(form: InfillForm) -> Ask:
@@ -128,11 +128,11 @@ def ask_of_openai(form: OpenAIForm) -> Ask:
         RequestError: it asks for what cannot be had.
     """
     if form.logprobs is not None and form.logprobs is not False:
-        raise RequestError(400, "logprobs cannot be had: drafted tokens are verified, and their odds are not kept")
+        raise RequestError(400, "logprobs is not supported: drafted tokens have no recorded probabilities")
     if form.echo:
-        raise RequestError(400, "echo cannot be had")
+        raise RequestError(400, "echo is not supported")
     if isinstance(form.prompt, list) and len(form.prompt) != 1:
-        raise RequestError(400, "one prompt a request, please: a string, or a list of one string")
+        raise RequestError(400, "prompt must be one string, or a list with one string")
     prompt = form.prompt if isinstance(form.prompt, str) else form.prompt[0]
     parts = Parts(prompt, form.suffix) if form.suffix else taken_apart(prompt)
     stop = (form.stop,) if isinstance(form.stop, str) else tuple(form.stop or ())
@@ -163,9 +163,9 @@ def _llama(form: LlamaFields, before: str, after: str, extras: tuple[Extra, ...]
 
 def _refuse(form: LlamaFields) -> None:
     if form.n_probs > 0:
-        raise RequestError(400, "n_probs cannot be had: drafted tokens are verified, and their odds are not kept")
+        raise RequestError(400, "n_probs is not supported: drafted tokens have no recorded probabilities")
     if form.grammar or (form.json_schema is not None and bytes(form.json_schema) not in (b"null", b"{}")):
-        raise RequestError(400, "grammar and json_schema cannot be had: this server completes code")
+        raise RequestError(400, "grammar and json_schema are not supported")
 
 
 def _lines(text: str) -> str:

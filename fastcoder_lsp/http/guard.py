@@ -36,7 +36,7 @@ class Guard:
     """ASGI: refuses what may not come in, by a response in JSON."""
 
     def __init__(self, app: ASGIApp, door: Door) -> None:
-        assert door.key or door.hosts, "whoever lets any host in needs a key"
+        assert door.key or door.hosts, "a server for other machines needs a key"
         self._app, self._door, self._open = app, door, 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: D102 ASGI's
@@ -55,13 +55,13 @@ class Guard:
     def _refused(self, path: str, headers: Headers) -> tuple[int, str] | None:
         door = self._door
         if door.hosts and host_name(headers.get("host", "")) not in door.hosts:
-            return 403, "this server goes by another name (Host)"
+            return 403, "the Host header does not name this server"
         if headers.get("origin") is not None or headers.get("sec-fetch-site", "none") != "none":
-            return 403, "web pages are not answered (Origin)"
+            return 403, "requests from web pages are refused (Origin header)"
         if door.key and path != "/health" and not _names_key(headers, door.key):
-            return 401, "a key is needed: Authorization: Bearer KEY"
+            return 401, "a key is required: Authorization: Bearer KEY"
         if self._open >= door.most_open:
-            return 503, f"there are {self._open} open requests already"
+            return 503, f"too many requests: {self._open} are open"
         return None
 
 

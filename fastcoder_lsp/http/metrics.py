@@ -6,16 +6,16 @@ from fastcoder_lsp.completion.status import Statistics
 
 _COUNTERS = {
     "requests": "Requests.",
-    "shown": "Requests that were answered by a suggestion of the model.",
-    "typed_through": "Requests that were answered by what was suggested before.",
-    "empty": "Requests that were answered by nothing.",
-    "cancelled": "Requests whose client hung up.",
-    "failed": "Requests that ended in an error.",
+    "shown": "Requests answered with a suggestion from the model.",
+    "typed_through": "Requests answered from an earlier suggestion.",
+    "empty": "Requests answered without a suggestion.",
+    "cancelled": "Requests whose client disconnected.",
+    "failed": "Requests that failed.",
     "steps": "Forward passes.",
-    "tokens": "Tokens that forward passes gave.",
-    "accepted_drafts": "Drafted tokens among these.",
-    "prefilled": "Prompt tokens that were computed.",
-    "reused": "Prompt tokens that were in the KV cache.",
+    "tokens": "Tokens produced by forward passes.",
+    "accepted_drafts": "Drafted tokens among them.",
+    "prefilled": "Prompt tokens computed.",
+    "reused": "Prompt tokens found in the KV cache.",
 }
 
 
@@ -28,9 +28,9 @@ def _lines(statistics: Sequence[Statistics], busy: int) -> Iterator[str]:
     for name, about in _COUNTERS.items():
         total = sum(int(getattr(one, name)) for one in statistics)
         yield from _metric(f"fastcoder_{name}_total", "counter", about, total)
-    yield from _metric("fastcoder_requests_processing", "gauge", "Requests that are worked on.", busy)
+    yield from _metric("fastcoder_requests_processing", "gauge", "Requests in progress.", busy)
     resident = max((one.resident_bytes for one in statistics), default=0)
-    yield from _metric("fastcoder_resident_bytes", "gauge", "Memory of the process with the model.", resident)
+    yield from _metric("fastcoder_resident_bytes", "gauge", "Memory of the process that runs the model.", resident)
 
 
 def _metric(name: str, kind: str, about: str, value: int) -> Iterator[str]:

@@ -34,7 +34,7 @@ async def read_body(request: Request) -> bytes:
                 if len(body) > BODY_BYTES:
                     raise _too_long()
     except TimeoutError:
-        raise RequestError(408, f"the body did not arrive in {BODY_S:.0f} s") from None
+        raise RequestError(408, f"the request body did not arrive within {BODY_S:.0f} s") from None
     return bytes(body)
 
 
@@ -45,4 +45,4 @@ async def hung_up(receive: Callable[[], Awaitable[Message]]) -> None:
 
 
 def _too_long() -> RequestError:
-    return RequestError(413, f"the body is longer than {BODY_BYTES} bytes")
+    return RequestError(413, f"the request body is longer than {BODY_BYTES} bytes")

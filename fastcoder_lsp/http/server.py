@@ -58,7 +58,7 @@ def _refused(host: str, port: int, error: Exception) -> UsageError:
         return UsageError(f"port {port} needs an administrator's rights", "Choose one above 1023: --port 8013")
     if isinstance(error, OverflowError):
         return UsageError(f"there is no port {port}", "Choose one from 1 to 65535: --port 8013")
-    return UsageError(f"this machine cannot listen at {host}: {error}", "Choose an address of it: --host 127.0.0.1")
+    return UsageError(f"this machine cannot listen at {host}: {error}", "Choose one of its addresses: --host 127.0.0.1")
 
 
 def serve(app: ASGIApp, listening: socket.socket) -> None:

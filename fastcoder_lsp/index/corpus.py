@@ -113,7 +113,7 @@ class Corpora:
         if not self.has(name, identity):
             raise UsageError(
                 f"there is no corpus '{name}' for this model's tokenizer",
-                "See: fastcoder-lsp corpus list; build it with: fastcoder-lsp corpus build PATH --name NAME",
+                "List the corpora: fastcoder-lsp corpus list. Build one: fastcoder-lsp corpus build PATH --name NAME",
             )
         return Store.open(self._place(name, identity), identity, name, reader=True)
 
@@ -144,7 +144,7 @@ def checked_name(name: str) -> str:
         UsageError: it cannot.
     """
     if not is_name(name):
-        raise UsageError(f"'{name}' cannot name a corpus", "Use letters, digits, '.', '_', '+' and '-'.")
+        raise UsageError(f"'{name}' is not a valid corpus name", "Use letters, digits, '.', '_', '+' and '-'.")
     return name
 
 

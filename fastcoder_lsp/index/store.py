@@ -118,7 +118,7 @@ class Store(HeldFiles):
         if not self.writable or self._writer.guards():
             return False
         self._writer.release()
-        log.warning("%s was deleted or taken over by another process; it is begun again", self.folder)
+        log.warning("%s was deleted or taken over by another process; rebuilding it", self.folder)
         if not self.take_over():
             self.follow()
         return True
@@ -247,7 +247,7 @@ class Store(HeldFiles):
         try:
             stored = self._load()
         except DamagedError as damage:
-            self._notice(f"The index in {self.folder} is built anew: {damage}.")
+            self._notice(f"Rebuilding the index in {self.folder}: {damage}.")
             self._restart()
             return
         if not stored:

@@ -88,9 +88,9 @@ def check_order(part: Part) -> list[str]:
     problems = []
     inside = (order_M > 1) & (order_M < len(tokens_N) - 1)
     if not inside.all() or (tokens_N[order_M[inside]] == SEPARATOR).any():
-        return [f"{part.name} names places that are none"]
+        return [f"{part.name} has places outside the text"]
     if len(np.unique(order_M)) != len(order_M):
-        problems.append(f"{part.name} names a place twice")
+        problems.append(f"{part.name} has a place twice")
     expected = sum(max(0, len(part.tokens_of(file)) - 1) for file in range(len(part.records)))
     if expected != len(order_M):
         problems.append(f"{part.name} has {len(order_M)} places, not {expected}")

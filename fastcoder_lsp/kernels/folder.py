@@ -70,7 +70,7 @@ def _unfit(folder: Path) -> str | None:
             _close(folder)
             for above in {*folder.parents, *Path(os.path.realpath(folder)).parents}:
                 if _exchangeable(above):
-                    return f"{above} can be changed by others"
+                    return f"other users can change {above}"
         with tempfile.TemporaryFile(dir=folder):
             return None
     except OSError as error:
@@ -85,7 +85,7 @@ def _close(folder: Path) -> None:
     """
     facts = folder.lstat()
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid():
-        raise PermissionError(0, "it is not the user's own folder")
+        raise PermissionError(0, "it belongs to another user")
     if facts.st_mode & 0o077:
         folder.chmod(0o700)
     if facts.st_mode & 0o022:

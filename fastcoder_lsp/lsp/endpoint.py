@@ -69,11 +69,11 @@ class Endpoint(LanguageServerProtocol):
         elif "method" not in message:
             self._on_answer(message_id, message)
         elif not isinstance(message["method"], str):
-            self._refuse(message_id, JsonRpcInvalidRequest("the method is no text"))
+            self._refuse(message_id, JsonRpcInvalidRequest("method must be a string"))
         elif "id" not in message:
             self._on_notification(message["method"], message.get("params"))
         elif message_id is None:
-            self._refuse(None, JsonRpcInvalidRequest("the id is neither a number nor a text"))
+            self._refuse(None, JsonRpcInvalidRequest("id must be a number or a string"))
         elif message_id in self._request_futures:  # pygls would forget the first
             self._refuse(message_id, JsonRpcInvalidRequest("a request with this id is still open"))
         else:
@@ -126,7 +126,7 @@ class Endpoint(LanguageServerProtocol):
             self._admit(method)
             self._dispatch({"jsonrpc": self.VERSION, "method": method, "params": params})
         except JsonRpcException as error:
-            logger.warning("%s was not taken: %s", method, error.message)
+            logger.warning("ignored %s: %s", method, error.message)
 
     def _dispatch(self, message: Message) -> None:
         try:
@@ -148,7 +148,7 @@ class Endpoint(LanguageServerProtocol):
 
     def _on_answer(self, answered: Id | None, message: Message) -> None:
         if self._shutdown or answered is None or answered not in self._result_types:
-            logger.debug("an answer to nothing that is asked")  # pygls cancelled what was asked before `shutdown`
+            logger.debug("a response to no open request")  # pygls cancelled what was asked before `shutdown`
             return
         del self._result_types[answered]  # pygls keeps it where the answer is an error
         if "error" in message:

@@ -50,7 +50,7 @@ def flush() -> None:
 def _whole(file: str) -> Path:
     path = Path(file).expanduser()
     if not path.is_absolute():  # it would lie in whatever folder the server works in
-        raise ValueError("it is not named by a whole path")
+        raise ValueError("its path is not absolute")
     return path
 
 

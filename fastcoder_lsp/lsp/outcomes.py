@@ -38,4 +38,4 @@ class Outcomes:
         told = self._silent_minute.empty(reason, self._clock())
         if told is None or (told.code == "error" and self._reporter.current.state == "error"):
             return  # what is wrong with the model was said when it went wrong
-        self._reporter.notice(f"nothing was suggested for a whole minute. {told.text} {told.hint}".strip())
+        self._reporter.notice(f"no suggestion for a minute. {told.text} {told.hint}".strip())

@@ -35,8 +35,8 @@ class InstalledVersion:
         if installed in {None, self._running}:
             return None
         return (
-            f"version {installed} is installed now, and version {self._running} runs here: "
-            "restart the editor, or its language server."
+            f"version {installed} is installed, but version {self._running} is running. "
+            "Restart the editor or its language server."
         )
 
     def _stamp(self) -> tuple[int, int, int] | None:

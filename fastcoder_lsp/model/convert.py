@@ -48,7 +48,7 @@ def convert(gguf: Path, sha256: str, source: str, store: Store, progress: Progre
     """
     place = store.converted(sha256)
     name = f"convert-{sha256[:16]}"
-    waiting = f"another process converts {gguf.name}; waiting for it"
+    waiting = f"waiting for another process that converts {gguf.name}"
     with store.lock(name, lambda: progress(0.0, waiting)):
         if is_noted(place):
             return
@@ -101,19 +101,21 @@ def _death(code: int, gguf: Path, root: Path, complaints: str) -> FastcoderError
     if -code in DISK_SIGNALS or any(said in complaints for said in _SAYS_DISK_FULL):
         return disk_full(root, f"converting {gguf.name}")
     if code == -signal.SIGTERM:
-        return ResourceError(f"converting {gguf.name} was stopped", "Run it again.")
+        return ResourceError(f"the conversion of {gguf.name} was stopped", "Run it again.")
     if (hasattr(signal, "SIGKILL") and code == -signal.SIGKILL) or any(said in complaints for said in _SAYS_NO_MEMORY):
         return ResourceError(
-            f"converting {gguf.name} was ended by the system, most likely for want of memory",
-            "Close other programs, or take a smaller model.",
+            f"the system stopped the conversion of {gguf.name}, probably because memory ran out",
+            "Close other programs, or use a smaller model.",
         )
     last = complaints.strip().rpartition("\n")[2][:300] or f"exit code {code}"
     if any(said in last for said in ("ModuleNotFoundError", "ImportError")):
         return InstallationError(f"{gguf.name} cannot be converted: {last}")
     if code < 0:
         return ResourceError(
-            f"converting {gguf.name} crashed (signal {-code})", "Run it again; if it stays so, fetch the model again."
+            f"the conversion of {gguf.name} crashed (signal {-code})",
+            "Run it again. If it crashes again, download the model again.",
         )
     return ModelInvalidError(
-        f"{gguf} cannot be converted: {last}", "It is damaged or of an unknown kind: fetch it again, or take another."
+        f"{gguf} cannot be converted: {last}",
+        "The file is damaged or of an unsupported kind. Download it again, or use another one.",
     )

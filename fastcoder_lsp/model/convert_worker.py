@@ -85,7 +85,7 @@ def require_whole(found: Mapping[str, Any], gguf: Path) -> None:
     missing = sorted(map(str, [*(found.get("missing_keys") or ()), *(found.get("mismatched_keys") or ())]))
     if missing:
         more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise ModelInvalidError(f"{gguf} lacks tensors of its model: {missing[0]}{more}", DAMAGED_HINT)
+        raise ModelInvalidError(f"{gguf} lacks tensors: {missing[0]}{more}", DAMAGED_HINT)
 
 
 def _transformers() -> Any:
@@ -106,8 +106,8 @@ def require_memory(needed: int, gguf: Path) -> None:
     available = available_bytes()
     if available < needed:
         raise ResourceError(
-            f"converting {gguf.name} needs {size_text(needed)} of memory, and {size_text(available)} are free",
-            "Close other programs, or take a smaller model.",
+            f"converting {gguf.name} needs {size_text(needed)} of memory; {size_text(available)} are free",
+            "Close other programs, or use a smaller model.",
         )
 
 

@@ -58,7 +58,7 @@ def give_up(folder: Path, file: Path, store: Store) -> bool:
     A conversion loses its mark, and is replaced when another one is whole; of the hub's cache the damaged file is
     deleted, which its next download brings again.
     """
-    with writing(folder, "mending the model"):
+    with writing(folder, "repairing the model"):
         if folder.is_relative_to(store.root):
             (folder / ORIGIN).unlink(missing_ok=True)
             return True

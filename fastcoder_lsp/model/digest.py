@@ -60,7 +60,7 @@ def remembered_sha256(path: Path, memory: Path, advance: Callable[[int], None] |
         sha256 = sha256_file(blob, advance)
     except OSError as error:
         raise ModelInvalidError(
-            f"{path} cannot be read: {error.strerror}", "Give yourself the right to read it, or fetch it again."
+            f"{path} cannot be read: {error.strerror}", "Make it readable for you, or download it again."
         ) from error
     record = {"path": str(blob), "size": state.st_size, "mtime_ns": state.st_mtime_ns, "sha256": sha256}
     place = _record(blob, memory)

@@ -22,7 +22,7 @@ RECORD, WEIGHTS = "fastcoder-drafter.json", "drafter.safetensors"
 VERSION = 1
 LARGEST = 4096
 """No size that a record says is believed to be larger: what is made of it takes memory before weights are looked at."""
-_HINT = "Train it again, or bring the published one in again: fastcoder-lsp train --help."
+_HINT = "Train or import it again. See: fastcoder-lsp train --help"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class DrafterRecord:
         """
         value = self.number(name)
         if not 1 <= value <= LARGEST or value != int(value):
-            raise ModelInvalidError(f"the drafter's record says {value} as its {name}", _HINT)
+            raise ModelInvalidError(f"the drafter's record has an invalid {name}: {value}", _HINT)
         return int(value)
 
     def number(self, name: str) -> float:
@@ -76,7 +76,7 @@ class DrafterRecord:
         """
         value = self.numbers.get(name)
         if value is None:
-            raise ModelInvalidError(f"the drafter's record does not say its {name}", _HINT)
+            raise ModelInvalidError(f"the drafter's record has no {name}", _HINT)
         return value
 
 
@@ -118,7 +118,8 @@ def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
     path = folder.expanduser() / RECORD
     if not path.is_file():
         raise UsageError(
-            f"{folder} holds no drafter", f"Train one: fastcoder-lsp train {method or 'eagle'} --data … --out FOLDER."
+            f"there is no drafter in {folder}",
+            f"Train one: fastcoder-lsp train {method or 'eagle'} --data … --out FOLDER.",
         )
     try:
         row = json.loads(path.read_text(encoding="utf-8"))
@@ -132,15 +133,15 @@ def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise ModelInvalidError(f"{path} is damaged: {error}", _HINT) from error
     if version != VERSION:
-        raise ModelInvalidError(f"{path} is of version {version}, this program knows {VERSION}", _HINT)
+        raise ModelInvalidError(f"{path} has format version {version}; this program reads version {VERSION}", _HINT)
     if method and record.method != method:
         raise UsageError(
-            f"{folder} holds a drafter {record.method}, not {method}", f"Name it: {record.method}:weights=…"
+            f"the drafter in {folder} is {record.method}, not {method}", f"Use it as {record.method}:weights=…"
         )
     if target and record.target and record.target != target:
         raise ModelInvalidError(
             f"the drafter in {folder} was made for {record.target_name}, weights {record.target[:12]}…",
-            "Take that model, or train the drafter for this one.",
+            "Use that model, or train the drafter for this one.",
         )
     return DrafterFiles(record, path.parent)
 
@@ -161,7 +162,7 @@ def require_sizes(tensors: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None
         found = tensors[name].shape
         if len(found) != len(wanted) or any(size not in (None, here) for size, here in zip(wanted, found, strict=True)):
             raise ModelInvalidError(
-                f"the drafter's {name} is {found}, for its record it would be "
+                f"the drafter's {name} has the shape {found}; its record says "
                 f"({', '.join('any' if size is None else str(size) for size in wanted)})",
                 _HINT,
             )
@@ -174,11 +175,11 @@ def require_ids(tensors: Mapping[str, npt.NDArray[Any]], count: int) -> None:
         ModelInvalidError: it has not.
     """
     if not count:
-        raise ModelInvalidError("the drafter's head has no tokens", _HINT)
+        raise ModelInvalidError("the drafter's vocabulary is empty", _HINT)
     if "ids" in tensors:
         require_sizes(tensors, {"ids": (count,)})
         if tensors["ids"].min(initial=0) < 0:
-            raise ModelInvalidError("the drafter's ids are no tokens", _HINT)
+            raise ModelInvalidError("the drafter has negative token ids", _HINT)
 
 
 def _numbers(row: Mapping[str, Any]) -> dict[str, float]:
@@ -194,7 +195,7 @@ def _list(values: Iterable[Any]) -> tuple[float, ...]:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is no text")
+        raise TypeError(f"{value!r} is not a string")
     return value
 
 
@@ -203,8 +204,8 @@ def _read(opened: SafetensorsTensors, name: str) -> npt.NDArray[Any]:
         return opened.raw(name)
     shape = opened.shape(name)
     if not shape:
-        raise ModelInvalidError(f"the drafter's {name} is a single number", _HINT)
+        raise ModelInvalidError(f"the drafter's {name} is a number, not an array", _HINT)
     found = opened.rows(name, 0, shape[0])
     if not np.isfinite(found).all():
-        raise ModelInvalidError(f"the drafter's {name} holds numbers that are not finite", _HINT)
+        raise ModelInvalidError(f"the drafter's {name} contains numbers that are not finite", _HINT)
     return np.array(found, np.float32)

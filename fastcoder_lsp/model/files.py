@@ -14,8 +14,8 @@ from fastcoder_lsp.model.store import reading
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 PICKLE_SUFFIXES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
-PICKLE_MESSAGE = "holds its weights as Python pickles only, which can run code when they are read"
-PICKLE_HINT = "They are never read. Take a model with safetensors or GGUF weights."
+PICKLE_MESSAGE = "has its weights only as Python pickles, which can run code when loaded"
+PICKLE_HINT = "fastcoder never loads pickles. Use a model with safetensors or GGUF weights."
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,12 @@ def weight_files(folder: Path) -> list[Path]:
             entries = list(folder.iterdir())
         if any(entry.suffix in PICKLE_SUFFIXES for entry in entries):
             raise ModelInvalidError(f"{folder} {PICKLE_MESSAGE}", PICKLE_HINT)
-        raise ModelInvalidError(f"{folder} holds no {WEIGHTS}", "Name a folder in the transformers format, or a .gguf.")
+        raise ModelInvalidError(
+            f"{folder} has no {WEIGHTS}", "Name a folder in the transformers format, or a .gguf file."
+        )
     files = [folder / name for name in _shards(folder / INDEX)]
     if missing := [file.name for file in files if not file.is_file()]:
-        raise ModelInvalidError(f"{folder} lacks {', '.join(missing)}", "Fetch or copy the model again.")
+        raise ModelInvalidError(f"{folder} lacks {', '.join(missing)}", "Download or copy the model again.")
     return files
 
 
@@ -83,7 +85,7 @@ def _shards(index: Path) -> list[str]:
         shards = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
         names = sorted(set(shards.values()))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ModelInvalidError(f"{index} is damaged: {error}", "Fetch or copy the model again.") from error
+        raise ModelInvalidError(f"{index} is damaged: {error}", "Download or copy the model again.") from error
     if not names or any(not isinstance(name, str) or not name or Path(name).name != name for name in names):
-        raise ModelInvalidError(f"{index} does not name files beside it", "Fetch or copy the model again.")
+        raise ModelInvalidError(f"{index} names files outside its folder", "Download or copy the model again.")
     return names

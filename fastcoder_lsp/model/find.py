@@ -26,9 +26,7 @@ from fastcoder_lsp.model.origin import gguf_of, is_noted, read_origin
 from fastcoder_lsp.model.store import Store, reading, size_text
 
 AUTO = "auto"
-BROKEN_HINT = (
-    "Run: fastcoder-lsp model pull (with the model's name, if it is not the default one); it mends what is there."
-)
+BROKEN_HINT = "Repair it: fastcoder-lsp model pull. If it is not the default model, add its name."
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
@@ -75,7 +73,9 @@ def understand(name: str) -> Reference:
         if path.suffix in PICKLE_SUFFIXES:
             raise ModelInvalidError(f"{name} {PICKLE_MESSAGE}", PICKLE_HINT)
         if path.suffix != ".gguf":
-            raise UsageError(f"{name} is not a .gguf file", "Name a folder, a .gguf file, or a model of the hub.")
+            raise UsageError(
+                f"{name} is not a .gguf file", "Name a folder, a .gguf file, or a model on the hub (owner/name)."
+            )
         return Reference(Kind.GGUF, name, str(path))
     explicit = name.startswith(("/", "~", "./", "../", "\\")) or name.endswith(".gguf") or name.count("/") > 1
     if _HUB_ID.fullmatch(name) and not explicit and not (path.is_dir() and hub.cached(name) is None):
@@ -83,14 +83,14 @@ def understand(name: str) -> Reference:
     if path.is_dir():
         return Reference(Kind.FOLDER, name, str(path))
     what = "file" if name.endswith(".gguf") else "folder"
-    raise UsageError(f"there is no {what} {name}", "Name a folder, a .gguf file, or a model of the hub (owner/name).")
+    raise UsageError(f"there is no {what} {name}", "Name a folder, a .gguf file, or a model on the hub (owner/name).")
 
 
 def _path(name: str) -> Path:
     try:
         return Path(name).expanduser().absolute()
     except (RuntimeError, OSError) as error:  # a home folder that nobody knows, a working directory that is gone
-        raise UsageError(f"{name} is no path here: {error}", "Name the whole path, from the root on.") from error
+        raise UsageError(f"{name} cannot be resolved: {error}", "Use an absolute path.") from error
 
 
 def find(name: str = AUTO, cache: Path | None = None, *, gpu_bytes: int | None = None) -> ModelFiles:
@@ -201,12 +201,16 @@ def _half_of_wheels(known: WheelModel, store: Store) -> tuple[int, int]:
 def missing(reference: Reference, here: int = 0, total: int = 0) -> ModelMissingError:
     """The error for a model that is not here, or only `here` bytes of `total` are, with the command that brings it."""
     what = f"the model {reference.name}" if reference.kind is not Kind.AUTO else "the default model"
-    lacks = "has not been made ready yet" if reference.kind is Kind.GGUF else "is not on this machine"
+    lacks = "is not prepared yet" if reference.kind is Kind.GGUF else "is not on this machine"
     command = "fastcoder-lsp model pull" + ("" if reference.kind is Kind.AUTO else f" {reference.name}")
     if here:
         of = f" of {size_text(total)}" if total else ""
-        lacks = "is fetched, but not ready yet" if here == total else f"is only half here: {size_text(here)}{of}"
-        return ModelMissingError(f"{what} {lacks}", f"Run: {command}; it goes on where it was.")
+        lacks = (
+            "is downloaded, but not prepared yet"
+            if here == total
+            else f"is only partly downloaded: {size_text(here)}{of}"
+        )
+        return ModelMissingError(f"{what} {lacks}", f"To continue, run: {command}")
     return ModelMissingError(f"{what} {lacks}", f"Run: {command}")
 
 
@@ -263,13 +267,13 @@ def _hub_or_stand_in(wanted: tuple[str, ...], asked: str, store: Store) -> Model
     for hub_id in wanted:
         folder = hub.cached(hub_id)
         if folder is not None:
-            variant = "" if hub_id == asked else f"smaller than {asked}, which fits this machine but was not fetched"
+            variant = "" if hub_id == asked else f"smaller than {asked}, which fits this machine but is not downloaded"
             return open_folder(folder, name=hub_id, source=f"hub {hub_id}", memory=store.digests, variant=variant)
     for hub_id in wanted:
         known = stand_in(hub_id)
         found = wheels_converted(known, store) if known is not None else None
         if known is not None and found is not None:
-            variant = f"in place of {asked}: {known.difference}"
+            variant = f"replaces {asked}: {known.difference}"
             return ModelFiles(found.name, found.folder, found.source, variant, found.digest)
     return None
 
@@ -282,5 +286,5 @@ def _converted(sha256: str, name: str, source: str, store: Store) -> ModelFiles:
         raise BrokenConversionError(error.message, folder) from error
     whole = whole and (folder / "config.json").is_file() and (folder / "tokenizer.json").is_file()
     if not whole or not digest:
-        raise BrokenConversionError(f"{folder} lacks files of the model", folder)
+        raise BrokenConversionError(f"{folder} is incomplete", folder)
     return ModelFiles(name=name, folder=folder, source=source, variant="", digest=digest)

@@ -14,7 +14,7 @@ from fastcoder_lsp.model.gguf_header import DAMAGED_HINT, Header, read_header
 EMBEDDING = "token_embd.weight"
 MOST_SIZE = 1 << 26
 """Of anything that a model's description counts; the longest contexts are ten million tokens."""
-KIND_HINT = "Take the same model in another form, such as Q4_K_M, Q8_0 or BF16."
+KIND_HINT = "Use the same model in another form, such as Q4_K_M, Q8_0 or BF16."
 _BLOCK = re.compile(r"blk\.(\d{1,5})\.")
 _SIZES = ("_length", "_count", "vocab_size")
 
@@ -27,7 +27,7 @@ def check_header(gguf: Path, lists: Collection[str] = ()) -> Header:
     """
     header = read_header(gguf, lists)
     if not isinstance(header.fields.get("general.architecture"), str):
-        raise ModelInvalidError(f"{gguf} cannot be read: it names no architecture", DAMAGED_HINT)
+        raise ModelInvalidError(f"{gguf} cannot be read: its header has no architecture", DAMAGED_HINT)
     _check_tensors(header, gguf)
     _check_sizes(header, gguf)
     return header
@@ -40,13 +40,15 @@ def _check_tensors(header: Header, gguf: Path) -> None:
     for tensor in header.tensors:
         kind = kinds[tensor.kind]
         if kind is None:
-            raise ModelInvalidError(f"{gguf} holds weights of the unknown kind {kind_name(tensor.kind)}", KIND_HINT)
+            raise ModelInvalidError(f"{gguf} has weights of the unsupported type {kind_name(tensor.kind)}", KIND_HINT)
         if tensor.sizes[:1] and tensor.sizes[0] % kind.numbers:
-            raise ModelInvalidError(f"{gguf} cannot be read: {tensor.name} is no whole number of blocks", DAMAGED_HINT)
+            raise ModelInvalidError(
+                f"{gguf} cannot be read: {tensor.name} is not a whole number of blocks", DAMAGED_HINT
+            )
         if tensor.offset + tensor.numbers // kind.numbers * kind.size > available:
-            raise ModelInvalidError(f"{gguf} ends before its tensors do", DAMAGED_HINT)
+            raise ModelInvalidError(f"{gguf} is cut short", DAMAGED_HINT)
     if not header.tensors:
-        raise ModelInvalidError(f"{gguf} holds no tensors", DAMAGED_HINT)
+        raise ModelInvalidError(f"{gguf} has no tensors", DAMAGED_HINT)
 
 
 def kind_name(kind: int) -> str:
@@ -63,7 +65,7 @@ def _check_sizes(header: Header, gguf: Path) -> None:
         raise ModelInvalidError(f"{gguf} lacks the tensor {EMBEDDING}", DAMAGED_HINT)
     embedding = by_name[EMBEDDING]
     if len(embedding.sizes) != 2:
-        raise ModelInvalidError(f"{gguf} cannot be read: {EMBEDDING} is {embedding.sizes}", DAMAGED_HINT)
+        raise ModelInvalidError(f"{gguf} cannot be read: {EMBEDDING} has the shape {embedding.sizes}", DAMAGED_HINT)
     width, rows = embedding.sizes
     blocks = {match[1] for name in by_name if (match := _BLOCK.match(name))}
     inner = by_name["blk.0.ffn_up.weight"].sizes[-1] if "blk.0.ffn_up.weight" in by_name else MOST_SIZE
@@ -80,7 +82,9 @@ def _check_sizes(header: Header, gguf: Path) -> None:
             continue
         least, most = least_most.get(kind, (0, MOST_SIZE))
         if not least <= said <= most:
-            raise ModelInvalidError(f"{gguf} cannot be read: {name} is {said}, which cannot be", DAMAGED_HINT)
+            raise ModelInvalidError(f"{gguf} cannot be read: {name} has the invalid value {said}", DAMAGED_HINT)
     tokens = header.lengths.get("tokenizer.ggml.tokens", 0)
     if not 0 < tokens <= rows:
-        raise ModelInvalidError(f"{gguf} cannot be read: it names {tokens} tokens and has {rows} rows", DAMAGED_HINT)
+        raise ModelInvalidError(
+            f"{gguf} cannot be read: it lists {tokens} tokens, but its embedding has {rows} rows", DAMAGED_HINT
+        )

@@ -48,7 +48,7 @@ def make_ready(gguf: Path, sha256: str, source: str, store: Store, progress: Pro
         convert(gguf, sha256, source, store, progress)
         return
     place, name = store.converted(sha256), f"convert-{sha256[:16]}"
-    with store.lock(name, lambda: progress(0.0, f"another process converts {gguf.name}; waiting for it")):
+    with store.lock(name, lambda: progress(0.0, f"waiting for another process that converts {gguf.name}")):
         if is_noted(place):
             return
         with writing(store.root, f"reading {gguf.name}"), store.workspace(name) as work:
@@ -71,7 +71,7 @@ def follow(folder: Path, gguf: Path, store: Store) -> None:
         if moved != origin:
             moved.write(folder)
     except OSError:
-        log.info("%s cannot be told that %s has moved", folder, gguf)
+        log.info("cannot record in %s that %s has moved", folder, gguf)
 
 
 def drop_copies(store: Store, note: Callable[[str], None]) -> None:
@@ -89,7 +89,7 @@ def drop_copies(store: Store, note: Callable[[str], None]) -> None:
                 with store.lock(f"convert-{folder.name[:16]}", _nobody):
                     _drop(folder, gguf, store, note)
         except (FastcoderError, OSError, ValueError, RecursionError) as error:
-            log.info("%s stays as it is: %s", folder, error)
+            log.info("cannot clean up %s: %s", folder, error)
 
 
 def _drop(folder: Path, gguf: Path, store: Store, note: Callable[[str], None]) -> None:
@@ -106,7 +106,7 @@ def _drop(folder: Path, gguf: Path, store: Store, note: Callable[[str], None]) -
         write_small(folder / file, text)
     copy.unlink(missing_ok=True)
     origin.at(gguf, folder, store.root).write(folder)  # last: without it, the next start does the rest
-    note(f"deleted {size_text(size)} that were unpacked from {gguf.name}: its weights are read as they lie in it")
+    note(f"deleted {size_text(size)} of unpacked weights: {gguf.name} is now read directly")
 
 
 def _file_of(origin: Origin, folder: Path, store: Store) -> Path | None:

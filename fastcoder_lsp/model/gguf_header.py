@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from fastcoder_lsp.errors import ModelInvalidError
 
-DAMAGED_HINT = "The file is damaged or cut short: fetch it again."
+DAMAGED_HINT = "The file is damaged or cut short. Download it again."
 VERSIONS = (2, 3)
 MOST_FIELDS = 4096
 MOST_TENSORS = 1 << 16
@@ -76,7 +76,7 @@ def read_header(path: Path, lists: Collection[str] = ()) -> Header:
         raise ModelInvalidError(f"{path} cannot be read: {error}", DAMAGED_HINT) from error
     except OSError as error:
         raise ModelInvalidError(
-            f"{path} cannot be read: {error.strerror}", "Name a file that exists and may be read."
+            f"{path} cannot be read: {error.strerror}", "Name a file that exists and that you can read."
         ) from error
 
 
@@ -95,7 +95,7 @@ class _Reader:
     def take(self, count: int) -> bytes:
         """The next `count` bytes."""
         if count > self.size - self.place:
-            raise _DamagedError("it ends in its header")
+            raise _DamagedError("it ends within its header")
         data = self._file.read(count)
         if len(data) != count:
             raise _DamagedError("it became shorter while it was read")
@@ -116,11 +116,11 @@ class _Reader:
 
     def text(self) -> str:
         """The next text."""
-        return self.take(self.count(MOST_TEXT, "bytes of one text")).decode()
+        return self.take(self.count(MOST_TEXT, "bytes in one string")).decode()
 
     def skip_text(self) -> None:
         """Pass over the next text."""
-        self.take(self.count(MOST_TEXT, "bytes of one text"))
+        self.take(self.count(MOST_TEXT, "bytes in one string"))
 
 
 def _read(reader: _Reader, wanted: Collection[str]) -> Header:
@@ -128,14 +128,14 @@ def _read(reader: _Reader, wanted: Collection[str]) -> Header:
         raise _DamagedError("it is not a GGUF file")
     version = reader.number("<I")
     if version not in VERSIONS:
-        raise _DamagedError(f"its version is {version}, known are {', '.join(map(str, VERSIONS))}")
+        raise _DamagedError(f"it has format version {version}; this program reads {', '.join(map(str, VERSIONS))}")
     tensors = reader.count(MOST_TENSORS, "tensors")
     fields: dict[str, Scalar] = {}
     lengths: dict[str, int] = {}
     lists: dict[str, Sequence[Scalar]] = {}
     for name, value, length in _fields(reader, reader.count(MOST_FIELDS, "fields"), wanted):
         if name in fields or name in lengths:
-            raise _DamagedError(f"it says {name} twice")
+            raise _DamagedError(f"it defines {name} twice")
         if isinstance(value, list):
             lengths[name] = length
             if name in wanted:
@@ -144,10 +144,10 @@ def _read(reader: _Reader, wanted: Collection[str]) -> Header:
             fields[name] = value
     heads = tuple(_tensor(reader) for _ in range(tensors))
     if len({head.name for head in heads}) != len(heads):
-        raise _DamagedError("it names a tensor twice")
+        raise _DamagedError("it defines a tensor twice")
     alignment = fields.get("general.alignment", 32)
     if not isinstance(alignment, int) or alignment < 1 or alignment > 1 << 16 or alignment & (alignment - 1):
-        raise _DamagedError(f"its alignment is {alignment}")
+        raise _DamagedError(f"its alignment {alignment} is invalid")
     return Header(fields, lengths, heads, -(-reader.place // alignment) * alignment, lists)
 
 
@@ -162,12 +162,12 @@ def _fields(reader: _Reader, count: int, wanted: Collection[str]) -> Iterator[tu
         elif (form := _SCALARS.get(int(kind))) is not None:
             yield name, reader.number(form), 0
         else:
-            raise _DamagedError(f"{name} is of the unknown kind {kind}")
+            raise _DamagedError(f"{name} has the unknown type {kind}")
 
 
 def _list(reader: _Reader, *, keep: bool) -> tuple[list[Scalar], int]:
     """A list's items, none where they are not to be kept, and how many it has."""
-    kind, length = reader.number("<I"), reader.count(MOST_ITEMS, "items of one list")
+    kind, length = reader.number("<I"), reader.count(MOST_ITEMS, "items in one list")
     items: list[Scalar] = []
     if kind == _TEXT:
         for _ in range(length):
@@ -180,13 +180,13 @@ def _list(reader: _Reader, *, keep: bool) -> tuple[list[Scalar], int]:
         if keep:
             items = [value for (value,) in struct.iter_unpack(form, data)]
     else:
-        raise _DamagedError(f"it holds a list of the unknown kind {kind}")
+        raise _DamagedError(f"it has a list of the unknown type {kind}")
     return items, length
 
 
 def _tensor(reader: _Reader) -> TensorHead:
     name = reader.text()
-    dimensions = reader.count(MOST_DIMENSIONS, f"dimensions of {name}", "<I")
+    dimensions = reader.count(MOST_DIMENSIONS, f"dimensions in {name}", "<I")
     sizes = tuple(reader.count(MOST_NUMBERS, f"numbers in {name}") for _ in range(dimensions))
     head = TensorHead(name, sizes, int(reader.number("<I")), int(reader.number("<Q")))
     if not 0 < head.numbers <= MOST_NUMBERS:

@@ -18,7 +18,7 @@ from fastcoder_lsp.model.gguf_header import DAMAGED_HINT, TensorHead
 from fastcoder_lsp.model.gguf_names import gguf_name, turned_heads
 from fastcoder_lsp.model.origin import gguf_of, read_origin
 
-GONE_HINT = "Put the file back, or fetch the model again: fastcoder-lsp model pull (with its name)."
+GONE_HINT = "Put the file back, or run: fastcoder-lsp model pull. If it is not the default model, add its name."
 
 
 class GgufTensors:
@@ -33,7 +33,7 @@ class GgufTensors:
         header = check_header(path)
         config = config_of(header)
         if config is None:
-            raise ModelInvalidError(f"{path} is not of a kind that is read directly", DAMAGED_HINT)
+            raise ModelInvalidError(f"{path} has an unsupported architecture", DAMAGED_HINT)
         self._architecture = str(config["model_type"])
         self._config: Mapping[str, int] = config
         self._heads = {tensor.name: tensor for tensor in header.tensors}
@@ -59,11 +59,9 @@ class GgufTensors:
             if same and state.st_mtime_ns != origin.mtime_ns:  # copied, or touched
                 same = sha256_file(path) == origin.gguf_sha256
         except OSError as error:
-            raise ModelInvalidError(
-                f"{path}, which holds the weights, is gone ({error.strerror})", GONE_HINT
-            ) from error
+            raise ModelInvalidError(f"the weights in {path} are missing: {error.strerror}", GONE_HINT) from error
         if not same:
-            raise ModelInvalidError(f"{path} is not the file that it was", GONE_HINT)
+            raise ModelInvalidError(f"{path} has changed since it was prepared", GONE_HINT)
         return cls(path)
 
     def __contains__(self, name: str) -> bool:
@@ -120,5 +118,5 @@ class GgufTensors:
         except OSError as error:
             raise ModelInvalidError(f"{head.name} cannot be read: {error}", GONE_HINT) from error
         if read != found.nbytes:
-            raise ModelInvalidError(f"{self._path} ends before its tensors do", DAMAGED_HINT)
+            raise ModelInvalidError(f"{self._path} is cut short", DAMAGED_HINT)
         return unfold(found, head.kind)

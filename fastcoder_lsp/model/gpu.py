@@ -47,7 +47,7 @@ def ask_driver(timeout_s: float = TIMEOUT_S) -> DriverAnswer:
         return DriverAnswer(int(said.split()[0]) << 20)
     except (ValueError, IndexError, OverflowError):
         line = said.decode(errors="replace").strip().partition("\n")[0][:100]
-        return DriverAnswer(problem=f"{tool} told no GPU's memory: {line or 'nothing'}")
+        return DriverAnswer(problem=f"{tool} reported no memory size: {line or 'no output'}")
 
 
 def _output(command: list[str], timeout_s: float) -> bytes | None:

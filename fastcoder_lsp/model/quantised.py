@@ -15,7 +15,7 @@ import numpy.typing as npt
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.tensors import Tensors
 
-HINT = "Take the same model as a GGUF, or unquantised."
+HINT = "Use the same model as a GGUF file, or unquantized."
 _WEIGHT = ".weight"
 _AWQ_ORDER = np.array([0, 4, 1, 5, 2, 6, 3, 7])
 """Which four bits of a word, counted from the lowest, hold its first, second, … number."""
@@ -68,7 +68,7 @@ class QuantisedTensors:
             return self._packed.shape(name)
         words = self._packed.shape(f"{stem}.qweight")
         if len(words) != 2:
-            raise ModelInvalidError(f"{stem}.qweight is {words}", HINT)
+            raise ModelInvalidError(f"{stem}.qweight has the shape {words}", HINT)
         each = self._scheme.in_a_word
         return (words[1] * each, words[0]) if self._scheme.method == "awq" else (words[1], words[0] * each)
 
@@ -113,19 +113,19 @@ class _Matrix:
         rows, columns = shape
         for part in ("qzeros", "scales"):
             if f"{stem}.{part}" not in packed:
-                raise ModelInvalidError(f"the model's files hold no {stem}.{part}", HINT)
+                raise ModelInvalidError(f"the model's files have no {stem}.{part}", HINT)
         self._words = _integers(packed, f"{stem}.qweight")
         self._zeros = _integers(packed, f"{stem}.qzeros")
         self._scales_GN = packed.rows(f"{stem}.scales", 0, packed.shape(f"{stem}.scales")[0])
         groups = len(self._scales_GN)
         fits = self._scales_GN.shape == (groups, rows) and self._zeros.shape == (groups, rows // scheme.in_a_word)
         if not fits or not groups or columns % groups:
-            raise ModelInvalidError(f"the parts of {stem} do not fit together", HINT)
+            raise ModelInvalidError(f"the parts of {stem} have different sizes", HINT)
         self._group_K = np.arange(columns) // (columns // groups)
         if scheme.method == "gptq" and f"{stem}.g_idx" in packed:  # inputs in order of their weight
             self._group_K = _integers(packed, f"{stem}.g_idx").astype(np.int64)
             if self._group_K.shape != (columns,) or self._group_K.min() < 0 or self._group_K.max() >= groups:
-                raise ModelInvalidError(f"{stem}.g_idx names groups that are not there", HINT)
+                raise ModelInvalidError(f"{stem}.g_idx refers to groups that do not exist", HINT)
 
     def rows(self, start: int, stop: int) -> npt.NDArray[np.float32]:
         """Outputs `start` to `stop`, [N, K]."""
@@ -161,5 +161,5 @@ class _Matrix:
 def _integers(packed: Tensors, name: str) -> Ints:
     found = packed.raw(name)
     if found.dtype != np.int32:
-        raise ModelInvalidError(f"{name} holds {packed.kind(name)}, not I32", HINT)
+        raise ModelInvalidError(f"{name} is {packed.kind(name)}, not I32", HINT)
     return np.ascontiguousarray(found).view(np.int32)

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 
 from fastcoder_lsp.errors import ModelInvalidError
 
-DAMAGED_HINT = "fetch the model again: fastcoder-lsp model pull"
+DAMAGED_HINT = "Download the model again: fastcoder-lsp model pull"
 _TYPES: dict[str, type[np.generic]] = {
     "F64": np.float64,
     "F32": np.float32,
@@ -68,7 +68,7 @@ class SafetensorsTensors:
             wide: npt.NDArray[np.float32] = np.left_shift(found, 16, dtype=np.uint32).view(np.float32)
             return wide
         if self.kind(name) not in FRACTIONS:
-            raise ModelInvalidError(f"{name} holds {self.kind(name)}, not numbers with a fraction", DAMAGED_HINT)
+            raise ModelInvalidError(f"{name} is {self.kind(name)}, not a floating-point type", DAMAGED_HINT)
         plain: npt.NDArray[np.float32] = found.astype(np.float32, copy=False)
         return plain
 
@@ -105,7 +105,7 @@ class SafetensorsTensors:
         file, place, _ = self._entries[name]
         kind = _TYPES.get(self.kind(name))
         if kind is None:
-            raise ModelInvalidError(f"{name} holds {self.kind(name)}, which cannot be read", DAMAGED_HINT)
+            raise ModelInvalidError(f"{name} has the unsupported type {self.kind(name)}", DAMAGED_HINT)
         found = np.empty(count, dtype=kind)
         try:
             file.seek(place + start * found.itemsize)
@@ -113,5 +113,5 @@ class SafetensorsTensors:
         except OSError as error:
             raise ModelInvalidError(f"{name} cannot be read: {error}", DAMAGED_HINT) from error
         if read != found.nbytes:
-            raise ModelInvalidError(f"{name} cannot be read: the file became shorter", DAMAGED_HINT)
+            raise ModelInvalidError(f"{name} cannot be read: the file is cut short", DAMAGED_HINT)
         return found

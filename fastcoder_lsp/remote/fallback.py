@@ -109,7 +109,7 @@ class Fallback:
         if status.state == "error":
             self._listener.told(Status("error", message=why.text, hint=why.hint))
         else:
-            message = status.message or f"{why.text} The model on this machine answers meanwhile."
+            message = status.message or f"{why.text} The local model answers meanwhile."
             self._listener.told(replace(status, message=message, hint=status.hint or why.hint))
 
     def indexing(self, done: int, total: int, *, building: bool) -> None:

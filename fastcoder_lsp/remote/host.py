@@ -196,7 +196,7 @@ class ServerHost:
     async def _load(self, reply: Callable[[bool], object]) -> None:
         there = False
         try:
-            self._listener.told(Status("loading", message=f"asking {self._server.host} what it is"))
+            self._listener.told(Status("loading", message=f"connecting to {self._server.host}"))
             await self._server.meet()
             self._listener.told(Status("ready"))
             there = True

@@ -45,7 +45,7 @@ async def identify(client: RemoteClient, settings: Settings) -> Identity:
     if kind == "llama.cpp":
         return Identity(LlamaCpp(), model)
     if models is None and settings.remote_kind == "auto":
-        raise failures.page(client.target.host, "there is neither `/props` nor `/v1/models`")
+        raise failures.page(client.target.host, "it has neither `/props` nor `/v1/models`")
     return Identity(await _openai(client, settings.remote_template, model), model)
 
 
@@ -80,8 +80,8 @@ async def _openai(client: RemoteClient, template: str, model: str) -> Dialect:
         raise RemoteError(
             Reason(
                 "remote-rejected",
-                f"{client.target.host} does not support `suffix`, and its model's name ({model[:60] or 'none'}) tells "
-                "no family.",
+                f"{client.target.host} does not support `suffix`, and its model's name ({model[:60] or 'none'}) shows "
+                "no known family.",
                 "Set `remote.template` to the model's family.",
             )
         )

@@ -63,11 +63,13 @@ def read_url(url: str) -> Target:
         parts = urlsplit(url.strip())
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError:
-        raise RemoteError(_wrong("it is not an address")) from None
+        raise RemoteError(_wrong("it is not a URL")) from None
     if parts.scheme not in {"http", "https"} or not host or not host.isascii():
         raise RemoteError(_wrong("it must begin with https:// or http://, and a host name"))
     if parts.username is not None or parts.query or parts.fragment:
-        raise RemoteError(_wrong("it must hold no user name, key or question mark; keys go into `remote.key_file`"))
+        raise RemoteError(
+            _wrong("it must not contain a user name, key or question mark; put a key into `remote.key_file`")
+        )
     path = parts.path.rstrip("/")
     path = next(path.removesuffix(ending) for ending in _ENDINGS if path.endswith(ending))
     name = f"[{host}]" if ":" in host else host

@@ -89,7 +89,9 @@ def fill_in_texts(texts: Sequence[str], tokenizer: Tokenizer, count: int, length
     marks = [control[mark] for mark in (template.prefix, template.suffix, template.middle) if mark]
     long = [text for text in texts if len(text) >= 12 * length]
     if len(long) < count:
-        raise UsageError("this Python's standard library holds too little code", "Install it whole.")
+        raise UsageError(
+            "this Python's standard library contains too little code", "Install the full standard library."
+        )
     chance = np.random.default_rng(_SEED)
     found = []
     for number in np.linspace(0, len(long) - 1, count).astype(int).tolist():

@@ -150,7 +150,7 @@ class FolderWords:
                 for key in again:
                     self._take(self.root / key, rules, terms)
         except Exception:  # a mistake of ours costs other files' code, and is heard of; suggestions go on
-            log.exception("the words of %s are not followed any longer", self.root)
+            log.exception("stopped following the words of %s", self.root)
             self._stopping.set()
         finally:
             with self._lock:
@@ -207,7 +207,7 @@ class FolderWords:
         try:
             words = stored.read(self.kept) if self.kept is not None else None
         except OSError as error:
-            log.info("the words of %s are looked at anew: %s", self.root, error)
+            log.info("reading the words of %s again: %s", self.root, error)
             return
         if words is not None:
             self.index.adopt(words)
@@ -225,7 +225,7 @@ class FolderWords:
             stored.write(self.kept, self.index.stored())
             words = stored.read(self.kept)
         except OSError as error:
-            log.info("the words of %s are not kept: %s", self.root, error)
+            log.info("cannot store the words of %s: %s", self.root, error)
             self._keeping = False
             return
         self._changes = 0

@@ -165,8 +165,8 @@ def require_same_words(tokenizer: Tokenizer, vocabulary: int, name: str) -> None
     used += [token for token in range(vocabulary, tokenizer.vocabulary) if tokenizer.piece(token)]
     if max(used, default=0) >= vocabulary:
         raise ModelInvalidError(
-            f"{name}: its tokenizer knows the tokens 0 to {max(used)}, its weights those up to {vocabulary - 1} only",
-            "The files belong to two models. Fetch the model again, or name a folder whose files belong together.",
+            f"{name}: the tokenizer's ids go up to {max(used)}, but the weights' only up to {vocabulary - 1}",
+            "The files belong to different models. Download the model again, or use another folder.",
         )
 
 
@@ -204,7 +204,7 @@ def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress
     from fastcoder_lsp.index.warm_up import warm_up as warm_up_index  # noqa: PLC0415
     from fastcoder_lsp.kernels import compiling  # noqa: PLC0415
 
-    with compiling(progress, "compiling what drafts (first start only)", _DRAFTER_FUNCTIONS):
+    with compiling(progress, "compiling the drafter (first start only)", _DRAFTER_FUNCTIONS):
         record.enter("drafter")
         made = _drafter(model, drafter, ALONE)
         warm_up(made)

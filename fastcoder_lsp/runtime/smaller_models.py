@@ -123,7 +123,7 @@ class SmallerModels:
                 "Raise draft.memory_mb, or name smaller ones in draft.models.",
             )
         for files in found:
-            self._progress(0.0, f"loading {files.name}, which drafts")
+            self._progress(0.0, f"loading the drafter's model {files.name}")
             one = engines.load_engines(
                 files.folder,
                 name=files.name,

@@ -115,7 +115,7 @@ class SharedModel(Generic[SomeModel]):
         """Give the model's memory back."""
         loaded, self.loaded = self.loaded, None
         if loaded is not None:
-            with logged("the model could not be closed in order"):
+            with logged("closing the model failed"):
                 loaded[0].close()
             self._untidy = False
             del loaded
@@ -165,20 +165,20 @@ class SeatModel:
     def forget(self, uri: str) -> None:
         """A document was closed; who waits for an answer in another one is not to suffer from what goes wrong."""
         if self.loaded is not None:
-            with logged("a document could not be forgotten"):
+            with logged("forgetting a document failed"):
                 self.loaded.runtime.forget(uri)
 
     def rename(self, old: str, new: str) -> None:
         """A document has another name."""
         if self.loaded is not None:
-            with logged("a document could not be renamed"):
+            with logged("renaming a document failed"):
                 self.loaded.runtime.rename(old, new)
 
     def unload(self) -> None:
         """Give back what this seat has of its own."""
         loaded, self.loaded = self.loaded, None
         if loaded is not None:
-            with logged("the model could not be closed in order"):  # what could not be kept is learnt again
+            with logged("closing the model failed"):  # what could not be kept is learnt again
                 loaded.runtime.close()
 
 

@@ -22,5 +22,8 @@ def build(arguments: dict[str, str]) -> Any:
     """
     config = read_config(Path(arguments.get("config", "")))
     if not config.keys:
-        raise UsageError("a cluster can be reached by others", "Name the file of keys in team.toml: keys = FILE")
+        raise UsageError(
+            "other machines can reach a cluster, so clients need keys",
+            "Name the file of keys in team.toml: keys = FILE",
+        )
     return application(config)

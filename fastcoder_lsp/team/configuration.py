@@ -16,7 +16,7 @@ from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.team.git import check_url
 
 PORT = 8020
-_HINT = "docs/team.md has an example, and a line about each field."
+_HINT = "See docs/team.md for an example and all fields."
 _Count = Annotated[int, Meta(ge=1, le=10_000)]
 _Positive = Annotated[float, Meta(gt=0, le=86_400)]
 _Share = Annotated[float, Meta(ge=0, le=1024)]
@@ -187,7 +187,7 @@ def parse_config(text: str, folder: Path, name: str = "team.toml") -> TeamConfig
         raise UsageError(f"{name}: replicas.most is less than replicas.least", _HINT)
     names = [one.name for one in config.repositories]
     if len(set(names)) < len(names):
-        raise UsageError(f"{name}: two repositories have one name", _HINT)
+        raise UsageError(f"{name}: two repositories have the same name", _HINT)
     records = msgspec.structs.replace(config.records, requests=_whole(config.records.requests, folder))
     for repository in config.repositories:
         check_url(repository.url)

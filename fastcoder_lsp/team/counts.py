@@ -85,23 +85,25 @@ class Counts:
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield from _head("fastcoder_team_requests_total", "counter", "Requests, by how they ended.")
+        yield from _head("fastcoder_team_requests_total", "counter", "Requests by route, key and status code.")
         for (route, key, code), count in sorted(self._ended.items()):
             yield f'fastcoder_team_requests_total{{route={_quoted(route)},key={_quoted(key)},code="{code}"}} {count}'
         yield from _head(
-            "fastcoder_team_prefix_total", "counter", "Documents asked again, by whether the same replica answered."
+            "fastcoder_team_prefix_total",
+            "counter",
+            "Repeated requests in a document, by whether the same replica answered.",
         )
         for again, count in self._again.items():
             yield f'fastcoder_team_prefix_total{{found="{str(again).lower()}"}} {count}'
         for name, about in (
-            ("tokens", "Tokens that forward passes gave."),
-            ("prefilled", "Prompt tokens that were computed."),
-            ("reused", "Prompt tokens that were in the KV cache."),
-            ("empty", "Answers without a text."),
+            ("tokens", "Tokens produced by forward passes."),
+            ("prefilled", "Prompt tokens computed."),
+            ("reused", "Prompt tokens found in the KV cache."),
+            ("empty", "Answers without text."),
         ):
             yield from _head(f"fastcoder_team_{name}_total", "counter", about)
             yield f"fastcoder_team_{name}_total {self._sums[name]}"
-        yield from _head("fastcoder_team_answer_ms", "histogram", "Milliseconds at the door of answered requests.")
+        yield from _head("fastcoder_team_answer_ms", "histogram", "Milliseconds from a request to its answer.")
         below = 0
         for most, count in zip((*_BUCKETS_MS, "+Inf"), self._le, strict=True):
             below += count

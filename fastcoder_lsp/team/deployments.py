@@ -124,7 +124,7 @@ class ServeReplicas:
             try:
                 answer: Answered | Refused = await response
             except BackPressureError:
-                return Refusal("all replicas are busy, and enough requests wait", max(1, round(2 * self._took_s)))
+                return Refusal("all replicas are busy and the queue is full", max(1, round(2 * self._took_s)))
             except asyncio.CancelledError:
                 response.cancel()
                 raise
@@ -132,13 +132,13 @@ class ServeReplicas:
                 await asyncio.sleep(_PAUSE_S * attempt)
                 continue
             except DeploymentUnavailableError:
-                return Refused(503, "no replica can be started; the server's log says why")
+                return Refused(503, "no replica can start; see the server's log")
             except RayTaskError:
-                return Refused(500, "the replica failed; its log says how")
+                return Refused(500, "the replica failed; see its log")
             if isinstance(answer, Answered):
                 self._took_s += 0.1 * (answer.waited_ms / 1e3 - self._took_s)
             return answer
-        return Refused(503, "replicas ended while they answered")
+        return Refused(503, "the replicas ended during the request")
 
     async def can_answer(self) -> bool:
         """Whether a replica says so; asked once a second at most."""

@@ -140,20 +140,20 @@ class Door:
 
     def _guest(self, headers: Headers) -> _Guest:
         if headers.get("origin") is not None or headers.get("sec-fetch-site", "none") != "none":
-            raise RequestError(403, "web pages are not answered (Origin)")
+            raise RequestError(403, "requests from web pages are refused (Origin header)")
         if self._keys is None:
             if host_name(headers.get("host", "")) not in LOOPBACK:
-                raise RequestError(403, "this server goes by another name (Host)")
+                raise RequestError(403, "the Host header does not name this server")
             return _Guest("", "", self._limits.open, self._limits.a_minute, (), metrics=True)
         kind, _, value = headers.get("authorization", "").partition(" ")
         presented = value.strip() if kind.lower() == "bearer" else headers.get("x-api-key", "")
         try:
             key = self._keys.find(presented, self._clock())
         except FastcoderError as error:
-            logger.error("Nobody can be let in: %s", error)  # noqa: TRY400 it says all that there is
-            raise RequestError(503, "the keys cannot be read; the server's log says why") from None
+            logger.error("All requests are refused: %s", error)  # noqa: TRY400 it says all that there is
+            raise RequestError(503, "the keys cannot be read; see the server's log") from None
         if key is None:
-            raise RequestError(401, "a key is needed: Authorization: Bearer KEY")
+            raise RequestError(401, "a key is required: Authorization: Bearer KEY")
         return self._guest_of(key)
 
     def _guest_of(self, key: Key) -> _Guest:
@@ -210,7 +210,7 @@ class Door:
             self._looking = asyncio.ensure_future(self._replicas.can_answer())
         if await asyncio.shield(self._looking):
             return json_response({"status": "ok"})
-        return error_response(503, "no replica can answer")
+        return error_response(503, "no replica is available")
 
     def _told_of(self, path: str, guest: _Guest) -> Response:
         if path in ("/v1/models", "/models"):

@@ -43,9 +43,9 @@ def check_url(url: str) -> None:
         UsageError: by this address git would run a command, take an option, or send what it fetches in the clear.
     """
     if not url.startswith(SCHEMES) or any(letter.isspace() or not letter.isprintable() for letter in url):
-        raise UsageError(f"{url!r} is no address of a repository", f"It begins with one of {', '.join(SCHEMES)}.")
+        raise UsageError(f"{url!r} is not the address of a repository", f"It must begin with {' or '.join(SCHEMES)}.")
     if url.partition("://")[2].startswith("-"):
-        raise UsageError(f"{url!r} names no host", "It begins with a letter, or with / for file://.")
+        raise UsageError(f"{url!r} names no host", "Write a host name after ://, or for file:// a path.")
 
 
 def fetch(url: str, branch: str, clone: Path) -> str:
@@ -94,7 +94,7 @@ def files(clone: Path, commit: str) -> Iterator[tuple[str, str, int]]:
             listing.kill()
             raise NetworkError(f"the list of its files is longer than {_LISTED_BYTES} bytes")
     if listing.returncode:
-        raise NetworkError(f"{clone} is damaged", "Delete it; it is fetched anew.")
+        raise NetworkError(f"{clone} is damaged", "Delete it. The server then clones it again.")
     for entry in listed.split(b"\0"):
         about, _, path = entry.partition(b"\t")
         parts = about.split()
@@ -116,7 +116,7 @@ def contents(clone: Path, objects: Sequence[str]) -> Iterator[bytes]:
             end = told.index(b"\n", at)
             head = told[at:end].split()
             if len(head) != 3 or head[0].decode() != one:
-                raise NetworkError(f"{clone} is damaged", "Delete it; it is fetched anew.")
+                raise NetworkError(f"{clone} is damaged", "Delete it. The server then clones it again.")
             size = int(head[2])
             yield told[end + 1 : end + 1 + size]
             at = end + 2 + size
@@ -151,7 +151,7 @@ def _run(words: Sequence[str], clone: Path | None, most_s: float, told: bytes = 
             cwd="/",
         )
     except FileNotFoundError:
-        raise ResourceError("repositories need git, which is not on this machine", "Install git.") from None
+        raise ResourceError("repositories need git, which is not installed", "Install git.") from None
     except subprocess.TimeoutExpired:
         raise NetworkError(f"git {words[0]} took longer than {most_s:.0f} s") from None
     if done.returncode:

@@ -115,14 +115,15 @@ class KeyFile:
                 # A file that somebody else owns was put there for a group that we are in, as a secret of Kubernetes is.
                 closed = 0o077 if sys.platform == "win32" or found.st_uid == os.getuid() else 0o037
                 if stat.S_IMODE(found.st_mode) & closed and sys.platform != "win32":
-                    raise UsageError(f"{self._path} can be read by others", f"Run: chmod 600 {self._path}")
+                    raise UsageError(f"other users can read {self._path}", f"Run: chmod 600 {self._path}")
                 read = msgspec.json.decode(self._path.read_bytes(), type=_File)
                 self._keys, self._stamp = {key.id: key for key in read.keys}, stamp
         except FileNotFoundError:
             self._keys, self._stamp = {}, None
         except (OSError, msgspec.DecodeError) as error:
             raise UsageError(
-                f"{self._path} cannot be used: {error}", "Make it anew: fastcoder-lsp team key add"
+                f"{self._path} cannot be used: {error}",
+                "Correct it. Or delete it, and make new keys: fastcoder-lsp team key add",
             ) from None
         return tuple(self._keys.values())
 
@@ -157,13 +158,13 @@ class KeyFile:
         try:
             msgspec.convert(msgspec.to_builtins(key), Key)
         except msgspec.ValidationError as wrong:
-            raise UsageError(f"that is no key: {wrong}") from None
+            raise UsageError(f"the key is invalid: {wrong}") from None
         with self._locked():
             keys = self.load()
             if any(one.name == name for one in keys):
-                raise UsageError(f"there is a key of {name} already", "Revoke it first, or take another name.")
+                raise UsageError(f"{name} already has a key", "Revoke it first, or use another name.")
             if any(one.id == identity for one in keys):  # of four thousand million; two would be each other's
-                raise UsageError("chance gave a key that there is", "Try again.")
+                raise UsageError("the new key equals an existing one", "Try again.")
             self._write((*keys, key))
         return f"{_PREFIX}_{identity}_{secret}"
 
@@ -177,14 +178,14 @@ class KeyFile:
             keys = self.load()
             left = tuple(key for key in keys if name not in (key.name, key.id))
             if len(left) == len(keys):
-                raise UsageError(f"there is no key of {name}", "See: fastcoder-lsp team key list")
+                raise UsageError(f"{name} has no key", "List the keys: fastcoder-lsp team key list")
             self._write(left)
 
     def _locked(self) -> filelock.BaseFileLock:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"{self._path.parent} cannot be made: {error}") from None
+            raise UsageError(f"{self._path.parent} cannot be created: {error}") from None
         return filelock.FileLock(f"{self._path}.lock")
 
     def _write(self, keys: tuple[Key, ...]) -> None:

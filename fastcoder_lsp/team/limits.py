@@ -45,10 +45,11 @@ class Ledger:
         account.left = min(most, account.left + (now_s - account.filled_s) * a_minute / 60.0)
         account.filled_s = now_s
         if account.open >= most_open:
-            return Refusal(f"this key has {account.open} open requests already", 1)
+            return Refusal(f"too many requests: this key has {account.open} open", 1)
         if account.left < 1.0:
             return Refusal(
-                f"this key has asked {a_minute} times a minute", math.ceil((1.0 - account.left) * 60.0 / a_minute)
+                f"too many requests: this key may send {a_minute} a minute",
+                math.ceil((1.0 - account.left) * 60.0 / a_minute),
             )
         account.left -= 1.0
         account.open += 1

@@ -99,11 +99,11 @@ class TeamReplica:
             async with asyncio.timeout(ANSWER_S):
                 completion = await self._tenants.answer(call.tenant, call.ask, gone)
         except TimeoutError:
-            return Refused(504, f"there was no answer in {ANSWER_S:.0f} s")
+            return Refused(504, f"no answer within {ANSWER_S:.0f} s")
         except RequestError as error:
             return Refused(error.code, error.message)
         except Gone:
-            return Refused(499, "nobody waits")
+            return Refused(499, "the client disconnected")
         return Answered(said(call.ask, completion), self.name, 1e3 * (time.monotonic() - begun))
 
     def held(self) -> Held:
@@ -143,7 +143,7 @@ class TeamReplica:
         if self.status.state == "error":
             raise ResourceError(self.status.message, self.status.hint)
         if time.monotonic() - self._probed > PROBE_S and self._probing:
-            raise ResourceError(f"the model's thread has been stuck for {PROBE_S:.0f} s")
+            raise ResourceError(f"the model's thread did not respond for {PROBE_S:.0f} s")
         if not self._probing:
             self._probing, self._probed = True, time.monotonic()
             self._core.probe(self._alive)

@@ -74,7 +74,7 @@ class Repositories:
             try:
                 self._trees[one.name] = laid_out(one, self._place)
             except (FastcoderError, OSError) as error:
-                logger.warning("The repository %s could not be fetched: %s", one.name, error)
+                logger.warning("cannot fetch the repository %s: %s", one.name, error)
             self._due_s[one.name] = clock() + one.every_s
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ def _lay_out(clone: Path, commit: str, folder: Path) -> None:
         except OSError as error:  # a name that this file system has not, or one that is a folder by another spelling
             if error.errno not in _NO_NAMES:
                 raise
-            logger.debug("A file of a repository could not be laid out", exc_info=True)
+            logger.debug("cannot write a file of a repository", exc_info=True)
 
 
 def inside(folder: Path, path: str) -> Path | None:

@@ -81,7 +81,7 @@ def _taken(name: str) -> dict[str, float]:
         if not set(values) <= {"step", "prefill", "letters"} or any(value < 0 for value in values.values()):
             raise ValueError  # noqa: TRY301 said once, below
     except ValueError:
-        raise UsageError(f"{name} is no scripted model", "Write: scripted:step=20,prefill=0.1,letters=8") from None
+        raise UsageError(f"{name} is not a scripted model", "Write: scripted:step=20,prefill=0.1,letters=8") from None
     return values
 
 

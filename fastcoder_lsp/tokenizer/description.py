@@ -24,7 +24,7 @@ _TAG = re.compile(
 )
 _BYTE_NAME = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 _SPACE = "▁"
-HINT = "Fetch the model again: fastcoder-lsp model pull; one of your own: copy it again."
+HINT = "Download the model again: fastcoder-lsp model pull. If it is your own, copy it again."
 _MOST_GAPS = 1 << 16
 """Ids without a token that a vocabulary may have, beside as many as it has tokens: memory goes by the highest."""
 
@@ -111,7 +111,7 @@ def _pieces(config: Mapping[str, Any], control_ids: frozenset[int]) -> list[byte
     alphabet = _byte_alphabet() if _is_byte_level(config) else None
     ids = [*vocab.values(), *added]
     if not ids or any(type(token) is not int or not 0 <= token < 2 * len(ids) + _MOST_GAPS for token in ids):
-        raise ModelInvalidError("it holds token ids that cannot be", HINT)
+        raise ModelInvalidError("it has invalid token ids", HINT)
     pieces = [b""] * (max(ids) + 1)
     for name, token in vocab.items():
         pieces[token] = _piece(name, alphabet)

@@ -71,9 +71,7 @@ def newest(folder: Path) -> Checkpoint | None:
     try:
         tensors = load_file(path / STATE)
     except (OSError, SafetensorError) as error:
-        raise FastcoderError(
-            f"{path} is damaged: {error}", "Remove that folder, or begin anew with --restart."
-        ) from error
+        raise FastcoderError(f"{path} is damaged: {error}", "Delete it, or start again with --restart.") from error
     return Checkpoint(_step(path), tensors)
 
 
@@ -105,16 +103,16 @@ def unpack_values(checkpoint: Checkpoint, parameters: Mapping[str, torch.nn.Para
     if names != set(parameters):
         odd = min(names ^ set(parameters))
         raise FastcoderError(
-            f"the checkpoint does not belong to this model and way of tuning ({odd})",
-            "Name another --out folder, or begin anew with --restart.",
+            f"the checkpoint belongs to another model or way of tuning ({odd})",
+            "Use another --out folder, or start again with --restart.",
         )
     with torch.no_grad():
         for name, parameter in parameters.items():
             value = checkpoint.tensors[f"value/{name}"]
             if value.shape != parameter.shape:
                 raise FastcoderError(
-                    f"the checkpoint's {name} is {tuple(value.shape)}, the model's {tuple(parameter.shape)}",
-                    "It belongs to another model: name another --out folder, or begin anew with --restart.",
+                    f"the checkpoint's {name} is {tuple(value.shape)}, but the model's is {tuple(parameter.shape)}",
+                    "It belongs to another model: use another --out folder, or start again with --restart.",
                 )
             parameter.copy_(value)
 

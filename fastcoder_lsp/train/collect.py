@@ -54,5 +54,5 @@ def collect(
         batch += 1
         told(min(len(found), wanted), wanted)
     if not found and not should_stop():
-        raise FastcoderError("the model's outputs only repeat themselves", "Name other --data, or another --model.")
+        raise FastcoderError("the model only repeats itself", "Use other --data, or another --model.")
     return found[:wanted]

@@ -59,7 +59,7 @@ def collect(
     if should_stop():
         return None
     if not samples:
-        raise UsageError(f"nothing was collected in time ({minutes.most} minutes)", "Give it more.")
+        raise UsageError(f"collected nothing within {minutes.most} minutes", "Raise --max-minutes.")
     if planned is None:
         folder.set_plan(samples=len(samples))
     return samples, held

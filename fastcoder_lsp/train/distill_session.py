@@ -60,7 +60,7 @@ def distil(job: DistillJob, cache: Path, should_stop: Callable[[], bool], listen
     for files in (student, *earlier):
         if Tokenizer.load(files.folder).identity != tokenizer.identity:
             raise UsageError(
-                f"{files.name} has another tokenizer than {target.name}",
+                f"{files.name} and {target.name} have different tokenizers",
                 "With --student and --boost, name models of the same family.",
             )
     texts = read_texts(job.data, tokenizer, cache)

@@ -118,7 +118,7 @@ def require_place(place: Path) -> None:
         UsageError: something else is there.
     """
     if place.is_dir() and any(place.iterdir()) and not (place / WEIGHTS).is_file():
-        raise UsageError(f"{place} holds something else", "Name an empty or a new folder.")
+        raise UsageError(f"{place} contains other files", "Name an empty or a new folder.")
 
 
 def write_drafter(place: Path, record: DrafterRecord, tensors: dict[str, torch.Tensor]) -> None:

@@ -38,7 +38,7 @@ def export(base: Path, settings: TrainSettings, run: Path, target: Path, record:
     require_place(target)
     found = checkpoints.newest(run)
     if found is None:
-        raise UsageError(f"{run} has no checkpoint yet", "Wait until the training has made some steps.")
+        raise UsageError(f"{run} has no checkpoint yet", "Wait until training has made some steps.")
     adaptive = record.adaptive if record.method == "sdsat" else ()
     known = {token for earlier in record.earlier for token in earlier["adaptive"]}
     trainable = load_trainable(base, settings, adaptive, fresh=not known.issuperset(adaptive), to_merge=True)
@@ -53,7 +53,7 @@ def require_place(target: Path) -> None:
         UsageError: something else is there.
     """
     if target.exists() and not (target / RECORD).is_file():
-        raise UsageError(f"{target} holds something else", "Name an empty or a new folder.")
+        raise UsageError(f"{target} contains other files", "Name an empty or a new folder.")
 
 
 def write_model(trainable: Trainable, base: Path, target: Path, record: TrainingRecord) -> TrainingRecord:

@@ -142,8 +142,8 @@ class Trainer:
         norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self._settings.clip)
         if not bool(torch.isfinite(norm)):
             raise FastcoderError(
-                f"the loss is not a number any more at step {self.step}",
-                "Choose a smaller --rate, or --precision fp32, and begin anew with --restart.",
+                f"the loss became infinite or NaN at step {self.step}",
+                "Choose a smaller --rate or --precision fp32, and start again with --restart.",
             )
         for group in self._optimiser.param_groups:
             group["lr"] = self._rate(self.step)

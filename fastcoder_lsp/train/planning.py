@@ -39,5 +39,5 @@ def fitted(
         seconds = time_step(lesson)
         steps = max(FEWEST, int(60 * left * used / seconds))
         folder.set_plan(steps=steps, warm_up=max(1, round(settings.warm_up / settings.steps * steps)))
-        told(f"{seconds:.1f} s a step: {steps} steps fit into the time; --steps fixes their number")
+        told(f"{seconds:.1f} s a step: {steps} steps fit into the time; to set their number, use --steps")
     return with_plan(settings, folder)

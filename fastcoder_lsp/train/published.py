@@ -70,9 +70,9 @@ def bring_in(folder: Path, model: str, target: Path, cache: Path) -> DrafterReco
     try:
         method, numbers, layers, ours = _converted(config, tensors, shape_of(files.folder), files)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UsageError(f"{folder / 'config.json'} lacks what is needed: {error}", _HINT) from error
+        raise UsageError(f"{folder / 'config.json'} lacks a field: {error}", _HINT) from error
     except RuntimeError as error:  # torch's, where tensors do not fit together
-        raise ModelInvalidError(f"the checkpoint's tensors do not fit together: {error}", _HINT) from error
+        raise ModelInvalidError(f"the checkpoint's tensors have inconsistent shapes: {error}", _HINT) from error
     record = DrafterRecord(
         method=method,
         target=files.digest,
@@ -91,19 +91,19 @@ def bring_in(folder: Path, model: str, target: Path, cache: Path) -> DrafterReco
 def _read(folder: Path) -> tuple[dict[str, Any], Tensors]:
     path = next((folder / name for name in FILES if (folder / name).is_file()), None)
     if path is None:
-        raise UsageError(f"{folder} holds none of {', '.join(FILES)}", _HINT)
+        raise UsageError(f"{folder} contains none of {', '.join(FILES)}", _HINT)
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
         if path.suffix == ".safetensors":
             return dict(config), load_file(path)
         return dict(config), dict(torch.load(path, map_location="cpu", weights_only=True))
     except FileNotFoundError:
-        raise UsageError(f"{folder} holds no config.json", _HINT) from None
+        raise UsageError(f"{folder} has no config.json", _HINT) from None
     except (OSError, ValueError, TypeError, RuntimeError, SafetensorError, EOFError) as error:
-        raise ModelInvalidError(f"{path} cannot be read: {error}", "Fetch it again.") from error
+        raise ModelInvalidError(f"{path} cannot be read: {error}", "Download it again.") from error
     except Exception as error:  # pickle's own errors have no common root
         raise ModelInvalidError(
-            f"{path} holds more than weights: {error}", "Take a checkpoint of weights alone."
+            f"{path} contains more than weights: {error}", "Use a checkpoint with weights only."
         ) from error
 
 
@@ -120,7 +120,7 @@ def _converted(
         return "dflash", *_dflash(config, tensors, shape, files)
     if "fc.weight" in tensors and any(name.startswith("layers.0.") for name in tensors):
         return "eagle", *_eagle(config, tensors, shape, files)
-    raise UsageError(f"a checkpoint with {', '.join(sorted(tensors)[:4])}… is of no kind that is known", _HINT)
+    raise UsageError(f"unknown kind of checkpoint, with the tensors {', '.join(sorted(tensors)[:4])}…", _HINT)
 
 
 def _medusa(
@@ -146,7 +146,9 @@ def _medusa(
     head_KDE = torch.stack([parts[f"{head}.{blocks}.weight"] for head in range(heads)])
     _sized("the heads", tuple(head_KDE.shape[1:]), (head_KDE.shape[1], shape.width))
     if head_KDE.shape[1] > shape.vocabulary:
-        raise ModelInvalidError(f"the heads say {head_KDE.shape[1]} tokens, the model knows {shape.vocabulary}", _HINT)
+        raise ModelInvalidError(
+            f"the heads have {head_KDE.shape[1]} tokens, but the model has {shape.vocabulary}", _HINT
+        )
     numbers = {"heads": float(heads), "blocks": float(blocks)}
     return numbers, (NORMED,), {"blocks.weight": weight, "blocks.bias": bias, "head": head_KDE}
 
@@ -164,11 +166,11 @@ def _eagle3(
     if "d2t" in tensors:
         ours["ids"] = tensors["d2t"].long() + torch.arange(len(tensors["d2t"]))
         if int(ours["ids"].max()) >= shape.vocabulary or int(ours["ids"].min()) < 0:
-            raise ModelInvalidError("the drafter's tokens are not the model's", _HINT)
+            raise ModelInvalidError("the drafter has token ids that the model lacks", _HINT)
     _sized("fc", tuple(ours["fc"].shape), (int(config["hidden_size"]), 3 * shape.width))
     if int(config["hidden_size"]) != shape.width:
         if "embed_tokens.weight" not in tensors:
-            raise UsageError("the drafter is of another width than the model, and has no embedding of its own", _HINT)
+            raise UsageError("the drafter's width differs from the model's, and it has no embedding of its own", _HINT)
         ours["embedding"] = tensors["embed_tokens.weight"]
     return {"version": 3.0, **_numbers(config)}, eagle.layers_of(shape.layers), ours
 
@@ -187,7 +189,7 @@ def _dflash(
 ) -> tuple[dict[str, float], tuple[int, ...], Tensors]:
     count, more = int(config["num_hidden_layers"]), config.get("dflash_config", {})
     if set(config.get("layer_types", ())) - {"full_attention"}:
-        raise UsageError("the drafter's attention slides over a window, of which nothing is known here", _HINT)
+        raise UsageError("the drafter uses sliding-window attention, which is not supported", _HINT)
     names = _DFLASH | {"fc": "fc"}
     for layer in range(count):
         names |= {f"layers.{layer}.{name}": f"{layer}.{ours}" for name, ours in (_LAYER | _IN_LAYER).items()}
@@ -200,7 +202,8 @@ def _dflash(
     ours |= {"mask": torch.from_numpy(np.array(row, np.float32)), "head": _head(files, shape)}
     if not all(0 <= int(layer) < shape.layers for layer in read):
         raise ModelInvalidError(
-            f"it reads the layers {read}, the model has {shape.layers}", "Name the model it is for."
+            f"the drafter reads the layers {read}, but the model has {shape.layers}",
+            "Name the model that it was made for.",
         )
     numbers = {"layers": float(count), "block": float(config["block_size"]), **_numbers(config)}
     return numbers, tuple(int(layer) + 1 for layer in read), ours
@@ -230,12 +233,14 @@ def _same(wanted: set[str], here: set[str]) -> None:
     if missing := sorted(wanted - here):
         raise UsageError(f"the checkpoint lacks {', '.join(missing[:5])}", _HINT)
     if unknown := sorted(here - wanted):
-        raise UsageError(f"of the checkpoint's {', '.join(unknown[:5])} nothing is known here", _HINT)
+        raise UsageError(f"the checkpoint has unknown tensors: {', '.join(unknown[:5])}", _HINT)
 
 
 def _sized(what: str, found: tuple[int, ...], right: tuple[int, ...]) -> None:
     if found != right:
-        raise ModelInvalidError(f"{what} is {found}, for this model it would be {right}", "Name the model it is for.")
+        raise ModelInvalidError(
+            f"{what} is {found}, but this model needs {right}", "Name the model that it was made for."
+        )
 
 
 def _numbers(config: Mapping[str, Any]) -> dict[str, float]:
@@ -255,7 +260,7 @@ def _check_rotation(config: Mapping[str, Any]) -> None:
     scaling = config.get("rope_scaling") or config.get("rope_parameters") or {}
     kind = scaling.get("rope_type") or scaling.get("type") or "default"
     if kind != "default":
-        raise UsageError(f"the drafter tells places by '{kind}', of which nothing is known here", _HINT)
+        raise UsageError(f"the drafter's position encoding '{kind}' is not supported", _HINT)
 
 
 def _head(files: ModelFiles, shape: Shape) -> torch.Tensor:

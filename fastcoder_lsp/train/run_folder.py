@@ -55,12 +55,12 @@ class RunFolder:
         if restart:
             self._clear()
         if self.path.is_dir() and any(self.path.iterdir()) and not (self.path / _RUN).is_file():
-            raise UsageError(f"{self.path} holds something else", "Name an empty or a new folder with --out.")
+            raise UsageError(f"{self.path} contains other files", "Name an empty or a new folder with --out.")
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(
-                f"{self.path} cannot be made: {error.strerror}", "Name another folder with --out."
+                f"{self.path} cannot be created: {error.strerror}", "Name another folder with --out."
             ) from error
         if not (self.path / _RUN).is_file():
             replace_file(self.path / _RUN, json.dumps(identity, indent=1).encode())
@@ -70,8 +70,8 @@ class RunFolder:
         if odd := sorted(name for name in {*there, *wanted} if there.get(name) != wanted.get(name)):
             told = "; ".join(f"{name} was {there.get(name)}, is {wanted.get(name)}" for name in odd[:3])
             raise UsageError(
-                f"{self.path} holds another run ({told})",
-                "Name another folder with --out, or begin anew with --restart.",
+                f"{self.path} contains another run ({told})",
+                "Name another folder with --out, or start again with --restart.",
             )
 
     def identity(self) -> dict[str, Any]:
@@ -83,9 +83,11 @@ class RunFolder:
         try:
             row = json.loads((self.path / _RUN).read_text(encoding="utf-8"))
         except FileNotFoundError:
-            raise UsageError(f"{self.path} holds no training", "Name the folder given to --out.") from None
+            raise UsageError(
+                f"{self.path} contains no training run", "Name the folder that you gave to --out."
+            ) from None
         except (OSError, ValueError) as error:
-            raise FastcoderError(f"{self.path / _RUN} is damaged: {error}", "Begin anew with --restart.") from error
+            raise FastcoderError(f"{self.path / _RUN} is damaged: {error}", "Start again with --restart.") from error
         return dict(row)
 
     def plan(self) -> dict[str, int]:

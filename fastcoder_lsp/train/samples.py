@@ -140,7 +140,7 @@ def _load(path: Path) -> list[Sample]:
             for start, end, first in zip(starts, ends, firsts, strict=True)
         ]
     except (OSError, ValueError, KeyError, EOFError) as error:
-        raise FastcoderError(f"{path}.npz is damaged: {error}", "Begin anew with --restart.") from error
+        raise FastcoderError(f"{path}.npz is damaged: {error}", "Start again with --restart.") from error
 
 
 def order(count: int, seed: int, index: int) -> int:

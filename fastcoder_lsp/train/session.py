@@ -132,15 +132,15 @@ def export_run(out: Path, model: str | None, target: Path | None, cache: Path) -
     identity = folder.identity()
     if "record" not in identity:
         raise UsageError(
-            f"{out} holds a training by {identity.get('method')}, which writes its own result",
-            "Run its training command again: it resumes, and writes the result at its end.",
+            f"{out} contains a run of `train {identity.get('method')}`, which needs no export",
+            "Run its training command again. It resumes, and writes the result at its end.",
         )
     record = record_of(identity["record"])
     files = models.find(model or str(identity["model"]), cache)
     if files.digest != record.base_digest:
         raise UsageError(
             f"{files.name} is not the model that the run in {out} tunes",
-            f"Name that one with --model: {record.base}, weights {record.base_digest[:12]}…",
+            f"Name the tuned model with --model: {record.base}, weights {record.base_digest[:12]}…",
         )
     if target is not None:
         require_place(target)
@@ -191,7 +191,7 @@ class _Run:
         collector = JacobiCollector(model, settings.device, block=asked.block, ends=self.tokenizer.end_ids)
         if not collector.batched:
             self.listener.note(
-                "this model's cache cannot be cut, so trajectories are collected one by one: much slower"
+                "this model's cache cannot be shortened, so trajectories are collected one by one, much slower"
             )
         windows = self.sequences
         middle = self.tokenizer.control.get(template_of(self.tokenizer.control).middle)

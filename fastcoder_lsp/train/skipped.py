@@ -48,9 +48,7 @@ def search_skipped(
     files = models.find(model, cache)
     shape = fast_shape(read_config(files.folder))
     if shape is None:
-        raise UsageError(
-            f"parts of {files.name} cannot be left out", "Models of the kinds Qwen2 and Llama draft for themselves."
-        )
+        raise UsageError(f"{files.name} cannot skip layers", "Use a model of the kinds Qwen2 or Llama.")
     tokenizer = Tokenizer.load(files.folder)
     texts = [tokenizer.encode(text)[:LENGTH] for text in read_texts(data, tokenizer, cache).texts]
     loaded = engines.load_engines(

@@ -52,8 +52,8 @@ def shape_of(folder: Path) -> Shape:
     shape = fast_shape(read_config(folder))
     if shape is None:
         raise UsageError(
-            f"{folder} is a model of a kind whose hidden states no engine gives",
-            "Qwen2, Llama and models built like them can be drafted for by weights of a drafter's own.",
+            f"no engine gives the hidden states of the model in {folder}",
+            "Use a model of the kinds Qwen2 or Llama, or one built like them.",
         )
     return shape
 

@@ -107,7 +107,7 @@ def embedding_rows(folder: Path) -> int:
 
     size = read_config(folder).get("vocab_size")
     if not isinstance(size, int):
-        raise ModelInvalidError(f"{folder / 'config.json'} does not say vocab_size", BROKEN_HINT)
+        raise ModelInvalidError(f"{folder / 'config.json'} has no vocab_size", BROKEN_HINT)
     return size
 
 

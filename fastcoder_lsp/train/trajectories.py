@@ -108,7 +108,7 @@ def load(path: Path) -> list[Trajectory]:
         ]
     except (OSError, ValueError, KeyError, IndexError, StopIteration, EOFError) as error:
         raise FastcoderError(
-            f"{path} is damaged: {error}", "Remove it; the trajectories are collected again."
+            f"{path} is damaged: {error}", "Delete it. The next run collects the trajectories again."
         ) from error
 
 

@@ -45,7 +45,8 @@ def members(path: Path, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes]
             yield from unpack(file, wanted, most)
     except _TooMuchError as error:
         raise UsageError(
-            f"{path} holds more than {MAX_BYTES // 10**9} GB or {MAX_MEMBERS:,} files", "Unpack it, and name a part."
+            f"{path} holds more than {MAX_BYTES // 10**9} GB or {MAX_MEMBERS:,} files",
+            "Unpack it, and name a part of it.",
         ) from error
     except NotRegularError as error:
         raise UsageError(
@@ -53,7 +54,7 @@ def members(path: Path, wanted: Wanted, most: int) -> Iterator[tuple[str, bytes]
         ) from error
     except _DAMAGED as error:
         words = str(error) or type(error).__name__
-        hint = "Is it a whole archive, and one without a password?"
+        hint = "Use a complete archive without a password."
         raise UsageError(f"{path} cannot be read: {words}", hint) from error
 
 

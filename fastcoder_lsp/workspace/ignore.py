@@ -127,7 +127,7 @@ class IgnoreFiles:
             room = MAX_SIGNS - sum(len(voice.patterns) for voice in (*git, *own))
             patterns, is_own = self._read(Path(file)), file.endswith(OWN_IGNORE_FILE)
             if patterns is None or len(patterns) > room:
-                logger.warning("%s cannot be read whole: everything in %s is taken for ignored", file, folder)
+                logger.warning("cannot read all of %s: ignoring everything in %s", file, folder)
                 by_git, by_us = by_git or not is_own, by_us or is_own
             elif patterns and is_own:
                 own = (_Voice(patterns, patterns.start), *own)

@@ -147,9 +147,7 @@ class LiveIndex:
             run()
         except Exception:
             log.exception("the index has stopped")
-            self._notice(
-                "The index of this workspace has stopped by a mistake of ours (see the log). Suggestions go on."
-            )
+            self._notice("A bug stopped the index of this workspace (see the log). Suggestions continue.")
 
     def _look_after(self) -> None:
         lower_priority()

@@ -34,7 +34,7 @@ class Trouble:
 
     def met(self, error: OSError) -> None:
         """Writing failed: say it, and pause."""
-        log.warning("the index could not be brought up to date (again in %.0f s): %s", self._pause_s, error)
+        log.warning("cannot update the index (trying again in %.0f s): %s", self._pause_s, error)
         self._until = time.monotonic() + self._pause_s
         self._pause_s = min(2 * self._pause_s, LONGEST_S)
         self._free = _free(self._folder) if error.errno in _FULL else -1
@@ -64,18 +64,18 @@ def each_once(notice: Callable[[str], None]) -> Callable[[str], None]:
 def _explain(error: OSError, folder: Path) -> str:
     if error.errno in _FULL:
         return (
-            f"The disk is full: the index in {folder} is not kept up to date there. Suggestions go on, from what is "
-            "stored and what is edited now. Free some space: the rest is done by itself then."
+            f"The disk is full, so the index in {folder} is out of date. Suggestions continue. "
+            "Free some space; the index then updates by itself."
         )
     reason = error.strerror or str(error)
     if error.errno in _CLOSED:
         return (
-            f"The index in {folder} cannot be written ({reason}): drafts come from what is edited now only. Give "
-            "yourself the right to write there, or set FASTCODER_CACHE to a folder where you have it."
+            f"The index in {folder} is not writable ({reason}), so suggestions are slower. "
+            "Make it writable for you, or set FASTCODER_CACHE to another folder."
         )
     return (
-        f"The index in {folder} cannot be kept up to date there ({reason}). Suggestions go on, and it is tried again "
-        "now and then. If it stays so, see that this is a folder that you can write to."
+        f"The index in {folder} cannot be updated ({reason}). Suggestions continue, and fastcoder tries again. "
+        "Check that you can write to this folder."
     )
 
 

@@ -152,7 +152,7 @@ class Watcher:
             observer.schedule(Handler(self._changed, root), str(root), recursive=True, event_filter=_WANTED)
             observer.start()
         except (OSError, RuntimeError) as error:
-            log.warning("%s cannot be watched (%s); it is looked through now and then instead", root, error)
+            log.warning("cannot watch %s (%s); scanning it regularly instead", root, error)
             _end(observer)
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EMFILE):
                 watch.gaps.limit = error
@@ -258,8 +258,8 @@ def _explain(limit: OSError) -> str:
     wanted = max(4 * present, 1024 if setting == "max_user_instances" else 524_288)
     known = f" is {present}" if present else ""
     return (
-        f"The system has no more file watches (fs.inotify.{setting}{known}): some changes "
-        "made outside the editor are noticed only every minute or so. Give it more: "
+        f"No file watches are left (fs.inotify.{setting}{known}), so fastcoder notices some changes "
+        "outside the editor only about once a minute. Raise the limit: "
         f"sudo sysctl fs.inotify.{setting}={wanted}"
     )
 

@@ -198,10 +198,10 @@ release_lock() {
 # See that a folder is there and can be written to.
 can_write() {
     said=$(mkdir -p "$1" 2>&1) || fail "$1 cannot be made: $said" \
-        "Give yourself the right to write in $root (and free some space), or clone it to a folder of yours." \
+        "Make it writable for you and free some space, or clone it into another folder." \
         "An installation elsewhere: python3 -m venv ~/fastcoder && ~/fastcoder/bin/pip install $root"
     said=$( (: >"$1/.writable.$$") 2>&1) || fail "$1 cannot be written to: ${said##*: }" \
-        "Give yourself the right to write in $root (and free some space), or clone it to a folder of yours." \
+        "Make it writable for you and free some space, or clone it into another folder." \
         "An installation elsewhere: python3 -m venv ~/fastcoder && ~/fastcoder/bin/pip install $root"
     rm -f "$1/.writable.$$"
 }

@@ -123,5 +123,5 @@ def test_a_drafter_is_refused_where_it_cannot_draft(name: str) -> None:
     with pytest.raises(UsageError) as failure:
         require_tuned(f"{name}:k=3", Trained())
     assert failure.value.hint == (
-        "Tune one: fastcoder-lsp train sdsat --data FOLDER --out FOLDER; then name it with --model FOLDER/model."
+        "Tune one: fastcoder-lsp train sdsat --data FOLDER --out FOLDER. Then use: --model FOLDER/model"
     )

@@ -249,7 +249,7 @@ def test_a_folder_that_cannot_be_written_is_not_taken_for_another_process(
 
     monkeypatch.setattr(FileLock, "acquire", refused)
     monkeypatch.setattr(calibrate, "calibrate", lambda *_: pytest.fail("chosen for nothing"))
-    with pytest.raises(ResourceError, match="cannot be written to"):
+    with pytest.raises(ResourceError, match="is not writable"):
         choose_weights(job_of(folder, tmp_path), texts(2), texts(1))
 
 

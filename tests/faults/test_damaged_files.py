@@ -194,7 +194,7 @@ def test_an_unknown_kind_of_weights_is_named(tmp_path: Path) -> None:
     name = b"output_norm.weight"
     place = whole.index(name) + len(name) + 4 + 8
     path.write_bytes(whole[:place] + (77).to_bytes(4, "little") + whole[place + 4 :])
-    with pytest.raises(ModelInvalidError, match="unknown kind 77") as raised:
+    with pytest.raises(ModelInvalidError, match="unsupported type 77") as raised:
         check_header(path)
     assert "Q8_0" in raised.value.hint
 

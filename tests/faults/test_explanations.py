@@ -34,7 +34,7 @@ def test_half_a_download(stranger: Stranger) -> None:
     with half.open("wb") as file:
         file.truncate(200_000_000)
     ended = stranger.run(*stranger.completion)
-    stranger.explained("half a download", ended, 3, ("only half here: 200 MB of 491 MB",), "goes on where it was")
+    stranger.explained("half a download", ended, 3, ("only partly downloaded: 200 MB of 491 MB",), "To continue, run: ")
     assert half.stat().st_size == 200_000_000
 
 
@@ -46,8 +46,8 @@ def test_a_gguf_cut_short(stranger: Stranger, share: float) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
     ended = stranger.run(*stranger.completion, "--model", str(path))
-    says = ("own.gguf", "ends" if share > 0.5 else "")
-    stranger.explained(f"GGUF cut at {share}", ended, 4, says, "fetch it again")
+    says = ("own.gguf", "cut short" if share > 0.5 else "")
+    stranger.explained(f"GGUF cut at {share}", ended, 4, says, "Download it again")
     assert not list((stranger.cache / "models" / "converted").glob("*"))
 
 
@@ -58,10 +58,12 @@ def test_a_garbled_tokenizer(stranger: Stranger) -> None:
     whole = path.read_text(encoding="utf-8")
     path.write_text(whole.replace('"pre_tokenizer": {"type": "ByteLevel"', '"pre_tokenizer": {"type": "Nobody"'))
     ended = stranger.run(*stranger.completion, "--model", str(stranger.model))
-    stranger.explained("unknown pre-tokenizer", ended, 4, (str(path), "cannot be used"), "Fetch the model again")
+    stranger.explained("unknown pre-tokenizer", ended, 4, (str(path), "cannot be used"), "Download the model again")
     path.write_text(whole[: len(whole) // 2], encoding="utf-8")
     ended = stranger.run(*stranger.completion, "--model", str(stranger.model))
-    stranger.explained("tokenizer cut short", ended, 4, (str(path), "not a tokenizer's JSON"), "Fetch the model again")
+    stranger.explained(
+        "tokenizer cut short", ended, 4, (str(path), "not a tokenizer's JSON"), "Download the model again"
+    )
     path.write_text(whole, encoding="utf-8")
     stranger.works()
 
@@ -85,7 +87,7 @@ def test_no_memory(stranger: Stranger) -> None:
     limit = 4 << 30
     prefix = ("prlimit", f"--as={limit}")
     ended = stranger.run(*stranger.completion, "--model", str(stranger.model), prefix=prefix)
-    stranger.explained("no memory", ended, 6, ("needs", "GB of memory"), "close other programs")
+    stranger.explained("no memory", ended, 6, ("needs", "GB of memory"), "Close other programs")
 
 
 @pytest.mark.ci
@@ -107,7 +109,7 @@ def test_a_disk_without_room_is_found_before_it_is_filled(stranger: Stranger) ->
     write_gguf(path, pre="some-new-way")  # which has to be converted
     mount = f"mount -t tmpfs -o size=3m,mode=700 none {stranger.cache}"
     ended = stranger.run_after(mount, *stranger.completion, "--model", str(path))
-    stranger.explained("no room on the disk", ended, 6, ("needs", "are free"), "FASTCODER_CACHE=FOLDER")
+    stranger.explained("no room on the disk", ended, 6, ("needs", "free"), "FASTCODER_CACHE")
 
 
 def test_an_unwritable_cache(stranger: Stranger) -> None:
@@ -117,7 +119,7 @@ def test_an_unwritable_cache(stranger: Stranger) -> None:
     closed = f"mount --bind {stranger.cache} {stranger.cache} && mount -o remount,ro,bind {stranger.cache}"
     ended = stranger.run_after(closed, *stranger.completion, "--model", str(path))
     stranger.explained(
-        "unwritable cache", ended, 6, (str(stranger.cache), "cannot be written to", "Read-only"), "FASTCODER_CACHE"
+        "unwritable cache", ended, 6, (str(stranger.cache), "is not writable", "Read-only"), "FASTCODER_CACHE"
     )
 
 

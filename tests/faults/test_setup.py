@@ -89,7 +89,7 @@ def test_a_read_only_checkout(checkout: Path) -> None:
     code, _, err = ended(start(checkout, (*NAMESPACE, "sh", "-c", closed, "sh")))
     assert code == 1
     assert ".scratch cannot be made" in err
-    assert "Give yourself the right to write" in err
+    assert "Make it writable for you" in err
 
 
 def test_a_file_in_the_way(checkout: Path) -> None:

@@ -91,7 +91,7 @@ def test_a_conversion_under_way_is_waited_for(folder: Path, tmp_path: Path) -> N
         load_arrays(Wanted(folder, shape_of(folder), kinds_here()[0], "digest", cache), tell)
         assert "done" in process.stdout.read()
         process.wait(HANG_S)
-    assert said[0].startswith("another process")
+    assert said[0].startswith("waiting for another process")
     assert not [text for text in said if text.startswith("converting")]
 
 

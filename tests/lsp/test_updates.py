@@ -30,7 +30,7 @@ def test_another_version_is_told_once(tmp_path: Path) -> None:
     told = installed.news()
     assert told is not None
     assert "1.1 is installed" in told
-    assert "1.0 runs" in told
+    assert "1.0 is running" in told
     assert installed.news() is None
     install(file, "1.2.dev1")
     assert "1.2.dev1" in (installed.news() or "")
@@ -55,4 +55,4 @@ async def test_who_opens_a_file_is_told(tmp_path: Path) -> None:
             client.open(f"file:///{name}.py", "x = 1\n")
         await client.call("fastcoder/stats", {})
         [told] = client.notices()
-        assert "version 9.9.9 is installed now" in told
+        assert "version 9.9.9 is installed" in told

@@ -34,11 +34,11 @@ def test_every_tensor_must_be_there_and_of_its_size(method: str) -> None:
         if name != "ids":
             with pytest.raises(ModelInvalidError, match="lack"):
                 opened(whole, {other: tensor for other, tensor in tensors.items() if other != name})
-        with pytest.raises(ModelInvalidError, match="would be"):
+        with pytest.raises(ModelInvalidError, match="has the shape"):
             opened(whole, tensors | {name: tensors[name][..., None]})
-    with pytest.raises(ModelInvalidError, match="would be"):
+    with pytest.raises(ModelInvalidError, match="has the shape"):
         opened(replace(whole, width=E + 1), tensors)
-    with pytest.raises(ModelInvalidError, match="no tokens"):
+    with pytest.raises(ModelInvalidError, match="negative token ids"):
         opened(whole, tensors | {"ids": np.full(V, -1)})
 
 
@@ -47,9 +47,9 @@ def test_a_record_says_all_sizes(name: str) -> None:
     """One that is missing, and a size that is none, are told as damage."""
     for method in ("eagle", "dflash"):
         opened, (whole, tensors) = OPENED[method], MADE[method]()
-        with pytest.raises(ModelInvalidError, match=f"say its {name}"):
+        with pytest.raises(ModelInvalidError, match=f"has no {name}"):
             opened(replace(whole, numbers={key: whole.numbers[key] for key in whole.numbers if key != name}), tensors)
-    with pytest.raises(ModelInvalidError, match=r"says 0\.5"):
+    with pytest.raises(ModelInvalidError, match=r"invalid heads: 0\.5"):
         OPENED["eagle"](replace(eagle()[0], numbers={**eagle()[0].numbers, "heads": 0.5}), eagle()[1])
 
 
@@ -57,7 +57,7 @@ def test_a_record_says_all_sizes(name: str) -> None:
 def test_no_size_takes_memory_or_an_error_in_the_middle(name: str, said: float) -> None:
     """Sizes that are as large as no drafter's, or do not fit one another, are told before they are computed with."""
     whole, tensors = MADE["dflash"]()
-    with pytest.raises(ModelInvalidError, match="says"):
+    with pytest.raises(ModelInvalidError, match="invalid"):
         BlockModel(replace(whole, numbers={**whole.numbers, name: said}), tensors)
 
 
@@ -65,7 +65,7 @@ def test_no_size_takes_memory_or_an_error_in_the_middle(name: str, said: float) 
 def test_a_head_says_something(method: str) -> None:
     """One over no tokens has no best one."""
     whole, tensors = MADE[method]()
-    with pytest.raises(ModelInvalidError, match="no tokens"):
+    with pytest.raises(ModelInvalidError, match="vocabulary is empty"):
         OPENED[method](whole, tensors | {"head": tensors["head"][:0], "ids": tensors["ids"][:0]})
 
 
@@ -101,5 +101,5 @@ def test_weights_are_read_as_they_were_written(tmp_path: Path) -> None:
         name: tensor.shape for name, tensor in tensors.items()
     }
     save_file({"head": np.array(1, np.float32)}, tmp_path / WEIGHTS)
-    with pytest.raises(ModelInvalidError, match="single number"):
+    with pytest.raises(ModelInvalidError, match="is a number, not an array"):
         files.tensors()

@@ -54,7 +54,7 @@ def test_an_index_leads_nowhere_but_into_its_folder(tmp_path: Path, name: str) -
     folder = write_folder(tmp_path / "model")
     (folder / "model.safetensors").unlink()
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a": name}}))
-    with pytest.raises(ModelInvalidError, match="beside it"):
+    with pytest.raises(ModelInvalidError, match="outside its folder"):
         weight_files(folder)
 
 

@@ -22,11 +22,11 @@ def install(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("echo 24564", 24564 << 20, ""),
         ("echo NVIDIA-SMI has failed because; exit 9", 0, "NVIDIA-SMI has failed"),
-        ("exit 1", 0, "nothing"),
+        ("exit 1", 0, "no output"),
         ("exec sleep 600", 0, "did not answer"),
         ("sleep 600 & echo 5; wait", 0, "did not answer"),
         ("trap '' TERM INT HUP; while :; do sleep 1; done", 0, "did not answer"),
-        ("exec yes", 0, "told no GPU"),
+        ("exec yes", 0, "reported no memory size"),
     ],
 )
 def test_the_driver_is_asked_for_a_while(

@@ -96,7 +96,7 @@ def test_what_is_damaged_is_fetched_again(run: Run, hub: Hub, tmp_path: Path, na
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     done = run("pull", HUB_ID)
     assert done.returncode == 0, done.stderr
-    assert "made anew" in done.stderr
+    assert "Repairing it" in done.stderr
     assert (snapshot(tmp_path) / name).read_bytes() == hub.files[name]
 
 
@@ -164,7 +164,7 @@ def test_without_any_network_it_says_so_and_what_to_do(run: Run) -> None:
     assert "chose the package names" in done.stderr
     assert "SHA-256" in done.stderr
     assert "491 MB" in done.stderr
-    assert "run it again" in done.stderr
+    assert "try again" in done.stderr
     assert "Traceback" not in done.stderr
 
 

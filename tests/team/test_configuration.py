@@ -72,7 +72,7 @@ def test_an_upgrade_begins_so_many_at_a_time(text: str, at_a_time: int) -> None:
         ('[model]\nengine = "steam"', "engine"),
         ("[model]\nmodels = 3", "models"),
         ('[[repositories]]\nname = "../x"\nurl = "https://example.org/x"', "repositories"),
-        ("[[repositories]]\nname = 'x'\nurl = 'https://e.org/x'\n[[repositories]]\nname = 'x'\nurl = 'y'", "one name"),
+        ("[[repositories]]\nname = 'x'\nurl = 'https://e.org/x'\n[[repositories]]\nname = 'x'\nurl = 'y'", "same name"),
         ("[listen", "team.toml"),
     ],
 )

@@ -80,7 +80,7 @@ def test_a_time_is_kept_to(speaker: Speaker, tmp_path: Path, monkeypatch: pytest
     assert any(f"{plan['steps']} steps fit" in note for note in notes)
     made.clear()
     monkeypatch.setattr(collecting, "SHARE", 0.0)
-    with pytest.raises(UsageError, match="nothing was collected in time"):
+    with pytest.raises(UsageError, match="collected nothing within"):
         go_on(tmp_path / "other")
 
 

@@ -117,9 +117,9 @@ def test_another_target_is_refused(speaker: Speaker, trained: dict[str, Path], t
     make(name, DrafterParts(trained=Trained(digest=digest)))
     with pytest.raises(ModelInvalidError, match="was made for"):
         make(name, DrafterParts(trained=Trained(digest="0" * 64)))
-    with pytest.raises(UsageError, match="none are named"):
+    with pytest.raises(UsageError, match="needs weights"):
         require_tuned(method, Trained())
-    with pytest.raises(UsageError, match="holds no drafter"):
+    with pytest.raises(UsageError, match="there is no drafter"):
         make(f"{method}:weights={tmp_path}")
     row = json.loads((trained[method] / RECORD).read_text())
     for change in ({"version": 9}, {"layers": None}, {"lists": 3}):
@@ -168,7 +168,7 @@ def test_another_run_and_a_foreign_folder_are_told(speaker: Speaker, tmp_path: P
         go(speaker, tmp_path / "run", "medusa", 1, said=4)
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "a.txt").write_text("years of work")
-    with pytest.raises(UsageError, match="something else"):
+    with pytest.raises(UsageError, match="contains other files"):
         go(speaker, tmp_path / "thesis", "medusa", 1)
 
 

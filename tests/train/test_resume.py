@@ -86,7 +86,7 @@ def test_what_does_not_belong_together_is_told(speaker: Speaker, sdsat: Path, tm
     with pytest.raises(UsageError, match="is not the model"):
         export_run(tmp_path / "run", str(sdsat), None, speaker.cache)
     assert export_run(tmp_path / "run", None, tmp_path / "copy", speaker.cache).weights == done.record.weights
-    with pytest.raises(UsageError, match="something else"):
+    with pytest.raises(UsageError, match="contains other files"):
         export_run(tmp_path / "run", None, speaker.texts, speaker.cache)
     (state,) = (tmp_path / "run").glob("step-*/state.safetensors")
     shutil.copytree(state.parent, tmp_path / "run" / "step-0000005")
@@ -127,5 +127,5 @@ def test_a_folder_with_something_else_is_left_alone(
     (tmp_path / "thesis.txt").write_text("years of work")
     arguments = ["--model", str(speaker.folder), "--data", str(speaker.texts), "--out", str(tmp_path), "--steps", "1"]
     assert main(["train", "sdsat", *arguments, "--restart"]) == 2
-    assert "something else" in capsys.readouterr().err
+    assert "contains other files" in capsys.readouterr().err
     assert (tmp_path / "thesis.txt").read_text() == "years of work"

@@ -22,7 +22,7 @@ from fastcoder_lsp.engine.weights import EMBEDDING, NORM, Weights
 
 Floats = npt.NDArray[np.float32]
 Multiply = Callable[[Floats], Floats]
-WHAT = "choosing four-bit weights by what the model computes"
+WHAT = "calibrating four-bit weights"
 HEAD_ROWS = 8192
 """Of the head, that are rounded together: it may be larger than all else."""
 

@@ -60,7 +60,7 @@ def write_packed(
         put_in_place(partial, path)
         sync_folder(path.parent)
     except OSError as error:
-        raise write_error(error, path.parent, f"keeping the converted weights ({total / 1e9:.1f} GB)") from error
+        raise write_error(error, path.parent, f"storing the converted weights ({total / 1e9:.1f} GB)") from error
     finally:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
@@ -95,7 +95,7 @@ def writing_alone(path: Path, progress: Progress) -> Iterator[None]:
         lock = _lock(path)
         _acquire(lock, path, progress)
     except (OSError, NotImplementedError) as error:
-        raise write_error(error, path.parent, "keeping the converted weights") from error
+        raise write_error(error, path.parent, "storing the converted weights") from error
     try:
         yield
     finally:
@@ -130,7 +130,7 @@ def held(path: Path, *, strict: bool = False) -> Iterator[bool]:
         lock.acquire(timeout=0)
     except (Timeout, OSError, NotImplementedError) as error:
         if strict and not isinstance(error, Timeout):
-            raise write_error(error, path.parent, "keeping the converted weights") from error
+            raise write_error(error, path.parent, "storing the converted weights") from error
         yield False
         return
     try:
@@ -151,7 +151,7 @@ def _acquire(lock: BaseFileLock, path: Path, progress: Progress) -> None:
             seen, since = size, time.monotonic()
         elif time.monotonic() - since > STALLED_S:
             return
-        progress(0.0, "another process converts the weights; waiting for it")
+        progress(0.0, "waiting for another process that converts the weights")
 
 
 def _bytes_of(path: Path) -> int:

@@ -185,10 +185,10 @@ def choosing_alone(wanted: Wanted) -> Iterator[None]:
         delete_unfinished(path.parent)  # while this is held, what others left of it would stay, and take room
         check_room(path.parent, layout_bytes(layout(wanted.shape, wanted.kind, embedding)))
     except OSError as error:
-        raise write_error(error, path.parent, "choosing four-bit weights") from error
+        raise write_error(error, path.parent, "calibrating four-bit weights") from error
     with held(path, strict=True) as ours:
         if not ours:
-            raise UsageError("another process is choosing this model's four-bit weights", "Wait until it ends.")
+            raise UsageError("another process is calibrating this model", "Wait until it ends.")
         yield
 
 

@@ -91,7 +91,7 @@ def build(recipe: Recipe, device: Device) -> StaticEngine:
     slot_bytes = recipe.shape.slot_numbers * recipe.dtype.itemsize
     context = affordable_context(recipe.context, device.memory().free, slot_bytes)
     if context < recipe.context:
-        recipe.notes.append(f"the context is {context} tokens, not {recipe.context}: memory holds no more")
+        recipe.notes.append(f"the context is {context} tokens instead of {recipe.context}: memory has no room for more")
     enough = context >= min(LEAST_CONTEXT, recipe.context)
     size: Plan | None = plan(context, chunk=device.chunk, strict=recipe.strict) if enough else None
     while size is not None:

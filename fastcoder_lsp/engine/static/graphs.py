@@ -77,5 +77,5 @@ class GraphSet(Generic[Key]):
         except Exception as error:  # noqa: BLE001 torch, its allocator and Triton raise what they like; `work` decides
             # Right, only slower: the same work, launch by launch.
             logger.warning("%s runs uncaptured: %s: %s", key, type(error).__name__, error)
-            self.notes.add("some steps could not be captured and run slower; the log says which")
+            self.notes.add("some steps could not be captured and run slower (see the log)")
             return work

@@ -17,7 +17,7 @@ from fastcoder_lsp.engine.static.step_io import Inputs, Outputs
 from fastcoder_lsp.engine.static.weights import Norm
 
 logger = logging.getLogger(__name__)
-NOTE = "this GPU's own kernels failed, torch's run instead, slower; the log says why"
+NOTE = "our kernels failed on this GPU; torch's slower ones run instead (see the log)"
 Found = TypeVar("Found")
 
 

@@ -52,8 +52,8 @@ def require(
         for other in BITS
         if (size := least_bytes(shape, other, itemsize, own_head=own_head)) <= free and BITS[other] < BITS[precision]
     ]
-    instead = f"take {' or '.join(fitting)}, or a smaller model" if fitting else "take a smaller model"
+    instead = f"Use {' or '.join(fitting)}, a smaller model" if fitting else "Use a smaller model"
     raise ResourceError(
-        f"{model} needs {needed / 1e9:.1f} GB of memory, {free / 1e9:.1f} GB are free on {device}",
-        f"{instead}, or a larger gpu.memory_percent",
+        f"{model} needs {needed / 1e9:.1f} GB of memory; {free / 1e9:.1f} GB are free on {device}",
+        f"{instead}, or a larger gpu.memory_percent.",
     )

@@ -131,5 +131,5 @@ class _Reader:
         """One tensor on the device."""
         moved = self.source.raw(name, *shape).to(self.device, self.dtype)
         if not bool(moved.isfinite().all()):
-            raise ModelInvalidError(f"{name} holds numbers that are not finite", BROKEN_HINT)
+            raise ModelInvalidError(f"{name} contains numbers that are not finite", BROKEN_HINT)
         return moved

@@ -32,7 +32,7 @@ def definitions(session: Session, params: object) -> None:
     """
     uri, given = at(params, "textDocument", "uri"), at(params, "definitions")
     if not isinstance(uri, str) or not isinstance(given, list):
-        logger.warning("fastcoder/definitions was not taken: it needs textDocument.uri and a list, definitions")
+        logger.warning("ignored fastcoder/definitions: it needs textDocument.uri and a list `definitions`")
         return
     document = session.documents.get(uri)
     if document is None:
@@ -44,7 +44,7 @@ def definitions(session: Session, params: object) -> None:
     read = [_read(one) for one in given[:MOST_LOOKED_AT]]
     if wrong := read.count(None) + max(len(given) - MOST_LOOKED_AT, 0):
         logger.warning(
-            "fastcoder/definitions: %d of %d were left out: no file's, malformed, or too many", wrong, len(given)
+            "fastcoder/definitions: ignored %d of %d: not in a file, malformed, or too many", wrong, len(given)
         )
     own = str(document.file)
     document.definitions = tuple(dict.fromkeys(one for one in read if one is not None and one.path != own))[:MOST]

@@ -14,7 +14,7 @@ def trace(session: Session, params: object) -> dict[str, object] | None:
     """
     uri = params.get("uri") if isinstance(params, dict) else None
     if not isinstance(uri, str):
-        raise JsonRpcInvalidParams("uri: the document's, a string")
+        raise JsonRpcInvalidParams("uri must be a string")
     completion = session.traces.latest(uri)
     if completion is None:
         return None

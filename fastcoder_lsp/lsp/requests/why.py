@@ -105,7 +105,7 @@ def _uri_of(params: object) -> str:
     document = params.get("textDocument") if isinstance(params, dict) else None
     uri = document.get("uri") if isinstance(document, dict) else None
     if not isinstance(uri, str) or not uri:
-        raise JsonRpcInvalidParams("textDocument.uri: the document's, a string")
+        raise JsonRpcInvalidParams("textDocument.uri must be a string")
     return uri
 
 

@@ -45,7 +45,7 @@ def pull_settings(session: Session) -> None:
 
 def _pulled(session: Session, scopes: list[str | None], answer: object) -> None:
     if not isinstance(answer, list):
-        logger.warning("the client's answer to workspace/configuration is no list")
+        logger.warning("the client's answer to workspace/configuration is not a list")
         return
     for scope, values in zip(scopes, answer, strict=False):
         session.configuration.set_pulled(scope, values, trusted=session.client.protects_machine_settings)

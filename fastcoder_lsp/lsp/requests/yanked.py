@@ -25,7 +25,7 @@ def yanked(session: Session, params: object) -> None:
     uri, version = at(params, "textDocument", "uri"), at(params, "textDocument", "version")
     lines = _lines(at(params, "range"))
     if not isinstance(uri, str) or lines is None or not (version is None or _is_whole(version)):
-        logger.warning("fastcoder/yanked was not taken: it needs textDocument.uri, its version, and a range of lines")
+        logger.warning("ignored fastcoder/yanked: it needs textDocument.uri, its version, and a range of lines")
         return
     document = session.documents.get(uri)
     if document is None or version not in (None, document.version):

@@ -92,6 +92,7 @@ void test('the model that is missing is read from the hint', () => {
     assert.equal(asked('Run: fastcoder-lsp model pull'), '')
     assert.equal(asked('fetch it: fastcoder-lsp model pull'), '')
     assert.equal(asked('Run: fastcoder-lsp model pull Qwen/Qwen2.5-Coder-0.5B.'), 'Qwen/Qwen2.5-Coder-0.5B')
+    assert.equal(asked('Repair it: fastcoder-lsp model pull. If it is not the default model, add its name.'), '')
     assert.equal(asked('Close something.'), undefined)
 })
 
