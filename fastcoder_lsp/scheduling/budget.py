@@ -18,7 +18,7 @@ from fastcoder_lsp.runtime.costs import believable
 
 ANSWER_MS = 12.0
 """Kept back of every budget, beside what it takes to find a beginning worth showing: for the way to the client."""
-FIRST_MS, FIRST_INVOKED_MS = 1000.0, 1500.0
+FIRST_MS, FIRST_INVOKED_MS = 1000.0, 1200.0
 """Reading the first prompt at a new place takes no longer, while the user types or waits after asking by a key: the
 window is shorter where it would, and the whole prompt is read between keys."""
 _LEAST_FIRST = 192

@@ -5,6 +5,7 @@ import pytest
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Late, Snapshot
 from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder
+from fastcoder_lsp.runtime.exchange import FEW
 from fastcoder_lsp.scheduling.budget import FIRST_INVOKED_MS, FIRST_MS
 from tests.completion.simulated import COSTS
 from tests.prompt.test_context import SECOND, SNIPPETS, Given
@@ -86,6 +87,17 @@ def test_after_a_pause_the_text_is_the_one_of_a_first_question() -> None:
             changed += 1
             assert [place.offset for place in late][-1:] == [len(one.before)]
     assert changed
+
+
+def test_a_short_window_gives_way_in_the_middle_of_a_line() -> None:
+    """A typist who never pauses gets the whole window, once it is read; that key computes a few tokens of its line."""
+    long = "".join(f"value_{number} = compute({number})\n" for number in range(400))
+    one = Typist(before=long, budget=0, slower=6.0)
+    one.type("    v")
+    assert one.builder.is_short(one.uri)
+    one.type("".join(f"(two) + three{number}" for number in range(20)))
+    assert not one.builder.is_short(one.uri)
+    assert max(one.costs[1:]) <= FEW
 
 
 @pytest.mark.parametrize("times", [1, 6, 8])
