@@ -92,8 +92,8 @@ def test_after_a_pause_the_text_is_the_one_of_a_first_question() -> None:
 def test_a_short_window_gives_way_in_the_middle_of_a_line() -> None:
     """A typist who never pauses gets the whole window, once it is read; that key computes a few tokens of its line."""
     long = "".join(f"value_{number} = compute({number})\n" for number in range(400))
-    one = Typist(before=long, budget=0, slower=6.0)
-    one.type("    v")
+    one = Typist(before=long + "    value = one", budget=0, slower=6.0)
+    one.answer()
     assert one.builder.is_short(one.uri)
     one.type("".join(f"(two) + three{number}" for number in range(20)))
     assert not one.builder.is_short(one.uri)
