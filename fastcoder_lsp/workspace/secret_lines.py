@@ -12,7 +12,16 @@ from dataclasses import replace
 from functools import lru_cache
 
 from fastcoder_lsp.workspace.secret_names import LIKELY, Sort, sort_of
-from fastcoder_lsp.workspace.secret_text import BARE_LANGUAGES, MOST_LINES, NOTHING_OPEN, Judged, Open, Text, depth_of
+from fastcoder_lsp.workspace.secret_text import (
+    BARE_LANGUAGES,
+    DEEPER,
+    MOST_LINES,
+    NOTHING_OPEN,
+    Judged,
+    Open,
+    Text,
+    depth_of,
+)
 from fastcoder_lsp.workspace.secret_values import ends_random, tells_by_itself
 
 KEYS = "PRIVATE KEY"
@@ -41,18 +50,36 @@ _BARE_LEFT = re.compile(
 
 def beginning(text: str, language: str) -> Open:
     """What is open at the beginning of a whole `text`."""
-    return Open("manifest") if language == "yaml" and _KIND.search(text) else NOTHING_OPEN
+    return Open(manifest=True) if language == "yaml" and _KIND.search(text) else NOTHING_OPEN
 
 
 def judge(line: str, language: str, above: Open) -> Judged:
     """Whether a line looks like a secret or a part of one below what is open, and what it leaves open."""
-    if above.kind:
-        told = _go_on(line, language, above)
-        if told is not None:
-            return told
+    closed = NOTHING_OPEN if not above.manifest else Open(manifest=True)
+    blank, depth = not line.strip(), depth_of(line)
+    if above.end and above.left > 0 and (above.end != DEEPER or blank or depth > above.depth):
+        return True, closed if above.end in line and above.end != DEEPER else replace(above, left=above.left - 1)
     if len(line) > _LONGEST_LINE:
-        return True, NOTHING_OPEN
-    return (_judge_alone if len(line) < _REMEMBERED else _judge_alone.__wrapped__)(line, language)
+        return True, closed
+    if "-----BEGIN" in line and (key := _KEY_BEGINS.search(line)) is not None:
+        ended = _KEY_ENDS in line[key.end() :]
+        whole = _KEY_OPENS.search(line) is not None
+        return whole or ended, replace(closed, end=_KEY_ENDS, left=MOST_LINES) if whole and not ended else closed
+    if above.left <= 0 or above.end or (not blank and _is_out(line, language, above)):
+        above = closed
+    if above == NOTHING_OPEN:
+        return (_judge_alone if len(line) < _REMEMBERED else _judge_alone.__wrapped__)(line, language)
+    if blank:
+        return False, replace(above, left=above.left - 1) if above.left else above
+    told, opened = Text(line, language, above).judge()
+    return told or tells_by_itself(line), opened
+
+
+def _is_out(line: str, language: str, above: Open) -> bool:
+    """Whether a line stands further left than what is open above it."""
+    depth = depth_of(line)
+    item = language == "yaml" and not line.lstrip().startswith("- ")
+    return bool(above.frames) and (depth < above.depth or (item and depth == above.depth))
 
 
 def judge_all(lines: Iterable[str], language: str, above: Open) -> Iterator[bool]:
@@ -100,53 +127,8 @@ def _in_key(before: str) -> bool:
     return bool(begun) and _KEY_ENDS not in before[begun[-1] :]
 
 
-def _go_on(line: str, language: str, above: Open) -> Judged | None:
-    """The judgement of a line by what is open; None where it is to be judged by itself."""
-    kind, depth = above.kind, depth_of(line)
-    if kind == "manifest":
-        return _in_manifest(line, above)
-    if above.left <= 0:
-        return None
-    less = replace(above, left=above.left - 1)
-    if kind == "text":
-        return True, NOTHING_OPEN if above.end in line else less
-    if kind == "next":
-        return True, less if line.rstrip().endswith("\\") else NOTHING_OPEN
-    blank = not line.strip()
-    if kind == "deeper":
-        return (True, less) if blank or depth > above.depth else None
-    if blank:
-        return False, less
-    if len(line) > _LONGEST_LINE or depth < above.depth:
-        return None
-    alone = _judge_alone(line, language)
-    if kind == "pair":
-        found = Text(line, language).other_half() if not alone[0] else alone
-        return found or (alone if alone[1].kind else (False, less))
-    text = Text(line, language)
-    held = text.below(less)
-    if alone[0] or (alone[1].kind and not held[0]):
-        return alone[0], alone[1] if alone[1].kind else held[1]
-    return held
-
-
-def _in_manifest(line: str, above: Open) -> Judged:
-    """A line of a Kubernetes manifest with secrets: `data` and `stringData` hold nothing else."""
-    if line.startswith(("data:", "stringData:")):
-        return False, Open("manifest", end="data")
-    inside = bool(above.end) and (not line.strip() or line[0] in " \t")
-    secret = inside and ":" in line
-    state = above if inside else Open("manifest")
-    return secret or (inside and bool(line.strip())) or judge(line, "yaml", NOTHING_OPEN)[0], state
-
-
 @lru_cache(maxsize=20_000)
 def _judge_alone(line: str, language: str) -> Judged:
-    """The judgement of a line below which nothing is open."""
-    if "-----BEGIN" in line and (key := _KEY_BEGINS.search(line)) is not None:
-        ended = _KEY_ENDS in line[key.end() :]
-        whole = _KEY_OPENS.search(line) is not None
-        return whole or ended, Open("text", _KEY_ENDS, left=MOST_LINES) if whole and not ended else NOTHING_OPEN
-    likely = LIKELY.search(line) is not None
-    found = Text(line, language).judge() if likely else (False, NOTHING_OPEN)
+    """The judgement of a line above which nothing is open."""
+    found = Text(line, language).judge() if LIKELY.search(line) is not None else (False, NOTHING_OPEN)
     return (True, found[1]) if found[0] or tells_by_itself(line) else found

@@ -21,7 +21,8 @@ _WORDS = words(
     "password passwd pswd pwd passphrase passcode passkey secret credential cred creds apikey passin passout psk "
     "passwort kennwort contraseña contrasena senha motdepasse mdp пароль парола пароли hasło haslo heslo wachtwoord "
     "lösenord losenord salasana şifre sifre parola jelszó jelszo 密码 密碼 口令 パスワード 비밀번호 암호 mnemonic "
-    "kodeord passord palavrapasse clavesecreta requirepass authtoken accesstoken secretkey privatekey accesskey"
+    "kodeord passord palavrapasse clavesecreta requirepass authtoken accesstoken secretkey privatekey accesskey "
+    "stringdata chararray identified basicauth bearerauth securestring pgpass"
 )
 _LAST = frozenset(("pass", "pw"))
 """Of a name of several words, or alone."""
@@ -72,15 +73,15 @@ _CALLS = words(
 """Last words of a function that is given a secret without its name."""
 _CALLED = re.compile(
     r"hmac|pbkdf|basicauth|comparedigest|timingsafe|constanttime|securecompare|credential|secretkeyspec|signedstring|symmetric"
-    r"|(?:db|dbi|sql|mqtt|ssh|ftp|pg|wifi|imap|smtp|ldap|amqp|get|real)i?(?:client)?(?:begin|connect|bind|session)|oracle|sequelize|env(?=connect)|wifi\w*config|createuser|keyspec|signin|signwith|comparesync|checkpw|jwt"
+    r"|(?:db|dbi|sql|mqtt|ssh|ftp|pg|wifi|imap|smtp|ldap|amqp|get|real)i?(?:client)?(?:begin|connect|bind|session)|oracle|sequelize|env(?=connect)|aesnew|unlock|(?:ldap|imap|sql)\w*(?:connect|bind|session|open|login)|cipheriv|wifi\w*config|createuser|keyspec|signin|signwith|comparesync|checkpw|jwt"
 )
 """In the name of such a one."""
 LIKELY = re.compile(
-    r"(?i)pass|pwd|pswd|pw\b|mdp\b|secret|token|key|cred|bearer|basic|auth|identified|psk|kennwort|contrase|senha|паро|has[łl]o|heslo"
+    r"(?i)pass|pwd|pswd|pw(?![a-z])|mdp\b|secret|token|key|cred|bearer|basic|auth|identified|psk|kennwort|contrase|senha|паро|has[łl]o|heslo"
     r"|wachtwoord|l[öo]senord|salasana|[şs]ifre|parola|jelsz|密|口令|パスワード|비밀번호|암호|mnemonic|kodeord|://|\b(?:curl|mysql|login|"
     r"redis-cli|ldap|docker|mongo|az\b|htpasswd)|connect|PDO|SecureString|session|cookie|\bsid\b|signature|salt|nonce|jwt|\botp\b"
-    r"|hmac|sign|crypt|cipher|login|logon|mysql|wifi|compare|b64|timing|fernet|create_?user|smbclient|unzip|7z|openssl|sudo"
-    r"|chpasswd|\b(?:wget|http|net user) |@tcp"
+    r"|hmac|aes|chararray|string_?data|sign|crypt|cipher|login|logon|mysql|wifi|compare|b64|timing|fernet|create_?user|smbclient|unzip|7z|openssl|sudo"
+    r"|chpasswd|unlock|ldap|imap|useradd|usermod|zip|pscp|plink|mariadb|helm|podman|\b(?:wget|http|net user) |@tcp"
 )
 """What stands in every line with such a name, or with a form that needs none."""
 
@@ -98,6 +99,7 @@ class Sort(IntEnum):
 def sort_of(name: str) -> Sort:
     """What sort of name this is."""
     parts = name_words(name)
+    parts = parts[:-1] if parts[-1:] == ("set",) else parts
     if not parts or parts[-1] in _OTHER or parts[0] in {"is", "has", "no", "num", "max", "min"}:
         return Sort.NONE
     pairs = list(pairwise(parts))
@@ -121,10 +123,13 @@ def is_credential_call(callee: Sequence[str]) -> bool:
     return not _CALLS.isdisjoint(callee[-1:]) or _CALLED.search("".join(callee)) is not None
 
 
+_FIELDS = words("token key the my db user username email mail login host name url port id value text data type auth")
+
+
 def is_name_alone(value: str) -> bool:
     """Whether a value says no more than that it is a secret, as in `{"password": "password"}`."""
     parts = name_words(value)
-    known = _WORDS | _LAST | _KINDS_OF_KEY | _KINDS_OF_TOKEN | {"token", "key", "the", "my", "db", "user"}
+    known = _WORDS | _LAST | _KINDS_OF_KEY | _KINDS_OF_TOKEN | _FIELDS
     return bool(parts) and not any(map(str.isdigit, value)) and all(part in known for part in parts)
 
 

@@ -11,7 +11,7 @@ from fastcoder_lsp.workspace.secret_names import NAME
 BRACKETED = frozenset(("perl", "ruby", "crystal", "lua", "elixir"))
 """Whose strings may stand in brackets, as `q(…)` and `[[…]]`."""
 _STRING = (
-    r"""(?P<string>(?:(?<!\w)[A-Za-z]{1,3}(?=[\#"'`])|[@$]{1,2}(?=["'`]))?\#{0,3}"""
+    r"""(?P<string>(?<=>)(?!\s*<)[^<>{}"'`]+(?=</)|(?<=CDATA\[)[^\]]+(?=\]\])|(?:(?<!\w)[A-Za-z]{1,3}(?=[\#"'`])|[@$]{1,2}(?=["'`]))?\#{0,3}"""
     r"""(?:"{3}.*?(?:"{3}|$)|'{3}.*?(?:'{3}|$)|"(?:[^"\\]|\\.)*+(?:"|\\?$)|(?<![\w)\]])''[^']+''|"""
     r"""(?<!\w)'(?:[^'\\]|\\.)*+'|(?<=[rbufRBUFLN])'(?:[^'\\]|\\.)*+'|`[^`]*+(?:`|$))"""
 )
@@ -19,15 +19,24 @@ _BRACKETS = (
     r"""|%?q[qwx]?\s?[({\[/|](?=\S)[^)}\]/|]*[)}\]/|]?|"""
     r"""%[wWi][(\[{<|][^)}\]>|]*|(?<=[=,(]\s)\[=*\[.*?(?:\]=*\]|$)|(?<=[=,(])\[=*\[.*?(?:\]=*\]|$)"""
 )
-_REST = (
-    rf""")|(?P<name>{NAME.pattern})|(?P<number>\d[\w.]*)|"""
-    r"""(?P<sign>===?|!==?|[<>]=|[=~]>|->|<-(?![-\d])|:{1,3}=|(?:\?\?|\|\||[?|+.&~])=|\|\||&&|\?\?|\?[:.]|::|:-|\.{2,3}|<<<?[-~]?|--|[^\s\w])"""
+_GAP = r"""|(?P<gap>\$?\{\{[^{}]{0,200}\}\}|\$\{[\w.]*\}|\$\([^)]*\)|\$\w+|%\w+%|<[A-Za-z][\w .-]*>(?!.*</))"""
+_SIGNS = (
+    r"""===?|!==?|<=|>=|=~|[=~]>|->|<-(?![-\d])|:{1,3}=|(?:\?\?|\|\||[?|+.&~])=|\|\||&&|\?\?|\?[:.]|::|"""
+    r""":-|\.{2,3}|<<<?[-~]?"""
 )
-_TOKENS = {True: re.compile(_STRING + _BRACKETS + _REST), False: re.compile(_STRING + _REST)}
+_CODE = rf"""|(?P<name>{NAME.pattern})|(?P<number>\d[\w.]*)|(?P<sign>{_SIGNS}|--|[^\s\w]))"""
+_BARE = rf"""|(?P<sign>{_SIGNS}|[\s"'`=:,;()\[\]{{}}<>|&\\])|(?P<name>(?:\\\S|[^\s"'`=:,;()\[\]{{}}<>|&\\])+))"""
+_TOKENS = {
+    (bare, bracketed): re.compile(
+        _STRING + (_BRACKETS if bracketed else "") + ")" + (_GAP + _BARE if bare else _CODE)[:-1]
+    )
+    for bare in (True, False)
+    for bracketed in (True, False)
+}
 
 
 class Token(NamedTuple):
-    """A part of a line: a "name", a "string", a "number", or a "sign"."""
+    """A part of a line: a "name", a "string", a "number", a "gap" that something is put in, or a "sign"."""
 
     kind: str
     text: str
@@ -38,19 +47,28 @@ class Token(NamedTuple):
     closed: bool = True
 
 
-def tokens_of(line: str, *, bracketed: bool) -> list[Token]:
-    """Those of a line; `bracketed` where strings may stand in brackets."""
+def tokens_of(line: str, *, bare: bool, bracketed: bool) -> list[Token]:
+    """Those of a line.
+
+    Args:
+        line: it.
+        bare: whether values stand without quotes, so that all between blanks and separators is a name.
+        bracketed: whether strings may stand in brackets.
+    """
     found = []
-    for match in _TOKENS[bracketed].finditer(line):
+    for match in _TOKENS[bare, bracketed].finditer(line):
         kind, text = match.lastgroup or "", match[0]
         if kind != "string":
-            found.append(Token(kind, text, match.start(), match.end()))
+            if text.strip():
+                found.append(Token(kind, text, match.start(), match.end()))
             continue
-        head = re.match(r"""[^"'`(\[{/|<]*(["']{3}|''|["'`]|\[=*\[|\S)""", text)
-        mark = head[1] if head is not None else text[0]
-        begin = head.end() if head is not None else 1
-        closing = mark if mark[0] in "\"'`" else ""
-        closed = len(text) > begin and text.endswith(closing) and not (closing == '"' and text.endswith('\\"'))
+        head = re.match(r"""[^"'`(\[{/|<]*?(["']{3}|''(?=.)|["'`]|\[=*\[|[(\[{/|<])""", text)
+        if line[match.start() - 1 : match.start()] in {">", "["} and text.strip() and text[0] not in "\"'`":
+            head = None
+        mark = head[1] if head is not None else ""
+        begin = head.end() if head is not None else 0
+        closing = mark if mark[:1] in "\"'`" else ""
+        closed = len(text) >= begin + len(closing) and text.endswith(closing) and not text.endswith('\\"')
         inner = text[begin : len(text) - len(closing or mark)] if closed else text[begin:]
         found.append(Token(kind, inner, match.start(), match.end(), mark, closed))
     return found

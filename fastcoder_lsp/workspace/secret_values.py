@@ -82,10 +82,10 @@ _TECHNICAL = re.compile(
 )
 """`sha256`, `AES-256-GCM`, `PBEWithMD5AndDES`, `utf-8`."""
 _PATH = re.compile(
-    r"[~.]{0,2}/(?:[\w.-]+/)*[\w.-]*|[a-z]+://[^@]*|(?:[\w-]+\.)+(?:py|js|ts|c|h|go|rs|json|ya?ml|txt|md|html|com|org|net)"
+    r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+|[~.]{0,2}/(?:[\w.-]+/)*[\w.-]*|[a-z]+://[^@]*|(?:[\w-]+\.)+(?:py|js|ts|c|h|go|rs|json|ya?ml|txt|md|html|com|org|net)"
 )
 _NUMBERED = re.compile(
-    r"[A-Za-z]*+\d{0,2}+[A-Za-z]*+(?:[_.:/-]+[A-Za-z]*+\d{0,2}+[A-Za-z]*+)*+|[\d.,:x+-]+[A-Za-z%]{0,3}|\\?[xuU0][0-9a-fA-F]+(?:\\[xuU][0-9a-fA-F]+)*"
+    r"[A-Za-z]*+\d{0,2}+[A-Za-z]*+(?:[_.:/#-]+[A-Za-z]*+\d{0,2}+[A-Za-z]*+)*+|[\d.,:x+-]+[A-Za-z%]{0,3}|\\?[xuU0][0-9a-fA-F]+(?:\\[xuU][0-9a-fA-F]+)*"
 )
 """A name with a number behind it, a measure, an escaped character."""
 _NO_VALUE = re.compile(r"""[\s(){}<>|;"'`\[\]]|\\[\\nrtbdwsDWSxu0\[.]|\[\^?.-|^\W+$""")

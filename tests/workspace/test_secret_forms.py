@@ -9,7 +9,7 @@ from tests.workspace.secret_forms import FITTED, MORE, forms
 
 
 @pytest.mark.parametrize("password", ["hunter2", "swordfish", "PLANTED", "Tr0ub4dor&3"])
-@pytest.mark.parametrize(("table", "least", "one_in"), [(FITTED, 500, 100), (MORE, 590, 20)])
+@pytest.mark.parametrize(("table", "least", "one_in"), [(FITTED, 500, 100), (MORE, 900, 25)])
 def test_few_forms_go_along(table: Path, least: int, one_in: int, password: str) -> None:
     """Over many languages and formats, whatever the password looks like; the lines around stay."""
     missed, judged = [], 0
