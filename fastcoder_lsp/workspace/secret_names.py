@@ -65,10 +65,13 @@ _OTHER = words(
     "lifetime generator factory store service client request response usage description desc text bytes encoding"
 )
 """A last word of which the name is something else's."""
-_FAINT = words("key auth authorization cookie session sessionid sid csrf jwt signature sig salt otp nonce license")
+_FAINT = words(
+    "key auth authorization cookie session sessionid sid csrf jwt signature sig salt otp nonce license signer"
+)
 _PARTS = re.compile(r"[^\W\d_a-z]+(?![a-z])|[^\W\d_a-z]?[^\W\d_A-Z]+")
 _CALLS = words(
-    "login signin logon authenticate auth sign credential encrypt decrypt fernet scrypt bcrypt mysqli pdo jwt"
+    "login signin logon authenticate auth sign credential encrypt decrypt fernet scrypt bcrypt mysqli pdo jwt "
+    "ftp smtp imap"
 )
 """Last words of a function that is given a secret without its name."""
 _CALLED = re.compile(
@@ -80,7 +83,7 @@ LIKELY = re.compile(
     r"(?i)pass|pwd|pswd|pw(?![a-z])|mdp\b|secret|token|key|cred|bearer|basic|auth|identified|psk|kennwort|contrase|senha|паро|has[łl]o|heslo"
     r"|wachtwoord|l[öo]senord|salasana|[şs]ifre|parola|jelsz|密|口令|パスワード|비밀번호|암호|mnemonic|kodeord|://|\b(?:curl|mysql|login|"
     r"redis-cli|ldap|docker|mongo|az\b|htpasswd)|connect|PDO|SecureString|session|cookie|\bsid\b|signature|salt|nonce|jwt|\botp\b"
-    r"|hmac|aes|chararray|string_?data|sign|crypt|cipher|login|logon|mysql|wifi|compare|b64|timing|fernet|create_?user|smbclient|unzip|7z|openssl|sudo"
+    r"|hmac|aes|chararray|string_?data|sign|crypt|cipher|login|logon|mysql|wifi|ftp|compare|b64|timing|fernet|create_?user|smbclient|unzip|7z|openssl|sudo"
     r"|chpasswd|unlock|ldap|imap|useradd|usermod|zip|pscp|plink|mariadb|helm|podman|\b(?:wget|http|net user) |@tcp"
 )
 """What stands in every line with such a name, or with a form that needs none."""

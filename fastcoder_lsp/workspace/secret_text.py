@@ -63,6 +63,8 @@ _HEREDOC = re.compile(
     r"""(?<!<)(?:<<[-~]?\s*|<<<)["']?(?P<end>[A-Za-z_]\w*)["']?(?=[\s;)|]|$)|=\s*@(?P<here>["'])\s*$"""
 )
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey|digest)\s+(?=\S+$)")
+_FALLBACK = re.compile(r"\$\{[\w.]*:[-=]?([^}]*)\}")
+"""Where a variable has no value, `${PASSWORD:-…}`."""
 _TRIM = "`.;()[]{}<>*_!?"
 _ADDRESS = re.compile(r"""://[^\s/:@"'`]{0,80}:[^\s/:@"'`{}<>$%][^\s/:@"'`]{0,200}@""")
 """With a password, `https://me:…@host`."""
@@ -364,7 +366,7 @@ class Text:
         if name == "pass" and said and self._sign(at + 1) not in _IS | _CLOSES:
             sort = Sort.NONE
         sort = max(sort, Sort.MAYBE) if self._bare and name.lower() in _SCHEMES and top.now else sort
-        if sort is Sort.FAINT and (owner := self._owner(at)):
+        if Sort.NONE < sort < Sort.SURE and (owner := self._owner(at)):
             sort = max(sort, sort_of(f"{owner}.{name}"))
         if self._above.manifest and name in {"data", "stringData"}:
             sort = Sort.SURE
@@ -408,7 +410,7 @@ class Text:
         if self._goes_on(at, token) and max(top.now, top.sort) >= Sort.MAYBE:
             self._text = token.mark
             return True
-        if " " in token.text or re.search(r"[=:;\"'&]\S", text):
+        if " " in token.text or re.search(r"[=:;\"'&{]\S", text):
             if (
                 self._inner < _DEEPEST
                 and LIKELY.search(text)
@@ -419,6 +421,8 @@ class Text:
                 self.heard = max(self.heard, sort)
                 self._frames[-1] = replace(self._frames[-1], now=sort, heard=sort)
                 return False
+        if (fallback := _FALLBACK.fullmatch(text)) is not None:
+            text = fallback[1]
         scheme = _SCHEME.match(text) if self.heard else None
         text = text[scheme.end() :] if scheme is not None else text
         look = look_of(text)

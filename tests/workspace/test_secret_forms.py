@@ -53,6 +53,11 @@ def test_a_secret_is_seen_behind_any_number_of_quotes() -> None:
     assert "hunter2" not in without_secrets(line, "python")
 
 
+def test_a_bracket_that_is_closed_behind_a_secret_takes_no_line_below_along() -> None:
+    text = 'connect(password="hunter2", options={"a": b})\nname = "abc1"'
+    assert without_secrets(text, "python") == 'name = "abc1"'
+
+
 @pytest.mark.parametrize(
     ("language", "text"),
     [
@@ -72,6 +77,10 @@ def test_a_secret_is_seen_behind_any_number_of_quotes() -> None:
         ("go", "type User struct {\n\tPassword string\n}"),
         ("shellscript", 'if [ -z "$PASSWORD" ]; then'),
         ("terraform", "password = var.password"),
+        ("python", '    The count of secret_bits)``."""\n    return "abc1"'),
+        ("typescript", "    }' password.`,\n    username: inputs.username,\n    title: 'abc1',"),
+        ("yaml", "- arg_name: password\n  help_text: |\n    The user is asked for it here."),
+        ("typescript", 'import { TokenCredential } from "@azure/core-auth";'),
     ],
 )
 def test_ordinary_code_stays(language: str, text: str) -> None:
