@@ -38,14 +38,11 @@ _ENDINGS = (
     "privatekey",
     "accesskey",
     "pw",
-    "storepass",
-    "keypass",
-    "dbpass",
-    "rootpass",
-    "userpass",
-    "pgpass",
+    "pass",
 )
 """Of a name whose words are not parted, as in PGPASSWORD."""
+_WHOLE = words("token pass bypass compass encompass trespass surpass overpass underpass multipass onepass singlepass")
+"""Words that end so and are no secret's."""
 _KINDS_OF_KEY = words(
     "api access private secret signing jwt aes hmac maps crypto security symmetric encryption auth account client "
     "master ssh app shared license"
@@ -76,7 +73,7 @@ _CALLS = words(
 """Last words of a function that is given a secret without its name."""
 _CALLED = re.compile(
     r"hmac|pbkdf|basicauth|comparedigest|timingsafe|constanttime|securecompare|credential|secretkeyspec|signedstring|symmetric"
-    r"|(?:db|dbi|sql|mqtt|ssh|ftp|pg|wifi|imap|smtp|ldap|amqp|get|real)i?(?:client)?(?:begin|connect|bind|session)|oracle|sequelize|env(?=connect)|aesnew|unlock|(?:ldap|imap|sql)\w*(?:connect|bind|session|open|login)|cipheriv|wifi\w*config|createuser|keyspec|signin|signwith|comparesync|checkpw|jwt"
+    r"|(?:db|dbi|sql|mqtt|ssh|ftp|pg|wifi|imap|smtp|ldap|amqp|get|real)i?(?:client)?(?:begin|connect|bind|session)|oracle|sequelize|env(?=connect)|aesnew|unlock|addlogin|(?:ldap|imap|sql)\w*(?:connect|bind|session|open|login)|cipheriv|wifi\w*config|createuser|keyspec|signin|signwith|comparesync|checkpw|jwt"
 )
 """In the name of such a one."""
 LIKELY = re.compile(
@@ -111,7 +108,7 @@ def sort_of(name: str) -> Sort:
         parts[-1] in _LAST
         or not _WORDS.isdisjoint(parts)
         or not _WORDS.isdisjoint(joined)
-        or any(part != "token" and part.endswith(_ENDINGS) for part in parts)
+        or any(part not in _WHOLE and part.endswith(_ENDINGS) for part in parts)
         or any(kind in _KINDS_OF_KEY and key == "key" for kind, key in pairs)
         or any(kind in _KINDS_OF_TOKEN and word == "token" for kind, word in pairs)
     ):
