@@ -1,9 +1,8 @@
 """The completion service: what a front asks of it, from any thread.
 
-Owns the side that knows documents and no model: who waits for which answer, what was suggested of late, what is shown,
-the rules by which a suggestion would be in the way. What needs the model goes to the `host` as a plain `Question` and
-comes back as a plain `Answer`, perhaps never, twice, or late, for the host may be another process. Every request is
-answered exactly once, and no caller waits for the model.
+Owns the side that knows documents and no model: who waits for which answer, what was suggested of late, what is shown.
+The `host`, perhaps another process, answers a `Question` once, never, twice, or late; every request is answered exactly
+once, and no caller waits for the model.
 """
 
 import logging
@@ -91,10 +90,8 @@ class CompletionService:
     ) -> "Future[Completion]":
         """Ask for a completion; every earlier request that is still open is answered empty at once ("superseded").
 
-        Cancelling the future ends the work for it within a step; what was begun may serve the next request. Requests
-        for the same place share one answer. Without a policy the answer is whole, however long it takes.
-
-        `waited_ms`: for how long the client has waited already; its budget counts from there.
+        Cancelling the future ends the work for it within a step. Requests for the same place share one answer. Without
+        a policy the answer is whole. `waited_ms`: the client has waited so long already; its budget counts from there.
         """
         future: Future[Completion] = Future()
         future.add_done_callback(self._count_cancelled)
@@ -109,7 +106,7 @@ class CompletionService:
             self.host.noticed(question.asked_ms, answered=True)
             self._tally.suppressed(rule)
             waiting.answer(nothing(request, rule, reasons.unfit(rule)))
-        elif recalled := self._known.recall(question):
+        elif (recalled := self._known.recall(question)) and not (request.invoked and recalled[0].interim):
             self._supersede()
             self.host.expect(question, known=True, unserved=False)  # a pause makes its text anew, by a better prompt
             self._tally.count("typed_through")
@@ -120,7 +117,7 @@ class CompletionService:
             self.host.noticed(question.asked_ms, answered=False)
             self._waiting.join(future)
         else:
-            while self._waiting is not None:  # who is answered may ask again at once
+            while self._waiting is not None:  # an answered caller may ask again at once
                 self._supersede()
             self._known.shows_nothing()
             self._waiting = waiting
@@ -215,6 +212,8 @@ class CompletionService:
         if waiting is None or waiting.question.number != number:
             return
         self._waiting, completion = None, answer.to(waiting.question.request)
+        if answer.outcome == "empty" and (recalled := self._known.recall(waiting.question)):
+            completion = self._known.completion(waiting.question, recalled)  # a better text takes longer than this
         if waiting.wanted() and answer.outcome != "failed":
             self._known.shows(waiting.question, completion)
         self._tally.count(answer.outcome, waiting.answer(completion))

@@ -1,8 +1,7 @@
 """Suggestions of late, by document: what still fits answers without the model, what no longer fits is a guess.
 
-Owns the memories, bounded, and the arithmetic that lays what was typed along a suggestion. The first answers only
-where the text on both sides of the cursor is what the suggestion was made for, plus a part of the suggestion itself;
-what the second finds is a draft: wrong ones cost a little speed, never an answer. A third counts rejections in a row.
+Owns the memories, bounded, and how typed text is laid along a suggestion. The first answers where the text around the
+cursor is what the suggestion was made for, plus a part of it; the second finds drafts; a third counts rejections.
 """
 
 import re
@@ -16,7 +15,6 @@ from fastcoder_lsp.core import Counts, Reason, StepTrace
 from fastcoder_lsp.documents import PerDocument
 
 TYPED_BY_EDITORS = ")]}>\"'`"
-"""What editors type by themselves right of the cursor."""
 MOST_CHARACTERS = 2_000_000
 """Of the texts that a document's suggestions were made for."""
 _NEAR = 48
@@ -45,6 +43,8 @@ class Recalled:
 
     text: str
     replaces: int
+    interim: bool = field(default=False, compare=False)
+    """As `Suggestion.interim`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class Suggestion:
         others: more candidates for this place; None where nobody has looked for any.
         work: how it came about, as far as that is still known; two suggestions are the same whatever it was.
         reason: why the text is empty.
+        interim: it was made by a part of the prompt; a text by the whole one is made in a pause, or if asked by a key.
     """
 
     place: Place
@@ -75,6 +76,7 @@ class Suggestion:
     others: tuple["Suggestion", ...] | None = None
     work: Work | None = field(default=None, compare=False, repr=False)
     reason: Reason | None = field(default=None, compare=False)
+    interim: bool = field(default=False, compare=False)
 
     def rest(self, place: Place) -> Recalled | None:
         """What is left of this suggestion at `place`; None where that does not belong to it, or nothing is."""
@@ -85,11 +87,11 @@ class Suggestion:
             return None
         rest = self.text[len(typed) :]
         if place.after == self.place.after:
-            return Recalled(rest, self.replaces)
+            return Recalled(rest, self.replaces, self.interim)
         # An opening bracket or quote was typed, and the editor closed it: the rest brings its own closer.
         closers = place.after[: len(place.after) - len(self.place.after)]
         if len(closers) <= len(typed) and place.after.endswith(self.place.after) and _closes(closers, rest):
-            return Recalled(rest, len(closers) + self.replaces)
+            return Recalled(rest, len(closers) + self.replaces, self.interim)
         return None
 
 

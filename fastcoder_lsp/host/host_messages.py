@@ -77,6 +77,7 @@ class SuggestionAt(Part, frozen=True):
     replaces: Natural
     work: WorkAt | None = None
     reason: ReasonAt | None = None
+    interim: bool = False
 
 
 class Made(Message, frozen=True):

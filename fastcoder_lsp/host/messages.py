@@ -8,7 +8,7 @@ from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta, Struct
 
-PROTOCOL: Final = 5
+PROTOCOL: Final = 6
 """Grows with every change of a message. Fronts and hosts of different versions never meet in the first place: the
 build is a part of the address."""
 MOST_BYTES: Final = 8_000_000

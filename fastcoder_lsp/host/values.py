@@ -267,7 +267,8 @@ def made_value(message: Made, place: Callable[[PlaceAt], Place | None]) -> tuple
     done = first.work
     work = None if done is None else Work(done.counts, trace_value(done.trace), done.context)
     reason = _reason_value(first.reason)
-    return decoded(message.uri), Suggestion(here, decoded(first.text), first.replaces, others, work, reason)
+    text = decoded(first.text)
+    return decoded(message.uri), Suggestion(here, text, first.replaces, others, work, reason, first.interim)
 
 
 def status_message(status: Status) -> Told:
@@ -309,7 +310,8 @@ def facts_value(message: Facts) -> HostFacts:
 
 
 def _suggestion_message(suggestion: Suggestion, place: PlaceAt | None, work: WorkAt | None = None) -> SuggestionAt:
-    return SuggestionAt(place, encoded(suggestion.text), suggestion.replaces, work, _reason_message(suggestion.reason))
+    reason = _reason_message(suggestion.reason)
+    return SuggestionAt(place, encoded(suggestion.text), suggestion.replaces, work, reason, suggestion.interim)
 
 
 def _reason_message(reason: Reason | None) -> ReasonAt | None:

@@ -102,6 +102,10 @@ class PromptBuilder:
             return False
         return anchor.short or not (anchor.told.looked or not self.options.context_tokens)
 
+    def is_interim(self, uri: str) -> bool:
+        """Whether another prompt is to take the place of a document's: the whole one, or one with other code."""
+        return uri in self._plans or self.is_partial(uri)
+
     def plan(self, snapshot: Snapshot, offset: int) -> None:
         """Plan the prompt that `build` makes here of a document that it does not know; nothing for no prompt.
 

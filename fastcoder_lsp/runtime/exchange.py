@@ -51,6 +51,21 @@ def prompt_for(
     return prompts.exchange(snapshot, offset)
 
 
+def whole_prompt_for(runtime: Runtime, snapshot: Snapshot, offset: int) -> Prompt:
+    """The prompt that a first question here gets, however much of it is to be computed still."""
+    prompts, uri = runtime.prompts, snapshot.uri
+    prompts.plan(snapshot, offset)
+    if prompts.planned(snapshot, offset) is None or runtime.slots.beside(uri) is None:
+        return prompts.build(snapshot, offset)
+    runtime.slots.exchange(uri)
+    return prompts.exchange(snapshot, offset)
+
+
+def is_interim(runtime: Runtime, uri: str) -> bool:
+    """Whether a text by the document's prompt is shown only until there is one by the whole prompt."""
+    return runtime.slots.beside(uri) is not None and runtime.prompts.is_interim(uri)
+
+
 def exchange_computed(runtime: Runtime, snapshot: Snapshot, offset: int) -> bool:
     """The planned prompt takes the old one's place, if the second cache holds it as it would be at this moment."""
     planned, engine = runtime.prompts.planned(snapshot, offset), runtime.slots.beside(snapshot.uri)

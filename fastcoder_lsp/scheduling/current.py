@@ -40,13 +40,23 @@ class CurrentTask:
         return task if task is not None and task.snapshot.uri == question.uri and task.agrees(question.place) else None
 
     def begin(
-        self, runtime: Runtime, pace: Pace, question: Question, asked_ms: float, spans: Spans, *, ahead: bool = False
+        self,
+        runtime: Runtime,
+        pace: Pace,
+        question: Question,
+        asked_ms: float,
+        spans: Spans,
+        *,
+        ahead: bool = False,
+        whole: bool = False,
     ) -> None:
-        """A new one for `question`; what the old one had said is outdated."""
+        """A new one for `question`; what the old one had said is outdated. `whole`: by the whole prompt."""
         self.give_up()
         expected = self._outdated.expected(question.uri, question.place)
         request, place, hurried, room = question.request, question.place, question.hurried, first_tokens(question, pace)
-        self.task = begin(runtime, pace, self._clock, request, place, expected, spans, hurried=hurried, room=room)
+        self.task = begin(
+            runtime, pace, self._clock, request, place, expected, spans, hurried=hurried, room=room, whole=whole
+        )
         self.begun_ms, self.ahead = asked_ms, ahead
 
     def adopt(self, asked_ms: float, spans: Spans) -> bool:

@@ -14,7 +14,7 @@ from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Counts, Reason
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.scheduling.alternatives import Alternatives
-from fastcoder_lsp.scheduling.budget import Budgets
+from fastcoder_lsp.scheduling.budget import MOST_MS, Budgets
 from fastcoder_lsp.scheduling.current import CurrentTask
 from fastcoder_lsp.scheduling.model import Loaded
 from fastcoder_lsp.scheduling.task import Task
@@ -52,6 +52,7 @@ class Running:
         self._asked_ms, self._patient = question.asked_ms, False
         self._adopted, self._before = False, Counts()
         self._pieces = 0
+        self._better = False
         self._alternatives: Alternatives | None = None
 
     @property
@@ -79,6 +80,10 @@ class Running:
         self._alternatives = None
         question, current = self.question, self._current
         task = current.serving(question)
+        if question.request.invoked and task is not None and task.finished and task.interim:
+            self._better = True  # its text is shown: who asks again by a key waits for the better one
+            self._begin(loaded, whole=True)
+            return
         if task is None or (question.candidates > 1 and not self._branches_from(task, loaded)):
             self._begin(loaded)
             return
@@ -107,6 +112,8 @@ class Running:
     def _allowed_ms(self, budgets: Budgets) -> float:
         if self._patient:
             return max(budgets.invoked_ms, budgets.automatic_ms)
+        if self._better and not self.question.policy.invoked_ms:
+            return max(budgets.invoked_ms, MOST_MS)
         return budgets.invoked_ms if self.question.request.invoked else budgets.automatic_ms
 
     def _advance(self, loaded: Loaded, task: Task, allowed_ms: float, budget_ms: float) -> Answer | None:
@@ -153,9 +160,9 @@ class Running:
         """Whether it was another question's, whose time is over."""
         return self._adopted and now >= self._current.begun_ms + budget_ms
 
-    def _begin(self, loaded: Loaded) -> None:
+    def _begin(self, loaded: Loaded, *, whole: bool = False) -> None:
         self._adopted, self._before = False, Counts()
-        self._current.begin(loaded.runtime, loaded.pace, self.question, self._asked_ms, self._spans)
+        self._current.begin(loaded.runtime, loaded.pace, self.question, self._asked_ms, self._spans, whole=whole)
 
     def _finished(self, loaded: Loaded, task: Task, room_ms: float) -> Answer | None:
         """All is said: that is the answer, unless other candidates are wanted."""

@@ -1,14 +1,13 @@
 """One completion in the making, for one place: prompt → decode → post-processing, one piece of work at a time.
 
-Owns the order of these parts and none of them; what it has said so far; and whether that serves another place, where
-the user has typed along it. It is paused between any two pieces and costs nothing while it rests; what others have the
-engine do meanwhile goes to KV caches of their own. Runs in the scheduler's thread.
+Owns the order of these parts; what it has said so far; and whether that serves another place. It is paused between any
+two pieces; others' work goes to other KV caches. Runs in the scheduler's thread.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.question import Clock
@@ -31,7 +30,7 @@ from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import TextAround, doubt, finish_at, useful_at, whole_lines, written_over
-from fastcoder_lsp.runtime.exchange import prompt_for
+from fastcoder_lsp.runtime.exchange import is_interim, prompt_for, whole_prompt_for
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import LINE_STEPS, Pace
 
@@ -61,6 +60,7 @@ class Task:
     ) -> None:
         self.snapshot, self.place = snapshot, place
         self.context = runtime.prompts.context_of(snapshot.uri)
+        self.interim = is_interim(runtime, snapshot.uri)
         self._pace, self._clock, self._head = pace, clock, head
         self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
         self._rows = 1
@@ -127,7 +127,7 @@ class Task:
         return pace.step_ms(max(self._rows, self._decoding.rows()))
 
     def robbed(self) -> bool:
-        """Whether others' work has cost it its KV cache since its last piece: it has to be computed again."""
+        """Whether others' work has cost it its KV cache since its last piece."""
         return not self.finished and len(self._decoding.engine.cached()) < self._cached
 
     def line_ms(self) -> float:
@@ -183,9 +183,8 @@ class Task:
         return doubt.held_back(suggestion.text, *self._weighed(suggestion.text))
 
     def counts(self) -> Counts:
-        """What was done for it so far."""
+        """What was done for it so far; `reused` is known once the prompt is in the KV cache."""
         counts = self._decoding.result().counts
-        # While it is brought into the KV cache, nobody knows how much of the prompt will have been there.
         return counts if self._decoding.prefilled else replace(counts, reused=0)
 
     def tokens(self) -> tuple[int, ...]:
@@ -229,7 +228,8 @@ class Task:
     def _suggestion(self, text: str) -> Suggestion:
         text = doubt.without_unsure_closers(text, *self._weighed(text))
         replaces = written_over(text, self._around) if text else 0
-        return Suggestion(self.place, text, replaces, work=Work(self.counts(), self.trace(), self.context))
+        work = Work(self.counts(), self.trace(), self.context)
+        return Suggestion(self.place, text, replaces, work=work, interim=self.interim)
 
     def _stepped(self, tree: DraftTree, verified: Verified) -> None:
         self._rows = len(tree)
@@ -271,14 +271,16 @@ def begin(
     *,
     hurried: bool = False,
     room: int | None = None,
+    whole: bool = False,
 ) -> Task:
     """A task for `request`, which asks at `place`.
 
-    `expected`: texts that the answer may well begin with. `hurried`, `room`: see `prompt_for`.
+    `expected`: likely beginnings. `hurried`, `room`: see `prompt_for`. `whole`: by `whole_prompt_for`.
     """
     snapshot = replace(request.snapshot, text=place.before + place.after)
     with spans.measure("prompt"):
-        prompt = prompt_for(runtime, snapshot, len(place.before), hurried=hurried, room=room)
+        prompt_of = whole_prompt_for if whole else partial(prompt_for, hurried=hurried, room=room)
+        prompt = prompt_of(runtime, snapshot, len(place.before))
         healing = prompt.healing.decode()
         asked = DecodeRequest(
             prompt=prompt.tokens,

@@ -46,7 +46,7 @@ def test_a_drafters_run_has_no_model_to_export(tmp_path: Path, capsys: pytest.Ca
     """Its own command writes what it made."""
     RunFolder(tmp_path / "run").begin({"method": "medusa"}, restart=False)
     assert main(["train", "export", str(tmp_path / "run")]) == 2
-    assert "by medusa" in capsys.readouterr().err
+    assert "needs no export" in capsys.readouterr().err
 
 
 def test_data_that_is_not_there_is_told_before_anything_is_written(

@@ -46,6 +46,9 @@ class ToyPrompts(PromptBuilder):
     def context_of(self, uri: str) -> tuple[str, ...]:
         return ()
 
+    def is_interim(self, uri: str) -> bool:
+        return False
+
     def is_partial(self, uri: str) -> bool:
         return False
 

@@ -89,6 +89,26 @@ def test_after_a_pause_the_text_is_the_one_of_a_first_question() -> None:
     assert changed
 
 
+def test_asking_again_by_key_waits_for_the_text_of_the_whole_prompt() -> None:
+    """It is what `complete` says; asked once more, it is there. A wait that is too long shows the first text again."""
+    long, changed = "".join(f"value_{number} = compute({number})\n" for number in range(400)), 0
+    for number in range(8):
+        before = f"{long}    v{number} = "
+        whole = Typist(before=before, budget=0, slower=6.0, whole=True, edited=False, policy=Policy()).answer().text
+        one = Typist(before=before, budget=0, slower=6.0, whole=True, policy=Policy(invoked_ms=0))
+        first = one.answer(invoked=True).text
+        if not (whole and first):
+            continue
+        assert one.answer(invoked=True).text == whole
+        assert one.ask(invoked=True).done()
+        changed += first != whole
+        hasty = Typist(before=before, budget=0, slower=6.0, whole=True, policy=Policy(invoked_ms=9000))
+        first = hasty.answer(invoked=True).text
+        hasty.policy = Policy(invoked_ms=300)
+        assert hasty.answer(invoked=True).text == first
+    assert changed
+
+
 def test_a_short_window_gives_way_in_the_middle_of_a_line() -> None:
     """A typist who never pauses gets the whole window, once it is read; that key computes a few tokens of its line."""
     long = "".join(f"value_{number} = compute({number})\n" for number in range(400))
@@ -341,8 +361,9 @@ def test_other_candidates_are_looked_for_in_the_prompt_that_the_document_has(
     one.rest(pause_ms)
     assert bool(one.shown()) == (pause_ms > 1000)
     assert one.answer(invoked=True).text
+    assert one.shown(), "who asks again by a key waits for what is not read yet"
     one.type("a")
-    assert max(one.costs[1:]) < 10
+    assert max(one.costs[1 if pause_ms > 1000 else 2 :]) < 10
 
 
 def test_who_opens_a_closed_document_again_finds_it_as_it_was() -> None:

@@ -210,7 +210,7 @@ def test_what_is_not_known_is_said(speaker: Speaker, tmp_path: Path) -> None:
         bring("places", ({**settings, "rope_scaling": {"rope_type": "yarn"}}, tensors, name))
     with pytest.raises(ModelInvalidError, match="but this model needs"):
         bring("wide", (settings, tensors | {"fc.weight": torch.randn(shape.width, 2 * shape.width)}, name))
-    with pytest.raises(ModelInvalidError, match="the drafter's q is"):
+    with pytest.raises(ModelInvalidError, match="the drafter's q has the shape"):
         bring(
             "heads", ({**settings, "num_attention_heads": 2 * shape.heads, "head_dim": shape.head_dim}, tensors, name)
         )

@@ -60,6 +60,14 @@ def type_and_wait(editor: Neovim, keys: str, ghost: str) -> None:
     wait_for(lambda: editor.ghost() == ghost, f"ghost text {ghost!r}, not {editor.ghost()!r}")
 
 
+BEHIND_LINE = """
+    local space = vim.api.nvim_create_namespace('fastcoder-notice')
+    local marks = vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })
+    return vim.tbl_map(function(mark) return { mark[2], mark[4].virt_text_pos, mark[4].virt_text[1][1] } end, marks)
+"""
+"""Lua: the notices behind lines, each with its row and position."""
+
+
 def notices(editor: Neovim) -> str:
     """What stands in the corner of the screen."""
     code = """

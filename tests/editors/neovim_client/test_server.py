@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.editors.neovim import Neovim
-from tests.editors.neovim_client.scripted import Scripted, notices, offer, settle, type_and_wait, wait_for
+from tests.editors.neovim_client.scripted import BEHIND_LINE, Scripted, notices, offer, settle, type_and_wait, wait_for
 
 
 def test_wrong_options_are_named(neovim: Scripted) -> None:
@@ -105,24 +105,17 @@ def tell(editor: Neovim, state: str, percent: int | None = None, message: str = 
     editor.lua("scripted.tell('fastcoder/status', ...)", told)
 
 
-LOADING = """
-    local space = vim.api.nvim_create_namespace('fastcoder-notice')
-    local marks = vim.api.nvim_buf_get_extmarks(0, space, 0, -1, { details = true })
-    return vim.tbl_map(function(mark) return { mark[2], mark[4].virt_text_pos, mark[4].virt_text[1][1] } end, marks)
-"""
-
-
 def test_loading_and_what_is_wrong_are_shown(neovim: Scripted) -> None:
     """Loading behind the cursor's line, where it covers no code; errors in the corner, and in :FastCoder status."""
     editor = neovim()
     tell(editor, "loading", 40, "reading weights")
-    wait_for(lambda: editor.lua(LOADING) == [[0, "eol", " fastcoder: 40% reading weights"]], "it is said")
+    wait_for(lambda: editor.lua(BEHIND_LINE) == [[0, "eol", " fastcoder: 40% reading weights"]], "it is said")
     editor.type("iabc")
     settle(editor)
-    assert editor.lua(LOADING)
+    assert editor.lua(BEHIND_LINE)
     assert not notices(editor)
     tell(editor, "ready")
-    wait_for(lambda: not editor.lua(LOADING), "it goes")
+    wait_for(lambda: not editor.lua(BEHIND_LINE), "it goes")
     tell(editor, "error", None, "There is no model.", "Run fastcoder-lsp model pull.")
     wait_for(lambda: "model pull" in notices(editor), "what to do")
     editor.type("def")
