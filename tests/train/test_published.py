@@ -214,7 +214,7 @@ def test_what_is_not_known_is_said(speaker: Speaker, tmp_path: Path) -> None:
         bring(
             "heads", ({**settings, "num_attention_heads": 2 * shape.heads, "head_dim": shape.head_dim}, tensors, name)
         )
-    with pytest.raises(UsageError, match="lacks what is needed: 'hidden_size'"):
+    with pytest.raises(UsageError, match="lacks a field: 'hidden_size'"):
         bring("sizes", ({key: value for key, value in settings.items() if key != "hidden_size"}, tensors, name))
     assert not (tmp_path / "heads-ours").exists()
     with pytest.raises(UsageError, match="unknown kind of checkpoint"):
