@@ -9,7 +9,7 @@ from typing import Any
 
 from fastcoder_lsp.core import Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.documents import PerDocument
-from fastcoder_lsp.draft.forecast import Forecast
+from fastcoder_lsp.draft.pricing import Forecast
 from fastcoder_lsp.draft.specification import Specification
 
 

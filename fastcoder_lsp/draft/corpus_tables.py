@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
-from fastcoder_lsp.draft.kernels import GAP
+from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.index.files import delete, private_folder
 from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.index.suffix_array import Tokens32

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.draft.block_weights import BlockWeights, block_sizes
 from fastcoder_lsp.draft.linear import MakeLinear, exact
-from fastcoder_lsp.draft.numbers import Floats, attention, silu
+from fastcoder_lsp.draft.weights import Floats, attention, silu
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 
 Pair = tuple[Floats, Floats]

@@ -27,9 +27,8 @@ import numpy as np
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.growth import Growth
 from fastcoder_lsp.draft.history import History
-from fastcoder_lsp.draft.kernels import continuations, match_suffix
+from fastcoder_lsp.draft.matching import continuations, match_suffix
 from fastcoder_lsp.draft.sequences import SequenceCache
 from fastcoder_lsp.draft.skip import Reading, at_skip_token
 from fastcoder_lsp.draft.specification import (
@@ -40,6 +39,7 @@ from fastcoder_lsp.draft.specification import (
     Specification,
 )
 from fastcoder_lsp.draft.store import Pin, Pinned, search
+from fastcoder_lsp.draft.trees import Growth
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.draft.kernels import GAP
+from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.index.files import appearing
 from fastcoder_lsp.kernels import inlined, kernel
 

@@ -8,7 +8,7 @@ Legend: T rows, N outputs, K inputs.
 
 from collections.abc import Callable
 
-from fastcoder_lsp.draft.numbers import Floats
+from fastcoder_lsp.draft.weights import Floats
 
 Linear = Callable[[Floats], Floats]
 """Rows [T, K] times the weights: [T, N]."""

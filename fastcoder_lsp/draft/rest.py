@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
 from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.growth import Growth
 from fastcoder_lsp.draft.specification import FROM_CORPUS, Specification
 from fastcoder_lsp.draft.store import Pin, Pinned, search
+from fastcoder_lsp.draft.trees import Growth
 
 
 @dataclass(frozen=True, slots=True)

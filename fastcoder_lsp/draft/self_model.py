@@ -24,8 +24,8 @@ from fastcoder_lsp.core import (
     Verified,
 )
 from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.forecast import BELIEVED, Forecast
 from fastcoder_lsp.draft.parts import DrafterParts
+from fastcoder_lsp.draft.pricing import BELIEVED, Forecast
 from fastcoder_lsp.draft.smaller import shares
 from fastcoder_lsp.draft.specification import Source, Specification
 

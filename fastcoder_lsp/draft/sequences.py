@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.draft.kernels import GAP, continuations, match_suffix
+from fastcoder_lsp.draft.matching import GAP, continuations, match_suffix
 
 
 class SequenceCache:

@@ -15,7 +15,7 @@ from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.automaton import SuffixAutomaton
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.history import History
-from fastcoder_lsp.draft.kernels import GAP
+from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.draft.specification import FROM_CACHE, FROM_PROMPT, Specification
 
 

@@ -99,7 +99,7 @@ def shape_of(folder: Path) -> Shape | None:
 
 def needed() -> bool:
     """Whether this version has no machine code of the drafter on this machine yet."""
-    from fastcoder_lsp.draft.auto_growth import grow  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.draft.auto.tree import grow  # noqa: PLC0415 brings a compiler along
 
     return not grow.kept()
 

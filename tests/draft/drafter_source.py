@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
-from fastcoder_lsp.draft.auto_sources import FoundContinuations, QuietSource
-from fastcoder_lsp.draft.evidence import TRAINED
+from fastcoder_lsp.draft.auto.cells import TRAINED
+from fastcoder_lsp.draft.auto.sources import FoundContinuations, QuietSource
 from fastcoder_lsp.draft.store import Pinned
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.auto_drafters import TRIALS, DrafterSource
-from fastcoder_lsp.draft.auto_sources import FoundContinuations
+from fastcoder_lsp.draft.auto.cells import TEXT, TRAINED
+from fastcoder_lsp.draft.auto.drafters import TRIALS, DrafterSource
+from fastcoder_lsp.draft.auto.sources import FoundContinuations
 from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.evidence import TEXT, TRAINED
-from fastcoder_lsp.draft.forecast import Forecast, timed
 from fastcoder_lsp.draft.none import NONE, NoDrafter
+from fastcoder_lsp.draft.pricing import Forecast, timed
 from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up
 from fastcoder_lsp.draft.store import Pinned
 from tests.draft import own_weights

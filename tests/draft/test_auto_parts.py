@@ -13,15 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import StepCosts
-from fastcoder_lsp.draft import kept_counts
-from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters
-from fastcoder_lsp.draft.auto_growth import Grown, new_grown
-from fastcoder_lsp.draft.auto_sources import resynchronise
-from fastcoder_lsp.draft.auto_width import draft_costs
-from fastcoder_lsp.draft.calibration import Calibration, EvidenceCounts, Priors, correction, shipped_priors
+from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters, kept_counts
+from fastcoder_lsp.draft.auto.cells import ABSENT, CELLS, LENGTHS, SOURCES, hits_cell
+from fastcoder_lsp.draft.auto.evidence import Calibration, EvidenceCounts, Priors, correction, shipped_priors
+from fastcoder_lsp.draft.auto.retrieval import RetrievalRule
+from fastcoder_lsp.draft.auto.sources import resynchronise
+from fastcoder_lsp.draft.auto.tree import Grown, new_grown
+from fastcoder_lsp.draft.auto.width import draft_costs
 from fastcoder_lsp.draft.chain import TokenChain
-from fastcoder_lsp.draft.evidence import ABSENT, CELLS, LENGTHS, SOURCES, hits_cell
-from fastcoder_lsp.draft.retrieval import RetrievalRule
 from tests.draft.small_store import pinned
 from tests.draft.test_auto import context
 

@@ -8,7 +8,7 @@ import pytest
 
 from fastcoder_lsp.core import DraftContext
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.evidence import GROUPED
+from fastcoder_lsp.draft.auto.cells import GROUPED
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, group_of, make, reads_datastore, require_tuned
 from fastcoder_lsp.draft.specification import Specification, Store
 from fastcoder_lsp.draft.store import Pinned

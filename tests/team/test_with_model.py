@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.draft import kept_counts
+from fastcoder_lsp.draft.auto import kept_counts
 from fastcoder_lsp.http.ask import Ask
 from fastcoder_lsp.team.configuration import parse_config
 from fastcoder_lsp.team.places import place_of

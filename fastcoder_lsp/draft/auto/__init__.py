@@ -17,30 +17,30 @@ import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.documents import PerDocument
-from fastcoder_lsp.draft import kept_counts
-from fastcoder_lsp.draft.auto_branches import TAIL, Said
-from fastcoder_lsp.draft.auto_drafters import DrafterSource
-from fastcoder_lsp.draft.auto_growth import Grown, grow, new_grown, new_scratch
-from fastcoder_lsp.draft.auto_models import layers_read, model_sources, skims
-from fastcoder_lsp.draft.auto_sources import (
+from fastcoder_lsp.draft.auto import kept_counts
+from fastcoder_lsp.draft.auto.branches import TAIL, Said
+from fastcoder_lsp.draft.auto.cells import CORPUS, FROZEN, GROUPED, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
+from fastcoder_lsp.draft.auto.drafters import DrafterSource
+from fastcoder_lsp.draft.auto.evidence import Calibration, EvidenceCounts, Priors, shipped_priors
+from fastcoder_lsp.draft.auto.models import layers_read, model_sources, skims
+from fastcoder_lsp.draft.auto.row_table import RANKS, RowTable, learn
+from fastcoder_lsp.draft.auto.sources import (
     ContinuationSource,
     FoundContinuations,
     OutdatedSource,
     StoreSource,
     resynchronise,
 )
-from fastcoder_lsp.draft.auto_width import draft_costs
+from fastcoder_lsp.draft.auto.trained_sources import SdsatSource
+from fastcoder_lsp.draft.auto.tree import Grown, grow, new_grown, new_scratch
+from fastcoder_lsp.draft.auto.width import draft_costs
 from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.calibration import Calibration, EvidenceCounts, Priors, shipped_priors
 from fastcoder_lsp.draft.chain import TokenChain
-from fastcoder_lsp.draft.evidence import CORPUS, FROZEN, GROUPED, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
 from fastcoder_lsp.draft.frozen_table import TableShape, build
 from fastcoder_lsp.draft.parts import DrafterParts
-from fastcoder_lsp.draft.row_table import RANKS, RowTable, learn
 from fastcoder_lsp.draft.sdsat import SdsatDrafter
 from fastcoder_lsp.draft.specification import FROM_ADAPTIVE, Specification
 from fastcoder_lsp.draft.store import Pin
-from fastcoder_lsp.draft.trained_sources import SdsatSource
 from fastcoder_lsp.errors import UsageError
 
 _TOKEN_MS = 20.0

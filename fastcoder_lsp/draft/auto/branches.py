@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.draft.chain import Chains
-from fastcoder_lsp.draft.evidence import (
+from fastcoder_lsp.draft.auto.cells import (
     ABSENT,
     FROZEN,
     PAIRS,
@@ -24,7 +23,8 @@ from fastcoder_lsp.draft.evidence import (
     hits_cell,
     length_bucket,
 )
-from fastcoder_lsp.draft.row_table import RowArrays, find, key_of
+from fastcoder_lsp.draft.auto.row_table import RowArrays, find, key_of
+from fastcoder_lsp.draft.chain import Chains
 from fastcoder_lsp.kernels import NONE, inlined
 
 S = len(SOURCES)

@@ -7,8 +7,9 @@ of a drafter's own where their folder is named, CLLM's state on a model that was
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fastcoder_lsp.draft.auto_drafters import DrafterSource
-from fastcoder_lsp.draft.auto_sources import ContinuationSource
+from fastcoder_lsp.draft.auto.drafters import DrafterSource
+from fastcoder_lsp.draft.auto.sources import ContinuationSource
+from fastcoder_lsp.draft.auto.trained_sources import JacobiSource
 from fastcoder_lsp.draft.base import BaseDrafter
 from fastcoder_lsp.draft.dflash import DflashDrafter
 from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
@@ -18,7 +19,6 @@ from fastcoder_lsp.draft.medusa import MedusaDrafter
 from fastcoder_lsp.draft.parts import DrafterParts
 from fastcoder_lsp.draft.self_model import SelfDrafter
 from fastcoder_lsp.draft.smaller import no_models
-from fastcoder_lsp.draft.trained_sources import JacobiSource
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastcoder_lsp.core import Draft, DraftContext, DraftTree, StepCosts, Verified
-from fastcoder_lsp.draft.auto_sources import FoundContinuations, QuietSource
-from fastcoder_lsp.draft.evidence import SOURCES, TRAINED
-from fastcoder_lsp.draft.kernels import GAP
+from fastcoder_lsp.draft.auto.cells import SOURCES, TRAINED
+from fastcoder_lsp.draft.auto.sources import FoundContinuations, QuietSource
+from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.draft.sdsat import SdsatDrafter
 from fastcoder_lsp.draft.specification import FROM_ADAPTIVE
 from fastcoder_lsp.draft.store import Pinned

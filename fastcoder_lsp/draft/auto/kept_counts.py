@@ -11,8 +11,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from fastcoder_lsp.draft.calibration import EvidenceCounts
-from fastcoder_lsp.draft.evidence import CELLS, SOURCES
+from fastcoder_lsp.draft.auto.cells import CELLS, SOURCES
+from fastcoder_lsp.draft.auto.evidence import EvidenceCounts
 from fastcoder_lsp.index.files import private_folder, replace_file
 
 VERSION = 2

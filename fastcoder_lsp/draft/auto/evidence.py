@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.draft.auto_branches import Weights
-from fastcoder_lsp.draft.auto_growth import Grown
-from fastcoder_lsp.draft.evidence import CELLS, SOURCES
+from fastcoder_lsp.draft.auto.branches import Weights
+from fastcoder_lsp.draft.auto.cells import CELLS, SOURCES
+from fastcoder_lsp.draft.auto.tree import Grown
 from fastcoder_lsp.index.entry import FixedTypes
 from fastcoder_lsp.kernels import inlined, kernel
 
-PRIORS = "auto_priors.json"
+PRIORS = "priors.json"
 """Beside this file; `fastcoder-lsp bench priors` makes it, docs/drafters.md says from what."""
 Floats = npt.NDArray[np.float32]
 
@@ -46,7 +46,7 @@ class Priors:
 
 def shipped_priors() -> Priors:
     """Those that come with the program."""
-    return Priors.from_json((resources.files("fastcoder_lsp.draft") / PRIORS).read_text(encoding="utf-8"))
+    return Priors.from_json((resources.files("fastcoder_lsp.draft.auto") / PRIORS).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,12 +19,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTree, StepCosts, Verified
-from fastcoder_lsp.draft.auto_branches import TAIL
-from fastcoder_lsp.draft.auto_sources import FoundContinuations, QuietSource
+from fastcoder_lsp.draft.auto.branches import TAIL
+from fastcoder_lsp.draft.auto.cells import SOURCES, TRAINED
+from fastcoder_lsp.draft.auto.sources import FoundContinuations, QuietSource
 from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.evidence import SOURCES, TRAINED
-from fastcoder_lsp.draft.forecast import BELIEVED, Forecast
-from fastcoder_lsp.draft.kernels import GAP
+from fastcoder_lsp.draft.matching import GAP
+from fastcoder_lsp.draft.pricing import BELIEVED, Forecast
 from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.errors import FastcoderError
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.draft.auto_branches import TAIL, Branches, S, expand, new_branches
+from fastcoder_lsp.draft.auto.branches import TAIL, Branches, S, expand, new_branches
 from fastcoder_lsp.index.entry import FixedTypes
 from fastcoder_lsp.kernels import NONE, inlined, kernel
 

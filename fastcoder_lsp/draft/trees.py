@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import NO_DRAFT, Draft
-from fastcoder_lsp.draft.kernels import GAP, grow
+from fastcoder_lsp.draft.matching import GAP, grow
 
 
 class Growth:
