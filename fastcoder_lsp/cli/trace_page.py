@@ -12,8 +12,8 @@ from typing import Final
 
 from fastcoder_lsp.core import StepTrace
 from fastcoder_lsp.decode.trace import token_texts
+from fastcoder_lsp.draft.base import Group
 from fastcoder_lsp.draft.registry import group_of
-from fastcoder_lsp.draft.specification import Group
 
 CONTEXT_LINES: Final = 16
 """Lines of code shown above and below the completion."""

@@ -1,23 +1,216 @@
-"""What most drafters do alike: a drafter derives from this and says what it does otherwise.
+"""What every drafter builds on: its specification, the parts it is made of, and the base class.
 
-Owns the parts of `core.Drafter` that are the same for nearly all: who it is, and that what it remembers goes by
-document. Compiles nothing.
+Each drafter's module begins with its `Specification` (several, where one class has several names), `registry` collects
+them, and everything else that depends on the drafter's name is derived from them. This module compiles nothing and
+loads nothing, so that the server can read settings before numba is imported.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
-from fastcoder_lsp.core import Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
+import numpy as np
+import numpy.typing as npt
+
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Drafter, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.pricing import Forecast
-from fastcoder_lsp.draft.specification import Specification
+from fastcoder_lsp.draft.smaller import Smaller, no_models
+from fastcoder_lsp.model.tuned import read_record
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
+    from fastcoder_lsp.index.searcher import Hits, Searcher
+
+Parameters = TypeVar("Parameters")
+Group = Literal["datastore", "cache", "prompt", "model", "other"]
+"""Colour group of a token in pictures; "model" is a token that no drafter guessed."""
+Store = Literal["repository", "corpus", "table"]
+"""A part of the datastore: the repository's code D_r, common code D_c, or the frozen table counted from D_c."""
+Floats = npt.NDArray[np.float32]
+Linear = Callable[[Floats], Floats]
+"""Rows [T, K] times the weights: [T, N]."""
+MakeLinear = Callable[[Floats], Linear]
+"""Makes the product with weights [N, K], which it need not keep. Its rounding changes guesses, never the output."""
+PLAIN = DrafterTraits()
+"""Traits of a drafter that needs nothing but the text."""
+
+
+class Source(NamedTuple):
+    """Origin of a guess: the name in `Draft.sources`, and its colour group."""
+
+    name: str
+    group: Group
+
+
+FROM_PROMPT = Source("prompt", "prompt")
+FROM_CACHE = Source("cache", "cache")
+FROM_REPOSITORY = Source("repository", "datastore")
+FROM_CORPUS = Source("corpus", "datastore")
+FROM_RECYCLING = Source("recycling", "cache")
+FROM_JACOBI = Source("jacobi", "other")
+FROM_ADAPTIVE = Source("sdsat-adaptive", "other")
+
+
+@dataclass(frozen=True, slots=True)
+class Specification(Generic[Parameters]):
+    """One name under which users select a drafter.
+
+    Attributes:
+        name: the name.
+        guesses_from: where its guesses come from, in the words of docs/drafters.md.
+        parameters: default values under this name; None if it has none.
+        make: makes the drafter from parameters and parts.
+        paper: the paper, for people; empty if there is none.
+        sources: all sources its guesses may carry.
+        traits: with the default parameters, on a model without tuning.
+        reads: the parts of the datastore it reads; no datastore is kept for a drafter that reads none.
+        tuned_by: the tuning method that the model needs; empty if any model will do.
+        smaller: whether it drafts by smaller models; without any it drafts nothing.
+        remembers: whether a decode in a document teaches it something for the next decode there.
+        own_weights: whether it drafts by weights trained for the model, whose folder is its parameter `weights`;
+            without them it drafts nothing.
+    """
+
+    name: str
+    guesses_from: str
+    parameters: Parameters
+    make: "Callable[[Parameters, DrafterParts], Drafter]"
+    paper: str = ""
+    sources: tuple[Source, ...] = ()
+    traits: DrafterTraits = PLAIN
+    reads: frozenset[Store] = frozenset()
+    tuned_by: Literal["", "sdsat"] = ""
+    remembers: bool = False
+    smaller: bool = False
+    own_weights: bool = False
+
+    @property
+    def replayable(self) -> bool:
+        """Whether recorded text is enough to replay it; other drafters need the model's candidates or states."""
+        return not (self.traits.top_k or self.traits.layers or self.traits.skims)
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """The tuning of a model, as far as drafters need it; `model.tuned` reads the record beside the weights.
+
+    Attributes:
+        adaptive: SDSAT's token ids; empty on a model without.
+        block: CLLM's n; 0 on a model without.
+        digest: the hash of the model's weights; empty if unknown.
+    """
+
+    adaptive: tuple[int, ...] = ()
+    block: int = 0
+    digest: str = ""
+
+    def suits(self, method: Literal["", "sdsat"]) -> bool:
+        """Whether the model was tuned by `method`; "" suits every model."""
+        return not method or bool(self.adaptive)
+
+
+UNTRAINED = Trained()
+
+
+def load_trained(folder: Path, digest: str) -> Trained:
+    """The tuning of the model in `folder`, whose weights have the hash `digest`.
+
+    Raises:
+        ModelInvalidError: its training record is damaged, or belongs to other weights.
+    """
+    record = read_record(folder, digest)
+    return Trained(digest=digest) if record is None else Trained(record.adaptive, record.block, digest)
+
+
+def no_table(shape: "TableShape") -> "FrozenTable | None":  # noqa: ARG001 the interface
+    """No frozen table of any shape."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """One state of the datastore, as it stood when the decode began.
+
+    Attributes:
+        repository: D_r; None if absent.
+        corpus: D_c; None if absent.
+        generation: changes whenever either store changes.
+        frozen: gives Cacheback's table of D_c in a shape; None while there is none.
+    """
+
+    repository: "Searcher | None" = None
+    corpus: "Searcher | None" = None
+    generation: tuple[int, ...] = ()
+    frozen: "Callable[[TableShape], FrozenTable | None]" = no_table
+
+
+Pin = Callable[[str], Pinned]
+"""Pins the stores for a decode in the document with the given URI."""
+
+
+def nothing(document: str) -> Pinned:  # noqa: ARG001 the interface
+    """Pin no stores."""
+    return Pinned()
+
+
+def search(
+    store: "Searcher | None", context: Sequence[int], n_max: int, max_hits: int, depth: int, n_min: int = 1
+) -> "Hits | None":
+    """The longest match of at least `n_min` tokens with its continuations; None if there is none."""
+    if store is None:
+        return None
+    hits = store.search(context, n_max, max_hits, depth)
+    return hits if hits.length >= n_min and len(hits.continuations_HD) else None
+
+
+def exact(weight_NK: Floats) -> Linear:
+    """The product in fp32, by numpy."""
+
+    def product(x_TK: Floats) -> Floats:
+        found: Floats = x_TK @ weight_NK.T
+        return found
+
+    return product
+
+
+def _no_piece(token: int) -> bytes:  # noqa: ARG001 the interface
+    return b""
+
+
+@dataclass(frozen=True, slots=True)
+class DrafterParts:
+    """Everything a drafter may be made of.
+
+    Attributes:
+        pin: gives the datastore.
+        piece: gives the bytes of a token.
+        costs: of the engine's steps, for drafters that choose a width by them.
+        kept: the file in which a drafter may keep what it learns; None: nothing is kept.
+        trained: the model's tuning.
+        smaller: gives smaller models that draft.
+        skipped: sublayers that the model may leave out when it drafts for itself; empty: no search has been made.
+        linear: makes products with a drafter's own weights.
+        skipped_speed: the speedup over plain decoding that the search promised for `skipped`; 0: unknown.
+    """
+
+    pin: Pin = nothing
+    piece: Callable[[int], bytes] = _no_piece
+    costs: StepCosts | None = None
+    kept: Path | None = None
+    trained: Trained = UNTRAINED
+    smaller: Smaller = no_models
+    skipped: frozenset[int] = frozenset()
+    linear: MakeLinear = exact
+    skipped_speed: float = 0.0
 
 
 class BaseDrafter:
-    """A drafter with a name and traits that learns nothing, and whose memory, where it has one, goes by document.
+    """A drafter with a name and traits that learns nothing; its memory, if it has one, is kept per document.
 
     Args:
-        specification: the name and traits that it has until it is given others.
+        specification: gives the name and traits until others are set.
         memory: what it remembers of each document; None: nothing outlives a decode.
     """
 
@@ -27,39 +220,47 @@ class BaseDrafter:
         self._memory = memory
 
     def begin(self, context: DraftContext) -> None:
-        """A new decode starts: by default there is nothing to prepare."""
+        """Prepare for a new decode."""
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """At most `nodes` guesses below the last token of `context`: each drafter's own."""
+        """At most `nodes` guesses below the last token of `context`."""
         raise NotImplementedError
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """What became of the last tree: by default nothing is learnt of it, for the next context tells enough."""
+        """Learn from a verified tree; the accepted tokens also come with the next context."""
 
     def forget(self, document: str) -> None:
-        """The document is closed: drop what is remembered of it."""
+        """Drop the memory of a closed document."""
         if self._memory is not None:
             self._memory.forget(document)
 
     def rename(self, old: str, new: str) -> None:
-        """The document has another URI: what is remembered of it follows."""
+        """Move the memory of a document to its new URI."""
         if self._memory is not None:
             self._memory.rename(old, new)
 
     def keep(self) -> None:
-        """Write what was learnt to the disk: by default nothing is kept there."""
+        """Write what was learnt to the disk."""
 
     def warm_up(self) -> None:
-        """Have compiled what `begin`, `propose` and `observe` do not always run: by default there is nothing more."""
+        """Compile or load whatever `begin`, `propose` and `observe` need only sometimes."""
 
     def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
-        """What a draft takes and brings, before one was asked for; by default nobody knows.
+        """Price and yield of a draft before the first one; None if unknown.
 
         Args:
-            costs: of the steps of the engine that verifies; None: nobody timed them.
+            costs: of the steps of the engine that verifies; None if nobody timed them.
         """
         return None
 
     def figures(self) -> Mapping[str, float]:
-        """What it has counted of its own work, for reports: by default nothing."""
+        """Counts of its own work, for reports."""
         return {}
+
+
+def chain(tokens: Sequence[int], source: Source, match: int = 0) -> Draft:
+    """A draft in which each token hangs below the one before it."""
+    count = len(tokens)
+    if not count:
+        return NO_DRAFT
+    return Draft(tuple(tokens), tuple(range(-1, count - 1)), (source.name,) * count, (match,) * count)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.draft.linear import Linear, MakeLinear
+from fastcoder_lsp.draft.base import Linear, MakeLinear
 from fastcoder_lsp.draft.weights import Floats, rms_norm, turned
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.drafter_files import DrafterRecord, Sizes, require_ids, require_sizes

@@ -14,10 +14,8 @@ from itertools import chain
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
 from fastcoder_lsp.documents import PerDocument
-from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.base import FROM_CACHE, FROM_CORPUS, BaseDrafter, Pin, Source, Specification, nothing
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
-from fastcoder_lsp.draft.specification import FROM_CACHE, FROM_CORPUS, Source, Specification
-from fastcoder_lsp.draft.store import Pin, nothing
 
 Gram = tuple[int, ...]
 

@@ -12,12 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, StepCosts
-from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.base import BaseDrafter, MakeLinear, Source, Specification, exact
 from fastcoder_lsp.draft.dflash_model import BlockModel, Pair
-from fastcoder_lsp.draft.linear import MakeLinear, exact
 from fastcoder_lsp.draft.places import tree_of_places
 from fastcoder_lsp.draft.pricing import TYPICAL, Forecast, timed
-from fastcoder_lsp.draft.specification import Source, Specification
 from fastcoder_lsp.draft.weights import agreed, best_of
 from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
 

@@ -11,8 +11,8 @@ them with keys, d numbers of a head.
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.draft.base import MakeLinear, exact
 from fastcoder_lsp.draft.block_weights import BlockWeights, block_sizes
-from fastcoder_lsp.draft.linear import MakeLinear, exact
 from fastcoder_lsp.draft.weights import Floats, attention, silu
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 

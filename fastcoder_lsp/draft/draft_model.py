@@ -17,11 +17,10 @@ from typing import Any, Literal
 import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Draw, Proposal, StepCosts
-from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.base import BaseDrafter, Source, Specification
 from fastcoder_lsp.draft.pricing import Forecast, timed
 from fastcoder_lsp.draft.small_trees import likeliest
 from fastcoder_lsp.draft.smaller import BEST, DocumentEngines, Smaller, SmallModel, shares
-from fastcoder_lsp.draft.specification import Source, Specification
 
 _TIMED = "timed"
 FROM_DRAFT_MODEL = Source("draft-model", "other")

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.draft.base import MakeLinear, exact
 from fastcoder_lsp.draft.block_weights import BlockWeights, block_sizes
-from fastcoder_lsp.draft.linear import MakeLinear, exact
 from fastcoder_lsp.draft.weights import Floats, attention, silu
 from fastcoder_lsp.model.drafter_files import DrafterRecord, require_sizes
 

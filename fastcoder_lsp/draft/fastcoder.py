@@ -26,19 +26,21 @@ import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
-from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.history import History
-from fastcoder_lsp.draft.matching import continuations, match_suffix
-from fastcoder_lsp.draft.sequences import SequenceCache
-from fastcoder_lsp.draft.skip import Reading, at_skip_token
-from fastcoder_lsp.draft.specification import (
+from fastcoder_lsp.draft.base import (
     FROM_CACHE,
     FROM_CORPUS,
     FROM_PROMPT,
     FROM_REPOSITORY,
+    BaseDrafter,
+    Pin,
+    Pinned,
     Specification,
+    search,
 )
-from fastcoder_lsp.draft.store import Pin, Pinned, search
+from fastcoder_lsp.draft.history import History
+from fastcoder_lsp.draft.matching import continuations, match_suffix
+from fastcoder_lsp.draft.sequences import SequenceCache
+from fastcoder_lsp.draft.skip import Reading, at_skip_token
 from fastcoder_lsp.draft.trees import Growth
 
 

@@ -9,8 +9,7 @@ import random
 from dataclasses import dataclass
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
-from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.specification import FROM_JACOBI, Specification
+from fastcoder_lsp.draft.base import FROM_JACOBI, BaseDrafter, Specification
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
-from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.specification import FROM_JACOBI, Source, Specification
+from fastcoder_lsp.draft.base import FROM_JACOBI, BaseDrafter, Source, Specification
 
 FROM_LOOKAHEAD = Source("lookahead", "cache")
 

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
-from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.base import FROM_PROMPT, BaseDrafter, Specification
 from fastcoder_lsp.draft.history import History
 from fastcoder_lsp.draft.matching import match_suffix
-from fastcoder_lsp.draft.specification import FROM_PROMPT, Specification
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, StepCosts
-from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.linear import MakeLinear, exact
+from fastcoder_lsp.draft.base import BaseDrafter, MakeLinear, Source, Specification, exact
 from fastcoder_lsp.draft.places import tree_of_places
 from fastcoder_lsp.draft.pricing import Forecast, timed
-from fastcoder_lsp.draft.specification import Source, Specification
 from fastcoder_lsp.draft.weights import Floats, best_of, silu
 from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter, require_ids, require_sizes
 

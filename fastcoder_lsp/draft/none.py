@@ -1,8 +1,7 @@
 """No drafts: plain decoding, the baseline that every other drafter is compared with."""
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
-from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.specification import Specification
+from fastcoder_lsp.draft.base import BaseDrafter, Specification
 
 NONE = Specification("none", "nothing: plain decoding", parameters=None, make=lambda _parameters, _parts: NoDrafter())
 

@@ -12,10 +12,10 @@ Owns the order; the pool and the window that fills it are lookahead decoding's.
 from dataclasses import dataclass
 
 from fastcoder_lsp.core import GREEDY, NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
+from fastcoder_lsp.draft.base import Source, Specification
 from fastcoder_lsp.draft.draft_model import SmallerDrafter
 from fastcoder_lsp.draft.lookahead import LookaheadDrafter, LookaheadParameters
 from fastcoder_lsp.draft.smaller import Smaller, SmallModel
-from fastcoder_lsp.draft.specification import Source, Specification
 
 FROM_OUROBOROS = Source("ouroboros", "other")
 FROM_PHRASE = Source("phrase", "cache")

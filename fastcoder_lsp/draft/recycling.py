@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
-from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.specification import FROM_RECYCLING, Specification
+from fastcoder_lsp.draft.base import FROM_RECYCLING, BaseDrafter, Specification
 
 Matrix = dict[int, list[int]]
 """M, by rows that were ever filled; a token without a row has no candidates yet (the paper's zeros)."""

@@ -32,9 +32,7 @@ from fastcoder_lsp.draft import (
     specinfer,
     suffix,
 )
-from fastcoder_lsp.draft.parts import DrafterParts
-from fastcoder_lsp.draft.specification import Group, Specification
-from fastcoder_lsp.draft.trained import Trained
+from fastcoder_lsp.draft.base import DrafterParts, Group, Specification, Trained
 from fastcoder_lsp.errors import UsageError
 
 __all__ = [

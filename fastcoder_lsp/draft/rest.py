@@ -9,9 +9,7 @@ longest match in one search, so no length is tried in vain.
 from dataclasses import dataclass
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
-from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.specification import FROM_CORPUS, Specification
-from fastcoder_lsp.draft.store import Pin, Pinned, search
+from fastcoder_lsp.draft.base import FROM_CORPUS, BaseDrafter, Pin, Pinned, Specification, search
 from fastcoder_lsp.draft.trees import Growth
 
 

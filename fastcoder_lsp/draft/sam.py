@@ -14,12 +14,19 @@ import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.draft.automaton import SuffixAutomaton
-from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.base import (
+    FROM_CORPUS,
+    FROM_PROMPT,
+    FROM_RECYCLING,
+    BaseDrafter,
+    DrafterParts,
+    Pin,
+    Pinned,
+    Specification,
+    search,
+)
 from fastcoder_lsp.draft.history import History
-from fastcoder_lsp.draft.parts import DrafterParts
 from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters
-from fastcoder_lsp.draft.specification import FROM_CORPUS, FROM_PROMPT, FROM_RECYCLING, Specification
-from fastcoder_lsp.draft.store import Pin, Pinned, search
 from fastcoder_lsp.index.searcher import LONGEST
 
 _PLACES = 64

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
-from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.specification import FROM_ADAPTIVE, Source, Specification
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, BaseDrafter, Source, Specification
 
 FROM_SDSAT = Source("sdsat", "other")
 SEEN = 8

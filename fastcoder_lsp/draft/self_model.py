@@ -23,11 +23,9 @@ from fastcoder_lsp.core import (
     StepCosts,
     Verified,
 )
-from fastcoder_lsp.draft.base import BaseDrafter
-from fastcoder_lsp.draft.parts import DrafterParts
+from fastcoder_lsp.draft.base import BaseDrafter, DrafterParts, Source, Specification
 from fastcoder_lsp.draft.pricing import BELIEVED, Forecast
 from fastcoder_lsp.draft.smaller import shares
-from fastcoder_lsp.draft.specification import Source, Specification
 
 FROM_SELF = Source("self", "other")
 BEST = 64

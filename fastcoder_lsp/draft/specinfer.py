@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Draw, Proposal
+from fastcoder_lsp.draft.base import Source, Specification
 from fastcoder_lsp.draft.draft_model import SmallerDrafter
 from fastcoder_lsp.draft.smaller import BEST, Smaller, SmallModel, shares
-from fastcoder_lsp.draft.specification import Source, Specification
 
 FROM_SPECINFER = Source("specinfer", "other")
 

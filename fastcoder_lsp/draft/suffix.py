@@ -13,10 +13,9 @@ import numpy as np
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.automaton import SuffixAutomaton
-from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.base import FROM_CACHE, FROM_PROMPT, BaseDrafter, Specification
 from fastcoder_lsp.draft.history import History
 from fastcoder_lsp.draft.matching import GAP
-from fastcoder_lsp.draft.specification import FROM_CACHE, FROM_PROMPT, Specification
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,8 +118,8 @@ def load_runtime(settings: Settings, progress: Progress, around: Surroundings = 
 def _load(
     settings: Settings, record: StartRecord, progress: Progress, ahead: CompileAhead, *, datastore: bool
 ) -> Model:
+    from fastcoder_lsp.draft.base import load_trained  # noqa: PLC0415
     from fastcoder_lsp.draft.registry import require_tuned  # noqa: PLC0415 brings a compiler along
-    from fastcoder_lsp.draft.trained import load_trained  # noqa: PLC0415
 
     cache = cache_folder()
     record.enter("find model")
@@ -217,9 +217,9 @@ def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress
 
 def _drafter(model: Model, name: str, around: Surroundings, seat: str = "") -> Drafter:
     from fastcoder_lsp.draft import skipped_parts  # noqa: PLC0415 brings a compiler along
+    from fastcoder_lsp.draft.base import nothing  # noqa: PLC0415
     from fastcoder_lsp.draft.registry import DrafterParts, make  # noqa: PLC0415 as above
     from fastcoder_lsp.draft.smaller import no_models  # noqa: PLC0415
-    from fastcoder_lsp.draft.store import nothing  # noqa: PLC0415
     from fastcoder_lsp.engine.int8.linear import packed_linear  # noqa: PLC0415
 
     kept = cache_folder() / "learnt" / f"{_name(around.workspace, model.digest)}.npz" if around.workspace else None

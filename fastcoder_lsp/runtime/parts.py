@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.core import Drafter, Engine, EngineInfo, Engines, StepCosts
-from fastcoder_lsp.draft.trained import UNTRAINED, Trained
+from fastcoder_lsp.draft.base import UNTRAINED, Trained
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, PromptBuilder
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.runtime.smaller_models import SmallerModels
 from fastcoder_lsp.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.draft.store import Pin
+    from fastcoder_lsp.draft.base import Pin
 
 CPU_NODES = 8
 """Rows of one verification on a CPU at least: by AVX-512 VNNI eight cost a quarter more than one."""

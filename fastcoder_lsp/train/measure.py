@@ -6,8 +6,8 @@ from functools import partial
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.draft.base import DrafterParts
 from fastcoder_lsp.draft.none import NoDrafter
-from fastcoder_lsp.draft.parts import DrafterParts
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.tokenizer import Tokenizer

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.draft.base import Pinned
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
-from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed

@@ -11,7 +11,7 @@ from fastcoder_lsp.bench.priors.fit import Example, fit, starting_priors
 from fastcoder_lsp.bench.priors.row_traces import RowTrace
 from fastcoder_lsp.draft.auto.cells import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT
 from fastcoder_lsp.draft.auto.evidence import Priors
-from fastcoder_lsp.draft.store import Pinned
+from fastcoder_lsp.draft.base import Pinned
 
 
 def likely(priors: Priors, cell_BS: np.ndarray) -> np.ndarray:

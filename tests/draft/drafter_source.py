@@ -7,7 +7,7 @@ import numpy as np
 from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
 from fastcoder_lsp.draft.auto.cells import TRAINED
 from fastcoder_lsp.draft.auto.sources import FoundContinuations, QuietSource
-from fastcoder_lsp.draft.store import Pinned
+from fastcoder_lsp.draft.base import Pinned
 
 
 class DrafterSource(QuietSource):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fastcoder_lsp.draft.store import Pinned
+from fastcoder_lsp.draft.base import Pinned
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
 

@@ -12,11 +12,11 @@ from fastcoder_lsp.draft import auto
 from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters, evidence, row_table
 from fastcoder_lsp.draft.auto.cells import SOURCES
 from fastcoder_lsp.draft.auto.sources import StoreSource
+from fastcoder_lsp.draft.base import Pinned, nothing
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.lookup import LookupDrafter
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import make
-from fastcoder_lsp.draft.store import Pinned, nothing
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.index.entry import FixedTypes
 from tests.draft.adversaries import ADVERSARIES, Adversary, adversary

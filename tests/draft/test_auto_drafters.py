@@ -12,11 +12,10 @@ from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.auto.cells import TEXT, TRAINED
 from fastcoder_lsp.draft.auto.drafters import TRIALS, DrafterSource
 from fastcoder_lsp.draft.auto.sources import FoundContinuations
-from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.base import BaseDrafter, Pinned
 from fastcoder_lsp.draft.none import NONE, NoDrafter
 from fastcoder_lsp.draft.pricing import Forecast, timed
 from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up
-from fastcoder_lsp.draft.store import Pinned
 from tests.draft import own_weights
 from tests.draft.small_models import lending, toys
 from tests.draft.test_exactness import VOCABULARY, request

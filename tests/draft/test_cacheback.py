@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import DraftContext
+from fastcoder_lsp.draft.base import Pinned
 from fastcoder_lsp.draft.cacheback import CachebackDrafter, CachebackParameters, LruTable
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
-from fastcoder_lsp.draft.store import Pinned
 
 SMALL = CachebackParameters(follower_length=2, total_draft_length=13, continuation_reserve=6)
 

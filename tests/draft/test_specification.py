@@ -9,10 +9,8 @@ import pytest
 from fastcoder_lsp.core import DraftContext
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.auto.cells import GROUPED
+from fastcoder_lsp.draft.base import Pinned, Specification, Store, Trained
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, group_of, make, reads_datastore, require_tuned
-from fastcoder_lsp.draft.specification import Specification, Store
-from fastcoder_lsp.draft.store import Pinned
-from fastcoder_lsp.draft.trained import Trained
 from fastcoder_lsp.errors import UsageError
 from tests.draft.small_store import pinned
 from tests.draft.test_exactness import PARTS, VOCABULARY, request

@@ -14,11 +14,11 @@ from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import GREEDY, DraftContext, Sampler
 from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.draft.base import Trained
 from fastcoder_lsp.draft.dflash_model import BlockModel
 from fastcoder_lsp.draft.eagle_layer import EagleLayer
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned
-from fastcoder_lsp.draft.trained import Trained
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
 from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, open_drafter

@@ -18,11 +18,10 @@ from fastcoder_lsp.bench.trained.forward_counts import (
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import GREEDY, Drafter, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, load_trained
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.draft.sdsat import FROM_SDSAT, SdsatDrafter, SdsatParameters
-from fastcoder_lsp.draft.specification import FROM_ADAPTIVE
-from fastcoder_lsp.draft.trained import load_trained
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.model.tuned import TrainingRecord, read_record
 from fastcoder_lsp.train.curve import read_points

@@ -5,8 +5,8 @@ The one door to the drafters' registry. Owns the groups: names that stand for se
 
 from collections.abc import Mapping
 
+from fastcoder_lsp.draft.base import Trained
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, make, require_smaller, require_tuned, warm_up
-from fastcoder_lsp.draft.trained import Trained
 
 __all__ = ["DrafterParts", "make", "require_smaller", "require_tuned", "warm_up"]
 

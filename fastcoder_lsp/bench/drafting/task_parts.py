@@ -21,10 +21,8 @@ from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest
 from fastcoder_lsp.draft import skipped_parts
-from fastcoder_lsp.draft.linear import MakeLinear
+from fastcoder_lsp.draft.base import MakeLinear, Pinned, Trained, load_trained
 from fastcoder_lsp.draft.smaller import DocumentEngines
-from fastcoder_lsp.draft.store import Pinned
-from fastcoder_lsp.draft.trained import Trained, load_trained
 from fastcoder_lsp.engine.int8.linear import packed_linear
 from fastcoder_lsp.tokenizer import Tokenizer
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from fastcoder_lsp.bench.datasets.repoeval import Task, TaskSet
+from fastcoder_lsp.draft.base import Pinned
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.matching import GAP
-from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.index.liveness import liveness
 from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
 from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot

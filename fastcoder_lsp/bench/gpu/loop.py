@@ -115,7 +115,7 @@ def host_gap(bench: Bench, model: Named, kernels: str) -> list[Gap]:
 def _own_drafters(model: Named) -> list[Drafter]:
     """Those that the product takes, over stores of tokens that mean nothing: they are searched at every step."""
     from fastcoder_lsp.bench.drafting.drafters import DrafterParts, make  # noqa: PLC0415 needs numba
-    from fastcoder_lsp.draft.store import Pinned  # noqa: PLC0415
+    from fastcoder_lsp.draft.base import Pinned  # noqa: PLC0415
     from fastcoder_lsp.index.part import Document, FileRecord, build_part  # noqa: PLC0415
     from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot  # noqa: PLC0415
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from fastcoder_lsp.bench.model import BenchModel
 from fastcoder_lsp.core import Engine
-from fastcoder_lsp.draft.trained import Trained
+from fastcoder_lsp.draft.base import Trained
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from fastcoder_lsp.bench.trained.answers import exact, functional
 from fastcoder_lsp.bench.trained.loaded import LoadedModel
 from fastcoder_lsp.bench.trained.speed import counts, requests_of, speed
 from fastcoder_lsp.bench.trained.tables import tell
-from fastcoder_lsp.draft.trained import load_trained
+from fastcoder_lsp.draft.base import load_trained
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.tuned import read_record
 

@@ -34,13 +34,10 @@ from fastcoder_lsp.draft.auto.sources import (
 from fastcoder_lsp.draft.auto.trained_sources import SdsatSource
 from fastcoder_lsp.draft.auto.tree import Grown, grow, new_grown, new_scratch
 from fastcoder_lsp.draft.auto.width import draft_costs
-from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, BaseDrafter, DrafterParts, Pin, Specification
 from fastcoder_lsp.draft.chain import TokenChain
 from fastcoder_lsp.draft.frozen_table import TableShape, build
-from fastcoder_lsp.draft.parts import DrafterParts
 from fastcoder_lsp.draft.sdsat import SdsatDrafter
-from fastcoder_lsp.draft.specification import FROM_ADAPTIVE, Specification
-from fastcoder_lsp.draft.store import Pin
 from fastcoder_lsp.errors import UsageError
 
 _TOKEN_MS = 20.0

@@ -9,7 +9,7 @@ Owns the numbering; the counts are in `calibration`.
 
 from typing import Any, Final
 
-from fastcoder_lsp.draft.specification import (
+from fastcoder_lsp.draft.base import (
     FROM_CACHE,
     FROM_CORPUS,
     FROM_PROMPT,

@@ -22,10 +22,9 @@ from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTr
 from fastcoder_lsp.draft.auto.branches import TAIL
 from fastcoder_lsp.draft.auto.cells import SOURCES, TRAINED
 from fastcoder_lsp.draft.auto.sources import FoundContinuations, QuietSource
-from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.base import BaseDrafter, Pinned
 from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.draft.pricing import BELIEVED, Forecast
-from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.errors import FastcoderError
 
 logger = logging.getLogger(__name__)

@@ -10,13 +10,11 @@ from pathlib import Path
 from fastcoder_lsp.draft.auto.drafters import DrafterSource
 from fastcoder_lsp.draft.auto.sources import ContinuationSource
 from fastcoder_lsp.draft.auto.trained_sources import JacobiSource
-from fastcoder_lsp.draft.base import BaseDrafter
+from fastcoder_lsp.draft.base import BaseDrafter, DrafterParts, MakeLinear
 from fastcoder_lsp.draft.dflash import DflashDrafter
 from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
 from fastcoder_lsp.draft.eagle import EagleDrafter
-from fastcoder_lsp.draft.linear import MakeLinear
 from fastcoder_lsp.draft.medusa import MedusaDrafter
-from fastcoder_lsp.draft.parts import DrafterParts
 from fastcoder_lsp.draft.self_model import SelfDrafter
 from fastcoder_lsp.draft.smaller import no_models
 from fastcoder_lsp.errors import UsageError

@@ -17,8 +17,8 @@ from fastcoder_lsp.core import DraftContext, DraftTree, Verified
 from fastcoder_lsp.draft.auto.branches import TAIL, Continuations
 from fastcoder_lsp.draft.auto.cells import OUTDATED, REPOSITORY, SOURCES
 from fastcoder_lsp.draft.auto.retrieval import RetrievalRule
+from fastcoder_lsp.draft.base import Pinned
 from fastcoder_lsp.draft.matching import GAP, match_suffix
-from fastcoder_lsp.draft.store import Pinned
 from fastcoder_lsp.index.searcher import Buffers, Searcher
 
 

@@ -14,10 +14,9 @@ import numpy as np
 from fastcoder_lsp.core import Draft, DraftContext, DraftTree, StepCosts, Verified
 from fastcoder_lsp.draft.auto.cells import SOURCES, TRAINED
 from fastcoder_lsp.draft.auto.sources import FoundContinuations, QuietSource
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, Pinned
 from fastcoder_lsp.draft.matching import GAP
 from fastcoder_lsp.draft.sdsat import SdsatDrafter
-from fastcoder_lsp.draft.specification import FROM_ADAPTIVE
-from fastcoder_lsp.draft.store import Pinned
 
 _BELIEVED, _FADE = 5.0, 0.98
 """Tokens that adaptive rows are believed to have brought, and to have been hoped to bring; old ones fade a step."""
