@@ -52,8 +52,7 @@ def _build(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp import model
     from fastcoder_lsp.cli.storage import on_disk
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.draft.corpus_tables import table_of
-    from fastcoder_lsp.draft.frozen_table import TableShape
+    from fastcoder_lsp.draft.frozen_table import TableShape, table_of
     from fastcoder_lsp.index.corpus import Corpora, checked_name
     from fastcoder_lsp.tokenizer import Tokenizer
     from fastcoder_lsp.workspace.common_code import is_common

@@ -1,30 +1,92 @@
-"""DFlash: a small model that sees the target's features says the next block in one pass, all places at once.
+"""DFlash: a small model that sees the target's features predicts the next block in one pass, all places at once.
 
-DFlash: Block Diffusion for Flash Speculative Decoding, 2026, section 4. As published the block is a chain of each
-place's best token (`branch=1`); here rows that are left over take the second and third ones, by the product of their
-chances. Owns the tree, and how much of the text the model has read; its arithmetic is `dflash_model`'s.
+DFlash: Block Diffusion for Flash Speculative Decoding, 2026, section 4: the features of several layers are joined by a
+linear layer and a norm, and every layer of the drafter takes its keys and values of the text from them; the block (the
+last known token, then masks) sees the text and all of itself. As published the block is a chain of each place's best
+token (`branch=1`); here spare rows take the second and third ones, by the product of their chances.
+
+Legend: T rows, E width, F features of the target for a row, B rows of a block, D tokens of the model's vocabulary, C
+candidates.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, StepCosts
-from fastcoder_lsp.draft.base import BaseDrafter, MakeLinear, Source, Specification, exact
-from fastcoder_lsp.draft.dflash_model import BlockModel, Pair
-from fastcoder_lsp.draft.places import tree_of_places
-from fastcoder_lsp.draft.pricing import TYPICAL, Forecast, timed
-from fastcoder_lsp.draft.weights import agreed, best_of
-from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
+from fastcoder_lsp.core import NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
+from fastcoder_lsp.draft.base import Floats, MakeLinear, Source, Specification, exact
+from fastcoder_lsp.draft.pricing import TYPICAL
+from fastcoder_lsp.draft.trees import tree_of_places
+from fastcoder_lsp.draft.weights import BlockWeights, Keys, WeightedDrafter, agreed, best_of, block_sizes, opened
+from fastcoder_lsp.model.drafter_files import DrafterFiles, DrafterRecord
 
 FROM_DFLASH = Source("dflash", "other")
 
 
+class BlockModel:
+    """The drafter's weights.
+
+    Args:
+        record: its `numbers` give layers, block, heads, kv_heads, head_dim, theta and eps.
+        tensors: by name, a layer's as "0.q" and so on; `mask` [E] stands in the place of a token to predict; "0.q_norm"
+            and "0.k_norm" if heads are normed, "0.q_bias" and so on if there are biases.
+        make: makes products of the matrices.
+
+    Raises:
+        ModelInvalidError: a tensor is missing, or has another size.
+    """
+
+    def __init__(
+        self, record: DrafterRecord, tensors: dict[str, npt.NDArray[np.float32]], make: MakeLinear = exact
+    ) -> None:
+        self.layers, self.block = record.whole("layers"), record.whole("block")
+        width = record.width
+        sizes: dict[str, tuple[int | None, ...]] = {
+            "fc": (width, len(record.layers) * width),
+            "norm_features": (width,),
+            "norm_last": (width,),
+            "mask": (width,),
+            "head": (None, width),
+        }
+        each = {**block_sizes(record, width, width), "norm_in": (width,)}
+        sizes |= {f"{layer}.{name}": size for layer in range(self.layers) for name, size in each.items()}
+        # A few of the target's features are a hundred times as large as the others: `fc`, which reads them, is exact.
+        self._weights = BlockWeights(record, tensors, sizes, make, {"fc": exact})
+
+    def read(self, features_TF: Floats, places_T: npt.NDArray[np.int64]) -> list[Keys]:
+        """Every layer's keys and values of some of the text."""
+        text_TE = self._weights.normed("norm_features", self._weights.linear("fc", features_TF))
+        return [self._weights.keys(f"{layer}.", text_TE, places_T) for layer in range(self.layers)]
+
+    def say(self, first_E: Floats, place: int, read: list[Keys]) -> Floats:
+        """Logits of the block's places behind the first one, [B − 1, D].
+
+        Args:
+            first_E: the embedding of the last known token.
+            place: its place in the text.
+            read: keys and values of the text before it.
+        """
+        weights = self._weights
+        x_BE = np.concatenate([first_E[None], np.repeat(weights.vectors["mask"][None], self.block - 1, axis=0)])
+        places_B = place + np.arange(self.block)
+        for layer, text in enumerate(read):
+            block = f"{layer}."
+            h_BE = weights.normed(f"{block}norm_in", x_BE)
+            keys = text.joined(weights.keys(block, h_BE, places_B))
+            seen = np.ones((self.block, len(keys.keys_TKd)), np.bool_)
+            x_BE = weights.mixed(block, x_BE, weights.queries(block, h_BE, places_B), keys, seen)
+        return weights.linear("head", weights.normed("norm_last", x_BE[1:]))
+
+    def tokens_of(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The target's token ids of columns of the logits."""
+        return self._weights.tokens_of(columns)
+
+
 @dataclass(frozen=True, slots=True)
 class DflashParameters:
-    """Which model, and how many candidates of a place.
+    """Parameters of `dflash`.
 
     Attributes:
         weights: the folder of the model, as `train dflash` writes it.
@@ -41,7 +103,7 @@ DFLASH = Specification(
     "dflash",
     "a small model that says a block from the model's own features",
     DflashParameters(),
-    lambda parameters, parts: DflashDrafter(_opened(parameters, parts.trained.digest), parameters, parts.linear),
+    lambda parameters, parts: DflashDrafter(opened("dflash", parameters.weights, parts), parameters, parts.linear),
     paper="DFlash 2026, section 4",
     sources=(FROM_DFLASH,),
     traits=DrafterTraits(layers=(NORMED,)),
@@ -49,83 +111,57 @@ DFLASH = Specification(
 )
 
 
-def _opened(parameters: DflashParameters, target: str) -> DrafterFiles | None:
-    return open_drafter(Path(parameters.weights), "dflash", target) if parameters.weights else None
-
-
-class DflashDrafter(BaseDrafter):
-    """Drafts by a model that was trained for the target; without any it drafts nothing."""
+class DflashDrafter(WeightedDrafter[BlockModel]):
+    """Drafts a tree of the block's candidates."""
 
     def __init__(
         self, files: DrafterFiles | None, parameters: DflashParameters | None = None, linear: MakeLinear = exact
     ) -> None:
-        super().__init__(DFLASH)
-        self._linear = linear
-        self._parameters, self._files = parameters or DflashParameters(), files
-        if files is not None:
-            self.traits = DrafterTraits(layers=files.record.layers)
-        self._model: BlockModel | None = None
+        super().__init__(DFLASH, files, linear)
+        self._parameters = parameters or DflashParameters()
         self._start = 0
         self._tokens: Sequence[int] = ()
         """The text that was read, from `_start` on."""
-        self._read: list[Pair] | None = None
+        self._read: list[Keys] | None = None
 
-    def warm_up(self) -> None:
-        """Have the weights in memory."""
-        self._weights()
+    def make(self, files: DrafterFiles) -> BlockModel:
+        """The small model."""
+        return BlockModel(files.record, files.tensors(), self._linear)
 
-    def propose(self, context: DraftContext, nodes: int) -> Draft:
+    def draft(self, weights: BlockModel, engine: KeepingEngine, context: DraftContext, nodes: int) -> Draft:
         """The likeliest nodes of the block below the pending token."""
-        model, engine = self._weights(), context.engine
-        if model is None or engine is None or nodes < 1 or not 0 < context.cached == len(context.tokens) - 1:
-            return NO_DRAFT
-        read = self._caught_up(model, context)
-        logits_BD = model.say(engine.embed(context.tokens[-1:])[0], context.cached, read)
+        read = self._caught_up(weights, engine, context)
+        logits_BD = weights.say(engine.embed(context.tokens[-1:])[0], context.cached, read)
         columns_BC, likely_BC = best_of(logits_BD, self._parameters.branch)
         chances_BC = np.exp(likely_BC.astype(np.float64))
-        return tree_of_places(model.tokens_of(columns_BC), chances_BC, nodes, FROM_DFLASH.name)
+        return tree_of_places(weights.tokens_of(columns_BC), chances_BC, nodes, FROM_DFLASH.name)
 
-    def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
+    def arithmetic(self, weights: BlockModel, record: DrafterRecord) -> Callable[[], object]:
         """A row that is read, and a block over a text of usual length."""
-        model = self._weights()
-        if model is None or self._files is None:
-            return None
-        record, past = self._files.record, max(min(self._parameters.window // 2, TYPICAL), 1)
-        features, first_E = (
-            np.ones((1, len(record.layers) * record.width), np.float32),
-            np.ones(record.width, np.float32),
-        )
+        past = max(min(self._parameters.window // 2, TYPICAL), 1)
+        features = np.ones((1, len(record.layers) * record.width), np.float32)
+        first_E = np.ones(record.width, np.float32)
 
         def draft() -> None:
-            read = model.read(features, np.zeros(1, np.int64))
-            text = [(keys.repeat(past, 0), values.repeat(past, 0)) for keys, values in read]
-            best_of(model.say(first_E, past, text), self._parameters.branch)
+            read = weights.read(features, np.zeros(1, np.int64))
+            text = [Keys(*(part.repeat(past, 0) for part in keys)) for keys in read]
+            best_of(weights.say(first_E, past, text), self._parameters.branch)
 
-        return timed(draft, record.figures)
+        return draft
 
-    def _weights(self) -> BlockModel | None:
-        if self._model is None and self._files is not None:
-            self._model = BlockModel(self._files.record, self._files.tensors(), self._linear)
-        return self._model
-
-    def _caught_up(self, model: BlockModel, context: DraftContext) -> list[Pair]:
-        """The keys and values of the text before the pending token, from those that are there already."""
-        assert context.engine is not None
+    def _caught_up(self, model: BlockModel, engine: KeepingEngine, context: DraftContext) -> list[Keys]:
+        """Keys and values of the text before the pending token; only those of new tokens are computed."""
         count, window = context.cached, self._parameters.window
         known, read = min(agreed(self._tokens, context.tokens), count), self._read
         if read is None or known <= self._start or count - self._start > 2 * window:
             self._start = known = max(0, count - window)
             read = None
         if read is not None:
-            read = [(keys[: known - self._start], values[: known - self._start]) for keys, values in read]
+            read = [keys.first(known - self._start) for keys in read]
         if known < count:
-            features = context.engine.states(self.traits.layers, known, count).reshape(count - known, -1)
+            features = engine.states(self.traits.layers, known, count).reshape(count - known, -1)
             more = model.read(features, np.arange(known, count))
-            read = more if read is None else [_joined(*pair) for pair in zip(read, more, strict=True)]
+            read = more if read is None else [old.joined(new) for old, new in zip(read, more, strict=True)]
         assert read is not None
         self._tokens, self._read = tuple(context.tokens[:count]), read
         return read
-
-
-def _joined(old: Pair, new: Pair) -> Pair:
-    return np.concatenate([old[0], new[0]]), np.concatenate([old[1], new[1]])

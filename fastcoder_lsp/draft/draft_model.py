@@ -1,12 +1,22 @@
-"""Speculative decoding with a smaller model: it says the next tokens one by one, and all are verified in one pass.
+"""Speculative decoding with smaller models: chains, trees of one model, and merged trees of several.
 
-Leviathan et al. 2023, *Fast Inference from Transformers via Speculative Decoding*, and Chen et al. 2023, *Accelerating
-LLM Decoding with Speculative Sampling*: a chain of γ tokens. By rejection sampling they are drawn from the smaller
-model's distribution, and accepted by chance (`engine/rejection`). By the keyed sampler the smaller model's tokens are
-chosen with the very noise that will choose the model's, so that both say the same as often as their logits are alike.
+`draft-model`: Leviathan et al. 2023, *Fast Inference from Transformers via Speculative Decoding*, and Chen et al. 2023,
+*Accelerating LLM Decoding with Speculative Sampling*: a chain of γ tokens, verified in one pass. By rejection sampling
+they are drawn from the smaller model's distribution and accepted by chance (`engine/rejection`). By the keyed sampler
+the smaller model's tokens are chosen with the noise that will choose the model's, so both choose the same token as
+often as their logits are alike.
 
-`draft-model-tree`: layer by layer the likeliest nodes are expanded, and of all the likeliest paths are drafted (Li et
-al. 2024, EAGLE-2, section 4, whose drafter is another one: here each path's probability is the smaller model's own).
+`draft-distilled`: the same with a student that `train distill` tuned on the model's own outputs (Zhou et al. 2024,
+*DistillSpec*).
+
+`draft-model-tree`: layer by layer the nodes with the likeliest paths are expanded, and of all nodes the likeliest are
+drafted (Li et al. 2024, *EAGLE-2*, section 4, whose drafter is another one: here each path's probability is the smaller
+model's own).
+
+`specinfer`: Miao et al. 2024, *SpecInfer: Accelerating Generative LLM Serving with Tree-based Speculative Inference and
+Verification*. Section 3: *expansion-based* trees, where step i of a smaller model takes the k_i best tokens of each
+node, and *merge-based* ones, which unite the trees of several smaller models. Section 4.3: by chance, k_i tokens are
+drawn from each node, and multi-step speculative sampling tries them in turn.
 """
 
 import time
@@ -16,27 +26,28 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Draw, Proposal, StepCosts
-from fastcoder_lsp.draft.base import BaseDrafter, Source, Specification
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Draw, Proposal, Sampler, StepCosts
+from fastcoder_lsp.draft.base import BaseDrafter, Source, Specification, chain
 from fastcoder_lsp.draft.pricing import Forecast, timed
-from fastcoder_lsp.draft.small_trees import likeliest
 from fastcoder_lsp.draft.smaller import BEST, DocumentEngines, Smaller, SmallModel, shares
+from fastcoder_lsp.draft.trees import Trie
 
 _TIMED = "timed"
 FROM_DRAFT_MODEL = Source("draft-model", "other")
+FROM_SPECINFER = Source("specinfer", "other")
 
 
 @dataclass(frozen=True, slots=True)
 class DraftModelParameters:
-    """How much is drafted.
+    """Parameters of `draft-model`.
 
     Attributes:
-        shape: "chain", or "tree" by path probability. Where tokens are accepted by chance, it is a chain.
+        shape: "chain", or "tree" by path probability. Always a chain where tokens are accepted by chance.
         length: γ, tokens of the chain (Leviathan et al.: 3 to 10 by the models' speeds; Chen et al.: 4), or the tree's
             depth.
-        branch: children that are looked at below a node of the tree.
+        branch: children of a node of the tree.
         beam: nodes of each layer that are expanded (EAGLE-2: 10).
-        least: the probability of a path below which nothing is drafted; 0 as in the papers.
+        least: paths of a lower probability are not drafted; 0 as in the papers.
     """
 
     shape: Literal["chain", "tree"] = "chain"
@@ -44,6 +55,17 @@ class DraftModelParameters:
     branch: int = 8
     beam: int = 8
     least: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SpecInferParameters:
+    """Parameters of `specinfer`.
+
+    Attributes:
+        expansion: k_i, children of each node of layer i (paper: ⟨1, 1, 3, 1, 1, 1, 1, 1⟩).
+    """
+
+    expansion: tuple[float, ...] = (1, 1, 3, 1, 1, 1, 1, 1)
 
 
 DRAFT_MODEL = Specification(
@@ -62,13 +84,28 @@ DRAFT_MODEL_TREE = replace(
     parameters=DraftModelParameters(shape="tree", least=0.01),
     paper="Leviathan et al. 2023, section 2; the tree: Li et al. 2024, EAGLE-2, section 4",
 )
+DRAFT_DISTILLED = replace(
+    DRAFT_MODEL,
+    name="draft-distilled",
+    guesses_from="what a smaller model says that `train distill` tuned on the model's own outputs",
+    paper="Zhou et al. 2024, DistillSpec, section 4",
+)
+SPECINFER = Specification(
+    "specinfer",
+    "the merged trees of several smaller models with the same tokenizer",
+    SpecInferParameters(),
+    lambda parameters, parts: SpecInferDrafter(parts.smaller, parameters),
+    paper="Miao et al. 2024, SpecInfer, sections 3 and 4.3",
+    sources=(FROM_SPECINFER,),
+    smaller=True,
+)
 
 
 class SmallerDrafter(BaseDrafter):
-    """What drafters by smaller models have in common: which models, a KV cache a document, and noise for drawing.
+    """Base of drafters by smaller models: the models, a KV cache per document, and noise for drawing.
 
     Args:
-        specification: name and traits.
+        specification: gives the name and traits.
         smaller: lends the models.
     """
 
@@ -81,7 +118,7 @@ class SmallerDrafter(BaseDrafter):
         self._passes = 0
 
     def begin(self, context: DraftContext) -> None:
-        """The models' caches of this document; drawing starts anew."""
+        """Take the models' caches of this document, and restart the noise."""
         if self._lent is None:
             self._lent = tuple(self._lend())
         self._count()
@@ -89,19 +126,19 @@ class SmallerDrafter(BaseDrafter):
         self._noise = np.random.default_rng([context.sampler.seed & 0xFFFFFFFF, len(context.tokens)])
 
     def forget(self, document: str) -> None:
-        """The document is closed: its caches may go."""
+        """Drop the caches of a closed document."""
         super().forget(document)
         for model in self._lent or ():
             model.forget(document)
 
     def rename(self, old: str, new: str) -> None:
-        """The caches follow."""
+        """Move the caches of a document to its new URI."""
         super().rename(old, new)
         for model in self._lent or ():
             model.rename(old, new)
 
     def figures(self) -> Mapping[str, float]:
-        """How many passes the smaller models have made."""
+        """The number of passes of the smaller models."""
         self._count()
         return {"draft passes": float(self._passes)}
 
@@ -117,14 +154,14 @@ class SmallerDrafter(BaseDrafter):
 
 
 class DraftModelDrafter(SmallerDrafter):
-    """Drafts what the first of the smaller models says."""
+    """Drafts the first smaller model's continuation."""
 
     def __init__(self, smaller: Smaller, parameters: DraftModelParameters | None = None) -> None:
         super().__init__(DRAFT_MODEL, smaller)
         self._parameters = parameters or DraftModelParameters()
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """A chain or a tree from the text's end; nothing while the smaller model has not read the text."""
+        """A chain or a tree from the text's end, once the smaller model has read the text."""
         asked = self._parameters
         if nodes < 1 or not self.models or not self.models[0].follow(context.tokens):
             return NO_DRAFT
@@ -134,13 +171,11 @@ class DraftModelDrafter(SmallerDrafter):
             return self._drawn(model, context, model.room(min(nodes, asked.length)))
         if asked.shape == "tree":
             depth = model.room(asked.length)
-            tree = likeliest(model, context.sampler, nodes, depth, asked.branch, asked.beam, asked.least)
-            count = len(tree.tokens)
-            return Draft(tree.tokens, tree.parents, (FROM_DRAFT_MODEL.name,) * count, (0,) * count)
+            return likeliest(model, context.sampler, nodes, depth, asked.branch, asked.beam, asked.least)
         return self._chain(model, context, model.room(min(nodes, asked.length)))
 
     def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
-        """As many passes as a draft is long, over a short text, in a cache of their own."""
+        """Time as many passes as a draft is long, over a short text, in a cache of their own."""
         if not self._lent:
             return None
         engine, asked = self._lent[0].of(_TIMED), self._parameters
@@ -157,7 +192,7 @@ class DraftModelDrafter(SmallerDrafter):
         return found
 
     def _chain(self, model: SmallModel, context: DraftContext, length: int) -> Draft:
-        """Token by token as the sampler chooses them."""
+        """Token by token, as the sampler chooses them."""
         tokens: list[int] = []
         likely = 1.0
         while len(tokens) < length:
@@ -168,10 +203,10 @@ class DraftModelDrafter(SmallerDrafter):
                     break
             tokens.append(token)
             model.take(token)
-        return _as_chain(tokens)
+        return chain(tokens, FROM_DRAFT_MODEL)
 
     def _drawn(self, model: SmallModel, context: DraftContext, length: int) -> Draft:
-        """Token by token, drawn; how many does not depend on which."""
+        """Token by token, drawn; the number of draws does not depend on their outcome."""
         tokens: list[int] = []
         draws: list[Draw] = []
         while len(tokens) < length:
@@ -180,9 +215,120 @@ class DraftModelDrafter(SmallerDrafter):
             tokens.append(self.draw(proposal))
             draws.append(Draw(len(tokens) - 1, proposal))
             model.take(tokens[-1])
-        return replace(_as_chain(tokens), draws=tuple(draws))
+        return replace(chain(tokens, FROM_DRAFT_MODEL), draws=tuple(draws))
 
 
-def _as_chain(tokens: list[int]) -> Draft:
-    count = len(tokens)
-    return Draft(tuple(tokens), tuple(range(-1, count - 1)), (FROM_DRAFT_MODEL.name,) * count, (0,) * count)
+def likeliest(
+    model: SmallModel, sampler: Sampler, nodes: int, depth: int, branch: int, beam: int, least: float
+) -> Draft:
+    """The tree of at most `nodes` guesses with the likeliest paths.
+
+    One pass a layer runs all nodes expanded so far: an engine keeps only what it accepts, so the earlier nodes are run
+    again, which costs rows and no pass.
+
+    Args:
+        model: stands at the text's end, before and after.
+        sampler: chooses the model's tokens.
+        nodes: guesses at most.
+        depth: layers at most.
+        branch: children of a node.
+        beam: nodes of a layer that are expanded.
+        least: less likely paths are left out.
+    """
+    tokens, parents, likely, depths = list[int](), list[int](), list[float](), list[int]()
+    expanded: list[int] = []
+    layer = [-1]
+    seen = branch if sampler.temperature <= 0 else max(branch, BEST)
+    for level in range(depth):
+        place = {node: row for row, node in enumerate(expanded)}
+        ids_NK, logits_NK = model.look(
+            [tokens[node] for node in expanded], [place.get(parents[node], -1) for node in expanded], seen
+        )
+        first = len(tokens)
+        for node in layer:
+            row = 0 if node < 0 else place[node] + 1
+            chances = shares(ids_NK[row], logits_NK[row], sampler, model.position() + level)
+            above = 1.0 if node < 0 else likely[node]
+            for rank in np.argsort(-chances, kind="stable")[:branch].tolist():
+                token, chance = int(ids_NK[row, rank]), float(chances[rank])
+                if above * chance >= least:
+                    tokens.append(token)
+                    parents.append(node)
+                    likely.append(above * chance)
+                    depths.append(level)
+        fits = max(min(beam, model.rows() - len(expanded)), 0)
+        layer = sorted(range(first, len(tokens)), key=lambda node: -likely[node])[:fits]
+        # Nodes that cannot be in the draft are not worth a pass.
+        edge = sorted(likely, reverse=True)[nodes - 1] if len(likely) >= nodes else 0.0
+        layer = sorted(node for node in layer if likely[node] >= edge)
+        if not layer:
+            break
+        expanded += layer
+    chosen = sorted(np.argsort(-np.array(likely), kind="stable")[:nodes].tolist())
+    place = {node: row for row, node in enumerate(chosen)}
+    count = len(chosen)
+    return Draft(
+        tuple(tokens[node] for node in chosen),
+        tuple(place.get(parents[node], -1) for node in chosen),
+        (FROM_DRAFT_MODEL.name,) * count,
+        (0,) * count,
+    )
+
+
+class SpecInferDrafter(SmallerDrafter):
+    """Drafts the union of all smaller models' trees."""
+
+    def __init__(self, smaller: Smaller, parameters: SpecInferParameters | None = None) -> None:
+        super().__init__(SPECINFER, smaller)
+        self._expansion = tuple(int(wide) for wide in (parameters or SpecInferParameters()).expansion)
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """The models' trees, one after the other, each with an equal share of the room."""
+        if nodes < 1:
+            return NO_DRAFT
+        ready = [model for model in self.models if model.follow(context.tokens)]
+        tree, draws = Trie(nodes), list[Draw]()
+        for place, model in enumerate(ready):
+            share = nodes // len(ready) + (place < nodes % len(ready))
+            self._expand(model, context, tree, draws, share)
+        return tree.draft(draws)
+
+    def _expand(self, model: SmallModel, context: DraftContext, tree: Trie, draws: list[Draw], most: int) -> None:
+        """Put one model's tree of at most `most` guesses, or draws, into `tree`.
+
+        The number of draws depends on the draws above alone, so that they are judged rightly (`core.Draft`).
+        """
+        sampled = context.sampler.temperature > 0  # noise may choose any of many ids
+        by_chance = sampled and context.sampler.rule == "rejection"
+        own: list[tuple[int, int, int]] = []
+        """Token, parent in this list, and node of `tree`."""
+        layer, said = [-1], 0
+        for level, wide in enumerate(self._expansion[: model.room(len(self._expansion))]):
+            if said >= most or len(own) > model.rows():
+                break
+            tokens, parents = [token for token, _, _ in own], [parent for _, parent, _ in own]
+            ids_NK, logits_NK = model.look(tokens, parents, BEST if sampled else max(wide, 1))
+            fresh: list[int] = []
+            for above in layer:
+                ids_K = ids_NK[above + 1].copy()
+                chances_K = shares(ids_K, logits_NK[above + 1], context.sampler, model.position() + level)
+                node = own[above][2] if above >= 0 else -1
+                seen: set[int] = set()
+                order = np.argsort(-chances_K, kind="stable").tolist()
+                for rank in range(min(wide, most - said)):
+                    proposal = Proposal(ids_K, chances_K)
+                    if not by_chance and rank >= len(order):
+                        break
+                    token = self.draw(proposal) if by_chance else int(ids_K[order[rank]])
+                    said += 1
+                    child = tree.hang(node, token, FROM_SPECINFER)
+                    assert child is not None
+                    if by_chance:
+                        draws.append(Draw(child, proposal))
+                    if token not in seen:
+                        seen.add(token)
+                        fresh.append(len(own))
+                        own.append((token, above, child))
+            layer = fresh
+            if not layer:
+                break

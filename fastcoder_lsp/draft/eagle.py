@@ -1,23 +1,124 @@
-"""EAGLE: a small layer goes on with the target's features instead of its tokens, and a tree grows by its confidence.
+"""EAGLE: one decoder layer continues the target's features, and a tree grows by its confidence.
 
-Li et al. 2024, *EAGLE-2*, section 4 (the dynamic tree: at each depth the `top_k` nodes whose paths are likeliest are
-gone on from; of all nodes the likeliest are verified), over the layer of EAGLE or EAGLE-3 (`eagle_layer`). Owns the
-tree, and which rows of the text the layer has read: the features of a token come from the engine, the token after it is
-known.
+Li et al. 2024, *EAGLE*, section 4.1 (version 1: features of the last layer, joined with the embedding by a linear
+layer), and Li et al. 2025, *EAGLE-3*, section 3 (version 3: features of a low, a middle and a high layer, each input
+normed, the embedding beside them within attention, a norm and a small head of its own at the end). The tree is
+*EAGLE-2*'s (Li et al. 2024, section 4): at each depth the `top_k` nodes with the likeliest paths are expanded; of all
+nodes the likeliest are verified.
+
+Legend: T rows, E width, F features of the target for a row, D tokens of the layer's vocabulary, N cached rows, H heads,
+K of them with keys, d numbers of a head.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine, StepCosts
-from fastcoder_lsp.draft.base import BaseDrafter, MakeLinear, Source, Specification, exact
-from fastcoder_lsp.draft.eagle_layer import EagleLayer, Keys
-from fastcoder_lsp.draft.pricing import TYPICAL, Forecast, timed
-from fastcoder_lsp.draft.weights import Floats, agreed, best_of
-from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
+from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
+from fastcoder_lsp.draft.base import Floats, MakeLinear, Source, Specification, exact
+from fastcoder_lsp.draft.pricing import TYPICAL
+from fastcoder_lsp.draft.weights import BlockWeights, Keys, WeightedDrafter, agreed, best_of, block_sizes, opened
+from fastcoder_lsp.model.drafter_files import DrafterFiles, DrafterRecord, require_sizes
+
+NORMS = ("norm_input", "norm_hidden", "norm_last")
+"""Norms of version 3 alone."""
+FROM_EAGLE = Source("eagle", "other")
+STRETCH = 512
+"""Rows that are read at once, so that no step waits long; nothing is drafted until all of a text is read."""
+
+
+class EagleLayer:
+    """The layer's weights.
+
+    Args:
+        record: its `numbers` give version, heads, kv_heads, head_dim, theta and eps.
+        tensors: by name; optional ones are `fc_bias`, `ids`, `embedding`, and in version 1 `feature_scale`, the factors
+            of the features.
+        make: makes products of the matrices.
+
+    Raises:
+        ModelInvalidError: a tensor is missing, or has another size.
+    """
+
+    def __init__(
+        self, record: DrafterRecord, tensors: dict[str, npt.NDArray[np.float32]], make: MakeLinear = exact
+    ) -> None:
+        self.version = record.whole("version")
+        require_sizes(tensors, {"fc": (None, None)})
+        # The target's embeddings are as wide as the target; a layer of another width brings its own.
+        self.width = width = len(tensors["fc"]) if "embedding" in tensors else record.width
+        read = len(record.layers) * record.width
+        tensors, sizes = dict(tensors), block_sizes(record, width, 2 * width if self.new else width)
+        sizes = {**sizes, "head": (None, width), "fc": (width, read if self.new else width + read)}
+        sizes |= dict.fromkeys(NORMS if self.new else (), (width,))
+        sizes |= {"embedding": (None, width)} if "embedding" in tensors else {}
+        sizes |= {"feature_scale": (record.width,)} if "feature_scale" in tensors else {}
+        require_sizes(tensors, sizes)
+        self.embedding_VE = tensors.pop("embedding", None)
+        sizes.pop("embedding", None)
+        if not self.new:  # embeddings are small, features large: rounded together, the former would be lost
+            tensors["fc_token"], tensors["fc"] = tensors["fc"][:, :width], tensors["fc"][:, width:]
+            sizes |= {"fc_token": (width, width), "fc": (width, read)}
+        # A few of the target's features are a hundred times as large as the others, so the matrix that reads them
+        # unscaled is not rounded. (The head of version 1 reads such ones, too: rounded, it has the same best token in
+        # 98 of 100 rows.)
+        unscaled = "feature_scale" not in tensors
+        self._weights = BlockWeights(record, tensors, sizes, make, {"fc": exact} if unscaled else {})
+
+    @property
+    def new(self) -> bool:
+        """Whether it is EAGLE-3's layer."""
+        return self.version == 3
+
+    def none(self) -> Keys:
+        """No rows."""
+        empty: Floats = np.zeros((0, self._weights.kv_heads, self._weights.dim), np.float32)
+        return Keys(empty, empty)
+
+    def fused(self, features_TF: Floats) -> Floats:
+        """The layer's input from the target's features: EAGLE-3 joins three layers' by `fc`; version 1 scales them."""
+        if self.new:
+            return self._weights.linear("fc", features_TF)
+        scale = self._weights.vectors.get("feature_scale")
+        return features_TF if scale is None else features_TF * scale
+
+    def forward(
+        self,
+        embedded_TE: Floats,
+        hidden_TE: Floats,
+        places_T: npt.NDArray[np.int64],
+        cached: Keys,
+        seen_TN: npt.NDArray[np.bool_],
+    ) -> tuple[Floats, Keys]:
+        """The rows' next features, and their keys and values.
+
+        Args:
+            embedded_TE: of the token after each row's.
+            hidden_TE: the target's fused features of the row's token, or the layer's own prediction of them.
+            places_T: the place of each row in the text.
+            cached: rows before these.
+            seen_TN: which of the cached rows and of these rows each row sees, [T, N + T].
+        """
+        weights = self._weights
+        if self.new:
+            residual_TE = hidden_TE
+            parts = (weights.normed("norm_input", embedded_TE), weights.normed("norm_hidden", hidden_TE))
+            x = np.concatenate(parts, axis=1)
+        else:
+            residual_TE = x = weights.linear("fc_token", embedded_TE) + weights.linear("fc", hidden_TE)
+        q_THd, own = weights.queries("", x, places_T), weights.keys("", x, places_T)
+        return weights.mixed("", residual_TE, q_THd, cached.joined(own), seen_TN), own
+
+    def logits(self, out_TE: Floats) -> Floats:
+        """Logits of the token after the next one, [T, D]."""
+        return self._weights.linear("head", self._weights.normed("norm_last", out_TE) if self.new else out_TE)
+
+    def tokens_of(self, columns: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The target's token ids of columns of the logits."""
+        return self._weights.tokens_of(columns)
+
 
 FROM_EAGLE = Source("eagle", "other")
 STRETCH = 512
@@ -26,12 +127,12 @@ STRETCH = 512
 
 @dataclass(frozen=True, slots=True)
 class EagleParameters:
-    """Which layer, and how its tree grows.
+    """Parameters of `eagle`.
 
     Attributes:
         weights: the folder of the layer, as `train eagle` writes it.
         depth: levels of the tree (published: 6 to 8).
-        top_k: nodes that are gone on from at each level, and children of each (published: 10; 1 makes a chain).
+        top_k: nodes that are expanded at each level, and children of each (published: 10; 1 makes a chain).
         window: tokens at the end of the text that the layer reads (published: all).
     """
 
@@ -45,7 +146,7 @@ EAGLE = Specification(
     "eagle",
     "a layer that goes on with the model's own features",
     EagleParameters(),
-    lambda parameters, parts: EagleDrafter(_opened(parameters, parts.trained.digest), parameters, parts.linear),
+    lambda parameters, parts: EagleDrafter(opened("eagle", parameters.weights, parts), parameters, parts.linear),
     paper="Li et al. 2024, EAGLE-2, section 4; Li et al. 2025, EAGLE-3, section 3",
     sources=(FROM_EAGLE,),
     traits=DrafterTraits(layers=(NORMED,)),
@@ -53,62 +154,44 @@ EAGLE = Specification(
 )
 
 
-def _opened(parameters: EagleParameters, target: str) -> DrafterFiles | None:
-    return open_drafter(Path(parameters.weights), "eagle", target) if parameters.weights else None
-
-
-class EagleDrafter(BaseDrafter):
-    """Drafts by a layer that was trained for the target; without any it drafts nothing."""
+class EagleDrafter(WeightedDrafter[EagleLayer]):
+    """Drafts a tree of the layer's likeliest continuations."""
 
     def __init__(
         self, files: DrafterFiles | None, parameters: EagleParameters | None = None, linear: MakeLinear = exact
     ) -> None:
-        super().__init__(EAGLE)
-        self._linear = linear
-        self._parameters, self._files = parameters or EagleParameters(), files
-        if files is not None:
-            self.traits = DrafterTraits(layers=files.record.layers)
-        self._layer: EagleLayer | None = None
+        super().__init__(EAGLE, files, linear)
+        self._parameters = parameters or EagleParameters()
         self._read: _Read | None = None
 
-    def warm_up(self) -> None:
-        """Have the weights in memory."""
-        self._weights()
+    def make(self, files: DrafterFiles) -> EagleLayer:
+        """The layer."""
+        return EagleLayer(files.record, files.tensors(), self._linear)
 
-    def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """The likeliest nodes of a tree below the pending token."""
-        layer, engine = self._weights(), context.engine
-        if layer is None or engine is None or nodes < 1 or not 0 < context.cached == len(context.tokens) - 1:
-            return NO_DRAFT
-        read = self._go_on(layer, engine, context)
+    def draft(self, weights: EagleLayer, engine: KeepingEngine, context: DraftContext, nodes: int) -> Draft:
+        """The likeliest nodes of a tree below the pending token, once the text is read."""
+        read = self._go_on(weights, engine, context)
         if len(read.tokens) < len(context.tokens):
             return NO_DRAFT
-        return _Tree(layer, engine, read, self._parameters, len(context.tokens) - 1).grow(nodes)
+        return _Tree(weights, engine, read, self._parameters, len(context.tokens) - 1).grow(nodes)
 
-    def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
+    def arithmetic(self, weights: EagleLayer, record: DrafterRecord) -> Callable[[], object]:  # noqa: ARG002 the interface
         """All levels of a tree over a text of usual length."""
-        layer, asked = self._weights(), self._parameters
-        if layer is None or self._files is None:
-            return None
-        rows = np.zeros((asked.top_k, layer.width), np.float32)
+        asked = self._parameters
+        rows = np.zeros((asked.top_k, weights.width), np.float32)
         past, places = min(asked.window // 2, TYPICAL), np.arange(asked.top_k)
-        _, one = layer.forward(rows[:1], rows[:1], places[:1], layer.none(), np.ones((1, 1), np.bool_))
+        _, one = weights.forward(rows[:1], rows[:1], places[:1], weights.none(), np.ones((1, 1), np.bool_))
         keys, sees = Keys(*(part.repeat(past, 0) for part in one)), np.ones((asked.top_k, past + asked.top_k), np.bool_)
 
         def draft() -> None:
             for _ in range(asked.depth):
-                out_TE, _keys = layer.forward(rows, rows, places, keys, sees)
-                best_of(layer.logits(out_TE), asked.top_k)
+                out_TE, _keys = weights.forward(rows, rows, places, keys, sees)
+                best_of(weights.logits(out_TE), asked.top_k)
 
-        return timed(draft, self._files.record.figures)
-
-    def _weights(self) -> EagleLayer | None:
-        if self._layer is None and self._files is not None:
-            self._layer = EagleLayer(self._files.record, self._files.tensors(), self._linear)
-        return self._layer
+        return draft
 
     def _go_on(self, layer: EagleLayer, engine: KeepingEngine, context: DraftContext) -> "_Read":
-        """Read on, a stretch at most; the layer's rows of the text: row i joins the features of token i with i + 1."""
+        """Read on, at most a stretch; row i of the layer joins the features of token i with token i + 1."""
         tokens, count = context.tokens, context.cached
         window = self._parameters.window
         read = self._read
@@ -117,7 +200,7 @@ class EagleDrafter(BaseDrafter):
             start = max(0, count - window)
             read = _Read(start, tokens[:start], layer.none(), np.zeros(0, np.float32))
             alike = start + 1
-        # Of a row that is the last one again, the keys are there, but not what it said: it is run anew.
+        # The last row is run anew even if its keys are there, for its output is needed.
         done = min(alike - 1, count - 1)
         last, past, rows = min(done + STRETCH, count), done - read.start, min(STRETCH, count - done)
         features = engine.states(self.traits.layers, done, last).reshape(rows, -1)
@@ -130,7 +213,7 @@ class EagleDrafter(BaseDrafter):
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What the layer has read: the rows from `start` on of `tokens`, and what the last of them said."""
+    """The rows of `tokens` that the layer has read, from `start` on, and the output of the last one."""
 
     start: int
     tokens: Sequence[int]
@@ -139,7 +222,7 @@ class _Read:
 
 
 def embed(layer: EagleLayer, engine: KeepingEngine, tokens: Sequence[int]) -> Floats:
-    """Embeddings of tokens: the layer's own, or the target's."""
+    """Embeddings of tokens: the layer's own if it has them, else the target's."""
     if layer.embedding_VE is None:
         return engine.embed(tokens)
     found: Floats = layer.embedding_VE[np.asarray(tokens, np.int64)]
@@ -158,7 +241,7 @@ class _Tree:
         self.worths: list[float] = []
         """Logarithms of the probabilities of the nodes' paths."""
         self._hidden: list[Floats] = []
-        """Of each node, what the layer said of its parent."""
+        """For each node, the layer's output for its parent."""
         self._rows: list[int] = []
         """The node of each row that was run."""
         self._level_from = 0
@@ -192,7 +275,7 @@ class _Tree:
         layer, rows = self._layer, len(frontier)
         depth = self._depth(frontier[0])
         run = [*self._rows, *frontier]
-        past = len(self._read.keys.keys_NKd)
+        past = len(self._read.keys.keys_TKd)
         seen = np.zeros((rows, past + len(run)), np.bool_)
         seen[:, :past] = True
         for row, node in enumerate(frontier):
@@ -207,7 +290,7 @@ class _Tree:
         return keys.joined(own)
 
     def _offer(self, parents: list[int], worths: list[float], out_TE: Floats) -> None:
-        """Add the best children of some nodes, of which the layer said `out_TE`."""
+        """Add the best children of some nodes, for which the layer's output is `out_TE`."""
         self._level_from = len(self.tokens)
         columns_TC, likely_TC = best_of(self._layer.logits(out_TE), self._parameters.top_k)
         tokens_TC = self._layer.tokens_of(columns_TC)

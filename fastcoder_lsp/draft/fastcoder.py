@@ -1,4 +1,4 @@
-"""FastCoder: repository and common code, searched only where it is worth it, behind a cache of what the model accepted.
+"""FastCoder: repository and common code, searched only where that is worth it, behind a cache of accepted sequences.
 
 The paper (first published as CodeSwift). Its Algorithm 1, before each forward step with context s:
 
@@ -19,10 +19,12 @@ handing a search of some 20 µs to another one costs more than the search.
 
 import random
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
@@ -37,11 +39,12 @@ from fastcoder_lsp.draft.base import (
     Specification,
     search,
 )
-from fastcoder_lsp.draft.history import History
-from fastcoder_lsp.draft.matching import continuations, match_suffix
-from fastcoder_lsp.draft.sequences import SequenceCache
-from fastcoder_lsp.draft.skip import Reading, at_skip_token
+from fastcoder_lsp.draft.matching import GAP, History, continuations, match_suffix
 from fastcoder_lsp.draft.trees import Growth
+
+Reading = Literal["ends", "next"]
+"""Two readings of "the context ends in a skip token", the first token of a line that is not white space. `ends`: the
+text's last token *is* one. `next`: the next token *will be* one, for the line is blank so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ class FastcoderParameters:
         n_max: the longest suffix that is searched.
         draft_tokens: nodes of a draft.
         cut: the output enters the CACHE in pieces of so many tokens.
-        skip_reading: how "the context ends in a skip token" is read (`draft.skip`).
+        skip_reading: how "the context ends in a skip token" is read.
         n_min: the shortest suffix that is searched.
         depth: tokens of a continuation.
         max_hits: continuations of each source, an even sample where there are more.
@@ -67,7 +70,7 @@ class FastcoderParameters:
         corpus: whether D_c is asked.
         seed: of the draws of p.
         merge: whether to search the CACHE and text *and* the stores, each for its longest match, not only one of them.
-        growth: what each token of a longer match multiplies its weight by, shared by a source's hits; 0: as published.
+        growth: factor of a match's weight for each of its tokens, shared by a source's hits; 0: as published.
         text_weight: the weight of the running text and the CACHE then.
     """
 
@@ -94,7 +97,7 @@ class FastcoderParameters:
 
 
 PRODUCT = FastcoderParameters(cache_minimum=1, skip=False, merge=True, growth=1.6, corpus_weight=0.5, max_hits=32)
-"""What the default drafter runs with: measured on the development tasks (`bench draft`)."""
+"""Parameters of `fastcoder`, measured on the development tasks (`bench draft`)."""
 
 
 FASTCODER_PAPER = Specification(
@@ -120,9 +123,9 @@ FASTCODER = replace(
 
 @dataclass(slots=True)
 class RetrievalCounts:
-    """What became of the retrievals; the paper reports such shares.
+    """Outcomes of the retrievals; the paper reports such shares.
 
-    `asked` is the sum of `cached`, `missing`, `skipped`, `found` and `empty`, but where `merge` asks for all.
+    `asked` is the sum of `cached`, `missing`, `skipped`, `found` and `empty`, unless `merge` asks all sources.
 
     Attributes:
         asked: drafts that were wanted.
@@ -151,9 +154,58 @@ class RetrievalCounts:
         return self.cached / max(self.asked, 1)
 
 
+class SequenceCache:
+    """The CACHE: the latest sequences, at most `capacity` tokens in all, searched by suffix like the datastore."""
+
+    def __init__(self, capacity: int = 8192) -> None:
+        self._flat = np.full(capacity, GAP, np.int32)
+        self._size = 0
+        self._count = 0
+
+    def __len__(self) -> int:
+        """The number of sequences."""
+        return self._count
+
+    def add(self, sequence: Sequence[int]) -> None:
+        """Add a sequence; one of fewer than two tokens has no continuation and is ignored."""
+        needed = len(sequence) + 1
+        if needed < 3 or needed > len(self._flat) // 2:
+            return
+        if self._size + needed > len(self._flat):
+            self._drop_oldest_half()
+        self._flat[self._size : self._size + len(sequence)] = sequence
+        self._flat[self._size + len(sequence)] = GAP
+        self._size += needed
+        self._count += 1
+
+    def search(
+        self, context: npt.NDArray[np.int32], n_max: int, n_min: int, max_hits: int, depth: int
+    ) -> tuple[int, npt.NDArray[np.int32]]:
+        """The longest match of the context's end, and its continuations, latest first.
+
+        Returns:
+            The match's length (0: none), and continuations of `depth` tokens, padded with `GAP`.
+        """
+        ends_K = np.empty(max_hits, np.int64)
+        flat = self._flat[: self._size]
+        length, found = match_suffix(flat, context, n_max, n_min, ends_K)
+        rows_KD = np.empty((found, depth), np.int32)
+        continuations(flat, ends_K[:found], rows_KD)
+        return int(length), rows_KD
+
+    def _drop_oldest_half(self) -> None:
+        half = self._size // 2
+        gaps = np.flatnonzero(self._flat[half : self._size] == GAP)
+        start = half + int(gaps[0]) + 1
+        self._count -= int(np.count_nonzero(self._flat[:start] == GAP))
+        kept = self._flat[start : self._size].copy()
+        self._flat[: len(kept)] = kept
+        self._size = len(kept)
+
+
 @dataclass(slots=True)
 class _Document:
-    """CACHE and M of one document; `generation` of the stores that M speaks of."""
+    """CACHE and M of one document, and the generation of the stores that M belongs to."""
 
     cache: SequenceCache = field(default_factory=SequenceCache)
     missing: set[tuple[int, ...]] = field(default_factory=set)
@@ -179,14 +231,14 @@ class FastcoderDrafter(BaseDrafter):
         self._history = History()
         self._cut_at = 0
         self._lengths: deque[int] = deque(maxlen=2)
-        """Tokens before each draft of whose step nobody told yet."""
+        """Tokens before each draft whose step is not observed yet."""
         self._growth = Growth(4 * asked.max_hits, asked.depth)
         self._ends_K = np.empty(asked.max_hits, np.int64)
         self._random = random.Random(asked.seed)  # noqa: S311 a guess is no secret
         self.retrievals = RetrievalCounts()
 
     def begin(self, context: DraftContext) -> None:
-        """Pin the stores; M is dropped where they changed since it was learnt."""
+        """Pin the stores, and clear M if they have changed."""
         self._stores = self._pin(context.document)
         document = self._document = self._documents.fetch(context.document)
         if document.generation != self._stores.generation:
@@ -217,7 +269,7 @@ class FastcoderDrafter(BaseDrafter):
         asked, history = self._parameters, self._history
         held = self._lengths.popleft() if self._lengths else len(history)
         told = held + len(verified.emitted)
-        # A draft that was asked for since has brought them already.
+        # A draft proposed since then has brought them already.
         history.append(verified.emitted[len(history) - held :])
         if not asked.cache:
             return
@@ -230,7 +282,7 @@ class FastcoderDrafter(BaseDrafter):
         self.retrievals.sequences = max(self.retrievals.sequences, len(self._document.cache))
 
     def figures(self) -> Mapping[str, float]:
-        """What became of the retrievals, and the shares that the paper reports."""
+        """Outcomes of the retrievals, and the shares that the paper reports."""
         counted = self.retrievals
         return asdict(counted) | {"saved": counted.saved(), "from_cache": counted.from_cache()}
 
@@ -288,7 +340,7 @@ class FastcoderDrafter(BaseDrafter):
             self._document.missing.add(tuple(end[-asked.n_min :]))
 
     def _from_text(self) -> None:
-        """Departure `merge`: prompt and output are searched too, as prompt lookup does."""
+        """Departure `merge`: search prompt and output too, as prompt lookup does."""
         asked, tokens = self._parameters, self._history.tokens
         length, found = match_suffix(tokens, tokens, asked.n_max, asked.n_min, self._ends_K)
         if found:
@@ -297,6 +349,27 @@ class FastcoderDrafter(BaseDrafter):
             self._growth.add(rows_KD, self._weight(asked.text_weight, length, found), FROM_PROMPT.name, int(length))
 
     def _weight(self, weight: float, length: int, hits: int) -> float:
-        """Of one continuation: the source's weight; under `growth` by the match's length and its share of the hits."""
+        """Weight of one continuation: its source's; `growth` adds the match's length and its share of the hits."""
         growth = self._parameters.growth
         return weight * growth**length / hits if growth else weight
+
+
+def at_skip_token(tokens: Sequence[int], piece: Callable[[int], bytes], reading: Reading) -> bool:
+    """Whether the text of `tokens` ends at a skip token, in the given reading."""
+    if reading == "next":
+        return _is_blank(tokens, piece)
+    last = piece(tokens[-1])
+    line = last[last.rfind(b"\n") + 1 :]
+    return bool(line.strip()) and (len(line) < len(last) or _is_blank(tokens[:-1], piece))
+
+
+def _is_blank(tokens: Sequence[int], piece: Callable[[int], bytes]) -> bool:
+    """Whether the last line of the text is blank; not if it is blank over 64 tokens, for that is no code."""
+    for token in reversed(tokens[-64:]):
+        text = piece(token)
+        line = text[text.rfind(b"\n") + 1 :]
+        if line.strip():
+            return False
+        if len(line) < len(text):
+            return True
+    return len(tokens) < 64

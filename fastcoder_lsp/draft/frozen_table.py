@@ -1,11 +1,15 @@
 """Cacheback's frozen table: a corpus's commonest leaders, each with its commonest followers.
 
 Owns building it from token ids, its form on disk, and its search. It never changes once built (the paper: "takes no
-insertions"). The paper builds it from 1 % of OpenWebText; here it is built from code.
+insertions"). The paper builds it from 1 % of OpenWebText; here it is built from code, once for a set of corpora, and
+kept in the cache folder.
 """
 
+import hashlib
+import logging
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,19 +20,27 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.draft.matching import GAP
-from fastcoder_lsp.index.files import appearing
+from fastcoder_lsp.index.files import appearing, delete, private_folder
+from fastcoder_lsp.index.searcher import StoreSnapshot
+from fastcoder_lsp.index.suffix_array import Tokens32
 from fastcoder_lsp.kernels import inlined, kernel
 
+log = logging.getLogger(__name__)
+
 VERSION = 1
-"""Of the form on disk; 1: the first."""
+"""Version of the form on disk; 1: the first."""
+KEPT = 8
+"""Tables kept on the disk; the oldest are deleted first."""
+TOKENS_AT_MOST = 16_000_000
+"""Tokens counted at once; of more tokens, files evenly spread over all are taken."""
 _BITS = 62
 _RANKS, _LOOKED_AT = 8, 24
-"""Next tokens that `commonest_VR` holds of a token, and followers that it looks at to find them."""
+"""Next tokens of a token in `commonest_VR`, and followers that are looked at to find them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """`leader_length` and `follower_length` in tokens; `leaders`, `followers`: most of each that are kept."""
+    """Lengths of a leader and a follower in tokens, and how many leaders, and followers of each, are kept at most."""
 
     leader_length: int = 1
     follower_length: int = 3
@@ -41,10 +53,10 @@ class FrozenTable:
 
     Args:
         keys_L: packed leaders, ascending.
-        starts_L: where each leader's followers begin; one more entry at the end.
+        starts_L: the index of each leader's first follower; one more entry at the end.
         followers_FT: all followers.
         leader_length: tokens of a leader.
-        bits: bits a token takes in a packed leader.
+        bits: bits of a token in a packed leader.
     """
 
     def __init__(
@@ -65,10 +77,10 @@ class FrozenTable:
 
     @cached_property
     def commonest_VR(self) -> npt.NDArray[np.int32]:  # noqa: N802 array names carry their shapes
-        """The tokens that commonly come next after each token, commonest first, `GAP` after their ends: [V, R].
+        """The commonest next tokens after each token, commonest first, padded with `GAP`: [V, R].
 
-        Of a table of single tokens; V ends with the last that leads. One row is one line of the processor's cache:
-        compiled code asks for the rows of all nodes of a tree.
+        For leaders of one token; V ends with the last leader. One row is one cache line of the processor: compiled code
+        reads the rows of all nodes of a tree.
         """
         assert self._leader_length == 1, "rows are found by one token"
         tokens = int(self._keys_L[-1]) + 1 if len(self._keys_L) else 0
@@ -86,13 +98,13 @@ class FrozenTable:
         place = bisect_left(self._keys, key)
         if place == len(self._keys) or self._keys[place] != key or len(leader) != self._leader_length:
             return
-        # In blocks: a query is asked for a few followers far more often than for all.
+        # In blocks: most queries take only a few followers.
         start, end = self._starts[place], self._starts[place + 1]
         for block in range(start, end, 16):
             yield from map(tuple, self._followers_FT[block : min(block + 16, end)].tolist())
 
     def save(self, path: Path, identity: str) -> None:
-        """Write the table to `path` (.npz); `identity` names the tokenizer."""
+        """Write the table to `path` (.npz); `identity` is the tokenizer's."""
         shape = np.array([VERSION, self._leader_length, self._bits], np.int64)
         name = np.frombuffer(identity.encode(), np.uint8)
         with appearing(path) as file:
@@ -107,7 +119,7 @@ class FrozenTable:
 
     @classmethod
     def load(cls, path: Path, identity: str) -> "FrozenTable | None":
-        """The table at `path`; None where it is absent, damaged, of another version or another tokenizer's."""
+        """The table at `path`; None if it is absent, damaged, of another version or another tokenizer's."""
         try:
             with np.load(path, allow_pickle=False) as stored:
                 version, leader_length, bits = stored["shape"].tolist()
@@ -122,7 +134,7 @@ def build(tokens_N: npt.NDArray[np.int32], shape: TableShape) -> FrozenTable:
     """Count the n-grams of a corpus and keep the commonest.
 
     Args:
-        tokens_N: the corpus; its files are separated by `GAP`, over which no n-gram reaches.
+        tokens_N: the corpus; its files are separated by `GAP`, which no n-gram spans.
         shape: lengths and capacities.
     """
     bits = max(int(tokens_N.max(initial=1)).bit_length(), 1)
@@ -200,3 +212,52 @@ def _among(row: Any, rank: Any, token: Any) -> Any:
         if row[other] == token:
             return True
     return False
+
+
+def table_of(corpora: Sequence[StoreSnapshot], cache: Path, identity: str, shape: TableShape) -> FrozenTable | None:
+    """The frozen table of `corpora`, read from the disk, or built and written there (a second for 3 million tokens).
+
+    Args:
+        corpora: their current state; a table of an earlier state is not used.
+        cache: the cache folder.
+        identity: the tokenizer's.
+        shape: the table's lengths and capacities.
+
+    Returns:
+        None if the corpora are empty.
+    """
+    files = {f"{i}/{key}": tokens for i, corpus in enumerate(corpora) for key, tokens in corpus.files().items()}
+    if not files:
+        return None
+    path = private_folder(cache / "tables") / f"{_name(files, identity, shape)}.npz"
+    table = FrozenTable.load(path, identity)
+    if table is None:
+        table = build(_joined(list(files.values())), shape)
+        try:
+            table.save(path, identity)
+        except OSError as error:  # counted again at the next start
+            log.warning("cannot store a table of common code: %s", error)
+        _forget_old(path)
+    return table
+
+
+def _forget_old(newest: Path) -> None:
+    """Delete the oldest tables: each change of the corpora makes a new one."""
+    ages = {}
+    for path in newest.parent.glob("*.npz"):
+        with suppress(OSError):
+            ages[path] = path.stat().st_mtime_ns
+    for path in sorted(ages, key=lambda path: (path == newest, ages[path]))[:-KEPT]:
+        delete(path)
+
+
+def _name(files: dict[str, Tokens32], identity: str, shape: TableShape) -> str:
+    sizes = sorted((key, len(tokens)) for key, tokens in files.items())
+    return hashlib.sha256(repr((sizes, identity, shape)).encode()).hexdigest()[:16]
+
+
+def _joined(files: Sequence[Tokens32]) -> Tokens32:
+    """The files' tokens, separated by `GAP`, at most `TOKENS_AT_MOST` and a file more."""
+    every = max(1, -(-sum(map(len, files)) // TOKENS_AT_MOST))
+    gap = np.array([GAP], np.int32)
+    return np.concatenate([piece for tokens in files[::every] for piece in (tokens, gap)])

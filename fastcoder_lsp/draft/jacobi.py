@@ -1,23 +1,37 @@
-"""Jacobi decoding: guess the next n tokens, run all, replace each by the argmax before it, until nothing moves.
+"""Jacobi decoding, and lookahead decoding, which verifies the n-grams of its trajectory.
 
-Santilli et al. 2023, *Accelerating Transformer Inference for Translation via Parallel Decoding*, Algorithm 1 (PJ);
-Kou et al. 2024 (*CLLMs*, section 3.1) for the start from random tokens *of the prompt*. One forward pass is one Jacobi
-iteration: the accepted path is the part that no longer moves (the *fast-forward*), the rest of the state is the guess.
+`jacobi`: guess the next n tokens, run all, replace each by the argmax before it, until nothing changes. Santilli et al.
+2023, *Accelerating Transformer Inference for Translation via Parallel Decoding*, Algorithm 1 (PJ); Kou et al. 2024
+(*CLLMs*, section 3.1) for the start from random tokens *of the prompt*. One forward pass is one iteration: the accepted
+path is the part that no longer changes (the *fast-forward*), the rest of the state is the guess.
+
+`lookahead`: Fu et al. 2024, *Break the Sequential Dependency of LLM Inference Using Lookahead Decoding*, Algorithm 2.
+One forward pass runs two branches. The *lookahead branch* is a window of W columns and N-1 levels of a Jacobi
+trajectory: a token of level j in column i sees level 0 up to its column, then its own column's levels below j (Figure
+3). That is a tree: level 0 is a chain below the last token, and from each of its tokens hangs a chain through the
+levels. The *verification branch* holds up to G n-grams of the pool that begin with the last token.
 """
 
 import random
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
-from fastcoder_lsp.draft.base import FROM_JACOBI, BaseDrafter, Specification
+from fastcoder_lsp.documents import PerDocument
+from fastcoder_lsp.draft.base import FROM_JACOBI, BaseDrafter, Source, Specification, chain
+from fastcoder_lsp.draft.trees import Trie
+
+FROM_LOOKAHEAD = Source("lookahead", "cache")
+Gram = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class JacobiParameters:
-    """How many tokens are guessed, and from where.
+    """Parameters of `jacobi`.
 
     Attributes:
-        length: n, tokens that are guessed at once (paper: 16 or 32).
+        length: n, tokens guessed at once (paper: 16 or 32).
         seed: of the random start.
     """
 
@@ -46,26 +60,182 @@ class JacobiDrafter(BaseDrafter):
         self._random = random.Random(self._parameters.seed)  # noqa: S311 a guess is no secret
 
     def begin(self, context: DraftContext) -> None:  # noqa: ARG002 the interface
-        """Forget the last decode's state; y^(0) is drawn in the first `propose`."""
+        """Drop the last decode's state; y^(0) is drawn in the first `propose`."""
         self._guess = []
         self._random.seed(self._parameters.seed)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """The state, filled up with random tokens of the prompt where it became short."""
+        """The state, filled up with random tokens of the prompt."""
         length = min(self._parameters.length, nodes)
         if length < 1:
             return NO_DRAFT
         prompt = context.tokens[: context.prompt_length] or context.tokens
         while len(self._guess) < length:
             self._guess.append(self._random.choice(prompt))
-        guess = tuple(self._guess[:length])
-        return Draft(guess, tuple(range(-1, length - 1)), (FROM_JACOBI.name,) * length, (0,) * length)
+        return chain(self._guess[:length], FROM_JACOBI)
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
         """y_i^(j+1) = argmax p(y | y_<i^(j), x): the argmax of each row is the next state, the accepted part cut off.
 
-        The row of the last accepted node gave the token that is decided; the rows behind it give the new guess.
+        The row of the last accepted node gave the decided token; the rows after it give the new guess.
         """
         assert verified.top_ids_NK is not None
         last = verified.path[-1] if verified.path else tree.pending - 1
         self._guess = verified.top_ids_NK[last + 1 :, 0].tolist()
+
+
+@dataclass(frozen=True, slots=True)
+class LookaheadParameters:
+    """Parameters of `lookahead`.
+
+    Where the verification is narrower than W·(N-1) + G·(N-1) rows, the guesses take what they need first, half of it at
+    most, and the window shrinks; the rest holds the beginning of one more guess.
+
+    Attributes:
+        window: W (paper: 15 for 7B models).
+        gram: N (paper: 5).
+        guesses: G (paper: 15).
+        seed: of the random start.
+        prompt: whether the pool starts with the n-grams of the prompt (the paper's ablation: "prompt as reference").
+        leaders_at_most: bounds one document's pool.
+    """
+
+    window: int = 15
+    gram: int = 5
+    guesses: int = 15
+    seed: int = 0
+    prompt: bool = False
+    leaders_at_most: int = 8192
+
+
+LOOKAHEAD_PAPER = Specification(
+    "lookahead-paper",
+    "n-grams of a Jacobi trajectory",
+    LookaheadParameters(),
+    lambda parameters, _parts: LookaheadDrafter(parameters),
+    paper="Fu et al. 2024, Algorithm 2",
+    sources=(FROM_LOOKAHEAD, FROM_JACOBI),
+    traits=DrafterTraits(top_k=1),
+    remembers=True,
+)
+LOOKAHEAD = replace(
+    LOOKAHEAD_PAPER,
+    name="lookahead",
+    guesses_from="n-grams of a Jacobi trajectory and of the prompt",
+    parameters=LookaheadParameters(prompt=True),
+)
+
+
+@dataclass(slots=True)
+class Pool:
+    """The n-gram pool: first token → the N-1 tokens after it, latest last, at most G of them."""
+
+    leaders_at_most: int
+    guesses: int
+    grams: OrderedDict[int, OrderedDict[Gram, None]] = field(default_factory=OrderedDict)
+
+    def add(self, gram: Gram) -> None:
+        """Add an n-gram."""
+        known = self.grams.setdefault(gram[0], OrderedDict())
+        known[gram[1:]] = None
+        known.move_to_end(gram[1:])
+        self.grams.move_to_end(gram[0])
+        if len(known) > self.guesses:
+            known.popitem(last=False)
+        if len(self.grams) > self.leaders_at_most:
+            self.grams.popitem(last=False)
+
+    def after(self, token: int) -> list[Gram]:
+        """The continuations of `token`, latest first."""
+        return list(reversed(self.grams.get(token, ())))
+
+
+class LookaheadDrafter(BaseDrafter):
+    """Drafts the pool's n-grams, and the window that makes new ones."""
+
+    def __init__(self, parameters: LookaheadParameters | None = None) -> None:
+        self._parameters = asked = parameters or LookaheadParameters()
+        self._documents = PerDocument(lambda: Pool(asked.leaders_at_most, asked.guesses))
+        super().__init__(LOOKAHEAD, self._documents)
+        self._pool = self._documents.fetch("")
+        self._random = random.Random(asked.seed)  # noqa: S311 a guess is no secret
+        self._levels: list[list[int]] = []
+        self._width = 0
+        """Columns of the window that were drafted in this step."""
+
+    @property
+    def pool(self) -> Pool:
+        """The n-grams of this decode's document."""
+        return self._pool
+
+    def begin(self, context: DraftContext) -> None:
+        """Algorithm 2, line 2: level 0 starts as random tokens, taken from the prompt; the others come step by step."""
+        self._pool = self._documents.fetch(context.document)
+        self._random.seed(self._parameters.seed)
+        prompt = context.tokens[: context.prompt_length] or context.tokens
+        self._levels = [[self._random.choice(prompt) for _ in range(self._parameters.window)]]
+        if self._parameters.prompt:
+            for start in range(len(prompt) - self._parameters.gram + 1):
+                self._pool.add(tuple(prompt[start : start + self._parameters.gram]))
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """Both branches, the verification branch first: if room is short, its guesses are worth more."""
+        if nodes < 1 or not self._levels:
+            return NO_DRAFT
+        levels = len(self._levels)
+        guesses = self._pool.after(context.tokens[-1])
+        for_window = min(
+            self._parameters.window * levels, max(nodes // 2, nodes - len(guesses) * (self._parameters.gram - 1))
+        )
+        self._width = for_window // levels
+        draft = Trie(nodes)
+        for gram in guesses:
+            left = draft.left() - self._width * levels
+            if left < 1:
+                break
+            draft.chain(-1, gram[:left], FROM_LOOKAHEAD, self._parameters.gram)
+        place = -1
+        for column in range(self._width):
+            place = draft.chain(place, [self._levels[0][column]], FROM_JACOBI)
+            draft.chain(place, [level[column] for level in self._levels[1:]], FROM_JACOBI)
+        return draft.draft()
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """Algorithm 2, lines 12–20: the argmax below the top level is the new level; each column is a new n-gram.
+
+        The tree is walked by tokens, for twins were merged and nodes that healing forbids were dropped.
+        """
+        assert verified.top_ids_NK is not None
+        best = verified.top_ids_NK[:, 0]
+        below, root = tree.children(), tree.pending - 1
+        fresh: list[int | None] = []
+        place: int | None = root
+        for column in range(self._width):
+            place = self._step(below, place, self._levels[0][column])
+            top = place
+            for level in self._levels[1:]:
+                top = self._step(below, top, level[column])
+            fresh.append(None if top is None else int(best[top]))
+        if not fresh:
+            return
+        self._advance(fresh)
+
+    def _advance(self, fresh: Sequence[int | None]) -> None:
+        """Add the level `fresh`; a column that was not run keeps its top token. Once N-1 levels stand, the pool grows.
+
+        A full window has N-1 levels: with the new one each column is an n-gram of N tokens, and the lowest level falls.
+        """
+        top = self._levels[-1]
+        level = [top[i] if i >= len(fresh) or fresh[i] is None else fresh[i] for i in range(len(top))]
+        self._levels.append([token for token in level if token is not None])
+        if len(self._levels) < self._parameters.gram:
+            return
+        for column, token in enumerate(fresh):
+            if token is not None:
+                self._pool.add(tuple(row[column] for row in self._levels))
+        del self._levels[0]
+
+    @staticmethod
+    def _step(below: dict[int, dict[int, int]], node: int | None, token: int) -> int | None:
+        """The child of `node` with `token`, if both are in the tree."""
+        return None if node is None else below.get(node, {}).get(token)

@@ -10,8 +10,7 @@ import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
 from fastcoder_lsp.draft.base import FROM_PROMPT, BaseDrafter, Specification
-from fastcoder_lsp.draft.history import History
-from fastcoder_lsp.draft.matching import match_suffix
+from fastcoder_lsp.draft.matching import History, match_suffix
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,32 +1,38 @@
-"""Compiled inner loops that several drafters share: suffix matches in a flat array, and growing a tree.
+"""Texts of token ids, and how matches of a text's end are found in them.
 
-Owns no state: arrays in, arrays out. Compiled once and kept on disk by numba. Legend: K continuations of D tokens,
-N tokens of text.
+A negative token (`GAP`) separates texts in a flat array. Legend: K continuations of D tokens, N tokens of text.
 """
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from fastcoder_lsp.kernels import inner_with_arrays, kernel, kernel_with_arrays
+from fastcoder_lsp.core import DraftContext
+from fastcoder_lsp.kernels import kernel
 
 GAP = -1
-"""No token: separates texts in a flat array, and fills up continuations that end early."""
+"""No token: separates texts in a flat array, and pads continuations that end early."""
+_ROOM = 512
+"""Tokens that a text has room for at first."""
+HEADS = 4096
+"""Chains by the token's lowest bits: a chain holds the places of all tokens that share them."""
 
 
 @kernel
 def match_suffix(text_N: Any, context: Any, n_max: Any, n_min: Any, ends_K: Any) -> Any:
-    """The longest suffix of `context`, n_min…n_max tokens, that stands in `text_N` with a token after it.
+    """The longest suffix of `context`, n_min…n_max tokens, that occurs in `text_N` with a token after it.
 
     Args:
         text_N: the text to search; texts in it are separated by `GAP`.
-        context: what the suffix is of.
-        n_max: no longer match is looked for.
-        n_min: no shorter match counts.
-        ends_K: out: where the matches' continuations begin in `text_N`, latest first, as many as fit.
+        context: its suffixes are looked for.
+        n_max: the longest match in tokens.
+        n_min: the shortest match in tokens.
+        ends_K: out: the places in `text_N` where the matches' continuations begin, latest first, as many as fit.
 
     Returns:
-        The match's length (0: none), and how many continuations were written.
+        The match's length (0: none), and the number of continuations written.
     """
     longest, found = 0, 0
     limit = min(n_max, len(context))
@@ -51,7 +57,7 @@ def match_suffix(text_N: Any, context: Any, n_max: Any, n_min: Any, ends_K: Any)
 
 @kernel
 def continuations(text_N: Any, ends_K: Any, rows_KD: Any) -> None:
-    """What follows each place: up to D tokens, `GAP` after a text's end."""
+    """The tokens after each place: up to D of them, `GAP` after a text's end."""
     for k in range(len(ends_K)):
         ended = False
         for d in range(rows_KD.shape[1]):
@@ -60,76 +66,102 @@ def continuations(text_N: Any, ends_K: Any, rows_KD: Any) -> None:
             rows_KD[k, d] = GAP if ended else text_N[place]
 
 
-@kernel_with_arrays
-def grow(rows_KD: Any, weights_K: Any, tokens: Any, parents: Any, rows: Any) -> Any:
-    """Merge continuations into a tree (same token, same parent: one node) and take its heaviest nodes.
+class History:
+    """Prompt and output of the running decode, in an array that grows, so that no step copies the whole prompt."""
 
-    A node weighs the sum of the weights of the continuations through it, so no child outweighs its parent and the
-    heaviest nodes always form a tree. Of equal nodes the one that was seen first is taken.
+    def __init__(self) -> None:
+        self._buffer = np.zeros(_ROOM, np.int32)
+        self._size = 0
+
+    def begin(self, context: DraftContext) -> None:
+        """Hold exactly the tokens of `context`."""
+        self._size = 0
+        self.follow(context)
+
+    def follow(self, context: DraftContext) -> None:
+        """Append the new tokens of `context`, which continues the text held."""
+        self.append(context.tokens[self._size :])
+
+    def append(self, tokens: Sequence[int]) -> None:
+        """Append tokens."""
+        held, size = self._size, self._size + len(tokens)
+        if size > len(self._buffer):
+            grown = np.zeros(size * 2, np.int32)
+            grown[:held] = self._buffer[:held]
+            self._buffer = grown
+        self._buffer[held:size] = tokens
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def tokens(self) -> npt.NDArray[np.int32]:
+        """A view of the tokens held; the next `follow` may move them."""
+        return self._buffer[: self._size]
+
+
+class Chains(NamedTuple):
+    """The arrays of a `TokenChain`, as compiled code takes them; `size` places are filled."""
+
+    flat_N: npt.NDArray[np.int32]
+    before_N: npt.NDArray[np.int32]
+    heads: npt.NDArray[np.int32]
+    size: int
+
+
+class TokenChain:
+    """A text that grows, and for each place the latest place before it whose token may be the same.
+
+    Compiled code (`auto.tree`) finds all earlier places of a token along these chains.
 
     Args:
-        rows_KD: continuations, ended by `GAP`.
-        weights_K: the weight of each; negative never.
-        tokens: out: the nodes' tokens, heaviest first; its length is the number of nodes wanted.
-        parents: out: their parents, as places in `tokens`, -1 for the root.
-        rows: out: the continuation that each node was first seen in.
-
-    Returns:
-        How many nodes were written.
+        capacity: tokens at most; None: no limit.
     """
-    K, D = rows_KD.shape
-    size = K * D + 1
-    token_S, weight_S = np.empty(size, np.int32), np.zeros(size, np.float64)
-    row_S, sibling_S = np.empty(size, np.int32), np.full(size, -1, np.int32)
-    child_S, youngest_S = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
-    used = 1
-    for k in range(K):
-        node = 0
-        for d in range(D):
-            token = rows_KD[k, d]
-            if token < 0:
-                break
-            child = child_S[node]
-            while child >= 0 and token_S[child] != token:
-                child = sibling_S[child]
-            if child < 0:
-                child = used
-                used += 1
-                token_S[child], row_S[child] = token, k
-                if child_S[node] < 0:
-                    child_S[node] = child
-                else:
-                    sibling_S[youngest_S[node]] = child
-                youngest_S[node] = child
-            weight_S[child] += weights_K[k]
-            node = child
-    return _heaviest(token_S, weight_S, row_S, child_S, sibling_S, tokens, parents, rows)
+
+    def __init__(self, capacity: int | None = None) -> None:
+        self._capacity = capacity
+        self._flat_N = np.zeros(1024, np.int32)
+        self._before_N = np.zeros(1024, np.int32)
+        self._heads = np.full(HEADS, -1, np.int32)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def clear(self) -> None:
+        """Hold nothing."""
+        self._heads.fill(-1)
+        self._size = 0
+
+    def extend(self, tokens: Sequence[int] | npt.NDArray[np.int32]) -> None:
+        """Append tokens; over the capacity, only the latest half of it stays."""
+        if self._capacity is not None and self._size + len(tokens) > self._capacity:
+            kept = np.concatenate([self.tokens, np.asarray(tokens, np.int32)])[-(self._capacity // 2) :]
+            self.clear()
+            tokens = kept
+        needed = self._size + len(tokens)
+        if needed > len(self._flat_N):
+            self._flat_N = np.resize(self._flat_N, 2 * needed)
+            self._before_N = np.resize(self._before_N, 2 * needed)
+        self._flat_N[self._size : needed] = tokens
+        _link(self._flat_N, self._before_N, self._heads, self._size, needed)
+        self._size = needed
+
+    @property
+    def tokens(self) -> npt.NDArray[np.int32]:
+        """A view of the tokens held; the next `extend` may move them."""
+        return self._flat_N[: self._size]
+
+    @property
+    def chains(self) -> Chains:
+        """The arrays that compiled code reads, valid until the next change."""
+        return Chains(self._flat_N, self._before_N, self._heads, self._size)
 
 
-@inner_with_arrays
-def _heaviest(
-    token_S: Any, weight_S: Any, row_S: Any, child_S: Any, sibling_S: Any, tokens: Any, parents: Any, rows: Any
-) -> Any:
-    """Take the heaviest nodes below node 0, best first; the frontier holds the children of what was taken."""
-    frontier, above = np.empty(len(token_S), np.int32), np.empty(len(token_S), np.int32)
-    waiting, taken, node, place = 0, 0, 0, -1
-    while taken < len(tokens):
-        child = child_S[node]
-        while child >= 0:
-            frontier[waiting], above[waiting] = child, place
-            waiting += 1
-            child = sibling_S[child]
-        if waiting == 0:
-            break
-        best = 0
-        for other in range(1, waiting):
-            heavier = weight_S[frontier[other]] - weight_S[frontier[best]]
-            if heavier > 0 or (heavier == 0 and frontier[other] < frontier[best]):
-                best = other
-        node = frontier[best]
-        tokens[taken], parents[taken], rows[taken] = token_S[node], above[best], row_S[node]
-        place = taken
-        taken += 1
-        waiting -= 1
-        frontier[best], above[best] = frontier[waiting], above[waiting]
-    return taken
+@kernel
+def _link(flat_N: Any, before_N: Any, heads: Any, start: Any, end: Any) -> None:
+    for place in range(start, end):
+        head = flat_N[place] & (HEADS - 1)
+        before_N[place] = heads[head]
+        heads[head] = place

@@ -1,36 +1,35 @@
-"""Medusa: heads on the target's last hidden state, each saying the token of one place further ahead.
+"""Medusa: heads on the target's last hidden state, each predicting the token of one place further ahead.
 
 Cai et al. 2024, *Medusa: Simple LLM Inference Acceleration Framework with Multiple Decoding Heads*: sections 2.1 (head
 k is a residual block and a linear layer over the vocabulary) and 2.3.3 (the tree is built greedily from the accuracies
-of each head's candidates by their rank, measured on held-out text). The head that the target itself has, says the next
-token; that is decided and pending here, so the heads' candidates hang below it.
+of each head's candidates by their rank, measured on held-out text). The target's own head predicts the next token; that
+is decided and pending here, so the heads' candidates hang below it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, StepCosts
-from fastcoder_lsp.draft.base import BaseDrafter, MakeLinear, Source, Specification, exact
-from fastcoder_lsp.draft.places import tree_of_places
-from fastcoder_lsp.draft.pricing import Forecast, timed
-from fastcoder_lsp.draft.weights import Floats, best_of, silu
-from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter, require_ids, require_sizes
+from fastcoder_lsp.core import NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
+from fastcoder_lsp.draft.base import Floats, MakeLinear, Source, Specification, exact
+from fastcoder_lsp.draft.trees import tree_of_places
+from fastcoder_lsp.draft.weights import WeightedDrafter, best_of, opened, silu
+from fastcoder_lsp.model.drafter_files import DrafterFiles, DrafterRecord, require_ids, require_sizes
 
 FROM_MEDUSA = Source("medusa", "other")
 
 
 @dataclass(frozen=True, slots=True)
 class MedusaParameters:
-    """Which heads, and how many of their candidates.
+    """Parameters of `medusa`.
 
     Attributes:
         weights: the folder of the heads, as `train medusa` writes it.
         branch: candidates of a head (paper: 10).
-        ranks: whether a candidate's chance is the accuracy of its rank, as in the paper, where it was measured; else
-            the probability that the head gives it.
+        ranks: whether a candidate's chance is the measured accuracy of its rank, as in the paper, if the record has
+            one; else it is the probability that the head gives.
     """
 
     weights: str = ""
@@ -42,7 +41,7 @@ MEDUSA = Specification(
     "medusa",
     "heads on the model's last hidden state",
     MedusaParameters(),
-    lambda parameters, parts: MedusaDrafter(_opened(parameters, parts.trained.digest), parameters, parts.linear),
+    lambda parameters, parts: MedusaDrafter(opened("medusa", parameters.weights, parts), parameters, parts.linear),
     paper="Cai et al. 2024, sections 2.1 and 2.3.3",
     sources=(FROM_MEDUSA,),
     traits=DrafterTraits(layers=(NORMED,)),
@@ -50,21 +49,17 @@ MEDUSA = Specification(
 )
 
 
-def _opened(parameters: MedusaParameters, target: str) -> DrafterFiles | None:
-    return open_drafter(Path(parameters.weights), "medusa", target) if parameters.weights else None
-
-
 class Heads:
     """The heads' weights. Legend: K heads, B residual blocks, E width, D tokens of their vocabulary.
 
     Args:
         tensors: `blocks.weight` [K, B, E, E], `blocks.bias` [K, B, E], `head` [D, E] for all heads or [K, D, E] for
-            each its own, `ids` [D] where D is a part of the vocabulary.
-        make: makes products of the matrices.
+            each its own, `ids` [D] if D is a part of the vocabulary.
         width: E, of the target.
+        make: makes products of the matrices.
 
     Raises:
-        ModelInvalidError: a tensor is missing, or of another size.
+        ModelInvalidError: a tensor is missing, or has another size.
     """
 
     def __init__(self, tensors: dict[str, npt.NDArray[np.float32]], width: int, make: MakeLinear = exact) -> None:
@@ -81,7 +76,7 @@ class Heads:
         self._ids_D = tensors.get("ids")
 
     def candidates(self, state_E: Floats, count: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """For each head its best tokens, best first, and their probabilities; [K, count] each."""
+        """The best tokens of each head, best first, and their probabilities; [K, count] each."""
         rows = []
         for blocks_B, bias_BE in zip(self._blocks_KB, self._bias_KBE, strict=True):
             x_1E = state_E[None]
@@ -99,42 +94,29 @@ class Heads:
         return tokens_KC, np.exp(likely_KC.astype(np.float64))
 
 
-class MedusaDrafter(BaseDrafter):
-    """Drafts by heads that were trained for the target; without any it drafts nothing."""
+class MedusaDrafter(WeightedDrafter[Heads]):
+    """Drafts a tree of the heads' candidates."""
 
     def __init__(
         self, files: DrafterFiles | None, parameters: MedusaParameters | None = None, linear: MakeLinear = exact
     ) -> None:
-        super().__init__(MEDUSA)
-        self._linear = linear
-        self._parameters, self._files = parameters or MedusaParameters(), files
-        self._heads: Heads | None = None
+        super().__init__(MEDUSA, files, linear)
+        self.traits = MEDUSA.traits
+        self._parameters = parameters or MedusaParameters()
 
-    def warm_up(self) -> None:
-        """Have the weights in memory."""
-        self._weights()
+    def make(self, files: DrafterFiles) -> Heads:
+        """The heads."""
+        return Heads(files.tensors(), files.record.width, self._linear)
 
-    def propose(self, context: DraftContext, nodes: int) -> Draft:
+    def draft(self, weights: Heads, engine: KeepingEngine, context: DraftContext, nodes: int) -> Draft:
         """A tree below the pending token, from the state of the one before it."""
-        heads, engine, parameters = self._weights(), context.engine, self._parameters
-        if heads is None or engine is None or not 0 < context.cached == len(context.tokens) - 1:
-            return NO_DRAFT
         state_E = engine.states((NORMED,), context.cached - 1, context.cached)[0, 0]
-        tokens_KC, likely_KC = heads.candidates(state_E, parameters.branch)
+        tokens_KC, likely_KC = weights.candidates(state_E, self._parameters.branch)
         assert self._files is not None
-        measured = self._files.record.lists.get("ranks", ()) if parameters.ranks else ()
+        measured = self._files.record.lists.get("ranks", ()) if self._parameters.ranks else ()
         return tree_of_places(tokens_KC, measured or likely_KC, nodes, FROM_MEDUSA.name)
 
-    def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
+    def arithmetic(self, weights: Heads, record: DrafterRecord) -> Callable[[], object]:
         """All heads over one state."""
-        heads = self._weights()
-        if heads is None or self._files is None:
-            return None
-        record = self._files.record
         state_E = np.ones(record.width, np.float32)
-        return timed(lambda: heads.candidates(state_E, self._parameters.branch), record.figures)
-
-    def _weights(self) -> Heads | None:
-        if self._heads is None and self._files is not None:
-            self._heads = Heads(self._files.tensors(), self._files.record.width, self._linear)
-        return self._heads
+        return lambda: weights.candidates(state_E, self._parameters.branch)

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from fastcoder_lsp.core import GREEDY, NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.draft.base import Source, Specification
 from fastcoder_lsp.draft.draft_model import SmallerDrafter
-from fastcoder_lsp.draft.lookahead import LookaheadDrafter, LookaheadParameters
+from fastcoder_lsp.draft.jacobi import LookaheadDrafter, LookaheadParameters
 from fastcoder_lsp.draft.smaller import Smaller, SmallModel
+from fastcoder_lsp.draft.trees import Trie
 
 FROM_OUROBOROS = Source("ouroboros", "other")
 FROM_PHRASE = Source("phrase", "cache")
@@ -74,23 +75,11 @@ class OuroborosDrafter(SmallerDrafter):
             return NO_DRAFT
         length = min(self._parameters.length, nodes)
         tokens = self._chain(self.models[0], context, length)[:nodes]
-        parents = list(range(-1, len(tokens) - 1))
-        names = [FROM_OUROBOROS.name] * len(tokens)
-        below: dict[tuple[int, int], int] = {}
-        end = len(tokens) - 1
+        draft = Trie(nodes)
+        end = draft.chain(-1, tokens, FROM_OUROBOROS)
         for phrase in self._lookahead.pool.after(tokens[-1] if tokens else context.tokens[-1]):
-            node = end
-            for token in phrase:
-                place = below.get((node, token))
-                if place is None:
-                    if len(tokens) >= nodes:
-                        break
-                    place = below[node, token] = len(tokens)
-                    tokens.append(token)
-                    parents.append(node)
-                    names.append(FROM_PHRASE.name)
-                node = place
-        return Draft(tuple(tokens), tuple(parents), tuple(names), (0,) * len(tokens))
+            draft.chain(end, phrase, FROM_PHRASE)
+        return draft.draft()
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
         """Section 3.3: what the model says behind each row of a branch that it left is a phrase of its own words.

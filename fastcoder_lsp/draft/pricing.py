@@ -1,31 +1,52 @@
-"""What a drafter that runs a model takes and brings, as far as that is known before it was ever asked.
+"""The price of asking a drafter that runs a model: forecast before the first draft, measured after.
 
-Owns the record and how a draft is timed; what one draft is made of, each drafter says.
+Such a drafter takes milliseconds before anything is verified. It pays where the tokens that it brings would otherwise
+take longer than the asking. Where it does not pay, it is tried again when a trial is a small part of the time since the
+last one. Draft and step are timed in the same steps, so a busy machine makes both dearer alike.
 """
 
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from fastcoder_lsp.core import StepCosts
+
 BELIEVED = 2.0
-"""Tokens that a drafter about which nobody knows anything is believed to have accepted in a step, alone."""
+"""Tokens a step that a drafter without a record is believed to have accepted, alone."""
 MOST = 8.0
-"""No record is believed to promise more."""
+"""The most that a record is believed to promise."""
 TYPICAL = 512
-"""Tokens of a text over which a draft is timed, where that many are read."""
+"""Tokens of a text over which a draft is timed, if the drafter reads that many."""
 TIMES = 4
+"""Drafts that are timed in a forecast and in a trial; the least time is the price, for other work only adds."""
 OWN_TIME = time.perf_counter if os.name == "nt" else time.thread_time
-"""The calling thread's own, which a busy machine does not hurry; Windows counts that in steps of 16 ms."""
+"""The calling thread's own time, which a busy machine does not change; Windows counts that in steps of 16 ms."""
+BESIDE = 0.35
+"""Of the tokens that a drafter has accepted alone, the part that no other source of `auto` proposes: EAGLE's layer for
+the 0.5B model had 0.94 accepted a step in which it drafted, and brought 0.33 (docs/training.md)."""
+STEP_TOKENS = 2.0
+"""Tokens that a step of `auto` is believed to give before the first one."""
+STRENGTH = 6.0
+"""Tries that the belief weighs as much as, at first."""
+KEPT = 0.98
+"""The part of counts and of the belief that is kept at each try."""
+PATIENCE = 64
+"""Empty drafts in a row that count as reading a text; further ones count as drafts."""
+NEWEST = 0.1
+"""The weight of the newest time in each mean."""
+TRIALS = 0.004
+"""The part of the time of all steps that trials may take."""
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """Of one draft.
+    """Price and yield of one draft.
 
     Attributes:
-        ms: what it takes.
-        tokens: of it, how many are accepted in a step where nobody else drafts.
+        ms: milliseconds it takes.
+        tokens: tokens accepted of it in a step where no other source drafts.
     """
 
     ms: float
@@ -36,15 +57,140 @@ def timed(draft: Callable[[], object], figures: Mapping[str, float], clock: Call
     """The forecast of a drafter that computes something.
 
     Args:
-        draft: the arithmetic of one draft; it is run some times, and the least counts, for other work only adds.
-        figures: of its record: what it reached on texts that were held out.
+        draft: the arithmetic of one draft; it is run several times, and the least time counts.
+        figures: of the drafter's record: what it reached on held-out texts.
         clock: in seconds.
     """
     least = float("inf")
-    draft()  # what is compiled at first is no price
+    draft()  # compiling is no part of the price
     for _ in range(TIMES):
         before = clock()
         draft()
         least = min(least, (clock() - before) * 1e3)
     alone = figures.get("tokens_a_pass")
     return Forecast(max(least, 0.0), BELIEVED if alone is None else min(max(alone - 1.0, 0.0), MOST))
+
+
+class Price:
+    """What asking one drafter costs and brings, from its forecast, its drafts and the steps between them.
+
+    Args:
+        costs: of the engine's steps; None if nobody timed them.
+        priced: False asks in every step, as if asking cost nothing.
+    """
+
+    def __init__(self, costs: StepCosts | None, *, priced: bool) -> None:
+        self._costs, self._priced = costs, priced
+        self._forecast: Forecast | None = None
+        self._believed, self._strength = BELIEVED, STRENGTH
+        """Tokens that asking is believed to bring, and the tries that this belief weighs as much as."""
+        self._tries = self._brought = 0.0
+        self._empty = 0
+        """Empty drafts in a row."""
+        self.failed = False
+        self._step_ms = 0.0
+        """Time of a step, as measured of late…"""
+        self._known_ms = 0.0 if costs is None else costs.step_ms(1)
+        """…and by the engine's costs. A forecast is compared with this: a busy hour makes measured steps dearer."""
+        self._step_tokens = 1.0 if costs is None else STEP_TOKENS
+        self._asking_ms: deque[float] = deque(maxlen=TIMES)
+        self._reading_ms = 0.0
+        """Mean time of reading the text, for each draft made of what was read."""
+        self._unpaid_ms = 0.0
+        """Time of reading since the last draft."""
+        self._text_ms = 0.0
+        """Time of the last long reading."""
+        self.trial = 0
+        """Drafts that the running trial still has to make."""
+        self._idle_ms = 0.0
+        """Time of the steps since it was last asked."""
+
+    def expect(self, forecast: Forecast | None) -> None:
+        """Start from a forecast."""
+        self._forecast = forecast
+        if forecast is not None:
+            self._believed = BESIDE * forecast.tokens
+
+    def pays(self) -> bool:
+        """Whether asking is worth its time, as far as is known; True while nothing is known."""
+        if self.failed or not self._priced:
+            return not self.failed
+        if self._measured:
+            price, step_ms = self._price_ms(), self._step_ms
+        elif self._forecast is not None and self._known_ms:
+            price, step_ms = self._forecast.ms, self._known_ms
+        else:
+            return True
+        return self._brings() * step_ms / self._step_tokens >= price
+
+    def due(self) -> bool:
+        """Whether a trial is a small part of the time since it was last asked."""
+        return not self.failed and TRIALS * self._idle_ms >= TIMES * self._price_ms() + self._text_ms
+
+    def begin_trial(self) -> None:
+        """Ask for the next drafts whatever they cost; older counts weigh no more than a forecast."""
+        self.trial = TIMES
+        self._believed = self._brings()
+        self._strength, self._tries, self._brought = STRENGTH, 0.0, 0.0
+
+    def fail(self) -> None:
+        """Never ask again."""
+        self.failed, self.trial = True, 0
+
+    def asking(self) -> None:
+        """Restart the time since it was last asked."""
+        self._idle_ms = 0.0
+
+    def drafted(self, ms: float, *, empty: bool) -> bool:
+        """Count one asking that took `ms`; returns False while the drafter is only reading the text."""
+        self._empty = self._empty + 1 if empty else 0
+        if 0 < self._empty <= PATIENCE:
+            self._unpaid_ms += ms
+            return False
+        self._asking_ms.append(ms)
+        least = min(self._asking_ms)
+        reading = self._unpaid_ms + ms - least
+        self._reading_ms = KEPT * self._reading_ms + (1 - KEPT) * reading
+        self._text_ms = reading if reading > least else self._text_ms
+        self._unpaid_ms = 0.0
+        return True
+
+    def stepped(self, ms: float, *, rows: int, emitted: int, brought: int, asked: bool) -> None:
+        """Count one step.
+
+        Args:
+            ms: its time.
+            rows: rows of its tree.
+            emitted: tokens that it gave…
+            brought: …and how many of them came from this drafter alone.
+            asked: whether a draft of this drafter was in the tree.
+        """
+        self._step_ms = _mean(self._step_ms, ms)
+        self._known_ms = _mean(self._known_ms, ms if self._costs is None else self._costs.step_ms(rows))
+        self._idle_ms += ms
+        self._step_tokens = _mean(self._step_tokens, max(emitted - brought, 1))
+        if asked:
+            self._strength *= KEPT
+            self._tries = KEPT * self._tries + 1
+            self._brought = KEPT * self._brought + brought
+            self.trial = max(self.trial - 1, 0)
+
+    def _brings(self) -> float:
+        """Tokens that asking brings in a step, as far as is known."""
+        return (self._believed * self._strength + self._brought) / (self._strength + self._tries)
+
+    @property
+    def _measured(self) -> bool:
+        """Whether enough drafts were made to know their price."""
+        return len(self._asking_ms) == TIMES
+
+    def _price_ms(self) -> float:
+        """Time of a draft, as measured, else as forecast."""
+        if self._measured or self._forecast is None:
+            return min(self._asking_ms, default=0.0) + self._reading_ms
+        return self._forecast.ms
+
+
+def _mean(mean: float, newest: float) -> float:
+    """A running mean; the first value counts whole."""
+    return newest if mean == 0.0 else mean + NEWEST * (newest - mean)

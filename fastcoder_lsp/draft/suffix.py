@@ -1,32 +1,56 @@
-"""Suffix drafting: the likeliest continuations of the longest matches in prompt, output, and the document's history.
+"""Drafting by suffix automata: `suffix` and `sam`.
 
-SuffixDecoding (Oliaro et al. 2024; Arctic Inference): a draft's size grows with the length of its match, its nodes are
-the likeliest by frequency, and the source with the greatest expected acceptance is taken; SAM-Decoding (Hu et al.
-2024): a suffix automaton, extended as tokens come. Here one automaton holds the running decode, another what the model
-has said in this document before.
+`suffix`: SuffixDecoding (Oliaro et al. 2024; Arctic Inference): a draft's size grows with the length of its match, its
+nodes are the likeliest by frequency, and the source with the greatest expected acceptance is taken. As in SAM-Decoding
+the automaton is extended as tokens come. One automaton holds the running decode, another the earlier outputs in the
+document.
+
+`sam`: Hu et al. 2024, *SAM Decoding: Speculative Decoding via Suffix Automaton*. Section 3.1: a *dynamic* automaton
+holds prompt and output and grows with each token, a *static* one holds a text corpus (D_c); 3.2: the draft is what
+followed the *first* place where the longest match ended, one chain; 3.3: the dynamic match counts as it is, the static
+one by `bias` less; if the longer of both is shorter than `threshold`, an auxiliary drafter drafts, which is Token
+Recycling in the published code. The static automaton's matches are read off the corpus' suffix array, which holds the
+same strings at the same places and is there already; it tells matches up to `LONGEST` tokens apart.
 """
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Verified
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.automaton import SuffixAutomaton
-from fastcoder_lsp.draft.base import FROM_CACHE, FROM_PROMPT, BaseDrafter, Specification
-from fastcoder_lsp.draft.history import History
-from fastcoder_lsp.draft.matching import GAP
+from fastcoder_lsp.draft.base import (
+    FROM_CACHE,
+    FROM_CORPUS,
+    FROM_PROMPT,
+    FROM_RECYCLING,
+    BaseDrafter,
+    Pin,
+    Pinned,
+    Specification,
+    chain,
+    search,
+)
+from fastcoder_lsp.draft.matching import GAP, History
+from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters
+from fastcoder_lsp.index.searcher import LONGEST
+
+_PLACES = 64
+"""Longest matches in the corpus that are looked at, to draft from the first; an even sample of more."""
+_WINDOW = 8192
+"""Tokens of the running text that `sam`'s dynamic automaton starts with; it holds twice as many."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuffixParameters:
-    """How much is drafted of a match.
+    """Parameters of `suffix`.
 
     Attributes:
         factor: a match of m tokens drafts at most factor·m + offset nodes (SuffixDecoding: α·p).
         offset: the offset in that.
         least: the likelihood below which a node is not drafted.
-        window: tokens of the running text that are looked at, the newest.
+        window: newest tokens of the running text that are looked at.
         history: tokens of earlier outputs that are kept for one document.
     """
 
@@ -50,7 +74,7 @@ SUFFIX = Specification(
 
 @dataclass(slots=True)
 class _Document:
-    """What the model said in a document: outputs, each ended by GAP, and their automaton (made when first needed)."""
+    """Outputs in a document, each ended by GAP, and their automaton (made when first needed)."""
 
     outputs: list[int] = field(default_factory=list)
     automaton: SuffixAutomaton | None = None
@@ -71,7 +95,7 @@ class SuffixDrafter(BaseDrafter):
         """Tokens of `_history` that the automata have seen."""
 
     def begin(self, context: DraftContext) -> None:
-        """The last decode's output becomes history of its document; the running automaton starts from the prompt."""
+        """Add the last decode's output to its document's history, and restart the running automaton from the prompt."""
         self._remember()
         self._document = self._documents.fetch(context.document)
         self._history.begin(context)
@@ -85,7 +109,7 @@ class SuffixDrafter(BaseDrafter):
             self._document.automaton.follow(window)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """The better of the two automata's drafts, by what is expected to be accepted of them."""
+        """The draft of the automaton with the greater expected acceptance."""
         asked, past = self._parameters, self._document.automaton
         self._history.follow(context)
         fresh = new = self._history.tokens[self._taken :]
@@ -111,11 +135,11 @@ class SuffixDrafter(BaseDrafter):
         return Draft(tuple(tokens), tuple(parents), (source.name,) * count, (match,) * count)
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:  # noqa: ARG002 the interface
-        """The accepted tokens come with the next context; the last ones are taken from here, for none follows."""
+        """Take the last tokens, which no next context brings."""
         self._history.append(verified.emitted)
 
     def _remember(self) -> None:
-        """Append the output of the decode that ended to its document's history, the oldest half falls if it is full."""
+        """Append the last decode's output to its document's history; if that is full, drop its oldest half."""
         output = self._history.tokens[self._prompt_length :].tolist()
         document, limit = self._document, self._parameters.history
         if not output:
@@ -129,3 +153,105 @@ class SuffixDrafter(BaseDrafter):
         document.outputs = document.outputs[-limit:]
         document.automaton.clear()
         document.automaton.extend(np.array(document.outputs, np.int32))
+
+
+@dataclass(frozen=True, slots=True)
+class SamParameters:
+    """Parameters of `sam`.
+
+    Attributes:
+        length: tokens of a draft (n_predicts).
+        bias: tokens that the static automaton's match must be longer than the dynamic one's (l_bias).
+        threshold: the shortest match that is drafted from (l_threshold).
+    """
+
+    length: int = 40
+    bias: int = 5
+    threshold: int = 5
+
+
+SAM = Specification(
+    "sam",
+    "what followed the longest match in prompt and output or in D_c, else the model's own best next tokens",
+    SamParameters(),
+    lambda parameters, parts: SamDrafter(parts.pin, parameters),
+    paper="Hu et al. 2024, SAM-Decoding, sections 3.1 to 3.3",
+    sources=(FROM_PROMPT, FROM_CORPUS, FROM_RECYCLING),
+    traits=DrafterTraits(top_k=RecyclingParameters().k),
+    reads=frozenset({"corpus"}),
+    remembers=True,
+)
+
+
+class SamDrafter(BaseDrafter):
+    """Chooses by the lengths of two matches, and leaves the rest to Token Recycling.
+
+    Args:
+        pin: gives the corpus.
+        parameters: the published ones by default.
+    """
+
+    def __init__(self, pin: Pin, parameters: SamParameters | None = None) -> None:
+        super().__init__(SAM)
+        self._pin, self._parameters = pin, parameters or SamParameters()
+        self._auxiliary = RecyclingDrafter()
+        self._stores = Pinned()
+        self._dynamic = SuffixAutomaton(2 * _WINDOW)
+        self._history = History()
+        self._taken = self._first = 0
+        """Tokens of `_history` that the automaton has seen, and where it began."""
+
+    def begin(self, context: DraftContext) -> None:
+        """Start the dynamic automaton from the prompt, and pin the corpus."""
+        self._auxiliary.begin(context)
+        self._stores = self._pin(context.document)
+        self._history.begin(context)
+        self._restart()
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """The continuation of the match that counts more; the auxiliary draft if neither is long enough."""
+        self._follow(context)
+        if nodes < 1:
+            return NO_DRAFT
+        asked = self._parameters
+        length = min(asked.length, nodes)
+        dynamic, place = self._dynamic.earlier()
+        hits = search(self._stores.corpus, context.tokens, LONGEST, _PLACES, length)
+        static = 0 if hits is None else hits.length - asked.bias
+        if max(dynamic, static) < asked.threshold:
+            return self._auxiliary.propose(context, nodes)
+        if hits is None or dynamic >= static:
+            start = self._first + place
+            return chain(self._history.tokens[start : start + length].tolist(), FROM_PROMPT, dynamic)
+        # Hits come in the order of the text before the match.
+        first = int(np.lexsort((hits.places_H, hits.rows_H))[0])
+        row = hits.continuations_HD[first].tolist()
+        return chain(row[: row.index(GAP)] if GAP in row else row, FROM_CORPUS, hits.length)
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """Let the auxiliary drafter learn from every row."""
+        self._auxiliary.observe(tree, verified)
+
+    def forget(self, document: str) -> None:
+        """Drop the auxiliary drafter's memory of a closed document."""
+        self._auxiliary.forget(document)
+
+    def rename(self, old: str, new: str) -> None:
+        """Move the auxiliary drafter's memory to the new URI."""
+        self._auxiliary.rename(old, new)
+
+    def _follow(self, context: DraftContext) -> None:
+        self._history.follow(context)
+        fresh = self._history.tokens[self._taken :]
+        if self._dynamic.size + len(fresh) > self._dynamic.capacity:
+            self._restart()
+            return
+        self._dynamic.extend(fresh)
+        self._taken = len(self._history)
+
+    def _restart(self) -> None:
+        """Hold the newest tokens alone."""
+        self._taken = len(self._history)
+        self._first = max(self._taken - _WINDOW, 0)
+        self._dynamic.clear()
+        self._dynamic.extend(self._history.tokens[self._first :])

@@ -1,21 +1,68 @@
-"""From continuations with weights to a draft: the heaviest nodes of the tree that they make together.
+"""Building drafts: chains that share their beginnings, continuations with weights, and candidates by place.
 
-Owns the list of continuations while a draft is being made, with who said them; the arithmetic is in `kernels`.
+Legend: K continuations of D tokens, S slots of a trie.
 """
+
+import heapq
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import NO_DRAFT, Draft
-from fastcoder_lsp.draft.matching import GAP, grow
+from fastcoder_lsp.core import NO_DRAFT, Draft, Draw
+from fastcoder_lsp.draft.base import Source
+from fastcoder_lsp.draft.matching import GAP
+from fastcoder_lsp.kernels import inner_with_arrays, kernel_with_arrays
+
+
+class Trie:
+    """A draft under construction, in which the same token below the same parent is one node.
+
+    Args:
+        room: nodes at most.
+    """
+
+    def __init__(self, room: int) -> None:
+        self._room = room
+        self._nodes: list[tuple[int, int, str, int]] = []
+        self._places: dict[tuple[int, int], int] = {}
+
+    def left(self) -> int:
+        """The number of nodes that still fit."""
+        return self._room - len(self._nodes)
+
+    def hang(self, parent: int, token: int, source: Source, match: int = 0) -> int | None:
+        """The child of `parent` (-1: the root) with `token`, a new one if there is none; None if there is no room."""
+        place = self._places.get((parent, token))
+        if place is None and self.left():
+            place = self._places[parent, token] = len(self._nodes)
+            self._nodes.append((token, parent, source.name, match))
+        return place
+
+    def chain(self, node: int, tokens: Sequence[int], source: Source, match: int = 0) -> int:
+        """Hang `tokens` below `node`, one below the other, as far as there is room; returns the last node."""
+        for token in tokens:
+            place = self.hang(node, token, source, match)
+            if place is None:
+                break
+            node = place
+        return node
+
+    def draft(self, draws: Sequence[Draw] = ()) -> Draft:
+        """The draft built so far."""
+        if not self._nodes:
+            return NO_DRAFT
+        tokens, parents, sources, matches = zip(*self._nodes, strict=True)
+        return Draft(tokens, parents, sources, matches, tuple(draws))
 
 
 class Growth:
-    """Continuations gathered for one draft.
+    """Weighted continuations gathered for one draft, which is the heaviest nodes of the trie that they make.
 
     Args:
-        capacity: most continuations that fit; more are dropped.
-        depth: most tokens of a continuation.
+        capacity: continuations at most; more are dropped.
+        depth: tokens of a continuation at most.
     """
 
     def __init__(self, capacity: int, depth: int) -> None:
@@ -31,13 +78,13 @@ class Growth:
         self._sources.clear()
 
     def add(self, rows_KD: npt.NDArray[np.int32], weight: float, source: str, match: int) -> None:
-        """Take in continuations (GAP after their ends), each with `weight`.
+        """Add continuations, padded with `GAP`.
 
         Args:
             rows_KD: no more columns than `depth`.
-            weight: of each continuation.
-            source: who said it.
-            match: how long the match was that led there.
+            weight: weight of each continuation.
+            source: name of the source.
+            match: length of the match that led there.
         """
         room = len(self._rows_KD) - self._filled
         count, columns = min(len(rows_KD), room), rows_KD.shape[1]
@@ -64,3 +111,120 @@ class Growth:
             names.append(source)
             matches.append(match)
         return Draft(tuple(tokens[:count].tolist()), tuple(parents[:count].tolist()), tuple(names), tuple(matches))
+
+
+@kernel_with_arrays
+def grow(rows_KD: Any, weights_K: Any, tokens: Any, parents: Any, rows: Any) -> Any:
+    """Merge continuations into a tree (same token, same parent: one node) and take its heaviest nodes.
+
+    A node weighs the sum of the weights of the continuations through it, so no child outweighs its parent and the
+    heaviest nodes always form a tree. Of equal nodes the one that was seen first is taken.
+
+    Args:
+        rows_KD: continuations, ended by `GAP`.
+        weights_K: the weight of each; negative never.
+        tokens: out: the nodes' tokens, heaviest first; its length is the number of nodes wanted.
+        parents: out: their parents, as places in `tokens`, -1 for the root.
+        rows: out: the continuation that each node was first seen in.
+
+    Returns:
+        How many nodes were written.
+    """
+    K, D = rows_KD.shape
+    size = K * D + 1
+    token_S, weight_S = np.empty(size, np.int32), np.zeros(size, np.float64)
+    row_S, sibling_S = np.empty(size, np.int32), np.full(size, -1, np.int32)
+    child_S, youngest_S = np.full(size, -1, np.int32), np.full(size, -1, np.int32)
+    used = 1
+    for k in range(K):
+        node = 0
+        for d in range(D):
+            token = rows_KD[k, d]
+            if token < 0:
+                break
+            child = child_S[node]
+            while child >= 0 and token_S[child] != token:
+                child = sibling_S[child]
+            if child < 0:
+                child = used
+                used += 1
+                token_S[child], row_S[child] = token, k
+                if child_S[node] < 0:
+                    child_S[node] = child
+                else:
+                    sibling_S[youngest_S[node]] = child
+                youngest_S[node] = child
+            weight_S[child] += weights_K[k]
+            node = child
+    return _heaviest(token_S, weight_S, row_S, child_S, sibling_S, tokens, parents, rows)
+
+
+@inner_with_arrays
+def _heaviest(
+    token_S: Any, weight_S: Any, row_S: Any, child_S: Any, sibling_S: Any, tokens: Any, parents: Any, rows: Any
+) -> Any:
+    """Take the heaviest nodes below node 0, best first; the frontier holds the children of what was taken."""
+    frontier, above = np.empty(len(token_S), np.int32), np.empty(len(token_S), np.int32)
+    waiting, taken, node, place = 0, 0, 0, -1
+    while taken < len(tokens):
+        child = child_S[node]
+        while child >= 0:
+            frontier[waiting], above[waiting] = child, place
+            waiting += 1
+            child = sibling_S[child]
+        if waiting == 0:
+            break
+        best = 0
+        for other in range(1, waiting):
+            heavier = weight_S[frontier[other]] - weight_S[frontier[best]]
+            if heavier > 0 or (heavier == 0 and frontier[other] < frontier[best]):
+                best = other
+        node = frontier[best]
+        tokens[taken], parents[taken], rows[taken] = token_S[node], above[best], row_S[node]
+        place = taken
+        taken += 1
+        waiting -= 1
+        frontier[best], above[best] = frontier[waiting], above[waiting]
+    return taken
+
+
+def tree_of_places(
+    tokens_KB: npt.NDArray[np.int64],
+    chances_KB: npt.NDArray[np.float64] | Sequence[Sequence[float]],
+    nodes: int,
+    name: str,
+) -> Draft:
+    """The likeliest nodes of a tree in which the candidates of a place do not depend on the tokens before it.
+
+    Heads that look ahead (Medusa) and blocks predicted at once (DFlash) give such candidates. A node is worth the
+    product of the chances along its path; the best node is taken first.
+
+    Args:
+        tokens_KB: the candidates of each place, likeliest first.
+        chances_KB: their chances, falling along a row; a place ends at its first chance of 0.
+        nodes: nodes at most.
+        name: name of the source.
+    """
+    tokens: list[int] = []
+    parents: list[int] = []
+    # (−worth, place, rank, parent, worth of the parent): the next sibling follows when one is taken.
+    heap: list[tuple[float, int, int, int, float]] = []
+
+    def offer(place: int, rank: int, parent: int, above: float) -> None:
+        known = place < min(len(tokens_KB), len(chances_KB))
+        if known and rank < min(len(tokens_KB[place]), len(chances_KB[place])):
+            worth = above * float(chances_KB[place][rank])
+            if worth > 0:
+                heapq.heappush(heap, (-worth, place, rank, parent, above))
+
+    offer(0, 0, -1, 1.0)
+    while heap and len(tokens) < nodes:
+        worth, place, rank, parent, above = heapq.heappop(heap)
+        node = len(tokens)
+        tokens.append(int(tokens_KB[place][rank]))
+        parents.append(parent)
+        offer(place, rank + 1, parent, above)
+        offer(place + 1, 0, node, -worth)
+    if not tokens:
+        return NO_DRAFT
+    return Draft(tuple(tokens), tuple(parents), (name,) * len(tokens), (0,) * len(tokens))

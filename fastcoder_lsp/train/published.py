@@ -19,8 +19,8 @@ from safetensors.torch import load_file
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.core import NORMED
-from fastcoder_lsp.draft.dflash_model import BlockModel
-from fastcoder_lsp.draft.eagle_layer import EagleLayer
+from fastcoder_lsp.draft.dflash import BlockModel
+from fastcoder_lsp.draft.eagle import EagleLayer
 from fastcoder_lsp.draft.medusa import Heads
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.weights import EMBEDDING, open_weights

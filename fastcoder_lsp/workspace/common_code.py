@@ -15,8 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.draft.corpus_tables import table_of
-from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
+from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, table_of
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.corpus import Corpora, CorpusInfo

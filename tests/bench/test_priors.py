@@ -9,8 +9,7 @@ from fastcoder_lsp.bench.drafting.task_stores import TaskStores
 from fastcoder_lsp.bench.priors.examples import collect
 from fastcoder_lsp.bench.priors.fit import Example, fit, starting_priors
 from fastcoder_lsp.bench.priors.row_traces import RowTrace
-from fastcoder_lsp.draft.auto.cells import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT
-from fastcoder_lsp.draft.auto.evidence import Priors
+from fastcoder_lsp.draft.auto.evidence import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT, Priors
 from fastcoder_lsp.draft.base import Pinned
 
 

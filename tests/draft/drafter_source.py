@@ -5,12 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
-from fastcoder_lsp.draft.auto.cells import TRAINED
-from fastcoder_lsp.draft.auto.sources import FoundContinuations, QuietSource
+from fastcoder_lsp.draft.auto.evidence import TRAINED
+from fastcoder_lsp.draft.auto.sources import ContinuationSource, FoundContinuations
 from fastcoder_lsp.draft.base import Pinned
 
 
-class DrafterSource(QuietSource):
+class DrafterSource(ContinuationSource):
     """Another drafter's guesses: each path of its tree from the root to a leaf is a continuation.
 
     Args:

@@ -9,9 +9,8 @@ import pytest
 
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.auto.cells import TEXT, TRAINED
-from fastcoder_lsp.draft.auto.drafters import TRIALS, DrafterSource
-from fastcoder_lsp.draft.auto.sources import FoundContinuations
+from fastcoder_lsp.draft.auto.evidence import TEXT, TRAINED
+from fastcoder_lsp.draft.auto.sources import TRIALS, DrafterSource, FoundContinuations
 from fastcoder_lsp.draft.base import BaseDrafter, Pinned
 from fastcoder_lsp.draft.none import NONE, NoDrafter
 from fastcoder_lsp.draft.pricing import Forecast, timed

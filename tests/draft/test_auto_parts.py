@@ -13,14 +13,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fastcoder_lsp.core import StepCosts
-from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters, kept_counts
-from fastcoder_lsp.draft.auto.cells import ABSENT, CELLS, LENGTHS, SOURCES, hits_cell
-from fastcoder_lsp.draft.auto.evidence import Calibration, EvidenceCounts, Priors, correction, shipped_priors
-from fastcoder_lsp.draft.auto.retrieval import RetrievalRule
-from fastcoder_lsp.draft.auto.sources import resynchronise
-from fastcoder_lsp.draft.auto.tree import Grown, new_grown
-from fastcoder_lsp.draft.auto.width import draft_costs
-from fastcoder_lsp.draft.chain import TokenChain
+from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters
+from fastcoder_lsp.draft.auto.evidence import (
+    ABSENT,
+    CELLS,
+    LENGTHS,
+    SOURCES,
+    Calibration,
+    EvidenceCounts,
+    Priors,
+    correction,
+    hits_cell,
+    shipped_priors,
+)
+from fastcoder_lsp.draft.auto.sources import RetrievalRule, resynchronise
+from fastcoder_lsp.draft.auto.tree import Grown, draft_costs, new_grown
+from fastcoder_lsp.draft.matching import TokenChain
 from tests.draft.small_store import pinned
 from tests.draft.test_auto import context
 
@@ -138,13 +146,13 @@ def test_a_damaged_file_of_counts_is_none(tmp_path: Path, content: bytes | None)
     counts = EvidenceCounts.none()
     counts.tried_SC[0, 0], counts.right_SC[0, 0] = 1, 5
     if content is None:
-        kept_counts.save(counts, path)  # more right than tried
+        counts.save(path)  # more right than tried
     else:
         path.write_bytes(content)
-    assert not kept_counts.load(path).tried_SC.any()
+    assert not EvidenceCounts.load(path).tried_SC.any()
     counts.right_SC[0, 0] = 1
-    kept_counts.save(counts, path)
-    assert kept_counts.load(path).tried_SC[0, 0] == 1
+    counts.save(path)
+    assert EvidenceCounts.load(path).tried_SC[0, 0] == 1
 
 
 @given(st.lists(st.integers(0, 4), max_size=12), st.lists(st.integers(0, 4), min_size=1, max_size=12))

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fastcoder_lsp.draft.corpus_tables import table_of
-from fastcoder_lsp.draft.frozen_table import TableShape
+from fastcoder_lsp.draft.frozen_table import TableShape, table_of
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.searcher import LivePart, StoreSnapshot
 

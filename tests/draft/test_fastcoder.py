@@ -7,9 +7,7 @@ import pytest
 
 from fastcoder_lsp.core import DraftContext, DraftTree, Verified
 from fastcoder_lsp.draft.base import Pinned
-from fastcoder_lsp.draft.fastcoder import FastcoderDrafter, FastcoderParameters
-from fastcoder_lsp.draft.sequences import SequenceCache
-from fastcoder_lsp.draft.skip import Reading, at_skip_token
+from fastcoder_lsp.draft.fastcoder import FastcoderDrafter, FastcoderParameters, Reading, SequenceCache, at_skip_token
 from tests.draft.small_store import pinned
 
 PAPER = FastcoderParameters()

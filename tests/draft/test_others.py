@@ -5,8 +5,7 @@ import pytest
 
 from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Verified
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters
-from fastcoder_lsp.draft.lookahead import LookaheadDrafter, LookaheadParameters
+from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters, LookaheadDrafter, LookaheadParameters
 from fastcoder_lsp.draft.lookup import LookupDrafter, LookupParameters
 from fastcoder_lsp.draft.recycling import RecyclingDrafter, RecyclingParameters, template
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, make, warm_up

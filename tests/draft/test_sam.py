@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fastcoder_lsp.core import DraftContext, DraftTree, Verified
 from fastcoder_lsp.draft.automaton import SuffixAutomaton
 from fastcoder_lsp.draft.base import Pinned
-from fastcoder_lsp.draft.sam import SamDrafter, SamParameters
+from fastcoder_lsp.draft.suffix import SamDrafter, SamParameters
 from tests.draft.small_store import pinned
 
 EARLY, LATE = [1, 2, 3, 4, 5, 6, 7, 8], [1, 2, 3, 4, 5, 9, 9, 9]

@@ -8,7 +8,7 @@ import pytest
 
 from fastcoder_lsp.core import DraftContext
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.auto.cells import GROUPED
+from fastcoder_lsp.draft.auto.evidence import GROUPED
 from fastcoder_lsp.draft.base import Pinned, Specification, Store, Trained
 from fastcoder_lsp.draft.registry import SPECIFICATIONS, DrafterParts, group_of, make, reads_datastore, require_tuned
 from fastcoder_lsp.errors import UsageError

@@ -5,7 +5,7 @@ from typing import Any, cast
 import numpy as np
 
 from fastcoder_lsp.core import DraftContext, DraftTree, Verified
-from fastcoder_lsp.draft.auto.trained_sources import JacobiSource
+from fastcoder_lsp.draft.auto.sources import JacobiSource
 
 
 def test_a_first_step_without_room_for_guesses_leaves_no_state() -> None:

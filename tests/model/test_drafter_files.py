@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from fastcoder_lsp.draft.dflash_model import BlockModel
-from fastcoder_lsp.draft.eagle_layer import EagleLayer
+from fastcoder_lsp.draft.dflash import BlockModel
+from fastcoder_lsp.draft.eagle import EagleLayer
 from fastcoder_lsp.draft.medusa import Heads
 from fastcoder_lsp.errors import ModelInvalidError
 from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, DrafterRecord, open_drafter

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.draft.auto import kept_counts
+from fastcoder_lsp.draft.auto.evidence import EvidenceCounts
 from fastcoder_lsp.http.ask import Ask
 from fastcoder_lsp.team.configuration import parse_config
 from fastcoder_lsp.team.places import place_of
@@ -74,7 +74,7 @@ def test_the_work_for_a_tenant_is_the_same_whoever_was_there_before(monkeypatch:
     """Token by token and draft by draft, though another one has just asked the very same; and nothing is written."""
     steady.stop_the_clock(monkeypatch)
     written = list[object]()
-    monkeypatch.setattr(kept_counts, "save", lambda *told: written.append(told))
+    monkeypatch.setattr(EvidenceCounts, "save", lambda *told: written.append(told))
     replica = TeamReplica(parse_config("", Path("/")), "replica", no_folders, steady.MODULE)
     try:
         ada = [work(replica, Tenant("ada", "work")) for _ in range(2)]

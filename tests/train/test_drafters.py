@@ -15,8 +15,8 @@ from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import GREEDY, DraftContext, Sampler
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.base import Trained
-from fastcoder_lsp.draft.dflash_model import BlockModel
-from fastcoder_lsp.draft.eagle_layer import EagleLayer
+from fastcoder_lsp.draft.dflash import BlockModel
+from fastcoder_lsp.draft.eagle import EagleLayer
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import DrafterParts, make, require_tuned
 from fastcoder_lsp.engine.tree_engine import TreeEngine

@@ -9,7 +9,7 @@ import torch
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import NORMED
 from fastcoder_lsp.decode.loop import decode
-from fastcoder_lsp.draft.eagle_layer import EagleLayer
+from fastcoder_lsp.draft.eagle import EagleLayer
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.model.drafter_files import open_drafter

@@ -157,7 +157,7 @@ def test_eagle_without_norms_is_the_published_arithmetic(speaker: Speaker, tmp_p
     """EAGLE's first layer by hand in torch: joined, attended causally, and no norm before it or behind it."""
     import numpy as np
 
-    from fastcoder_lsp.draft.eagle_layer import EagleLayer
+    from fastcoder_lsp.draft.eagle import EagleLayer
 
     torch.manual_seed(2)
     shape = shape_of(speaker.folder)

@@ -14,8 +14,8 @@ from fastcoder_lsp.bench.drafting.task_stores import TaskStores
 from fastcoder_lsp.bench.priors.fit import Example
 from fastcoder_lsp.bench.priors.row_traces import ReplayedStep, RowTrace, replay_rows
 from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters
-from fastcoder_lsp.draft.auto.branches import TAIL, expand, new_branches
 from fastcoder_lsp.draft.auto.evidence import Priors
+from fastcoder_lsp.draft.auto.tree import TAIL, expand, new_branches
 from fastcoder_lsp.kernels import kernel
 
 _LEARNT_AT = 32

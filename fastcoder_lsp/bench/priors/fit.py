@@ -10,8 +10,18 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fastcoder_lsp.draft.auto.cells import CELLS, FROZEN, LENGTHS, OUTDATED, PAIRS, RECYCLED, SOURCES, TEXT, TRAINED
-from fastcoder_lsp.draft.auto.evidence import Priors
+from fastcoder_lsp.draft.auto.evidence import (
+    CELLS,
+    FROZEN,
+    LENGTHS,
+    OUTDATED,
+    PAIRS,
+    RECYCLED,
+    SOURCES,
+    TEXT,
+    TRAINED,
+    Priors,
+)
 
 _RIDGE = 3.0
 """What a cell's log odds cost the likelihood for each square of their distance from the start."""

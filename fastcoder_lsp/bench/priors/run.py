@@ -12,8 +12,7 @@ from fastcoder_lsp.bench.priors.examples import auto_of, collect
 from fastcoder_lsp.bench.priors.fit import Example, fit, starting_priors
 from fastcoder_lsp.bench.priors.row_traces import RowRecorder, RowTrace, replay_rows
 from fastcoder_lsp.bench.report import print_table, write_json
-from fastcoder_lsp.draft.auto.cells import SOURCES
-from fastcoder_lsp.draft.auto.evidence import Priors
+from fastcoder_lsp.draft.auto.evidence import SOURCES, Priors
 
 WIDTHS = (8, 16, 64)
 _ABLATED_AT = 16

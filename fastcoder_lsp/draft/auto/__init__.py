@@ -1,14 +1,13 @@
 """`auto`: one tree over all sources, as wide as pays.
 
-Before each step every source says what may follow; same token, same node; the tree grows best first by the probability
-of each path (`auto_growth`, `auto_branches`), probabilities are learnt from what was accepted (`calibration`), and the
-tree ends where one more row would cost more than it gains, at none at all where drafting does not pay.
-
-Owns the order of these parts and what is kept of each document; none of the arithmetic.
+Before each step every source (`sources`) tells what may follow; one tree grows best first by the probability of each
+path (`tree`), with probabilities learnt from outcomes (`evidence`); and the tree ends where one more row would cost
+more than it gains, at no row at all where drafting does not pay. This module owns the order of these parts, and what is
+remembered of each document.
 """
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
@@ -17,46 +16,70 @@ import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.documents import PerDocument
-from fastcoder_lsp.draft.auto import kept_counts
-from fastcoder_lsp.draft.auto.branches import TAIL, Said
-from fastcoder_lsp.draft.auto.cells import CORPUS, FROZEN, GROUPED, PAIRS, PAST, RECYCLED, REPOSITORY, SOURCES, TEXT
-from fastcoder_lsp.draft.auto.drafters import DrafterSource
-from fastcoder_lsp.draft.auto.evidence import Calibration, EvidenceCounts, Priors, shipped_priors
-from fastcoder_lsp.draft.auto.models import layers_read, model_sources, skims
-from fastcoder_lsp.draft.auto.row_table import RANKS, RowTable, learn
+from fastcoder_lsp.draft.auto.evidence import (
+    CORPUS,
+    FROZEN,
+    GROUPED,
+    PAIRS,
+    PAST,
+    RANKS,
+    RECYCLED,
+    REPOSITORY,
+    SOURCES,
+    TEXT,
+    Calibration,
+    EvidenceCounts,
+    Priors,
+    RowTable,
+    learn,
+    shipped_priors,
+)
 from fastcoder_lsp.draft.auto.sources import (
     ContinuationSource,
+    DrafterSource,
     FoundContinuations,
+    JacobiSource,
     OutdatedSource,
+    SdsatSource,
     StoreSource,
     resynchronise,
 )
-from fastcoder_lsp.draft.auto.trained_sources import SdsatSource
-from fastcoder_lsp.draft.auto.tree import Grown, grow, new_grown, new_scratch
-from fastcoder_lsp.draft.auto.width import draft_costs
-from fastcoder_lsp.draft.base import FROM_ADAPTIVE, BaseDrafter, DrafterParts, Pin, Specification
-from fastcoder_lsp.draft.chain import TokenChain
+from fastcoder_lsp.draft.auto.tree import TAIL, Grown, Said, draft_costs, grow, new_grown, new_scratch
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, BaseDrafter, DrafterParts, MakeLinear, Pin, Specification
+from fastcoder_lsp.draft.dflash import DflashDrafter
+from fastcoder_lsp.draft.draft_model import DRAFT_MODEL_TREE, DraftModelDrafter
+from fastcoder_lsp.draft.eagle import EagleDrafter
 from fastcoder_lsp.draft.frozen_table import TableShape, build
+from fastcoder_lsp.draft.matching import TokenChain
+from fastcoder_lsp.draft.medusa import MedusaDrafter
 from fastcoder_lsp.draft.sdsat import SdsatDrafter
+from fastcoder_lsp.draft.self_model import SelfDrafter
+from fastcoder_lsp.draft.smaller import no_models
 from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.model.drafter_files import DrafterFiles, open_drafter
 
 _TOKEN_MS = 20.0
-"""What a token takes where nobody timed the engine."""
+"""Time of a token if nobody timed the engine."""
 _NO_FROZEN = np.zeros((0, 1), np.int32)
+_WITH_WEIGHTS: dict[str, Callable[[DrafterFiles, MakeLinear], BaseDrafter]] = {
+    "medusa": lambda files, linear: MedusaDrafter(files, linear=linear),
+    "eagle": lambda files, linear: EagleDrafter(files, linear=linear),
+    "dflash": lambda files, linear: DflashDrafter(files, linear=linear),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class AutoParameters:
-    """How `auto` drafts.
+    """Parameters of `auto`.
 
     Attributes:
         width: "cost" ends the tree where it stops paying, if the engine's costs are known; "fixed" fills it.
         hits: continuations of each store.
         history: tokens of earlier outputs that are kept for one document.
         skips: whether to leave out searches that seldom give anything.
-        learns: whether to count what is accepted.
-        without: sources that are left out, by their names in `evidence.SOURCES`, parted by `/`.
-        weights: the folder of a drafter's own weights (`medusa`, `eagle`, `dflash`): it is asked where that pays.
+        learns: whether to count outcomes.
+        without: sources to leave out, by their names in `evidence.SOURCES`, separated by `/`.
+        weights: the folder of a drafter's own weights (`medusa`, `eagle`, `dflash`), which is asked where that pays.
         priced: whether drafters that run a model are left out where they do not pay; false asks them in every step.
     """
 
@@ -70,10 +93,10 @@ class AutoParameters:
     priced: bool = True
 
     def silent(self) -> frozenset[str]:
-        """The sources left out.
+        """The sources to leave out.
 
         Raises:
-            UsageError: one of them is none.
+            UsageError: one of the names is no source.
         """
         names = frozenset(name for name in self.without.split("/") if name)
         if not names <= set(SOURCES):
@@ -83,8 +106,38 @@ class AutoParameters:
 
 def _make(parameters: AutoParameters, parts: DrafterParts) -> "AutoDrafter":
     adaptive = SdsatSource(SdsatDrafter(parts.trained.adaptive)) if parts.trained.adaptive else None
-    more = model_sources(parts, parameters.weights, priced=parameters.priced)
+    more = _model_sources(parts, parameters.weights, priced=parameters.priced)
     return AutoDrafter(parts.pin, parameters, costs=parts.costs, kept=parts.kept, more=more, adaptive=adaptive)
+
+
+def _model_sources(parts: DrafterParts, weights: str, *, priced: bool) -> list[ContinuationSource]:
+    """Sources that run a model: CLLM's state, a smaller model, the model without some sublayers, and own weights.
+
+    Args:
+        parts: decide which of them there are.
+        weights: the folder of a drafter's own weights, or "".
+        priced: whether they are left out where they do not pay.
+
+    Raises:
+        UsageError: there is no such folder, or `auto` cannot use its kind of drafter.
+        ModelInvalidError: it drafts for another model.
+    """
+    block = parts.trained.block
+    found: list[ContinuationSource] = [JacobiSource(block)] if block else []
+    drafters: list[BaseDrafter] = []
+    if parts.smaller is not no_models:
+        drafters.append(DraftModelDrafter(parts.smaller, DRAFT_MODEL_TREE.parameters))
+    if parts.skipped:
+        drafters.append(SelfDrafter(found=parts.skipped, speed=parts.skipped_speed))
+    if weights:
+        files = open_drafter(Path(weights), "", parts.trained.digest)
+        make = _WITH_WEIGHTS.get(files.record.method)
+        if make is None:
+            raise UsageError(
+                f"auto cannot use the drafter {files.record.method}", f"It can use: {', '.join(_WITH_WEIGHTS)}."
+            )
+        drafters.append(make(files, parts.linear))
+    return [*found, *(DrafterSource(drafter, costs=parts.costs, priced=priced) for drafter in drafters)]
 
 
 AUTO = Specification(
@@ -101,7 +154,7 @@ AUTO = Specification(
 
 @dataclass(slots=True)
 class _Document:
-    """What was said in a document, and what the model would have said, by the last token and by the last two."""
+    """Outputs in a document, and the model's best next tokens there, by the last token and by the last two."""
 
     past: TokenChain
     recycled: RowTable = field(default_factory=RowTable)
@@ -110,7 +163,7 @@ class _Document:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """A draft of whose step nobody told yet: the text's length before it, its tree, and how much of it was drafted."""
+    """A draft whose step is not observed yet: the text's length before it, its tree, and how much was drafted."""
 
     start: int
     grown: Grown
@@ -124,10 +177,10 @@ class AutoDrafter(BaseDrafter):
         pin: gives the stores D_r and D_c, and Cacheback's frozen table.
         parameters: the product's by default.
         costs: of the engine's steps; None: the tree is filled.
-        priors: what is believed at first; those that come with the program by default.
-        kept: the file in which what is learnt outlives the program.
-        more: sources beside those that are built in.
-        adaptive: the source that also hangs adaptive tokens below the tree, on a model that was tuned by SDSAT.
+        priors: log odds to start from; the shipped ones by default.
+        kept: the file in which counts outlive the program.
+        more: sources beside the built-in ones.
+        adaptive: hangs adaptive tokens below the tree, on a model tuned by SDSAT.
     """
 
     def __init__(
@@ -149,7 +202,7 @@ class AutoDrafter(BaseDrafter):
         self._kept = kept
         self.calibration = Calibration(
             shipped_priors() if priors is None else priors,
-            EvidenceCounts.none() if kept is None else kept_counts.load(kept),
+            EvidenceCounts.none() if kept is None else EvidenceCounts.load(kept),
         )
         silent = asked.silent()
         self._adaptive = adaptive if adaptive is not None and adaptive.name not in silent else None
@@ -166,11 +219,11 @@ class AutoDrafter(BaseDrafter):
         rows = {"recycling", "recycling-pairs"} - silent
         self.traits = DrafterTraits(
             top_k=max([RANKS if rows else 0, *(source.top_k for source in self.sources)]),
-            # A model's own last guesses are what a trained source drafts from, so it must know them.
+            # A trained source drafts from the model's last guesses, so it must have observed them.
             late=not more and adaptive is None,
             weighs_costs=True,
-            skims=skims(self.sources),
-            layers=layers_read(self.sources),
+            skims=any(source.drafter.traits.skims for source in self._drafters()),
+            layers=self._layers(),
         )
         self._document = self._documents.fetch("")
         self._text, self._prompt_length = TokenChain(), 0
@@ -179,12 +232,12 @@ class AutoDrafter(BaseDrafter):
         self._grown, self._spare = new_grown(0), new_grown(0)
         self._steps: deque[_Step] = deque(maxlen=2)
         self._told = 0
-        """Tokens of the text that steps were told of."""
+        """Tokens of the text that were observed."""
         self._frozen_VR, self._changed = _NO_FROZEN, False
         self._silence = TokenChain(), RowTable(8)
 
     def begin(self, context: DraftContext) -> None:
-        """The last decode's output becomes history of its document; the stores are pinned."""
+        """Add the last decode's output to its document's history, and pin the stores."""
         output = self._text.tokens[self._prompt_length :]
         if len(output):
             self._document.past.extend([*output.tolist(), -1])
@@ -210,7 +263,7 @@ class AutoDrafter(BaseDrafter):
             source.find(context, self._found)
         if len(self._scratch.depth_N) < nodes:
             self._scratch = new_scratch(nodes, self._found.capacity)
-        # The last tree is judged when its step is told of, which may be later.
+        # The last tree is judged when its step is observed, perhaps after this call.
         self._grown, self._spare = self._spare, self._grown
         if len(self._grown.token_N) != nodes:
             self._grown = new_grown(nodes)
@@ -234,7 +287,7 @@ class AutoDrafter(BaseDrafter):
         """Learn: rows from the model's best ids, probabilities from what was accepted."""
         start = self._told
         self._told += len(verified.emitted)
-        # They come with the next context, too, but for the last ones: after those there is none.
+        # They come with the next context, too, except the last ones: no context follows those.
         self._text.extend(verified.emitted[len(self._text) - start :])
         if verified.top_ids_NK is not None and verified.top_logits_NK is not None:
             before = int(self._text.tokens[start - tree.pending - 1]) if start > tree.pending else -1
@@ -249,32 +302,30 @@ class AutoDrafter(BaseDrafter):
             source.observe(tree, verified, accepted, start)
 
     def warm_up(self) -> None:
-        """Run what only some texts lead to, so that it is compiled; nothing is learnt of it."""
+        """Run what only some texts lead to, so that it is compiled; nothing is learnt."""
         self.calibration.judge(new_grown(1), 0, (0,))
         resynchronise(np.array([1, 2], np.int32), np.array([2, 3], np.int32), TAIL)
         build(np.zeros(0, np.int32), TableShape()).commonest_VR  # noqa: B018 made when it is asked for
-        for source in self.sources:
-            if isinstance(source, DrafterSource):
-                source.warm_up()
+        for source in self._drafters():
+            source.warm_up()
         self._ask_states()
 
     def forget(self, document: str) -> None:
-        """The document is closed: drop what is remembered of it, and keep what was learnt of all."""
+        """Drop the memory of a closed document, and write the counts to the disk."""
         super().forget(document)
         for source in self.sources:
             source.forget(document)
         self.keep()
 
     def rename(self, old: str, new: str) -> None:
-        """The document has another URI: what is remembered of it follows."""
+        """Move the memory of a document to its new URI."""
         super().rename(old, new)
         for source in self.sources:
             source.rename(old, new)
 
     def figures(self) -> Mapping[str, float]:
-        """How often drafters that run a model were asked, and left out."""
-        priced = [source for source in self.sources if isinstance(source, DrafterSource)]
-        counted = {source.drafter.name: (source.asked, source.left_out) for source in priced}
+        """How often each drafter that runs a model was asked, and left out."""
+        counted = {source.drafter.name: (source.asked, source.left_out) for source in self._drafters()}
         return {
             f"{name}, {what}": float(count)
             for name, counts in counted.items()
@@ -282,17 +333,24 @@ class AutoDrafter(BaseDrafter):
         }
 
     def keep(self) -> None:
-        """Write what was learnt since the last time to the disk; milliseconds, for when nobody waits."""
+        """Write the counts to the disk if they have changed; takes milliseconds."""
         if self._kept is not None and self._changed:
-            kept_counts.save(self.calibration.counts, self._kept)
+            self.calibration.counts.save(self._kept)
             self._changed = False
 
     def _ask_states(self) -> None:
-        """From the next decode on, hidden states are kept for those who are asked; a text is read before it begins."""
-        self.traits = replace(self.traits, layers=layers_read(self.sources))
+        """Have hidden states kept for the drafters that are asked, from the next decode on."""
+        self.traits = replace(self.traits, layers=self._layers())
+
+    def _drafters(self) -> list[DrafterSource]:
+        return [source for source in self.sources if isinstance(source, DrafterSource)]
+
+    def _layers(self) -> tuple[int, ...]:
+        """The layers whose hidden states the next decode must keep."""
+        return tuple(sorted({layer for source in self._drafters() for layer in source.layers}))
 
     def said(self) -> Said:
-        """What the tree grows from; sources that are left out say nothing."""
+        """The evidence that the tree grows from; sources that are left out have none."""
         uses, document, (nobody, no_rows) = self._uses, self._document, self._silence
         return Said(
             (self._text if uses[TEXT] else nobody).chains,

@@ -1,38 +1,121 @@
-"""How often each kind of evidence was right: counts with a prior, decayed, by source and cell.
+"""What the sources say of a token, sorted into cells; how often each cell was right; and the model's remembered rows.
 
-Owns the counts and the log odds made of them. Knows neither what a cell means (`evidence`) nor where counts are kept
-(`kept_counts`).
+A source that finds the context elsewhere (hits) tells the length of the match, the share of its hits, weighted by the
+lengths of their matches, that go on with the token, and the number of hits. A table tells the token's rank in its row,
+and how sure the model was of it. A source that has evidence at a node, but not for this token, tells that, too. Each
+cell has log odds, learnt by counting; the counts are kept on disk, one small file for each model and workspace.
+
+Legend: S sources, C cells, M slots of a table, R ranks, N nodes, K candidates of a row.
 """
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.draft.auto.branches import Weights
-from fastcoder_lsp.draft.auto.cells import CELLS, SOURCES
-from fastcoder_lsp.draft.auto.tree import Grown
+from fastcoder_lsp.core import DraftTree, Verified
+from fastcoder_lsp.draft.base import (
+    FROM_CACHE,
+    FROM_CORPUS,
+    FROM_PROMPT,
+    FROM_RECYCLING,
+    FROM_REPOSITORY,
+    Source,
+)
 from fastcoder_lsp.index.entry import FixedTypes
+from fastcoder_lsp.index.files import private_folder, replace_file
 from fastcoder_lsp.kernels import inlined, kernel
 
+if TYPE_CHECKING:
+    from fastcoder_lsp.draft.auto.tree import Grown
+
+GROUPED: Final = (
+    FROM_PROMPT,
+    FROM_CACHE,
+    FROM_REPOSITORY,
+    FROM_CORPUS,
+    Source("outdated", "cache"),
+    Source("trained", "other"),
+    FROM_RECYCLING,
+    Source("recycling-pairs", "cache"),
+    Source("frozen", "datastore"),
+)
+"""In the order of their numbers; where several say the same with equal odds, the first is named."""
+SOURCES: Final = tuple(source.name for source in GROUPED)
+"""The names of all sources, by their numbers."""
+TEXT, PAST, REPOSITORY, CORPUS, OUTDATED, TRAINED, RECYCLED, PAIRS, FROZEN = range(9)
+LENGTHS = 8
+ABSENT = 120
+"""The first of the cells that mean: the source names other tokens here."""
+CELLS = 136
+VERSION = 2
+"""Version of the file of counts, and of the priors that they correct; 2: the priors of a multinomial logit."""
 PRIORS = "priors.json"
-"""Beside this file; `fastcoder-lsp bench priors` makes it, docs/drafters.md says from what."""
+"""Beside this file; made by `fastcoder-lsp bench priors`, see docs/drafters.md."""
+RANKS = 8
+"""Candidates that are kept of a row."""
+SURENESS = 10
+"""Levels of sureness of a candidate, 0 the surest."""
+_EDGES = (0.97, 0.9, 0.75, 0.5, 0.3, 0.15, 0.07, 0.03, 0.01)
+_NOBODY = np.int64(-1)
+"""No token, in the type of keys: numba infers types from constants (`kernels.NONE`)."""
 Floats = npt.NDArray[np.float32]
+
+
+@inlined
+def length_bucket(match: Any) -> Any:
+    """1, 2, 3, 4, 5–6, 7–9, 10–15, 16 and more."""
+    if match <= 4:
+        return max(match, 1) - 1
+    if match <= 6:
+        return 4
+    if match <= 9:
+        return 5
+    return 6 if match <= 15 else 7
+
+
+@inlined
+def hits_cell(match: Any, share: Any, hits: Any) -> Any:
+    """The cell of a token that hits name: longest match, share of the hits' weight (0…1), number of all hits."""
+    if share >= 0.8:
+        part = 4
+    elif share >= 0.45:
+        part = 3
+    elif share >= 0.2:
+        part = 2
+    else:
+        part = 1 if share >= 0.08 else 0
+    number = 0 if hits == 1 else (1 if hits <= 3 else 2)
+    return length_bucket(match) * 15 + part * 3 + number
+
+
+class Weights(NamedTuple):
+    """How evidence becomes a probability: a multinomial logit over the children of a node and "none of them".
+
+    p of a child = exp(z) / (1 + Σ exp(z) of all children), where z = bias + Σ logits_SC[s, cell of source s].
+    """
+
+    logits_SC: Floats
+    bias: float
 
 
 @dataclass(frozen=True, slots=True)
 class Priors:
-    """What is believed before anything is counted: `auto_branches.Weights` to begin with."""
+    """The weights before anything is counted."""
 
     logits_SC: Floats
     bias: float
 
     def to_json(self) -> str:
-        """A text that people can read and compare: one line a source."""
+        """A readable text, one line a source."""
         rows = {name: np.round(row, 3).tolist() for name, row in zip(SOURCES, self.logits_SC.tolist(), strict=True)}
         lines = ",\n".join(f" {json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items())
         return f'{{\n "bias": {round(self.bias, 3)},\n{lines}\n}}\n'
@@ -45,16 +128,19 @@ class Priors:
 
 
 def shipped_priors() -> Priors:
-    """Those that come with the program."""
+    """The priors that come with the program."""
     return Priors.from_json((resources.files("fastcoder_lsp.draft.auto") / PRIORS).read_text(encoding="utf-8"))
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceCounts:
-    """Guesses by source and cell; old ones count for less.
+    """Guesses by source and cell; old ones fade.
 
-    `tried_SC`: how many were verified; `right_SC`: how many of them were right; `hoped_SC`: how many would have been
-    expected to be with the cell's prior, the sum of their probabilities without what the cell has learnt.
+    Attributes:
+        tried_SC: guesses that were verified.
+        right_SC: how many of them were right.
+        hoped_SC: how many the cell's prior expected to be right: the sum of their probabilities without what the cell
+            has learnt.
     """
 
     tried_SC: Floats
@@ -63,24 +149,48 @@ class EvidenceCounts:
 
     @classmethod
     def none(cls) -> "EvidenceCounts":
-        """Nothing was counted yet."""
+        """No counts yet."""
         tried_SC, right_SC, hoped_SC = np.zeros((3, len(SOURCES), CELLS), np.float32)
         return cls(tried_SC, right_SC, hoped_SC)
 
+    @classmethod
+    def load(cls, path: Path) -> "EvidenceCounts":
+        """The counts at `path`; none if the file is absent, damaged, implausible, or of another version."""
+        try:
+            with np.load(BytesIO(path.read_bytes()), allow_pickle=False) as stored:
+                version, every_3SC = int(stored["version"]), stored["counts"].astype(np.float32, order="C")
+        except (OSError, ValueError, TypeError, KeyError, EOFError, BadZipFile):
+            return cls.none()
+        if version != VERSION or every_3SC.shape != (3, len(SOURCES), CELLS) or not np.isfinite(every_3SC).all():
+            return cls.none()
+        tried_SC, right_SC, hoped_SC = every_3SC
+        most_SC = tried_SC * 1.001
+        believable = ((every_3SC >= 0).all(), (right_SC <= most_SC).all(), (hoped_SC <= most_SC).all())
+        return cls(tried_SC, right_SC, hoped_SC) if all(believable) else cls.none()
+
+    def save(self, path: Path) -> None:
+        """Replace the file at `path`; if it cannot be written, the counts live until the program ends."""
+        content = BytesIO()
+        every_3SC = np.stack([self.tried_SC, self.right_SC, self.hoped_SC])
+        np.savez_compressed(content, version=np.int64(VERSION), counts=every_3SC)
+        with suppress(OSError):
+            private_folder(path.parent)
+            replace_file(path, content.getvalue())
+
 
 class Calibration:
-    """Log odds that follow what happens.
+    """Log odds that follow the outcomes of guesses.
 
-    A node stands on the words of several sources, so a cell's own share of right guesses says little of what its word
-    adds to the others'. What is counted is how many guesses were right against how many were *expected* to be: the
-    difference in log odds is what the cell's word gains. That holds whichever nodes are drafted, too, while shares
-    would be those of nodes that looked good.
+    A node stands on the evidence of several sources, so a cell's own share of right guesses says little of what it adds
+    to the others. What is counted is how many guesses were right against how many were *expected* to be: the difference
+    in log odds is the cell's gain. That also holds whichever nodes are drafted, while plain shares would be biased
+    towards nodes that looked good.
 
     Args:
-        priors: where everything starts.
-        counts: what was counted before; it is counted on in these arrays.
-        strength: the prior weighs as much as so many right, and so many wrong guesses as expected.
-        memory: of a cell's guesses about so many count, the latest; older ones fade.
+        priors: the log odds to start from.
+        counts: earlier counts; counting goes on in these arrays.
+        strength: the prior weighs as much as so many right and so many wrong guesses.
+        memory: about so many of a cell's latest guesses count; older ones fade.
     """
 
     def __init__(
@@ -95,15 +205,15 @@ class Calibration:
             tried, right, hoped = (float(count_SC[source, cell]) for count_SC in counted)
             self.weights.logits_SC[source, cell] += correction(tried, right, hoped, strength)
 
-    def judge(self, grown: Grown, nodes: int, emitted: Sequence[int]) -> int:
-        """Count the first `nodes` of a tree as right or wrong, as far as `emitted` tells; how many were right."""
+    def judge(self, grown: "Grown", nodes: int, emitted: Sequence[int]) -> int:
+        """Judge the first `nodes` of a tree as far as `emitted` tells; returns how many were right."""
         counts, said = self.counts, np.array(emitted, np.int32)
         arrays = counts.tried_SC, counts.right_SC, counts.hoped_SC, self._prior_SC
         return int(_judge(grown, nodes, said, *arrays, self.weights, self._strength, self._memory))
 
 
 def correction(tried: Any, right: Any, hoped: Any, strength: Any) -> Any:
-    """Log odds to be added where of `tried` guesses `right` came true, and `hoped` were expected to."""
+    """Log odds to add where `right` of `tried` guesses came true and `hoped` were expected to."""
     wrong, feared = max(tried - right, 0.0), max(tried - hoped, 0.0)
     return np.log((right + strength) / (hoped + strength)) - np.log((wrong + strength) / (feared + strength))
 
@@ -125,7 +235,7 @@ def _judge(
     strength: Any,
     memory: Any,
 ) -> Any:
-    """Along the path that was said, every child of its nodes is known to be right or wrong; of others nothing is."""
+    """Along the emitted path every child of its nodes is known to be right or wrong; no other node is judged."""
     above, right = -1, 0
     for token in emitted:
         following = -1
@@ -154,3 +264,130 @@ def _judge(
         above = following
         right += 1
     return right
+
+
+class RowArrays(NamedTuple):
+    """The arrays of a `RowTable`, as compiled code takes them; a negative key is an empty slot."""
+
+    keys_M: npt.NDArray[np.int64]
+    ids_MR: npt.NDArray[np.int32]
+    sure_MR: npt.NDArray[np.int8]
+    filled: npt.NDArray[np.int64]
+
+
+class RowTable:
+    """The model's best next tokens after one token or two, with its sureness of each; a full table starts anew.
+
+    Token Recycling's matrix (Luo et al. 2024, section 3.1), with rows by the last *two* tokens as well.
+
+    Args:
+        slots: a power of two; at most three quarters of them are filled.
+    """
+
+    def __init__(self, slots: int = 8192) -> None:
+        self.rows = RowArrays(
+            np.full(slots, -1, np.int64),
+            np.full((slots, RANKS), -1, np.int32),
+            np.zeros((slots, RANKS), np.int8),
+            np.zeros(1, np.int64),
+        )
+
+
+def learn(by_token: RowTable, by_pair: RowTable, tree: DraftTree, before: int, verified: Verified) -> None:
+    """Put the rows of a verified tree into both tables, replacing older rows with the same key.
+
+    Of several rows with one key the last counts; the accepted ones come last, for they stand in the true text.
+
+    Args:
+        by_token: rows by one token.
+        by_pair: rows by two.
+        tree: the verified tree.
+        before: the token before the tree (-1: none).
+        verified: with the best ids and logits of every row.
+    """
+    _learn(
+        by_token.rows,
+        by_pair.rows,
+        np.array(tree.tokens, np.int64),
+        np.array(tree.parents, np.int64),
+        before,
+        np.array(verified.path, np.int64),
+        np.ascontiguousarray(verified.top_ids_NK, np.int64),
+        np.ascontiguousarray(verified.top_logits_NK, np.float32),
+        np.empty(RANKS, np.int8),
+    )
+
+
+@inlined
+def key_of(before: Any, token: Any) -> Any:
+    """The key of two tokens, or of one where `before` is -1."""
+    return ((np.int64(before) + 1) << 32) | np.int64(token)
+
+
+@inlined
+def find(keys_M: Any, key: Any) -> Any:
+    """The slot of `key`, or the empty one where it would be."""
+    mask = len(keys_M) - 1
+    mixed = np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)
+    slot = np.int64(mixed >> np.uint64(40)) & mask
+    while keys_M[slot] != -1 and keys_M[slot] != key:
+        slot = (slot + 1) & mask
+    return slot
+
+
+@FixedTypes
+@kernel
+def _learn(
+    by_token: Any,
+    by_pair: Any,
+    tokens_N: Any,
+    parents_N: Any,
+    before: Any,
+    path: Any,
+    ids_NK: Any,
+    logits_NK: Any,
+    sure_R: Any,
+) -> None:
+    """`learn`, compiled; `sure_R` is scratch."""
+    for place in range(len(tokens_N) + len(path)):
+        node = place if place < len(tokens_N) else path[place - len(tokens_N)]
+        if ids_NK[node, 0] < 0 or tokens_N[node] < 0:
+            continue
+        _rate(logits_NK[node], sure_R)
+        _put(by_token, key_of(_NOBODY, tokens_N[node]), ids_NK[node], sure_R)
+        above = np.int64(before) if parents_N[node] < 0 else tokens_N[parents_N[node]]
+        if above >= -1:
+            _put(by_pair, key_of(above, tokens_N[node]), ids_NK[node], sure_R)
+
+
+@inlined
+def _rate(logits_K: Any, sure_R: Any) -> None:
+    """How sure the model was of its best candidates."""
+    total = 0.0
+    for k in range(len(logits_K)):
+        total += np.exp(logits_K[k] - logits_K[0])
+    for k in range(min(len(sure_R), len(logits_K))):
+        sure_R[k] = _sureness(np.exp(logits_K[k] - logits_K[0]) / total)
+
+
+@inlined
+def _put(rows: Any, key: Any, ids_K: Any, sure_R: Any) -> None:
+    slot = find(rows.keys_M, key)
+    if rows.keys_M[slot] == -1:
+        if 4 * rows.filled[0] >= 3 * len(rows.keys_M):
+            rows.keys_M[:] = -1
+            rows.filled[0] = 0
+            slot = find(rows.keys_M, key)
+        rows.keys_M[slot] = key
+        rows.filled[0] += 1
+    for k in range(rows.ids_MR.shape[1]):
+        rows.ids_MR[slot, k] = ids_K[k] if k < len(ids_K) else -1
+        rows.sure_MR[slot, k] = sure_R[k]
+
+
+@inlined
+def _sureness(share: Any) -> Any:
+    for kind in range(SURENESS - 1):
+        if share >= _EDGES[kind]:
+            return kind
+    return SURENESS - 1

@@ -1,25 +1,37 @@
-"""Sources of `auto` that say whole continuations of the text: the datastore, and outdated suggestions.
+"""Sources of `auto` that propose whole continuations of the text, one class each.
 
-Owns one class a source behind `ContinuationSource`, and the buffer they write to. To add a source is to add such a
-class, and where its word is to be trusted differently, a name in `evidence`. What is asked at every node of the tree
-(running text, history, tables) is compiled, in `auto_branches`.
+To add a source is to add such a class, and a name in `evidence` if its evidence is to be trusted differently. Sources
+that are asked at every node of the tree (running text, history, tables) are compiled, in `tree`.
 """
 
+import logging
+import random
 import time
 from collections import deque
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import DraftContext, DraftTree, Verified
-from fastcoder_lsp.draft.auto.branches import TAIL, Continuations
-from fastcoder_lsp.draft.auto.cells import OUTDATED, REPOSITORY, SOURCES
-from fastcoder_lsp.draft.auto.retrieval import RetrievalRule
-from fastcoder_lsp.draft.base import Pinned
+from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTree, StepCosts, Verified
+from fastcoder_lsp.draft.auto.evidence import OUTDATED, REPOSITORY, SOURCES, TRAINED
+from fastcoder_lsp.draft.auto.tree import TAIL, Continuations
+from fastcoder_lsp.draft.base import FROM_ADAPTIVE, BaseDrafter, Pinned
 from fastcoder_lsp.draft.matching import GAP, match_suffix
+from fastcoder_lsp.draft.pricing import Price
+from fastcoder_lsp.draft.sdsat import SdsatDrafter
+from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.index.searcher import Buffers, Searcher
+
+logger = logging.getLogger(__name__)
+
+_BUCKETS = 4096
+_HALVED_AT = 4096.0
+"""Searches after a token before they and their gains count half."""
+_BELIEVED, _FADE = 5.0, 0.98
+"""Tokens that adaptive rows are believed to have brought, and to have been hoped to bring; old ones fade a step."""
+_NODES = 16
+"""Guesses that another drafter is asked for at once."""
 
 
 class FoundContinuations:
@@ -38,89 +50,139 @@ class FoundContinuations:
         self._filled, self._tail_L = 0, None
 
     def tail(self, tokens: Sequence[int]) -> npt.NDArray[np.int32]:
-        """The end of the text that is drafted for, backwards: several sources look for it, and all of them for one."""
+        """The end of the text, backwards; made once for all sources of a draft."""
         if self._tail_L is None:
             self._tail_L = np.array(tokens[: -TAIL - 1 : -1], np.int32)
         return self._tail_L
 
     def free(self, rows: int) -> npt.NDArray[np.int32]:
-        """The next free rows, so many at most, to be written to; then `take`."""
+        """The next free rows, at most `rows`, to write to before `take`."""
         return self._all.rows_KD[self._filled : self._filled + rows]
 
     def take(self, rows: int, source: int, match: int) -> None:
-        """So many of the free rows are continuations, `GAP` after their ends."""
+        """Count so many of the free rows as continuations, padded with `GAP`."""
         start, end = self._filled, self._filled + rows
         self._all.source_K[start:end] = source
         self._all.match_K[start:end] = min(match, TAIL)
         self._filled = end
 
     def add(self, rows_KD: npt.NDArray[np.int32], source: int, match: int) -> None:
-        """Take in continuations, `GAP` after their ends; what does not fit is left out."""
+        """Copy continuations, padded with `GAP`; what does not fit is left out."""
         free_KD = self.free(len(rows_KD))
         columns = min(rows_KD.shape[1], self.depth)
         free_KD[:, :columns] = rows_KD[: len(free_KD), :columns]
         free_KD[:, columns:] = GAP
         self.take(len(free_KD), source, match)
 
+    def add_row(self, tokens: Sequence[int], source: int, match: int) -> None:
+        """Add one continuation, cut where it does not fit."""
+        self.add(np.array([tokens[: self.depth]], np.int32), source, match)
+
     @property
     def continuations(self) -> Continuations:
-        """What was found, good until the next change."""
+        """The continuations, valid until the next change."""
         return Continuations(*(part[: self._filled] for part in self._all))
 
 
-class ContinuationSource(Protocol):
-    """Says what may follow the text, given as the whole of it."""
+class ContinuationSource:
+    """A source of continuations that needs nothing of the engine, keeps nothing and learns nothing."""
 
     name: str
-    top_k: int
-
-    def begin(self, context: DraftContext, stores: Pinned) -> None:
-        """A new decode starts."""
-        ...
-
-    def find(self, context: DraftContext, found: FoundContinuations) -> None:
-        """Add continuations of `context.tokens` to `found`."""
-        ...
-
-    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:
-        """What became of the tree; `accepted`: the sources of the accepted nodes; `start`: the text's length then."""
-        ...
-
-    def forget(self, document: str) -> None:
-        """The document is closed: drop what is kept for it."""
-        ...
-
-    def rename(self, old: str, new: str) -> None:
-        """The document has another URI: what is kept for it follows."""
-        ...
-
-
-class QuietSource:
-    """What most sources do on most occasions: ask nothing of the engine, start every decode alike, learn nothing."""
-
     top_k = 0
 
     def begin(self, context: DraftContext, stores: Pinned) -> None:
-        """A decode starts: there is nothing to prepare."""
+        """Prepare for a new decode."""
+
+    def find(self, context: DraftContext, found: FoundContinuations) -> None:
+        """Add continuations of `context.tokens` to `found`."""
+        raise NotImplementedError
 
     def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:
-        """What became of the tree: nothing is learnt of it."""
+        """Learn from a verified tree.
+
+        Args:
+            tree: the tree.
+            verified: its outcome.
+            accepted: the sources of the accepted nodes.
+            start: the text's length when it was proposed.
+        """
 
     def forget(self, document: str) -> None:
-        """The document is closed: nothing is kept for it."""
+        """Drop the memory of a closed document."""
 
     def rename(self, old: str, new: str) -> None:
-        """The document has another URI: nothing is kept for it."""
+        """Move the memory of a document to its new URI."""
 
 
-class StoreSource(QuietSource):
-    """D_r or D_c: what follows the longest match of the text's end there; searched where `RetrievalRule` says.
+class RetrievalRule:
+    """The rule by which one store is searched or left out, learnt from the gains of searches after the same token.
+
+    FastCoder's skip tokens and missing table are special cases. Searches in white space at a line's start (skip token)
+    seldom give anything: here the last token tells that, and it is weighed against the cost of a search. A suffix that
+    stands nowhere (missing table) is not searched again until the store changes.
+
+    Args:
+        gain: tokens that a search is believed to give before the first one.
+        strength: searches that this belief weighs as much as.
+    """
+
+    def __init__(self, gain: float = 0.2, strength: float = 4.0) -> None:
+        self._gain, self._strength = gain, strength
+        self._searched = np.zeros(_BUCKETS, np.float32)
+        self._gained = np.zeros(_BUCKETS, np.float32)
+        self._missing: set[int] = set()
+        self._generation: tuple[int, ...] = ()
+        self.searches = self.missing = self.skipped = 0
+
+    def pinned(self, generation: tuple[int, ...]) -> None:
+        """Forget missing tokens if the store has changed."""
+        if generation != self._generation:
+            self._generation = generation
+            self._missing.clear()
+
+    def worth(self, last: int, search_ms: float, token_ms: float) -> bool:
+        """Whether to search for a context that ends in the token `last`.
+
+        Args:
+            last: the token.
+            search_ms: time of a search.
+            token_ms: time of a token without drafts.
+        """
+        if last in self._missing:
+            self.missing += 1
+            return False
+        bucket = last % _BUCKETS
+        gain = (self._gain * self._strength + self._gained[bucket]) / (self._strength + self._searched[bucket])
+        if gain * token_ms < search_ms:
+            # Fades, so that a skipped token is tried again one day.
+            self._searched[bucket] *= 0.99
+            self.skipped += 1
+            return False
+        self.searches += 1
+        return True
+
+    def nothing(self, last: int) -> None:
+        """A search found not even the last token."""
+        self._missing.add(last)
+
+    def gave(self, last: int, tokens: int) -> None:
+        """A search gave so many accepted tokens."""
+        bucket = last % _BUCKETS
+        self._searched[bucket] += 1
+        self._gained[bucket] += tokens
+        if self._searched[bucket] > _HALVED_AT:
+            self._searched[bucket] /= 2
+            self._gained[bucket] /= 2
+
+
+class StoreSource(ContinuationSource):
+    """D_r or D_c: continuations of the longest match of the text's end, searched where `RetrievalRule` says.
 
     Args:
         source: `evidence.REPOSITORY` or `CORPUS`.
-        hits: continuations at most, an even sample where there are more.
-        skips: whether the rule is followed.
-        token_ms: what a token takes without drafts.
+        hits: continuations at most, an even sample of more.
+        skips: whether to follow the rule.
+        token_ms: time of a token without drafts.
     """
 
     def __init__(self, source: int, *, hits: int, skips: bool, token_ms: float) -> None:
@@ -131,16 +193,16 @@ class StoreSource(QuietSource):
         self._search_ms = 0.02
         self._buffers = Buffers(hits)
         self._asked: deque[tuple[int, int]] = deque(maxlen=2)
-        """Lengths of the text that was searched for, and its last token; nobody told yet what came of it."""
+        """Searches whose step is not observed yet: the text's length, and its last token."""
 
     def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
-        """Search this decode's state of the store; what was missing in an older one may be there."""
+        """Search this decode's state of the store."""
         self._store = stores.repository if self._source == REPOSITORY else stores.corpus
         self.rule.pinned(stores.generation)
         self._asked.clear()
 
     def find(self, context: DraftContext, found: FoundContinuations) -> None:
-        """What follows the longest match, unless the rule says that a search is not worth its time."""
+        """Add continuations of the longest match, unless the rule says that a search is not worth its time."""
         last = context.tokens[-1]
         if self._store is None or (self._skips and not self.rule.worth(last, self._search_ms, self._token_ms)):
             return
@@ -161,11 +223,11 @@ class StoreSource(QuietSource):
                 self.rule.gave(last, accepted.count(self._source))
 
 
-class OutdatedSource(QuietSource):
-    """What the output was expected to be before the text changed, put in step with what is said now.
+class OutdatedSource(ContinuationSource):
+    """Earlier expectations of the output, from before the text changed, aligned with the output so far.
 
-    An expectation that the output so far agrees with from its first token goes on from there. Else the longest end of
-    the output that stands in the expectation says where to go on: what was inserted or left out before does not matter.
+    An expectation that the output agrees with from its first token goes on from there. Otherwise the longest end of the
+    output that stands in the expectation says where to go on: insertions and omissions before it do not matter.
     """
 
     name = SOURCES[OUTDATED]
@@ -174,7 +236,7 @@ class OutdatedSource(QuietSource):
         self._longest = longest
 
     def find(self, context: DraftContext, found: FoundContinuations) -> None:
-        """The rest of each outdated suggestion from where the output has come to."""
+        """Add the rest of each outdated suggestion."""
         if not context.outdated:
             return
         output = np.array(context.tokens[context.prompt_length :], np.int32)
@@ -186,12 +248,263 @@ class OutdatedSource(QuietSource):
 
 
 def resynchronise(output: npt.NDArray[np.int32], expected: npt.NDArray[np.int32], longest: int) -> tuple[int, int]:
-    """Where `expected` goes on after `output`, and how many tokens vouch for it, `longest` at most; 0: nowhere.
+    """The place where `expected` goes on after `output`, and the length of the match, at most `longest`; 0: nowhere.
 
-    Agreement from the first token on, no output at all included, is vouched for by `longest`.
+    Agreement from the first token on, an empty output included, counts as a match of `longest`.
     """
     if len(output) < len(expected) and np.array_equal(expected[: len(output)], output):
         return len(output), longest
     ends_K = np.empty(1, np.int64)
     length, found = match_suffix(expected, output, longest, 1, ends_K)
     return (int(ends_K[0]), int(length)) if found else (0, 0)
+
+
+class JacobiSource(ContinuationSource):
+    """On a model tuned by CLLM, the state of the Jacobi iteration as one continuation.
+
+    In a merged tree the state's tokens may be anywhere below the root, and only those that paid are there. So the next
+    state is read by walking the tree along this one; a token whose row was not run stays as it was.
+    """
+
+    name = SOURCES[TRAINED]
+    top_k = 1
+
+    def __init__(self, block: int, seed: int = 0) -> None:
+        self._block, self._seed = block, seed
+        self._random = random.Random(seed)  # noqa: S311 a guess is no secret
+        self._state: list[int] = []
+
+    def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
+        """Start from random tokens of the prompt."""
+        self._random.seed(self._seed)
+        self._state = []
+
+    def find(self, context: DraftContext, found: FoundContinuations) -> None:
+        """Add the state, filled up with random tokens of the prompt."""
+        prompt = context.tokens[: context.prompt_length] or context.tokens
+        while len(self._state) < self._block:
+            self._state.append(self._random.choice(prompt))
+        found.add_row(self._state, TRAINED, 1)
+
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
+        """The best id of the row of the state's i-th token is its next token."""
+        if not self._state:  # there was no room for a guess yet
+            return
+        assert verified.top_ids_NK is not None
+        below, node = tree.children(), tree.pending - 1
+        fresh: list[int | None] = []
+        for token in self._state:
+            child = below.get(node, {}).get(token) if node >= 0 else None
+            node = -1 if child is None else child
+            fresh.append(None if child is None else int(verified.top_ids_NK[child, 0]))
+        first = len(verified.emitted) - 1
+        old = [*self._state[1:], None]
+        moved = zip(fresh[first:], old[first:], strict=True)
+        self._state = [token for token in (kept if new is None else new for new, kept in moved) if token is not None]
+
+
+class SdsatSource(ContinuationSource):
+    """On a model tuned by SDSAT, its guesses as continuations, and the adaptive tokens that give the next ones."""
+
+    name = SOURCES[TRAINED]
+
+    def __init__(self, drafter: SdsatDrafter) -> None:
+        self._drafter = drafter
+        self.top_k = drafter.traits.top_k
+        self._hoped = self._gained = _BELIEVED
+
+    def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
+        """Drop the last decode's guesses."""
+        self._drafter.begin(context)
+
+    def find(self, context: DraftContext, found: FoundContinuations) -> None:  # noqa: ARG002 as above
+        """Add the likeliest tokens in a row, and at each place its other candidates."""
+        candidates = [places for places in self._drafter.candidates() if places]
+        firsts = [places[0].token for places in candidates][: found.depth]
+        for place in range(len(firsts)):
+            for candidate in candidates[place][1 if place else 0 :]:
+                first = candidate is candidates[0][0]
+                found.add_row(firsts if first else [*firsts[:place], candidate.token], TRAINED, 1)
+
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
+        """Count the accepted tokens of this source, and read the next guesses."""
+        self._gained += accepted.count(TRAINED)
+        self._drafter.observe(tree, verified)
+
+    def extended(self, draft: Draft, likely: Sequence[float], nodes: int, costs: StepCosts | None) -> Draft:
+        """`draft` with adaptive tokens below it, as many as are worth their rows.
+
+        A guess that comes true is no gain if other sources propose the same. So the gain of rows is counted by the
+        tokens accepted on this source's evidence, and a row is worth the share of its hope that came true of late.
+
+        Args:
+            draft: the tree that `auto` grew.
+            likely: the probability of each of its nodes' paths.
+            nodes: nodes at most, in all.
+            costs: of the engine's steps; None: a row must bring `SdsatParameters.least` tokens.
+        """
+        drafter = self._drafter
+        stops = [1.0, *likely]
+        for parent, chance in zip(draft.parents, likely, strict=True):
+            stops[parent + 1] -= chance
+        came = self._gained / self._hoped
+        offers = sorted(
+            (
+                (came * max(stop, 0.0) * drafter.calibration.survival(place), -place, node - 1)
+                for node, stop in enumerate(stops)
+                for place in range(drafter.k)
+            ),
+            reverse=True,
+        )
+        tokens, parents, sources = list(draft.tokens), list(draft.parents), list(draft.sources)
+        ends = {node: node for node in range(-1, len(draft.tokens))}
+        for worth, place, below in offers:
+            if len(tokens) >= nodes or worth < self._least(len(tokens), costs):
+                break
+            self._hoped += worth / came
+            parents.append(ends[below])
+            ends[below] = len(tokens)
+            tokens.append(drafter.adaptive_id(-place))
+            sources.append(FROM_ADAPTIVE.name)
+        self._hoped, self._gained = (_FADE * value + (1 - _FADE) * _BELIEVED for value in (self._hoped, self._gained))
+        matches = (*draft.matches, *(0 for _ in range(len(tokens) - len(draft.tokens))))
+        return Draft(tuple(tokens), tuple(parents), tuple(sources), matches)
+
+    def _least(self, drafts: int, costs: StepCosts | None) -> float:
+        """The tokens that one more row must bring for its time: half of a plain step's time would bring one."""
+        if costs is None:
+            return self._drafter.parameters.least
+        more = costs.step_ms(drafts + 2) - costs.step_ms(drafts + 1)
+        return max(self._drafter.parameters.least, 2 * more / costs.step_ms(1))
+
+
+class DrafterSource(ContinuationSource):
+    """The guesses of another drafter, one that runs a model, asked where it pays (`pricing`).
+
+    Each path of its tree is a continuation. Where it does not pay, nothing is prepared for it: it reads no text, and no
+    hidden states are kept. A drafter that reads hidden states is tried again only if the engine keeps some anyway, for
+    keeping them would cost more than all drafts of a trial.
+
+    Args:
+        drafter: proposes by itself; it observes the tree that was verified, not the one that it proposed.
+        clock: in seconds.
+        costs: of the engine's steps, for the time of a token before the first step; None if nobody timed them.
+        priced: whether it is left out where it does not pay; False asks it in every step.
+    """
+
+    name = SOURCES[TRAINED]
+
+    def __init__(
+        self,
+        drafter: BaseDrafter,
+        clock: Callable[[], float] = time.perf_counter,
+        costs: StepCosts | None = None,
+        *,
+        priced: bool = True,
+    ) -> None:
+        self.drafter, self.top_k = drafter, drafter.traits.top_k
+        self._clock, self._costs = clock, costs
+        self._price = Price(costs, priced=priced)
+        self._asked = False
+        self._since = 0.0
+        self._guessed: dict[tuple[int, int], int] = {}
+        """The nodes of its last tree, by parent and token."""
+        self._lent = False
+        """Whether the engine ever kept hidden states for it: once kept, they stay so."""
+        self.asked = self.left_out = 0
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """Layers whose hidden states the next decode must keep for it; none while it is not asked."""
+        layers, price = self.drafter.traits.layers, self._price
+        return layers if layers and (self.pays() or (self._lent and (price.trial or price.due()))) else ()
+
+    def warm_up(self) -> None:
+        """Prepare the drafter, and forecast its price."""
+        self.drafter.warm_up()
+        self._price.expect(self.drafter.forecast(self._costs))
+
+    def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
+        """Prepare the drafter; counts stay, for they are about the model and its user."""
+        self._asked = False
+        self._since = 0.0
+        self._lent |= context.engine is not None
+        if not self._price.trial and self._possible(context) and self._price.due() and not self.pays():
+            self._price.begin_trial()
+        self.drafter.begin(context)
+
+    def find(self, context: DraftContext, found: FoundContinuations) -> None:
+        """Add the paths of the drafter's tree, if it is worth asking."""
+        before = self._clock()
+        self._guessed = {}
+        self._asked = self._possible(context) and (self._price.trial > 0 or self.pays())
+        if self._asked:
+            self.asked += 1
+            self._price.asking()
+            draft = self._proposed(context)
+            self._guessed = {at: node for node, at in enumerate(zip(draft.parents, draft.tokens, strict=True))}
+            self._add(draft, found)
+            took = (self._clock() - before) * 1e3
+            self._asked = self._price.drafted(took, empty=not draft.tokens)
+        else:
+            self.left_out += 1
+        self._since = self._clock()
+
+    def observe(self, tree: DraftTree, verified: Verified, accepted: Sequence[int], start: int) -> None:  # noqa: ARG002
+        """Count the tokens that only this drafter brought, and the time of the step."""
+        if self._since and verified.emitted:
+            took = (self._clock() - self._since) * 1e3
+            brought = self._brought_by(verified.emitted, accepted)
+            self._price.stepped(
+                took, rows=len(tree.tokens), emitted=len(verified.emitted), brought=brought, asked=self._asked
+            )
+        self._since = 0.0
+        self.drafter.observe(tree, verified)
+
+    def pays(self) -> bool:
+        """Whether asking is worth its time, as far as is known."""
+        return self._price.pays()
+
+    def forget(self, document: str) -> None:
+        """Pass on that the document is closed."""
+        self.drafter.forget(document)
+
+    def rename(self, old: str, new: str) -> None:
+        """Pass on the document's new URI."""
+        self.drafter.rename(old, new)
+
+    def _proposed(self, context: DraftContext) -> Draft:
+        """The drafter's tree; if its weights turn out to be wrong, no other source pays for that."""
+        try:
+            return self.drafter.propose(context, _NODES)
+        except (FastcoderError, CacheLost):  # for the start to report, and over after the next prefill
+            raise
+        except Exception:
+            self._price.fail()
+            logger.exception("drafter %s failed; auto stops using it", self.drafter.name)
+            return NO_DRAFT
+
+    def _possible(self, context: DraftContext) -> bool:
+        """Whether the engine gives what the drafter needs."""
+        return context.engine is not None or not self.drafter.traits.layers
+
+    def _brought_by(self, emitted: Sequence[int], accepted: Sequence[int]) -> int:
+        """How many accepted tokens are in this drafter's own tree: several drafters share one source name."""
+        node, brought = -1, 0
+        for token, source in zip(emitted, accepted, strict=False):
+            if (below := self._guessed.get((node, token))) is None:
+                break
+            node, brought = below, brought + (source == TRAINED)
+        return brought
+
+    def _add(self, draft: Draft, found: FoundContinuations) -> None:
+        inner = set(draft.parents)
+        for leaf in range(len(draft.tokens)):
+            if leaf in inner:
+                continue
+            path: list[int] = []
+            node = leaf
+            while node >= 0:
+                path.append(draft.tokens[node])
+                node = draft.parents[node]
+            found.add_row(path[::-1], TRAINED, TAIL)

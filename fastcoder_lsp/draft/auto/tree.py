@@ -1,20 +1,273 @@
-"""Growing one tree over all sources, best first: the node whose whole path is the most probable is taken next.
+"""One tree over all sources, grown best first, and as wide as pays; compiled.
 
-What may follow a node, and how probably, is `auto_branches`' part. As no child is more probable than its parent, the
-nodes come in falling order of probability, so that the best tree of n nodes is the first n; the tree ends where one
-more row in the verification would cost more time than it gains.
+At every node all sources are asked what may follow, given the whole path to it: running text and history by all their
+places with the same last tokens, continuations of the root as far as they agree with the path, tables by the last one
+or two tokens. What they say of one token is sorted into cells (`evidence`), and the cells' log odds add up to one
+probability. The node with the most probable path is taken next. As no child is more probable than its parent, nodes
+come in falling order of probability, so the best tree of n nodes is the first n. The tree ends where one more row in
+the verification would cost more time than it gains.
 
-Owns no state. Legend: N nodes, F entries of the frontier, S sources.
+Owns no state. Legend: N nodes, F entries of the frontier, S sources, C cells, B branches (children of one node), K
+continuations of D tokens.
 """
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.draft.auto.branches import TAIL, Branches, S, expand, new_branches
+from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.draft.auto.evidence import (
+    ABSENT,
+    FROZEN,
+    PAIRS,
+    PAST,
+    RECYCLED,
+    SOURCES,
+    TEXT,
+    RowArrays,
+    Weights,
+    find,
+    hits_cell,
+    key_of,
+    length_bucket,
+)
+from fastcoder_lsp.draft.matching import Chains
 from fastcoder_lsp.index.entry import FixedTypes
 from fastcoder_lsp.kernels import NONE, inlined, kernel
+
+S = len(SOURCES)
+"""Number of sources."""
+TAIL = 16
+"""Longest match that is distinguished from shorter ones."""
+_BRANCHES = 64
+_PLACES_AT_ROOT, _PLACES_BELOW = 96, 24
+_WEIGHTS = np.array([1.6**match for match in range(TAIL + 1)], np.float32)
+"""Weight of a hit among its source's hits, by the length of its match."""
+_TEXT, _PAST, _RECYCLED, _PAIRS = map(np.int64, (TEXT, PAST, RECYCLED, PAIRS))
+_NOBODY = np.int32(-1)
+"""No token, in the type of tokens: numba infers types from constants (`kernels.NONE`)."""
+_SUREST = 30.0
+"""Upper bound of log odds, so that nothing overflows."""
+
+
+class Continuations(NamedTuple):
+    """Continuations of the root: K rows, each with its source and the length of its match."""
+
+    rows_KD: npt.NDArray[np.int32]
+    source_K: npt.NDArray[np.int32]
+    match_K: npt.NDArray[np.int32]
+
+
+class Said(NamedTuple):
+    """All evidence for one draft, and the weights of its cells.
+
+    Running text, earlier outputs in the document, continuations of the root, rows by one token and by two, and the
+    corpus' commonest next tokens (`FrozenTable.commonest_VR`).
+    """
+
+    text: Chains
+    past: Chains
+    asked: Continuations
+    recycled: RowArrays
+    pairs: RowArrays
+    frozen_VR: npt.NDArray[np.int32]
+    weights: Weights
+
+
+class Branches(NamedTuple):
+    """Scratch, and the output of `expand`: the children of one node.
+
+    Each has a token and the list of continuations that agree with it (the first; -1: none). `weight_BS`, `match_BS`:
+    of its hits, by source. `cell_BS`: evidence of each source (-1: none). `likely_B`: its probability, given its
+    parent. `source_B`: the source that makes it most probable. For each source, over all children: `total_S3`, weight,
+    longest match, and number of its hits; `absent_S`, its cell for children that it does not name; `speaking_S`, the
+    sources with evidence at this node.
+    """
+
+    token_B: npt.NDArray[np.int32]
+    rows_B: npt.NDArray[np.int32]
+    weight_BS: npt.NDArray[np.float32]
+    match_BS: npt.NDArray[np.int32]
+    cell_BS: npt.NDArray[np.int32]
+    likely_B: npt.NDArray[np.float64]
+    source_B: npt.NDArray[np.int32]
+    total_S3: npt.NDArray[np.float32]
+    absent_S: npt.NDArray[np.int32]
+    speaking_S: npt.NDArray[np.int32]
+
+
+def new_branches() -> Branches:
+    """Scratch memory for one drafter."""
+    token_B, rows_B, source_B = (np.zeros(_BRANCHES, np.int32) for _ in range(3))
+    match_BS, cell_BS = (np.zeros((_BRANCHES, S), np.int32) for _ in range(2))
+    weight_BS, total_S3 = np.zeros((_BRANCHES, S), np.float32), np.zeros((S, 3), np.float32)
+    absent_S, speaking_S = np.zeros(S, np.int32), np.zeros(S, np.int32)
+    likely_B = np.zeros(_BRANCHES, np.float64)
+    return Branches(token_B, rows_B, weight_BS, match_BS, cell_BS, likely_B, source_B, total_S3, absent_S, speaking_S)
+
+
+@inlined
+def _branch(branches: Any, count: Any, token: Any) -> Any:
+    """The child with `token`, a new one at `count` if there is none; -1 if there is no room."""
+    for b in range(count):
+        if branches.token_B[b] == token:
+            return b
+    if count == _BRANCHES:
+        return -1
+    branches.token_B[count], branches.rows_B[count] = token, -1
+    branches.weight_BS[count] = 0
+    branches.match_BS[count] = 0
+    branches.cell_BS[count] = -1
+    return count
+
+
+@inlined
+def _from_text(chains: Any, source: Any, context: Any, places: Any, branches: Any, count: Any, total: Any) -> Any:
+    """All places with the context's last token, latest first: what followed, weighed by the length of the match.
+
+    `context` runs backwards. `total`: (weight, longest match, hits), filled in.
+    """
+    flat, before = chains.flat_N, chains.before_N
+    last = context[0]
+    place = chains.heads[last & (len(chains.heads) - 1)]
+    seen = 0
+    while place >= 0 and seen < places:
+        if flat[place] == last and place + 1 < chains.size and flat[place + 1] >= 0:
+            seen += 1
+            match = 1
+            while match < len(context) and place >= match and flat[place - match] == context[match]:
+                match += 1
+            b = _branch(branches, count, flat[place + 1])
+            if b >= 0:
+                count = max(count, b + 1)
+                weight = _WEIGHTS[match]
+                branches.weight_BS[b, source] += weight
+                branches.match_BS[b, source] = max(branches.match_BS[b, source], match)
+                total[source, 0] += weight
+                total[source, 1] = max(total[source, 1], match)
+                total[source, 2] += 1
+        place = before[place]
+    return count
+
+
+@inlined
+def _from_rows(asked: Any, following: Any, head: Any, depth: Any, branches: Any, count: Any, total: Any) -> Any:
+    """The continuations that agree with the path so far; each goes over to the child that it names."""
+    k = head
+    while k >= 0:
+        after = following[k]
+        token = asked.rows_KD[k, depth] if depth < asked.rows_KD.shape[1] else np.int32(-1)
+        b = _branch(branches, count, token) if token >= 0 else -1
+        if b >= 0:
+            count = max(count, b + 1)
+            source, match = asked.source_K[k], min(asked.match_K[k] + depth, TAIL)
+            weight = _WEIGHTS[asked.match_K[k]]
+            branches.weight_BS[b, source] += weight
+            branches.match_BS[b, source] = max(branches.match_BS[b, source], match)
+            total[source, 0] += weight
+            total[source, 1] = max(total[source, 1], match)
+            total[source, 2] += 1
+            following[k] = branches.rows_B[b]
+            branches.rows_B[b] = k
+        k = after
+    return count
+
+
+@inlined
+def _from_table(rows: Any, source: Any, key: Any, branches: Any, count: Any) -> Any:
+    """The model's own candidates after a token or two. Returns the count and the cell of tokens not among them."""
+    slot = find(rows.keys_M, key)
+    if rows.keys_M[slot] != key:
+        return count, np.int32(-1)
+    for rank in range(rows.ids_MR.shape[1]):
+        token = rows.ids_MR[slot, rank]
+        if token < 0:
+            break
+        b = _branch(branches, count, token)
+        if b >= 0:
+            count = max(count, b + 1)
+            branches.cell_BS[b, source] = rank * 10 + rows.sure_MR[slot, rank]
+    return count, np.int32(ABSENT + min(rows.sure_MR[slot, 0], 9))
+
+
+@inlined
+def _from_frozen(frozen_VR: Any, token: Any, branches: Any, count: Any) -> Any:
+    """The corpus' commonest next tokens: the cell is the rank."""
+    if not 0 <= token < len(frozen_VR) or frozen_VR[token, 0] < 0:
+        return count, np.int32(-1)
+    for rank in range(frozen_VR.shape[1]):
+        if frozen_VR[token, rank] < 0:
+            break
+        b = _branch(branches, count, frozen_VR[token, rank])
+        if b >= 0:
+            count = max(count, b + 1)
+            branches.cell_BS[b, FROZEN] = rank
+    return count, np.int32(ABSENT)
+
+
+@inlined
+def expand(context: Any, said: Any, following: Any, head: Any, depth: Any, branches: Any) -> Any:
+    """Ask all sources what follows a node, and compute the probability of each child, given the node.
+
+    Args:
+        context: the path to the node and the text before, backwards, `TAIL` tokens at most.
+        said: `Said`.
+        following: for each continuation of the root, the next one in its list.
+        head: the first of the list of those that agree with the path; -1: none.
+        depth: tokens of the path.
+        branches: out: `Branches`.
+
+    Returns:
+        The number of children.
+    """
+    total, absent_S = branches.total_S3, branches.absent_S
+    total[:] = 0
+    absent_S[:] = -1
+    places = _PLACES_AT_ROOT if depth == 0 else _PLACES_BELOW
+    count = _from_text(said.text, _TEXT, context, places, branches, NONE, total)
+    count = _from_text(said.past, _PAST, context, places, branches, count, total)
+    count = _from_rows(said.asked, following, head, depth, branches, count, total)
+    count, absent_S[RECYCLED] = _from_table(said.recycled, _RECYCLED, key_of(_NOBODY, context[0]), branches, count)
+    if len(context) > 1:
+        count, absent_S[PAIRS] = _from_table(said.pairs, _PAIRS, key_of(context[1], context[0]), branches, count)
+    count, absent_S[FROZEN] = _from_frozen(said.frozen_VR, context[0], branches, count)
+    for s in range(S):
+        if total[s, 2] > 0:
+            absent_S[s] = ABSENT + length_bucket(np.int64(total[s, 1]))
+    _add_up(said.weights, branches, count, total, absent_S)
+    return count
+
+
+@inlined
+def _add_up(weights: Any, branches: Any, count: Any, total: Any, absent_S: Any) -> None:
+    """Turn evidence into probabilities: children of one node exclude each other, and perhaps none of them follows."""
+    # A source without a cell for tokens that it does not name has no evidence here.
+    speaking = 0
+    for s in range(S):
+        if absent_S[s] >= 0:
+            branches.speaking_S[speaking] = s
+            speaking += 1
+    whole = 1.0
+    for b in range(count):
+        logit, surest = weights.bias, -np.inf
+        for place in range(speaking):
+            s = branches.speaking_S[place]
+            if branches.match_BS[b, s] > 0:
+                share = branches.weight_BS[b, s] / total[s, 0]
+                branches.cell_BS[b, s] = hits_cell(branches.match_BS[b, s], share, np.int64(total[s, 2]))
+            cell = branches.cell_BS[b, s]
+            if cell < 0:
+                cell = branches.cell_BS[b, s] = absent_S[s]
+            elif weights.logits_SC[s, cell] > surest:
+                surest, branches.source_B[b] = weights.logits_SC[s, cell], s
+            logit += weights.logits_SC[s, cell]
+        branches.likely_B[b] = np.exp(min(logit, _SUREST))
+        whole += branches.likely_B[b]
+    for b in range(count):
+        branches.likely_B[b] /= whole
+
 
 DEEPEST = 32
 _FRONTIER = 2048
@@ -25,8 +278,8 @@ _LEAST = 1e-3
 class Grown(NamedTuple):
     """The tree's nodes, likeliest first: tokens, parents (-1: the root), probabilities of their paths.
 
-    `cell_NS`: what each source said of a node (`evidence`, -1: nothing). `source_N`, `match_N`: who made it most
-    probable, from how long a match.
+    `cell_NS`: the evidence of each source (-1: none). `source_N`, `match_N`: the source that made it most probable, and
+    the length of its match.
     """
 
     token_N: npt.NDArray[np.int32]
@@ -45,7 +298,7 @@ def new_grown(nodes: int) -> Grown:
 
 
 class Frontier(NamedTuple):
-    """Nodes that may be taken next, and a heap over those that still wait, the likeliest first."""
+    """Nodes that may be taken next, and a heap over those not yet taken, likeliest first."""
 
     token_F: npt.NDArray[np.int32]
     parent_F: npt.NDArray[np.int32]
@@ -58,10 +311,10 @@ class Frontier(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What growing writes to and nobody reads after: children, frontier, and the parts of one path.
+    """Scratch memory of `grow`.
 
-    `following_K`: for each of the root's continuations, the next one in the list that it is in. `depth_N`: of each
-    node. `context`: the path to a node and the text before it, backwards.
+    `following_K`: for each continuation of the root, the next one in its list. `depth_N`: depth of each node.
+    `context`: the path to a node and the text before it, backwards.
     """
 
     branches: Branches
@@ -83,17 +336,17 @@ def new_scratch(nodes: int, continuations: int) -> Scratch:
 @FixedTypes
 @kernel
 def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
-    """Take the likeliest nodes until no more pay, or fit.
+    """Take the likeliest nodes until no more pay or fit.
 
     Args:
         tail: the text's last tokens, backwards.
-        said: `auto_branches.Said`.
-        ms_N: milliseconds of a step with so many drafts, from 0; empty: take as many as fit.
-        scratch: `Scratch`, of no fewer nodes and continuations.
+        said: `Said`.
+        ms_N: milliseconds of a step by its number of drafts, from 0; empty: take as many as fit.
+        scratch: `Scratch`, with at least as many nodes and continuations.
         grown: out: `Grown`.
 
     Returns:
-        How many nodes were taken, and how many of them make the fastest step.
+        The number of nodes taken, and how many of them make the fastest step.
     """
     branches, frontier, following, depth_N, context = scratch
     N, K = len(grown.token_N), len(said.asked.source_K)
@@ -131,7 +384,7 @@ def grow(tail: Any, said: Any, ms_N: Any, scratch: Any, grown: Any) -> Any:
 
 @inlined
 def _path(tail: Any, grown: Any, node: Any, context: Any) -> Any:
-    """The path to `node` and the text before it, backwards; returns how many tokens that is."""
+    """The path to `node` and the text before it, backwards; returns the number of tokens."""
     length = 0
     while node >= 0 and length < len(context):
         context[length] = grown.token_N[node]
@@ -168,7 +421,7 @@ def _take(frontier: Any, entry: Any, grown: Any, taken: Any) -> None:
 
 @inlined
 def _no_more_pays(expected: Any, likely: Any, fastest: Any, ms_N: Any, taken: Any) -> Any:
-    """Whether no wider tree can be faster, even if all its other nodes were as likely as the last one."""
+    """Whether no wider tree can be faster, even if all further nodes were as likely as the last one."""
     for drafts in range(taken + 1, len(ms_N)):
         if (expected + (drafts - taken) * likely) / ms_N[drafts] > fastest:
             return False
@@ -204,3 +457,15 @@ def _pop(heap: Any, size: Any, likely_F: Any) -> Any:
         place = child
     heap[place] = entry
     return first
+
+
+DRAFT_MS = 0.15
+"""Time of drafting and observing in each step, with or without drafts."""
+
+
+@lru_cache(maxsize=256)
+def draft_costs(costs: StepCosts | None, nodes: int) -> npt.NDArray[np.float64]:
+    """Milliseconds of a step with 0…`nodes` drafts beside the pending token; empty if costs are unknown."""
+    if costs is None:
+        return np.zeros(0)
+    return np.array([costs.step_ms(1 + drafts) + DRAFT_MS for drafts in range(nodes + 1)])
