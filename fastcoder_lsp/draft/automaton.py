@@ -2,10 +2,10 @@
 
 Blumer et al. 1985; the form with counts is what SAM-Decoding (Hu et al. 2024, section 3.1) and SuffixDecoding (Oliaro
 et al. 2024, section 4.1, as a suffix tree) draft from. A state stands for all strings that end at the same places; its
-suffix link leads to the longest suffix that ends at more of them. So the state linked from the whole text's state is
-the longest suffix that occurred before, and the states linked from there are its shorter rivals.
+suffix link leads to the longest suffix that ends at more places. So the state linked from the whole text's state is the
+longest suffix that occurred before, and the states linked from there are shorter ones.
 
-Owns the arrays and the compiled loops over them; chooses nothing.
+Legend: S states, E edges, N nodes or tokens, F entries of a frontier.
 """
 
 from typing import Any
@@ -23,8 +23,8 @@ _STATES, _EDGE_COUNT, _LAST, _CURSOR, _MATCH = range(5)
 class SuffixAutomaton:
     """The automaton of at most `capacity` tokens.
 
-    A negative token separates texts: it is never drafted. `follow` keeps a cursor: the longest suffix of *another* text
-    that stands in this one.
+    A negative token separates texts and is never drafted. `follow` keeps a cursor: the longest suffix of *another* text
+    that occurs in this one.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -49,23 +49,22 @@ class SuffixAutomaton:
         self.size += len(tokens_N)
 
     def rewind(self) -> None:
-        """Put the cursor back: nothing matched."""
+        """Reset the cursor to the empty match."""
         self._counters[_CURSOR] = self._counters[_MATCH] = 0
 
     def follow(self, tokens_N: npt.NDArray[np.int32]) -> None:
-        """Lead the cursor on over another text's next tokens."""
+        """Advance the cursor over another text's next tokens."""
         _follow(self._states_S5, self._edges_E4, self._slots, self._counters, tokens_N)
 
     @property
     def matched(self) -> int:
-        """Tokens that the cursor's match has."""
+        """Length of the cursor's match."""
         return int(self._counters[_MATCH])
 
     def earlier(self) -> tuple[int, int]:
-        """The longest end of its own text that stands in it before: its length, and where it first ended.
+        """The longest suffix of its own text that occurred before: its length, and the index after its first place.
 
-        The second number counts tokens from the start of the text: what followed there begins at that index. Both are 0
-        where not even the last token came before.
+        Both are 0 if not even the last token occurred before.
         """
         link = int(self._states_S5[int(self._counters[_LAST]), _LINK])
         return (0, 0) if link <= 0 else (int(self._states_S5[link, _LENGTH]), int(self._states_S5[link, _END]))
@@ -76,14 +75,14 @@ class SuffixAutomaton:
         """The best draft from the longest match or from one of its suffixes.
 
         A match of m tokens may draft factor·m + offset nodes, the likeliest continuations first: a node's likelihood is
-        its parent's times the share of occurrences that went on with its token; those below `least` are left out. Of
-        all matches the one with the greatest sum of likelihoods is taken (SuffixDecoding, section 4.2).
+        its parent's times the share of occurrences that continue with its token; those below `least` are left out. The
+        match with the greatest sum of likelihoods is taken (SuffixDecoding, section 4.2).
 
         Args:
             nodes_3N: out: rows tokens, parents, (unused); N nodes at most.
-            own: match the end of the automaton's own text, else the text that the cursor followed.
+            own: whether to match the end of the automaton's own text; else the cursor's match is used.
             factor: nodes for each matched token.
-            offset: nodes beside.
+            offset: further nodes.
             least: least likelihood of a node.
 
         Returns:
@@ -154,10 +153,10 @@ def _new_state(states_S5: Any, counters: Any, length: Any, link: Any, count: Any
 
 @kernel
 def _extend(states_S5: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: Any) -> None:
-    """Blumer's construction, one token at a time; the new place counts for all its suffixes."""
+    """Blumer's construction, one token at a time; a new place counts for all its suffixes."""
     for token in tokens_N:
         last = np.int32(counters[_LAST])
-        length = states_S5[last, _LENGTH] + 1  # the whole text's: where its last token ends, too
+        length = states_S5[last, _LENGTH] + 1  # of the whole text, so also the end of its last token
         new = _new_state(states_S5, counters, length, 0, 0, length)
         state = last
         edge = np.int32(-1)
@@ -183,7 +182,7 @@ def _extend(states_S5: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: 
 
 @inner
 def _split(states_S5: Any, edges_E4: Any, slots: Any, counters: Any, state: Any, token: Any, target: Any) -> Any:
-    """Part the shorter strings of `target` from the longer ones; returns the state of the shorter ones."""
+    """Split the shorter strings of `target` from the longer ones; returns the state of the shorter ones."""
     length, link, count = states_S5[state, _LENGTH] + 1, states_S5[target, _LINK], states_S5[target, _COUNT]
     clone = _new_state(states_S5, counters, length, link, count, states_S5[target, _END])
     edge = states_S5[target, _EDGES]
@@ -202,7 +201,7 @@ def _split(states_S5: Any, edges_E4: Any, slots: Any, counters: Any, state: Any,
 
 @kernel
 def _follow(states_S5: Any, edges_E4: Any, slots: Any, counters: Any, tokens_N: Any) -> None:
-    """Matching statistics: go on with the token, or shorten the match by a link until one can."""
+    """Matching statistics: extend the match by the token, after shortening it along links as far as needed."""
     state, match = np.int32(counters[_CURSOR]), counters[_MATCH]
     for token in tokens_N:
         edge = np.int32(_find(edges_E4, slots, state, token))
@@ -273,7 +272,7 @@ def _likeliest(states_S5: Any, edges_E4: Any, root: Any, nodes_3N: Any, least: A
             break
         best = 0
         for other in range(1, waiting):
-            # Of equals the newest edge: what was said last is the likelier to be said again.
+            # Of equals the newest edge: recent text is the likelier to be repeated.
             if likely_F[other] > likely_F[best] or (likely_F[other] == likely_F[best] and edge_F[other] > edge_F[best]):
                 best = other
         likely = likely_F[best]

@@ -1,9 +1,9 @@
-"""Cacheback: drafts from least-recently-used tables of token n-grams, and nothing else.
+"""Cacheback: drafts from least-recently-used tables of token n-grams alone.
 
 Ma et al. 2025, *Cacheback: Speculative Decoding With Nothing But Cache* (EMNLP). A table maps a *leader* (LL tokens) to
 its recent *followers* (FL tokens each). The dynamic table is filled by a sliding window from the prompt, then from the
 accepted tokens; the frozen one holds a corpus's commonest n-grams (`frozen_table`) and takes no insertions. A query
-moves the leader to the front, an insertion moves leader and follower. The paper resets the dynamic table for each test:
+moves the leader to the front, an insertion moves leader and follower. The paper resets the dynamic table for each test;
 here it lives as long as its document, which is the same for a document's first completion.
 """
 
@@ -16,6 +16,7 @@ from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.base import FROM_CACHE, FROM_CORPUS, BaseDrafter, Pin, Source, Specification, nothing
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
+from fastcoder_lsp.draft.trees import Trie
 
 Gram = tuple[int, ...]
 
@@ -30,9 +31,9 @@ class CachebackParameters:
         follower_length: FL, tokens of a follower.
         follower_capacity: FC, followers that are kept of a leader.
         total_draft_length: TDL, drafts and tokens not yet in the KV cache.
-        continuation_reserve: CRT, how much of that is kept for the second and later query levels.
-        dynamic: whether the table of this document is asked (the paper's ablation).
-        frozen: whether the table of the corpus is asked (the paper's ablation).
+        continuation_reserve: CRT, the part of that kept for the second and later query levels.
+        dynamic: whether to query the document's table (the paper's ablation).
+        frozen: whether to query the corpus' table (the paper's ablation).
     """
 
     leader_length: int = 1
@@ -74,7 +75,7 @@ CACHEBACK_FROZEN = replace(
 
 
 class LruTable:
-    """The dynamic table: leaders and their followers, both in order of use; the first to go is the longest unused."""
+    """The dynamic table: leaders and their followers, both in order of use; the least recently used are dropped."""
 
     def __init__(self, leaders: int, followers: int) -> None:
         self._leaders, self._followers = leaders, followers
@@ -84,7 +85,7 @@ class LruTable:
         return len(self._table)
 
     def insert(self, leader: Gram, follower: Gram) -> None:
-        """Put both at the front."""
+        """Move both to the front."""
         followers = self._table.get(leader)
         if followers is None:
             followers = self._table[leader] = OrderedDict()
@@ -108,12 +109,12 @@ class LruTable:
 
 @dataclass(slots=True)
 class _Document:
-    """A document's dynamic table, and the tokens that filled it last."""
+    """A document's dynamic table, and the text that filled it last."""
 
     table: LruTable
     seen: list[int] = field(default_factory=list)
     inserted: int = 0
-    """Windows of `seen` that are in the table."""
+    """Windows of `seen` in the table."""
 
 
 class CachebackDrafter(BaseDrafter):
@@ -121,7 +122,7 @@ class CachebackDrafter(BaseDrafter):
 
     Args:
         parameters: the paper's by default.
-        pin: gives the frozen table, at a decode's start; while there is none, the dynamic table drafts alone.
+        pin: gives the frozen table at a decode's start; while there is none, the dynamic table drafts alone.
     """
 
     def __init__(self, parameters: CachebackParameters | None = None, pin: Pin = nothing) -> None:
@@ -136,7 +137,7 @@ class CachebackDrafter(BaseDrafter):
         self._document = self._documents.fetch("")
 
     def begin(self, context: DraftContext) -> None:
-        """Fill the dynamic table from the prompt; what the last prompt shared with this one is in it already."""
+        """Fill the dynamic table from the prompt; the part shared with the last prompt is in it already."""
         document = self._document = self._documents.fetch(context.document)
         if self._parameters.frozen:
             self._frozen = self._pin(context.document).frozen(self._shape)
@@ -152,9 +153,9 @@ class CachebackDrafter(BaseDrafter):
         self._fill()
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """Grow a tree below the last leader; the newly accepted tokens enter the table first.
+        """Insert the newly accepted tokens, then grow a tree below the last leader.
 
-        TDL counts the tokens that are not in the KV cache yet: the loop holds back one, the last.
+        TDL counts the tokens that are not in the KV cache yet; the loop holds back one, the last.
         """
         document = self._document
         document.seen += context.tokens[len(document.seen) :]
@@ -165,7 +166,7 @@ class CachebackDrafter(BaseDrafter):
         return self._grow(context.tokens, room)
 
     def _fill(self) -> None:
-        """Slide the window over what is new: each place gives one (leader, follower)."""
+        """Slide the window over the new tokens: each place gives one (leader, follower)."""
         if not self._parameters.dynamic:
             return
         document, middle = self._document, self._parameters.leader_length
@@ -183,65 +184,55 @@ class CachebackDrafter(BaseDrafter):
         return chain(dynamic, ((FROM_CORPUS, follower) for follower in self._frozen.query(leader)))
 
     def _grow(self, tokens: Sequence[int], room: int) -> Draft:
-        """Query level by query level; the first may not use what CRT reserves for the others.
+        """Query level by query level; the first leaves the nodes that CRT reserves for the others.
 
-        Where the verification is narrower than TDL, the reserve shrinks with it.
+        If the verification is narrower than TDL, the reserve shrinks with it.
         """
         length = self._parameters.leader_length
-        draft = _Tree(room)
+        draft = _Tree(room, length)
         root = tuple(tokens[-length:])
         reserve = self._parameters.continuation_reserve * (room + 1) // self._parameters.total_draft_length
         draft.extend(-1, self._followers(root), room - reserve)
         leaves = [(leaf, root + draft.path(leaf)) for leaf in draft.new_leaves()]
-        while leaves and not draft.full(room):
+        while leaves and draft.left():
             for leaf, path in leaves:
                 draft.extend(leaf, self._followers(path[-length:]), room)
-                if draft.full(room):
+                if not draft.left():
                     break
             leaves = [(leaf, (root + draft.path(leaf))[-length:]) for leaf in draft.new_leaves()]
-        return draft.draft(length)
+        return draft.draft()
 
 
-class _Tree:
-    """A draft while it grows: a trie, so the same token under the same parent is one node."""
+class _Tree(Trie):
+    """A draft that remembers where its followers end."""
 
-    def __init__(self, room: int) -> None:
-        self._tokens: list[int] = []
-        self._parents: list[int] = []
-        self._sources: list[str] = []
-        self._places: dict[tuple[int, int], int] = {}
+    def __init__(self, room: int, match: int) -> None:
+        super().__init__(room)
+        self._match = match
         self._ends: list[int] = []
-        self._room = room
-
-    def full(self, limit: int) -> bool:
-        """Whether the tree has `limit` nodes."""
-        return len(self._tokens) >= limit
 
     def extend(self, node: int, followers: Iterable[tuple[Source, Gram]], limit: int) -> None:
         """Hang followers below `node` until the tree has `limit` nodes; the last follower may be cut short."""
-        tokens, parents, places = self._tokens, self._parents, self._places
-        if len(tokens) >= limit:
+        nodes, places, match = self._nodes, self._places, self._match
+        if len(nodes) >= limit:
             return
         for source, follower in followers:
-            place = node
-            before = len(tokens)
+            place, before = node, len(nodes)
             for token in follower:
                 known = places.get((place, token))
                 if known is None:
-                    if len(tokens) >= limit:
-                        if len(tokens) > before:
+                    if len(nodes) >= limit:
+                        if len(nodes) > before:
                             self._ends.append(place)
                         return
-                    known = places[place, token] = len(tokens)
-                    tokens.append(token)
-                    parents.append(place)
-                    self._sources.append(source.name)
+                    known = places[place, token] = len(nodes)
+                    nodes.append((token, place, source.name, match))
                 place = known
-            if len(tokens) > before:
+            if len(nodes) > before:
                 self._ends.append(place)
 
     def new_leaves(self) -> list[int]:
-        """The ends of the followers that came in since the last call, in their order."""
+        """The ends of the followers added since the last call, in their order."""
         ends, self._ends = self._ends, []
         return ends
 
@@ -249,10 +240,6 @@ class _Tree:
         """The tokens from the root to `node`."""
         found: list[int] = []
         while node >= 0:
-            found.append(self._tokens[node])
-            node = self._parents[node]
+            token, node, _, _ = self._nodes[node]
+            found.append(token)
         return tuple(reversed(found))
-
-    def draft(self, match: int) -> Draft:
-        """The draft that has grown so far."""
-        return Draft(tuple(self._tokens), tuple(self._parents), tuple(self._sources), (match,) * len(self._tokens))

@@ -1,7 +1,7 @@
-"""Prompt lookup: what followed the most recent longest match of the text's end, in prompt and output.
+"""Prompt lookup: the continuation of the most recent longest match of the text's end, in prompt and output.
 
 Saxena 2023, *Prompt Lookup Decoding*. There the *first* match of at most 3 tokens is copied, 10 tokens of it; here the
-longest match is searched from the end, since what was said last is the likelier to be said again.
+longest match is searched from the end, for recent text is the likelier to be repeated.
 """
 
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
-from fastcoder_lsp.draft.base import FROM_PROMPT, BaseDrafter, Specification
+from fastcoder_lsp.draft.base import FROM_PROMPT, BaseDrafter, Specification, chain
 from fastcoder_lsp.draft.matching import History, match_suffix
 
 
 @dataclass(frozen=True, slots=True)
 class LookupParameters:
-    """How long a match has to be, and how much of what followed it is drafted.
+    """Parameters of `lookup`.
 
     Attributes:
         n_max: the longest match in tokens.
         n_min: the shortest match in tokens.
-        length: tokens that are drafted.
+        length: tokens of a draft.
     """
 
     n_max: int = 16
@@ -48,11 +48,11 @@ class LookupDrafter(BaseDrafter):
         self._end_1 = np.zeros(1, np.int64)
 
     def begin(self, context: DraftContext) -> None:
-        """The prompt is what is searched at first."""
+        """Start from the prompt."""
         self._history.begin(context)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """Copy what followed the match, at most `length` tokens of it."""
+        """Copy at most `length` tokens after the match."""
         self._history.follow(context)
         asked, tokens = self._parameters, self._history.tokens
         match, found = match_suffix(tokens, tokens, asked.n_max, asked.n_min, self._end_1)
@@ -60,7 +60,7 @@ class LookupDrafter(BaseDrafter):
             return NO_DRAFT
         start, length = int(self._end_1[0]), min(asked.length, nodes)
         copied = tokens[start : start + length].tolist()
-        # A match that reaches into the text's end is a loop: go on with what was just drafted.
+        # A match that reaches into the text's end is a loop: continue with the drafted tokens.
         while len(copied) < length:
             copied.append(copied[start + len(copied) - len(tokens)])
-        return Draft(tuple(copied), tuple(range(-1, length - 1)), (FROM_PROMPT.name,) * length, (match,) * length)
+        return chain(copied, FROM_PROMPT, match)

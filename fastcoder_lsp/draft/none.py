@@ -1,4 +1,4 @@
-"""No drafts: plain decoding, the baseline that every other drafter is compared with."""
+"""No drafts: plain decoding, the baseline of all comparisons."""
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
 from fastcoder_lsp.draft.base import BaseDrafter, Specification
@@ -7,7 +7,7 @@ NONE = Specification("none", "nothing: plain decoding", parameters=None, make=la
 
 
 class NoDrafter(BaseDrafter):
-    """A drafter that never guesses: plain decoding."""
+    """A drafter without guesses."""
 
     def __init__(self) -> None:
         super().__init__(NONE)

@@ -2,11 +2,9 @@
 
 Zhao et al. 2024, *Ouroboros: Generating Longer Drafts Phrase by Phrase for Faster Speculative Decoding*, section 3.
 3.1: the smaller model makes phrases while it drafts, by lookahead decoding of its own, and drafts several tokens a pass
-by them; 3.2: phrases that begin with the draft's last token are hung below it, and all are verified at once; 3.3: where
-the model rejected a token, what it said behind the rest of the draft, and behind the phrases, becomes phrases; 3.4: the
-phrases of earlier decodes are kept. One pool of phrases serves all of this.
-
-Owns the order; the pool and the window that fills it are lookahead decoding's.
+with them; 3.2: phrases that begin with the draft's last token are hung below it, and all are verified at once; 3.3:
+after a rejected token, the model's predictions along the rest of the draft and the phrases become phrases; 3.4: the
+phrases of earlier decodes are kept. One pool of phrases, that of `jacobi.LookaheadDrafter`, serves all of this.
 """
 
 from dataclasses import dataclass
@@ -24,7 +22,7 @@ FROM_PHRASE = Source("phrase", "cache")
 
 @dataclass(frozen=True, slots=True)
 class OuroborosParameters:
-    """The published setting.
+    """Parameters of `ouroboros`.
 
     Attributes:
         length: γ, tokens that the smaller model drafts at least (published code: 6; by model 4 to 14).
@@ -65,12 +63,12 @@ class OuroborosDrafter(SmallerDrafter):
         )
 
     def begin(self, context: DraftContext) -> None:
-        """The document's phrases, and those of the prompt."""
+        """Take the document's caches and phrases, and add the prompt's phrases."""
         super().begin(context)
         self._lookahead.begin(context)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """The smaller model's chain first; phrases take the room that it leaves."""
+        """The smaller model's chain, then phrases below it as far as there is room."""
         if nodes < 1 or not self.models or not self.models[0].follow(context.tokens):
             return NO_DRAFT
         length = min(self._parameters.length, nodes)
@@ -82,10 +80,10 @@ class OuroborosDrafter(SmallerDrafter):
         return draft.draft()
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """Section 3.3: what the model says behind each row of a branch that it left is a phrase of its own words.
+        """Section 3.3: the model's predictions along a rejected branch become phrases.
 
-        From the first rejected node on the model's best ids along the branch follow each other as the draft's tokens
-        do, one place later, so each run of them is what the model might have said there.
+        From the first rejected node on, the model's best ids along the branch follow each other as the draft's tokens
+        do, one place later, so each run of them is a likely phrase of the model.
         """
         assert verified.top_ids_NK is not None
         best = verified.top_ids_NK[:, 0].tolist()
@@ -104,19 +102,19 @@ class OuroborosDrafter(SmallerDrafter):
                 self._lookahead.pool.add(tuple(said[start : start + size]))
 
     def forget(self, document: str) -> None:
-        """The document is closed: its caches and phrases may go."""
+        """Drop the caches and phrases of a closed document."""
         super().forget(document)
         self._lookahead.forget(document)
 
     def rename(self, old: str, new: str) -> None:
-        """Caches and phrases follow."""
+        """Move caches and phrases to the new URI."""
         super().rename(old, new)
         self._lookahead.rename(old, new)
 
     def _chain(self, model: SmallModel, context: DraftContext, length: int) -> list[int]:
-        """At least `length` tokens of the smaller model, as many a pass as its own lookahead decoding accepts."""
+        """At least `length` tokens of the smaller model; each pass gives what its own lookahead decoding accepts."""
         by_chance = context.sampler.rule == "rejection"
-        # What is accepted by chance must not hang on the noise that judges it.
+        # Tokens that are accepted by chance must not depend on the noise that judges them.
         sampler = GREEDY if by_chance else context.sampler
         said: list[int] = []
         while len(said) < length and model.room(1):

@@ -1,8 +1,8 @@
-"""Token Recycling: the model's own best next tokens after each token, the rejected guesses' too, make the next tree.
+"""Token Recycling: the model's own best next tokens after each token, rejected guesses included, make the next tree.
 
 Luo et al. 2024, *Turning Trash into Treasure*. Section 3.1: the adjacency matrix M (token → its k last best next
 tokens, k = 8); 3.2: a static tree of 80 nodes is filled breadth first from M; 3.3: after verification every row updates
-M. The paper's hot start (inheriting the matrix from the previous query) is here the matrix that each document keeps.
+M. The paper's hot start (inheriting the matrix from the previous query) is here a matrix for each document.
 """
 
 import heapq
@@ -14,21 +14,21 @@ from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.base import FROM_RECYCLING, BaseDrafter, Specification
 
 Matrix = dict[int, list[int]]
-"""M, by rows that were ever filled; a token without a row has no candidates yet (the paper's zeros)."""
+"""M without its empty rows; a token without a row has no candidates yet (the paper's zeros)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecyclingParameters:
-    """The paper's parameters, and what bounds them.
+    """Parameters of `recycling`.
 
     Attributes:
         k: candidates of a token (paper: 8).
-        nodes: size of the static tree (paper: 80, the root not counted).
-        shares: how often the candidate of each rank is the right one. They shape the static tree, which the paper draws
-            (Figure 3) and explains so: earlier ranks get more nodes.
+        nodes: size of the static tree (paper: 80, without the root).
+        shares: how often the candidate of each rank is right. They shape the static tree, which the paper draws (Figure
+            3) and explains: earlier ranks get more nodes.
         tokens_at_most: bounds one document's matrix.
-        prompt: whether a token that has no row yet gets as candidates what followed it in the prompt, latest first. (A
-            departure: the paper starts from zeros. A prompt's rows are never seen here, for the engine computes the
+        prompt: whether a token without a row gets its successors in the prompt as candidates, latest first. (A
+            departure: the paper starts from zeros. The rows of a prompt are not seen here, for the engine computes the
             head of a prefill's last row only.)
     """
 
@@ -68,7 +68,7 @@ class Template:
 def template(parameters: RecyclingParameters) -> Template:
     """The tree of the `nodes` likeliest paths, a path being as likely as the product of its ranks' shares.
 
-    Ordered by likelihood, so its first n nodes are the best tree of n nodes: that is how it is trimmed to a budget.
+    Nodes are ordered by likelihood, so the first n nodes are the best tree of n nodes.
     """
     parents: list[int] = []
     ranks: list[int] = []
@@ -96,7 +96,7 @@ class RecyclingDrafter(BaseDrafter):
         self._matrix: Matrix = {}
 
     def begin(self, context: DraftContext) -> None:
-        """Hot start where the document has a matrix; without one, from the prompt or from nothing."""
+        """Start from the document's matrix if it has one, else from the prompt or from nothing."""
         self._matrix = self._documents.fetch(context.document)
         if self._parameters.prompt:
             self._seed(context.tokens)
@@ -108,7 +108,7 @@ class RecyclingDrafter(BaseDrafter):
             return NO_DRAFT
         tokens: list[int] = []
         parents: list[int] = []
-        # For each node of the template: its place in the draft and its token's row; a node without is not drafted.
+        # For each node of the template: its place in the draft and its token's row; None: it is not drafted.
         placed: list[tuple[int, list[int] | None]] = []
         row_of = self._matrix.get
         for above, rank in zip(self._template.parents, self._template.ranks, strict=True):

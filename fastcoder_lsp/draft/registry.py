@@ -1,7 +1,4 @@
-"""Every drafter by its name: the one place where names become objects.
-
-Owns the list of specifications, what is asked of them by name, and the reading of parameters from text.
-"""
+"""Every drafter by its name, and the reading of parameters from text."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -76,7 +73,7 @@ SPECIFICATIONS: Mapping[str, Specification[Any]] = {
         draft_model.DRAFT_DISTILLED,
     )
 }
-"""name → what is known of the drafter, plainest first."""
+"""name → specification, plainest first."""
 
 _GROUPS: Mapping[str, Group] = {
     source.name: source.group for specification in SPECIFICATIONS.values() for source in specification.sources
@@ -84,27 +81,26 @@ _GROUPS: Mapping[str, Group] = {
 
 
 def group_of(source: str) -> Group:
-    """What a picture colours a source of tokens as: "model" for "", nobody's guess, and "other" for unknown ones."""
+    """The colour group of a source in pictures: "model" for "", a token without a guess, and "other" if unknown."""
     return _GROUPS.get(source, "other") if source else "model"
 
 
 def reads_datastore(name: str) -> bool:
-    """Whether the drafter that `name` says reads the datastore; parameters change nothing, an unknown one does not."""
+    """Whether the drafter `name`, with or without parameters, reads the datastore; an unknown one does not."""
     known = SPECIFICATIONS.get(name.partition(":")[0])
     return known is not None and bool(known.reads)
 
 
 def make(name: str, parts: DrafterParts | None = None) -> Drafter:
-    """The drafter that `name` says.
+    """Make the drafter `name`.
 
     Args:
-        name: one of `SPECIFICATIONS`, and after a colon values for its parameters, as in
-            `cacheback:follower_length=4` or `fastcoder-paper:cache=false,n_max=8`; several numbers for one parameter
-            are parted by `/`.
-        parts: what it is made of; without, it has no datastore.
+        name: one of `SPECIFICATIONS`, and after a colon values of its parameters, as in `cacheback:follower_length=4`
+            or `fastcoder-paper:cache=false,n_max=8`; several numbers for one parameter are separated by `/`.
+        parts: its parts; by default it has no datastore.
 
     Raises:
-        UsageError: no such drafter or parameter, or a value that is none.
+        UsageError: no such drafter or parameter, or an invalid value.
     """
     plain, _, settings = name.partition(":")
     known = SPECIFICATIONS.get(plain)
@@ -118,7 +114,7 @@ def make(name: str, parts: DrafterParts | None = None) -> Drafter:
 
 
 def require_tuned(name: str, trained: Trained) -> None:
-    """See that the model was tuned for the drafter `name`, where that one drafts on no other.
+    """Check that the model was tuned for the drafter `name`, if that drafter needs a tuned model.
 
     Raises:
         UsageError: it was not, or the drafter needs weights of its own and `name` names none.
@@ -144,7 +140,7 @@ def require_tuned(name: str, trained: Trained) -> None:
 
 
 def require_smaller(name: str, models: int) -> None:
-    """See that there are smaller models, where the drafter `name` drafts by them.
+    """Check that there are smaller models, if the drafter `name` needs them.
 
     Raises:
         UsageError: there are none.
@@ -158,21 +154,21 @@ def require_smaller(name: str, models: int) -> None:
 
 
 def warm_up(drafter: Drafter) -> None:
-    """Have the drafter's compiled parts ready before the first user waits for them; seconds once a machine."""
+    """Compile the drafter's kernels before a user waits for them; takes seconds, once on each machine."""
     context = DraftContext((1, 2, 3, 1, 2), 3)
     drafter.begin(context)
     drafter.propose(context, 8)
     rows_NK = np.zeros((1, max(drafter.traits.top_k, 1)), np.int64)
-    # Nothing was emitted, so nothing is learnt of how good drafts are.
+    # Nothing is emitted, so nothing is learnt about the quality of drafts.
     drafter.observe(DraftTree.chain((2,)), Verified((), (), rows_NK, rows_NK.astype(np.float32)))
     drafter.warm_up()
 
 
 def change(parameters: Parameters, name: str, changes: Mapping[str, str]) -> Parameters:
-    """`parameters` with some values read from text, each as the kind of value that it replaces.
+    """`parameters` with some values read from text, each with the type of the value that it replaces.
 
     Raises:
-        UsageError: no such parameter, or a value that is none.
+        UsageError: no such parameter, or an invalid value.
     """
     known: dict[str, Any] = (
         {} if parameters is None else {entry.name: getattr(parameters, entry.name) for entry in fields(parameters)}  # type: ignore[arg-type]

@@ -1,8 +1,8 @@
-"""REST: what followed the longest match of the text's end in a datastore of common code, D_c alone.
+"""REST: continuations of the longest match of the text's end in a datastore of common code, D_c alone.
 
 He et al. 2024, *REST: Retrieval-Based Speculative Decoding*. Section 3.2: the suffix of the context, n_max tokens and
 then shorter and shorter, is searched in a suffix array until something is found; section 3.3: the continuations make a
-trie, whose prefixes are weighed by how often they occur, and the heaviest nodes are drafted. The suffix array finds the
+trie, whose prefixes are weighted by their frequency, and the heaviest nodes are drafted. The suffix array finds the
 longest match in one search, so no length is tried in vain.
 """
 
@@ -15,16 +15,15 @@ from fastcoder_lsp.draft.trees import Growth
 
 @dataclass(frozen=True, slots=True)
 class RestParameters:
-    """The published setting.
+    """Parameters of `rest`.
 
     Attributes:
         n_max: the longest suffix that is searched.
-        n_min: the shortest one.
+        n_min: the shortest suffix that is searched.
         depth: tokens of each continuation.
         draft_tokens: nodes of a draft.
-        max_hits: continuations that are looked at, an even sample where there are more. (REST takes the first 5,000;
-            with D_c of 3 million tokens a sample of 256 gives the same tree but for its rarest nodes, at a twentieth of
-            the time.)
+        max_hits: continuations at most, an even sample of more. (REST takes the first 5,000; with D_c of 3 million
+            tokens a sample of 256 gives the same tree except its rarest nodes, in a twentieth of the time.)
     """
 
     n_max: int = 16
@@ -46,7 +45,7 @@ REST = Specification(
 
 
 class RestDrafter(BaseDrafter):
-    """REST: retrieves what followed the last tokens in the corpus datastore (D_c)."""
+    """Retrieves continuations of the last tokens from the corpus datastore (D_c)."""
 
     def __init__(self, pin: Pin, parameters: RestParameters | None = None) -> None:
         super().__init__(REST)
@@ -55,7 +54,7 @@ class RestDrafter(BaseDrafter):
         self._growth = Growth(self._parameters.max_hits, self._parameters.depth)
 
     def begin(self, context: DraftContext) -> None:
-        """Pin the datastore as it is now."""
+        """Pin the datastore."""
         self._stores = self._pin(context.document)
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:

@@ -1,11 +1,11 @@
 """SDSAT decoding: adaptive tokens appended to the text give guesses for what comes; the next pass verifies them.
 
 Liu et al. 2024, *SDSAT: Accelerating LLM Inference through Speculative Decoding with Semantic Adaptive Tokens*,
-section 3.3. An adaptive token stands in the place of a token that is not known yet, and the model was taught to say
-behind it what comes after that one. The paper takes two passes by turns: the last token with k adaptive tokens, then
-the guesses they gave. Here one pass does both: chains of adaptive tokens hang below the guesses, so that wherever the
-model leaves the guesses, the next ones are there already. Rows are spent where they are likely to matter. With
-`two_step` it is the paper's order. Adaptive tokens are never accepted, unless the model itself would say them.
+section 3.3. An adaptive token stands in the place of a token that is not known yet, and the model was taught to predict
+after it the token after that one. The paper alternates two passes: the last token with k adaptive tokens, then the
+guesses they gave. Here one pass does both: chains of adaptive tokens hang below the guesses, so that wherever the model
+leaves the guesses, the next ones are there already. Rows are spent where they are likely to matter. `two_step` gives
+the paper's order. Adaptive tokens are never accepted, unless the model itself would say them.
 """
 
 import heapq
@@ -23,19 +23,19 @@ FROM_SDSAT = Source("sdsat", "other")
 SEEN = 8
 """Best ids of a row that its probabilities are estimated from."""
 PRIOR = 4.0
-"""Guesses that the calibration starts with, as if they had come true as often as the model says."""
+"""Guesses that the calibration starts with, which came true as often as the model predicts."""
 
 
 @dataclass(frozen=True, slots=True)
 class SdsatParameters:
-    """How many adaptive tokens ask, and how many candidates of each are drafted.
+    """Parameters of `sdsat`.
 
     Attributes:
-        k: adaptive tokens in a row, and so guesses (published: 5 to 13; more than L needs one id for all).
+        k: adaptive tokens, and so guesses, in a row (published: 5 to 13; more than L needs one id for all).
         branch: candidates of a place (published for sampling: 10; one for greedy decoding).
-        top_p: candidates are taken as far as they hold this much of the place's probability.
+        top_p: candidates are taken up to this share of the place's probability.
         least: expected tokens that a row must bring.
-        two_step: whether the passes come in the paper's order.
+        two_step: whether the passes alternate as in the paper.
     """
 
     k: int = 5
@@ -59,7 +59,7 @@ SDSAT = Specification(
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A token for one place, and how likely the model thinks it is."""
+    """A token for one place, and its probability by the model."""
 
     token: int
     probability: float
@@ -67,19 +67,19 @@ class Candidate:
 
 @dataclass(slots=True)
 class Calibration:
-    """How often first candidates come true, by their place, against how often the model says so."""
+    """How often first candidates come true, by place, against the model's own probabilities."""
 
     came_true: list[float] = field(default_factory=list)
     said: list[float] = field(default_factory=list)
 
     def factor(self, place: int) -> float:
-        """What a probability at `place` is to be multiplied by."""
+        """The factor of a probability at `place`."""
         if place >= len(self.said):
             return 1.0
         return min(1.5, (PRIOR + self.came_true[place]) / (PRIOR + self.said[place]))
 
     def learn(self, place: int, probability: float, *, came_true: bool) -> None:
-        """A first candidate was put to the test."""
+        """Count a first candidate that was verified."""
         while place >= len(self.said):
             self.said.append(0.0)
             self.came_true.append(0.0)
@@ -100,8 +100,8 @@ class SdsatDrafter(BaseDrafter):
     """Drafts on a model that was tuned by `fastcoder-lsp train sdsat`.
 
     Args:
-        adaptive: the ids that it was taught; one, or L different ones (SDSAT-D), of which k can't be more.
-        parameters: how many guesses and where.
+        adaptive: the ids that it was taught; one, or L different ones (SDSAT-D), which bound k.
+        parameters: the published ones by default.
     """
 
     def __init__(self, adaptive: Sequence[int], parameters: SdsatParameters | None = None) -> None:
@@ -114,15 +114,15 @@ class SdsatDrafter(BaseDrafter):
 
     @property
     def k(self) -> int:
-        """Guesses at most; SDSAT-D has none beyond its ids."""
+        """Guesses at most; SDSAT-D has at most as many as ids."""
         return min(self.parameters.k, len(self._adaptive)) if len(self._adaptive) > 1 else self.parameters.k
 
     def candidates(self) -> list[list[Candidate]]:
-        """For each place after the last token, what may stand there, likeliest first."""
+        """The candidates for each place after the last token, likeliest first."""
         return self._candidates
 
     def begin(self, context: DraftContext) -> None:  # noqa: ARG002 the interface
-        """No candidates yet; what the calibration has learnt stays, for it is about the model."""
+        """Drop the candidates; the calibration stays, for it is about the model."""
         self._candidates = []
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:  # noqa: ARG002 the interface
@@ -134,7 +134,7 @@ class SdsatDrafter(BaseDrafter):
         return growth.draft()
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """Learn from what came true, and read the chain below the last accepted token."""
+        """Calibrate by the outcome, and read the chain below the last accepted token."""
         if not self._adaptive:
             return
         assert verified.top_ids_NK is not None
@@ -154,7 +154,7 @@ class SdsatDrafter(BaseDrafter):
         return self._adaptive[min(place, len(self._adaptive) - 1)]
 
     def _read(self, ids_K: npt.NDArray[np.int64], logits_K: npt.NDArray[np.float32]) -> list[Candidate]:
-        """The candidates of a row: probabilities among the best few, which hold nearly all."""
+        """The candidates of a row, with probabilities among the best few ids."""
         weights = np.exp(logits_K[:SEEN].astype(np.float64) - float(logits_K[0]))
         shares = weights / weights.sum()
         found, held = list[Candidate](), 0.0
@@ -177,7 +177,7 @@ class SdsatDrafter(BaseDrafter):
 
 
 class _Growth:
-    """One draft, grown node by node, the one that is expected to bring most first."""
+    """One draft, grown node by node; the node with the most expected tokens comes first."""
 
     def __init__(self, drafter: SdsatDrafter, room: int) -> None:
         self._drafter, self._room = drafter, room
@@ -201,14 +201,14 @@ class _Growth:
                 self._below(node, place + 1, chance, guess=True, adapt=not two_step)
 
     def draft(self) -> Draft:
-        """The draft that has grown so far."""
+        """The draft grown so far."""
         if not self._nodes:
             return NO_DRAFT
         tokens, parents, sources = zip(*self._nodes, strict=True)
         return Draft(tokens, parents, sources, (0,) * len(tokens))
 
     def _below(self, node: int, place: int, chance: float, *, guess: bool, adapt: bool) -> None:
-        """Offer what may hang below a guess (or the root) that is reached with `chance`."""
+        """Offer the children of a guess (or the root) that is reached with `chance`."""
         drafter, ends_here = self._drafter, chance
         candidates = drafter.candidates()
         if guess and place < min(len(candidates), drafter.k):
@@ -220,13 +220,13 @@ class _Growth:
             self._adapt(node, 0, max(ends_here, 0.0))
 
     def _adapt(self, node: int, place: int, chance: float) -> None:
-        """Offer the next adaptive token of a chain that counts if decoding stops right above it, with `chance`."""
+        """Offer the next adaptive token of a chain, which matters if decoding stops right above it, with `chance`."""
         drafter = self._drafter
         if place < drafter.k:
             worth = chance * drafter.calibration.survival(place)
             self._offer(worth, drafter.adaptive_id(place), node, place, chance, adaptive=True)
 
     def _offer(self, worth: float, token: int, parent: int, place: int, chance: float, *, adaptive: bool) -> None:
-        """Put up a node; `worth`: the tokens that it is expected to bring, now or in the next pass."""
+        """Queue a node; `worth`: the tokens that it is expected to bring, now or in the next pass."""
         if worth >= self._drafter.parameters.least:
             heapq.heappush(self._heap, (-worth, next(self._order), token, parent, place, chance, adaptive))

@@ -1,14 +1,14 @@
 """Self-speculative decoding: the model drafts by itself with parts of it left out, and verifies with all of it.
 
 Zhang et al. 2024, *Draft & Verify: Lossless Large Language Model Acceleration via Self-Speculative Decoding*. Section
-3.2: attention and inner layers are left out one by one, each for itself; which ones, a search has found
-(`skipped_parts`); 3.3: drafting stops where the drafted token is less likely than a threshold, which is led so that a
-given share of the guesses is accepted. `exit` is Elhoushi et al. 2024, *LayerSkip*: all layers after the first E.
+3.2: attention and inner layers are left out one by one, as a search has found (`skipped_parts`); 3.3: drafting stops
+where the drafted token is less likely than a threshold, which is adjusted so that a given share of the guesses is
+accepted. `exit` is Elhoushi et al. 2024, *LayerSkip*: all layers after the first E.
 
-Both passes use one KV cache: what a draft pass writes stands behind the text, where the verification writes over it.
+Both passes use one KV cache: a draft pass writes behind the text, where the verification writes over it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,27 +23,27 @@ from fastcoder_lsp.core import (
     StepCosts,
     Verified,
 )
-from fastcoder_lsp.draft.base import BaseDrafter, DrafterParts, Source, Specification
+from fastcoder_lsp.draft.base import BaseDrafter, Source, Specification, chain
 from fastcoder_lsp.draft.pricing import BELIEVED, Forecast
 from fastcoder_lsp.draft.smaller import shares
 
 FROM_SELF = Source("self", "other")
 BEST = 64
-"""Ids of a row that its distribution is made of."""
+"""Ids of a row that make up its distribution."""
 
 
 @dataclass(frozen=True, slots=True)
 class SelfParameters:
-    """The published setting.
+    """Parameters of `self`.
 
     Attributes:
         length: tokens of a draft at most (published code: 8; paper: 12).
-        threshold: where it starts (published code: 0.8).
-        accepted: the share of guesses that it is led to (published code: 0.9).
-        step: by how much it is changed (0.01).
-        inertia: of the share that is counted (0.5), and of the threshold (0.9).
+        threshold: its start (published code: 0.8).
+        accepted: the share of accepted guesses that it is adjusted to (published code: 0.9).
+        step: of an adjustment (0.01).
+        inertia: of the counted share (0.5), and of the threshold (0.9).
         exit: E, layers after which the rest is left out; 0: the parts in `skip` are left out instead.
-        skip: parts that are left out, attention of layer l as 2l and its inner layer as 2l + 1; none: those that a
+        skip: parts to leave out, attention of layer l as 2l and its inner layer as 2l + 1; empty: the parts that a
             search has found for this model, else `usual_parts`.
     """
 
@@ -56,15 +56,11 @@ class SelfParameters:
     skip: tuple[float, ...] = ()
 
 
-def _make(parameters: SelfParameters, parts: DrafterParts) -> "SelfDrafter":
-    return SelfDrafter(parameters, parts.skipped, parts.skipped_speed)
-
-
 SELF = Specification(
     "self",
     "the model itself with parts of it left out",
     SelfParameters(),
-    _make,
+    lambda parameters, parts: SelfDrafter(parameters, parts.skipped, parts.skipped_speed),
     paper="Zhang et al. 2024, Draft & Verify, section 3; `exit`: Elhoushi et al. 2024, LayerSkip",
     sources=(FROM_SELF,),
     traits=DrafterTraits(skims=True),
@@ -72,7 +68,7 @@ SELF = Specification(
 
 
 def usual_parts(sublayers: int) -> frozenset[int]:
-    """Every second attention and every second inner layer of the middle: what is left out where nobody has searched."""
+    """The parts left out without a search: every second attention and inner layer of the middle."""
     layers = sublayers // 2
     inner = range(layers // 6 + 1, layers - layers // 6 - 1)
     return frozenset(part for layer in inner if layer % 2 for part in (2 * layer, 2 * layer + 1))
@@ -83,8 +79,8 @@ class SelfDrafter(BaseDrafter):
 
     Args:
         parameters: the published ones by default.
-        found: parts that a search has found; none: nobody has searched.
-        speed: how many times as fast as plain decoding the search promised; 0: nobody knows.
+        found: parts that a search has found; empty: no search was made.
+        speed: the speedup over plain decoding that the search promised; 0: unknown.
     """
 
     def __init__(
@@ -99,12 +95,12 @@ class SelfDrafter(BaseDrafter):
         self._noise = np.random.default_rng(0)
 
     def begin(self, context: DraftContext) -> None:
-        """Drawing starts anew; the threshold is about the model, and stays."""
+        """Restart the noise; the threshold stays, for it is about the model."""
         self._drafted = 0
         self._noise = np.random.default_rng([context.sampler.seed & 0xFFFFFFFF, len(context.tokens), 1])
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """Token by token with parts left out; the pending tokens are skimmed first."""
+        """Draft token by token with parts left out; the pending tokens are skimmed first."""
         engine, text = context.target, context.tokens
         self._drafted = 0
         if engine is None or not engine.sublayers or nodes < 1 or len(engine.cached()) != context.cached:
@@ -127,9 +123,8 @@ class SelfDrafter(BaseDrafter):
             pending = tokens[-1:]
             if chances_K[rank] < self._threshold:
                 break
-        self._drafted = count = len(tokens)
-        names = (FROM_SELF.name,) * count
-        return Draft(tuple(tokens), tuple(range(-1, count - 1)), names, (0,) * count, tuple(draws))
+        self._drafted = len(tokens)
+        return replace(chain(tokens, FROM_SELF), draws=tuple(draws))
 
     def observe(self, tree: DraftTree, verified: Verified) -> None:  # noqa: ARG002 the interface
         """Section 3.3: where fewer guesses than wanted are accepted, the threshold rises, otherwise it falls."""
@@ -142,7 +137,7 @@ class SelfDrafter(BaseDrafter):
         self._drafted = 0
 
     def forecast(self, costs: StepCosts | None) -> Forecast | None:
-        """What so many tokens take at the speed that the search promised: 1 + tokens for the time of 1 + draft."""
+        """Time of a draft at the speed that the search promised: 1 + tokens for the time of 1 + draft."""
         if costs is None or self._speed <= 0:
             return None
         return Forecast(max((1 + BELIEVED) / self._speed - 1, 0.0) * costs.step_ms(1))

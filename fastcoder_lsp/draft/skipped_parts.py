@@ -1,8 +1,8 @@
-"""Which parts of a model are left out where it drafts for itself: searched on somebody's own code, and kept.
+"""The parts that a model leaves out when it drafts for itself: the search over the user's code, and its file.
 
 Zhang et al. 2024 (*Draft & Verify*, section 3.2) search the set that makes a token cheapest, by Bayesian optimisation
-over all sets. Here sets are changed in one part or two at a time, and a change stays where it decodes quicker; what a
-set is worth is counted, not timed, so a busy machine finds the same. Owns the search and the file.
+over all sets. Here sets are changed in one or two parts at a time, and a change stays if it decodes quicker. A set's
+worth is counted, not timed, so a busy machine finds the same set.
 """
 
 import json
@@ -23,7 +23,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A place of a text, and what the model says there: an engine, the tokens before it, and those that follow."""
+    """A place of a text: an engine, the tokens before it, and the model's continuation."""
 
     engine: SkimmingEngine
     text: tuple[int, ...]
@@ -32,12 +32,12 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What a pass with parts left out takes, as a share of a whole one.
+    """Cost of a pass with parts left out, as a share of a whole one.
 
     Attributes:
         sublayers: parts of the model that may be left out.
-        head: what the head over the vocabulary takes, which is never left out.
-        attention: of a layer's cost, what its attention takes; the rest is its inner layer's.
+        head: cost of the head over the vocabulary, which is never left out.
+        attention: the attention's part of a layer's cost; the rest is the inner layer's.
     """
 
     sublayers: int
@@ -45,7 +45,7 @@ class Costs:
     attention: float = 0.5
 
     def share(self, skipped: frozenset[int]) -> float:
-        """Of a pass without these parts."""
+        """Cost of a pass without these parts."""
         each = (self.attention, 1 - self.attention)
         left_out = sum(each[part % 2] for part in skipped) / (self.sublayers / 2)
         return self.head + (1 - self.head) * (1 - left_out)
@@ -53,7 +53,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The best set, how many times as fast as plain decoding it promises to be, and how many sets were tried."""
+    """The best set, the speedup over plain decoding that it promises, and the number of sets tried."""
 
     skipped: frozenset[int]
     speed: float
@@ -62,7 +62,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A set of an earlier search, and the speed that it promised; 0: nobody knows."""
+    """A set of an earlier search, and the speedup that it promised; 0: unknown."""
 
     skipped: frozenset[int] = frozenset()
     speed: float = 0.0
@@ -72,7 +72,7 @@ NOBODY_SEARCHED = Kept()
 
 
 def trials(engines: Engines, texts: Sequence[Sequence[int]], places: int, seed: int = 0) -> list[Trial]:
-    """Places spread over `texts` by chance, with what plain decoding says there; each keeps a KV cache."""
+    """Random places in `texts`, with their plain continuations; each keeps a KV cache."""
     chance = random.Random(seed)  # noqa: S311 a sample is no secret
     long = [text for text in texts if len(text) > 2 * CHAIN]
     made = []
@@ -97,13 +97,13 @@ def search(
     told: Callable[[int, float], None] = lambda _tried, _speed: None,
     seed: int = 0,
 ) -> Found:
-    """The set that promises the quickest decoding over `asked`.
+    """The set that promises the fastest decoding over `asked`.
 
     Args:
         costs: of passes of this model.
-        asked: places to try a set at; none: the usual set.
-        rounds: how many sets are tried.
-        told: of each set that was tried, how many that makes, and the best speed so far.
+        asked: places to try a set at; empty: the usual set is returned.
+        rounds: number of sets to try.
+        told: called after each try with the number of tries and the best speed so far.
         seed: of the changes.
     """
     chance = random.Random(seed)  # noqa: S311 a change is no secret
@@ -119,7 +119,7 @@ def search(
 
 
 def _speed(costs: Costs, asked: Sequence[Trial], skipped: frozenset[int]) -> float:
-    """Tokens for the time of a plain token: a pass costs as much as the parts that it runs; of many rows as of one."""
+    """Tokens in the time of a plain token; a pass costs as much as the parts that it runs, however many rows it has."""
     share = costs.share(skipped)
     tokens = cost = 0.0
     for trial in asked:
@@ -137,7 +137,7 @@ def _speed(costs: Costs, asked: Sequence[Trial], skipped: frozenset[int]) -> flo
 
 
 def keep(cache: Path, digest: str, found: Found) -> Path:
-    """Write the set for the model whose weights have this hash."""
+    """Write the set for the model whose weights have the hash `digest`."""
     path = _path(cache, digest)
     private_folder(path.parent)
     record = {"format": FORMAT, "digest": digest, "skipped": sorted(found.skipped), "speed": found.speed}
@@ -146,7 +146,7 @@ def keep(cache: Path, digest: str, found: Found) -> Path:
 
 
 def kept(cache: Path, digest: str) -> Kept:
-    """The set that was found for these weights; none where nobody has searched, or what is kept is damaged."""
+    """The set found for these weights; `NOBODY_SEARCHED` if there is none, or its file is damaged."""
     try:
         record = json.loads(_path(cache, digest).read_bytes())
         if record["format"] != FORMAT or record["digest"] != digest:

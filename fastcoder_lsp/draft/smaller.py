@@ -1,10 +1,8 @@
-"""Smaller models that draft: who lends them, and one of them kept in step with a text.
+"""Smaller models that draft, each kept in step with a text.
 
-A smaller model is an engine like any other, with a KV cache for each document. What it drafted and the model accepted
-is in its cache already; where the model went another way, the cache is cut back to what both have in common, and the
-next pass takes the missing tokens along.
-
-Owns the order of these passes; how many are worth making is each drafter's.
+A smaller model is an engine like any other, with a KV cache for each document. Accepted drafts are in its cache
+already. After a rejected one the cache is cut back to the common beginning, and the next pass takes the missing tokens
+along.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,49 +15,48 @@ from fastcoder_lsp.core import GREEDY, DraftTree, Engine, EngineInfo, Sampler, T
 from fastcoder_lsp.core.noise import gumbel
 
 RIDERS = 12
-"""Tokens that the next pass takes along: a forward of their own would read all weights once more."""
+"""Tokens that the next pass takes along: a separate pass would read all weights once more."""
 CATCH_UP = 512
-"""Tokens of a text that are read at once, so that no step waits long; until all of it is read nothing is drafted."""
-
+"""Tokens that are read at once, so that no step waits long; nothing is drafted until all of a text is read."""
 
 BEST = 64
-"""Ids of a row that its distribution is made of where tokens are sampled; others are never drafted."""
+"""Ids of a row that make up its distribution where tokens are sampled; others are never drafted."""
 
 
 class DocumentEngines(Protocol):
-    """A model with a KV cache for each of one front's documents."""
+    """A model with a KV cache for each document of one client."""
 
     @property
     def info(self) -> EngineInfo:
-        """What engine runs it."""
+        """The engine that runs it."""
         ...
 
     def of(self, document: str) -> Engine:
-        """The engine with the cache of this document, the same one every time."""
+        """The engine with the cache of this document; the same one every time."""
         ...
 
     def forget(self, document: str) -> object:
-        """The document was closed."""
+        """Drop the cache of a closed document."""
         ...
 
     def rename(self, old: str, new: str) -> None:
-        """The document goes on under another name."""
+        """Move the cache of a document to its new URI."""
         ...
 
 
 Smaller = Callable[[], Sequence[DocumentEngines]]
-"""Gives the smaller models, those most like the model first; they are loaded when it is asked for the first time."""
+"""Gives the smaller models, those most like the model first; the first call loads them."""
 
 
 def no_models() -> Sequence[DocumentEngines]:
-    """There are none."""
+    """No smaller models."""
     return ()
 
 
 class SmallModel:
     """A smaller model over one document's text.
 
-    `follow` before everything else; then either `say`, token by token, or `look`, tree by tree.
+    Call `follow` first, then either `say`, token by token, or `look`, tree by tree.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -69,7 +66,7 @@ class SmallModel:
         self._pending: list[int] = []
 
     def follow(self, tokens: Tokens) -> bool:
-        """Stand at the end of `tokens`; False where more of them is still to be read than one step may take."""
+        """Move to the end of `tokens`; returns False while more is left to read than one step may take."""
         if len(tokens) >= self.engine.info.context:
             return False
         text = list(tokens[:-1])
@@ -80,22 +77,22 @@ class SmallModel:
         return len(self._pending) <= RIDERS + 1
 
     def room(self, most: int) -> int:
-        """How many tokens, `most` at most, may come before the context is full."""
+        """The number of tokens, at most `most`, that fit before the context is full."""
         return max(min(most, self.engine.info.context - len(self._base) - len(self._pending)), 0)
 
     def rows(self) -> int:
-        """How many guesses one pass can hold beside what is pending."""
+        """The number of guesses that one pass can hold beside the pending tokens."""
         return self.engine.info.max_nodes - len(self._pending)
 
     def say(self, sampler: Sampler, top_k: int) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """One pass: what the sampler chooses to come next, and the best ids [K] and their logits."""
+        """One pass: the sampler's next token, and the best ids [K] and their logits."""
         verified = self._step(DraftTree.chain(self._pending), sampler, top_k)
         assert verified.top_ids_NK is not None
         assert verified.top_logits_NK is not None
         return verified.emitted[-1], verified.top_ids_NK[-1], verified.top_logits_NK[-1]
 
     def take(self, token: int) -> None:
-        """`token` comes next: what the following pass goes on from."""
+        """Append `token`, which the next pass continues from."""
         self._base += self._pending
         self._pending = [token]
 
@@ -115,7 +112,7 @@ class SmallModel:
     def look(
         self, tokens: Tokens, parents: Sequence[int], top_k: int
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
-        """One pass over guesses that the cache forgets again: best ids [1+N, K] and logits, the text's end first."""
+        """One pass over guesses, then dropped from the cache: best ids [1+N, K] and logits, the text's end first."""
         verified = self._step(self.below(tokens, parents), GREEDY, top_k)
         assert verified.top_ids_NK is not None
         assert verified.top_logits_NK is not None
@@ -124,7 +121,7 @@ class SmallModel:
         return verified.top_ids_NK[first:], verified.top_logits_NK[first:]
 
     def position(self) -> int:
-        """Of the token that comes next, counted from the start of the text."""
+        """Position of the next token, counted from the start of the text."""
         return len(self._base) + len(self._pending)
 
     def _step(self, tree: DraftTree, sampler: Sampler, top_k: int) -> Verified:
@@ -135,10 +132,10 @@ class SmallModel:
 def shares(
     ids_K: npt.NDArray[np.int64], logits_K: npt.NDArray[np.float32], sampler: Sampler, position: int
 ) -> npt.NDArray[np.float64]:
-    """How likely each of a row's best ids is the one that is chosen, as far as the smaller model knows.
+    """The chances that each of a row's best ids is chosen, as far as the smaller model knows.
 
-    Greedy: their softmax. By the keyed sampler the noise of the place is known, and the same for both models: it is
-    added to the logits first, so that what this noise favours is the likelier guess.
+    Greedy: their softmax. With the keyed sampler the noise of the position is known and the same for both models: it is
+    added to the logits first, so that the ids it favours are the likelier guesses.
     """
     scores = logits_K.astype(np.float64)
     if sampler.temperature > 0:
@@ -150,7 +147,7 @@ def shares(
 
 
 def _shared(cached: Sequence[int], text: Sequence[int]) -> int:
-    """How many tokens both begin with."""
+    """Length of the common prefix."""
     shortest = min(len(cached), len(text))
     if list(cached[:shortest]) == list(text[:shortest]):
         return shortest
