@@ -1,9 +1,8 @@
 """WHAT THE MODEL SEES: fill-in-the-middle templates, the window of text around the cursor, token healing, context."""
 
-from fastcoder_lsp.prompt.build import Prompt, PromptBuilder
+from fastcoder_lsp.prompt.build import Prompt, PromptBuilder, PromptOptions
 from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, ContextSnippet, Found
 from fastcoder_lsp.prompt.healing import allowed
-from fastcoder_lsp.prompt.options import PromptOptions
 from fastcoder_lsp.prompt.templates import TEMPLATES, Template, template_of
 
 __all__ = [

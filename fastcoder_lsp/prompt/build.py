@@ -12,18 +12,56 @@ from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.prompt import anchor as anchors
 from fastcoder_lsp.prompt.account import Shown
-from fastcoder_lsp.prompt.anchor import UNTOLD, Anchor, Told
+from fastcoder_lsp.prompt.anchor import UNTOLD, Anchor, Told, prefix_start, suffix_end
 from fastcoder_lsp.prompt.context import NO_CONTEXT, Context, told
 from fastcoder_lsp.prompt.healing import heal_start
-from fastcoder_lsp.prompt.options import PromptOptions
 from fastcoder_lsp.prompt.templates import Template, template_of
-from fastcoder_lsp.prompt.window import prefix_start, suffix_end
 from fastcoder_lsp.tokenizer import Tokenizer, printable
 
 _BLOCK = 16
 """Lines whose anchors share the start of a window."""
 _MARKS = 4
 """Tokens of a prompt that are no text."""
+
+
+@dataclass(frozen=True, slots=True)
+class PromptOptions:
+    """Budgets in tokens, all inside `limit`; what they leave is for the typed part and the control tokens.
+
+    Attributes:
+        limit: the longest prompt, context included.
+        prefix_share: share of what the context leaves for the text before the anchor.
+        refill_share: share of the prefix budget that a new window fills, so that it can grow before it must move.
+        suffix_share: the same for the text after the cursor.
+        context_tokens: budget for snippets of other files.
+        context_later: whether a document's first prompt for who types on goes without them.
+        lines_above: lines above the cursor's that a new anchor leaves after the middle mark.
+        typed_lines, typed_tokens: the anchor moves once more than this stands after the middle mark.
+        anchored: False for the plain order, the whole text before the cursor in the prefix part.
+        documents: for how many documents an anchor is remembered.
+    """
+
+    limit: int = 1400
+    prefix_share: float = 0.56
+    refill_share: float = 0.75
+    suffix_share: float = 0.20
+    context_tokens: int = 0
+    context_later: bool = False
+    lines_above: int = 8
+    typed_lines: int = 24
+    typed_tokens: int = 320
+    anchored: bool = True
+    documents: int = 32
+
+    @property
+    def prefix_tokens(self) -> int:
+        """The budget of the text before the anchor."""
+        return max(1, int((self.limit - self.context_tokens) * self.prefix_share))
+
+    @property
+    def suffix_tokens(self) -> int:
+        """The budget of the text after the cursor."""
+        return max(0, int((self.limit - self.context_tokens) * self.suffix_share))
 
 
 @dataclass(frozen=True, slots=True)
