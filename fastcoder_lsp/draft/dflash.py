@@ -60,7 +60,7 @@ class BlockModel:
         text_TE = self._weights.normed("norm_features", self._weights.linear("fc", features_TF))
         return [self._weights.keys(f"{layer}.", text_TE, places_T) for layer in range(self.layers)]
 
-    def say(self, first_E: Floats, place: int, read: list[Keys]) -> Floats:
+    def say(self, first_E: Floats, place: int, read: Sequence[tuple[Floats, Floats]]) -> Floats:
         """Logits of the block's places behind the first one, [B − 1, D].
 
         Args:
@@ -74,7 +74,7 @@ class BlockModel:
         for layer, text in enumerate(read):
             block = f"{layer}."
             h_BE = weights.normed(f"{block}norm_in", x_BE)
-            keys = text.joined(weights.keys(block, h_BE, places_B))
+            keys = Keys(*text).joined(weights.keys(block, h_BE, places_B))
             seen = np.ones((self.block, len(keys.keys_TKd)), np.bool_)
             x_BE = weights.mixed(block, x_BE, weights.queries(block, h_BE, places_B), keys, seen)
         return weights.linear("head", weights.normed("norm_last", x_BE[1:]))

@@ -1,4 +1,4 @@
-"""Pure text: what the model said becomes what is shown, or nothing."""
+"""Pure functions of text: the model's output becomes the suggestion, or nothing."""
 
 from fastcoder_lsp.postprocess.finish import finish, finish_at, whole_lines
 from fastcoder_lsp.postprocess.overwrite import replaces, written_over

@@ -1,8 +1,8 @@
 """Brackets and quotes: a suggestion closes what it opens, and nothing that is closed below already.
 
-Owns when that is certain. A closer goes only where the brackets of the whole document count one too many, or where the
-closer that is there already stands below at the same depth; where the document is longer than what is read of it, or
-does not balance by itself, the text is left as it is.
+A closer is removed only if the brackets of the whole document count one too many, or the same closer follows below at
+the same depth. If the document is longer than the part that is read, or does not balance by itself, the text is left
+unchanged.
 """
 
 from collections.abc import Callable
@@ -13,14 +13,14 @@ from fastcoder_lsp.postprocess.text_around import Closer, TextAround, wanted
 from fastcoder_lsp.syntax import CLOSER_OF, KNOWN, SCRIPT, Lexed, Quote, indent, lexis_of, width
 
 _ENDS = ")]};,: \t\n"
-"""What a text may end in whose last words are said."""
+"""Characters that may follow the last word of a text."""
 Stack = list[tuple[int, str]]
 Columns = Callable[[int], int]
-"""The indentation of the line in which an offset stands."""
+"""Gives the indentation of the line at an offset."""
 
 
 def balance(text: str, around: TextAround) -> str:
-    """`text` cut before a closer too many, and closed where it leaves something open that nothing below closes."""
+    """`text`, cut before a surplus closer, and with closers added for its open brackets that nothing below closes."""
     if around.language not in KNOWN or not text.strip():
         return text
     lexed = around.lexed_with(text)
@@ -45,7 +45,7 @@ def balance(text: str, around: TextAround) -> str:
 
 
 def last_closers(text: str, around: TextAround) -> list[int]:
-    """Offsets of the closers that `text` ends in and that close what was opened left of the cursor."""
+    """Offsets of the closers at the end of `text` that close brackets opened left of the cursor."""
     end = len(text.rstrip(_ENDS))
     if around.language not in KNOWN or end == len(text):
         return []
@@ -54,14 +54,14 @@ def last_closers(text: str, around: TextAround) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """The brackets of a suggestion, in turn.
+    """The brackets of a suggestion, in order.
 
     Attributes:
-        open: what is open in the end.
+        open: the brackets open at its end.
         own: how many of these the suggestion opened.
-        closes: (offset, what was open before it) of closers that close what was open at the cursor, or what took its
-            place in the line where it was closed, as in `} else {`.
-        impossible: the offset of a closer that closes nothing; None where there is none.
+        closes: (offset, brackets open before it) of closers that close a bracket open at the cursor, or one that
+            replaced it in the line where it was closed, as in `} else {`.
+        impossible: the offset of a closer without a bracket; None if there is none.
     """
 
     open: Stack
@@ -101,7 +101,7 @@ def _below(text: str, around: TextAround) -> list[Closer]:
 
 
 def _surplus(walk: _Walk, below: list[Closer], columns: Columns, around: TextAround) -> int | None:
-    """The offset of the first closer that is certainly one too many."""
+    """The offset of the first closer that is certainly surplus."""
     signs = [closer.sign for closer in below]
     if around.whole_before and around.whole_after:
         still_open = wanted(walk.open)
@@ -121,7 +121,7 @@ def _surplus(walk: _Walk, below: list[Closer], columns: Columns, around: TextAro
 
 
 def _missing(walk: _Walk, below: list[Closer], columns: Columns, around: TextAround) -> Stack:
-    """What the suggestion opened and nothing below closes, innermost last."""
+    """The brackets that the suggestion opened and nothing below closes, innermost last."""
     signs, still_open = [closer.sign for closer in below], wanted(walk.open)
     missing = len(still_open) - len(signs)
     if not (around.whole_before and around.whole_after and missing >= 0 and still_open[missing:] == signs):
@@ -131,31 +131,31 @@ def _missing(walk: _Walk, below: list[Closer], columns: Columns, around: TextAro
 
 
 def _is_closed(stack: Stack, count: int, below: list[Closer], columns: Columns) -> bool:
-    """Whether the nearest closer below closes what is left when the `count` innermost of `stack` are closed."""
+    """Whether the nearest closer below closes the rest of `stack` once its `count` innermost brackets are closed."""
     return bool(below) and _closed_by(stack[: len(stack) - count], below[0], columns)
 
 
 def _closed_by(stack: Stack, closer: Closer, columns: Columns) -> bool:
-    """Whether `closer` is at the depth of the innermost bracket of `stack`, and of its kind."""
+    """Whether `closer` has the depth and the kind of the innermost bracket of `stack`."""
     if not stack or CLOSER_OF[stack[-1][1]] != closer.sign:
         return False
     return closer.column is not None and columns(stack[-1][0]) == closer.column
 
 
 def goes_on(lexed: Lexed, around: TextAround) -> bool:
-    """Whether what follows the suggestion, whose end `lexed` is, stands in a comment."""
+    """Whether the text after the suggestion, whose end is `lexed`, is in a comment."""
     return bool(lexed.comment) and (lexed.comment != "\n" or bool(around.right.strip()))
 
 
 def _ends_here(quote: str, around: TextAround) -> bool:
-    """Whether the string that is open after the suggestion has to end with its line, and nothing else ends it."""
+    """Whether the string open after the suggestion must end with its line, and nothing else ends it."""
     if around.right.strip() or around.head.quote or (quote == "'" and around.language in SCRIPT):
         return False
     return lexis_of(around.language).quotes.get(quote) is Quote.LINE
 
 
 def _closed(text: str, openers: Stack, quote: str) -> str:
-    """What closes `openers` at the end of `text`: on its last line, or each on a line of its own as it was opened."""
+    """The closers of `openers` at the end of `text`: on its last line, or each on its own line, as it was opened."""
     added, last = quote, -1
     for at, sign in reversed(openers):
         start = text.rfind("\n", 0, at) + 1

@@ -1,6 +1,6 @@
-"""What is not shown because the model itself was not sure of it: closers at a text's end, marks, words grown longer.
+"""Withholding text that the model was not sure of: closers at its end, marks alone, longer words.
 
-Owns the bounds. What is left is a beginning of what the model said, or nothing.
+The rest is a beginning of the model's output, or nothing.
 """
 
 import re
@@ -10,18 +10,18 @@ from fastcoder_lsp.postprocess.balance import last_closers
 from fastcoder_lsp.postprocess.text_around import TextAround
 
 SURE = 0.9
-"""A closer of what the user opened is shown at the end of a text if it was so probable: else the user goes on inside as
-likely as not, and the closer is in the way at every key."""
+"""A closer of the user's bracket is shown at the end of a text if it was so probable: otherwise the user is about as
+likely to continue inside, and the closer is in the way at every key."""
 LIKELY_MARKS = 0.5
-"""The same of a text that is marks alone: `:`, `()`."""
+"""The same for a text of marks alone: `:`, `()`."""
 LIKELY_WORD = 0.5
-"""A word that could be whole is made longer if the model found that at least as likely as its end."""
+"""A word that could be whole is continued if the model found that at least as likely as its end."""
 _WORD_AT_END = re.compile(r"\w+\Z")
 _WORD = re.compile(r"\w+")
 
 
 def without_unsure_closers(text: str, certainty: Certainty, around: TextAround) -> str:
-    """`text` up to the first of its last closers that the model was not sure of, unless nothing were left."""
+    """`text` up to the first of its last closers that the model was not sure of, unless nothing would be left."""
     for at in last_closers(text, around):
         sure = certainty.at(len(text[:at].encode()))
         if sure is not None and sure < SURE:
@@ -30,7 +30,7 @@ def without_unsure_closers(text: str, certainty: Certainty, around: TextAround) 
 
 
 def held_back(text: str, certainty: Certainty, around: TextAround) -> bool:
-    """Whether `text` is shown to nobody who has not asked for it by a key."""
+    """Whether `text` is shown only to users who ask for it by a key."""
     if not certainty.rows:
         return False
     if not any(map(str.isalnum, text)):
@@ -41,11 +41,11 @@ def held_back(text: str, certainty: Certainty, around: TextAround) -> bool:
     sure = certainty.of_longer_word()
     if sure is not None:
         return sure < LIKELY_WORD
-    # The model expected another word: it goes on with what was typed only because it has to.
+    # The model expected another word: it continues the typed one only because it must.
     return _known(begun[0], around) and not _known(begun[0] + added[0], around)
 
 
 def _known(word: str, around: TextAround) -> bool:
-    """Whether `word` stands near the cursor, other than right before it."""
+    """Whether `word` occurs near the cursor, other than right before it."""
     found = re.compile(rf"\b{re.escape(word)}\b(?!\Z)")
     return any(found.search(side) for side in (around.near_before, around.near_after))

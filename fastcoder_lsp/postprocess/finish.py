@@ -1,7 +1,7 @@
-r"""What the model said, made into what is inserted at the cursor; "" where nothing is worth showing.
+r"""The model's output, made into the text to insert at the cursor; "" if nothing is worth showing.
 
-Owns the order of the rules; each is a function of its own (`overlap`, `indentation`, `balance`, `rubbish`). They are
-applied until nothing changes, so finishing twice is finishing once. Texts have `\n` line ends.
+Each rule is a function of its own (`overlap`, `indentation`, `balance`, `rubbish`). They are applied until nothing
+changes, so finishing is idempotent. Texts have `\n` line ends.
 """
 
 import re
@@ -23,11 +23,11 @@ _TRAILING = re.compile(r"(?<![^\S\n])[^\S\n]++(?=\n)")
 def finish(raw: str, before: str, after: str, language: str) -> str:
     """The text to insert between `before` and `after`.
 
-    It does not repeat what follows, is indented as the document is, closes what it opens and no more, has no trailing
-    blanks, and is empty rather than rubbish. Idempotent.
+    It does not repeat the text that follows, is indented like the document, closes its own brackets and no more, has no
+    trailing blanks, and is empty rather than rubbish. Idempotent.
 
     Args:
-        raw: what the model said, up to the end that the stop rule found.
+        raw: the model's output, up to the end that the stop rule found.
         before: the document up to the cursor.
         after: the document from the cursor.
         language: the document's LSP language id.
@@ -36,7 +36,7 @@ def finish(raw: str, before: str, after: str, language: str) -> str:
 
 
 def finish_at(raw: str, around: TextAround) -> str:
-    """What `finish` gives, for a text around the cursor that is read already."""
+    """`finish` for a text around the cursor that is already read."""
     text = raw.replace("\r\n", "\n").replace("\r", "\n")
     for _ in range(_ROUNDS):
         finished = _once(text, around)
@@ -47,9 +47,9 @@ def finish_at(raw: str, around: TextAround) -> str:
 
 
 def whole_lines(text: str, before: str) -> str:
-    """`text` of which the end is missing, as after a deadline, cut where it can be shown: after its last whole line.
+    """The showable part of an incomplete `text`, as after a deadline: up to its last whole line.
 
-    Of a single line that is not whole, the last word goes, which may be half a word.
+    A single incomplete line loses its last word, which may be half a word.
     """
     lines, newline, rest = text.rpartition("\n")
     if newline and (lines.strip() or not before.rpartition("\n")[2].strip()):
@@ -65,7 +65,7 @@ def _once(text: str, around: TextAround) -> str:
 
 
 def _without_trailing_blanks(text: str, around: TextAround) -> str:
-    """No blanks at the ends of lines; one stays before text right of the cursor, and so does that text's new line."""
+    """`text` without blanks at line ends; those before text right of the cursor stay: one, or its new line."""
     stripped = _TRAILING.sub("", text).rstrip()
     tail = text[len(text.rstrip()) :]
     _, newline, blanks = tail.rpartition("\n")

@@ -1,4 +1,4 @@
-"""Indentation of a suggestion: the document's own blanks, at a depth that the code above allows."""
+"""Indentation of a suggestion: in the document's own style, at a depth that the code above allows."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -9,15 +9,15 @@ from fastcoder_lsp.postprocess.text_around import NEAR, TextAround
 from fastcoder_lsp.syntax import KNOWN, indent, lex, width
 
 _DEEPEST_STEP = 8
-"""Columns by which a block is indented at most."""
+"""Largest step of indentation in columns."""
 _SELDOM = 4
-"""A step of indentation that another one outnumbers so many times is that one, half typed."""
+"""A step of indentation that another one outnumbers by this factor is that one, half typed."""
 _SAMPLE = 400
-"""Lines looked at to learn a document's habit."""
+"""Lines read to learn a document's style."""
 
 
 def indentation(text: str, around: TextAround) -> str:
-    """`text` with the first line at an allowed depth and all others in the document's blanks, moved along with it."""
+    """`text` with its first line at an allowed depth, and all others moved along, in the document's style."""
     if not text.strip():
         return text
     if around.left.strip():
@@ -26,7 +26,7 @@ def indentation(text: str, around: TextAround) -> str:
 
 
 def _in_line(text: str, around: TextAround) -> str:
-    """The cursor stands after text: one blank is enough, further lines get the document's blanks."""
+    """For a cursor after text: one blank is enough, further lines get the document's style."""
     first, newline, rest = text.partition("\n")
     if around.left[-1:] in " \t" and first.strip():
         first = first.lstrip(" \t")
@@ -34,7 +34,7 @@ def _in_line(text: str, around: TextAround) -> str:
 
 
 def _on_empty_line(text: str, around: TextAround) -> str:
-    """The cursor stands where a line begins."""
+    """For a cursor at the beginning of a line."""
     body = text.lstrip("\n")
     leading = text[: len(text) - len(body)]
     if leading or "\n" in body[: len(body) - len(body.lstrip())]:
@@ -53,16 +53,15 @@ def _on_empty_line(text: str, around: TextAround) -> str:
 
 
 def _begins_statement(first: str) -> bool:
-    """Whether the line `first` is one whose column means something."""
+    """Whether the column of the line `first` has a meaning."""
     word = first.lstrip(" \t")[:1]
     return word.isalnum() or (bool(word) and word in "_@\"'([{")
 
 
 def _in_block(first: str, rest: str, blocks: Blocks, around: TextAround) -> str:
-    """The cursor stands where a statement of Python begins, perhaps in the middle of its indentation.
+    """For a cursor where a Python statement begins, perhaps in the middle of its indentation.
 
-    The line `first` begins in a block that is open there, and all that follows fits to it; "" where none or several
-    blocks will do.
+    The line `first` moves to a block that is open there and that all the rest fits; "" if no block or several ones do.
     """
     here, column = width(around.left), width(around.left + indent(first))
     columns = _columns_in(blocks, column, here, around)
@@ -73,7 +72,7 @@ def _in_block(first: str, rest: str, blocks: Blocks, around: TextAround) -> str:
 
 
 def _moved_to(target: int, column: int, first: str, rest: str, blocks: Blocks, around: TextAround) -> str:
-    """The text, whose line `first` begins at `target` and not at `column`, and `rest` stays or goes along."""
+    """The text with its line `first` moved from `column` to `target`; `rest` moves along or stays."""
     here = width(around.left)
     blanks = _blanks(target, here, around)
     if blanks is None:
@@ -87,7 +86,7 @@ def _moved_to(target: int, column: int, first: str, rest: str, blocks: Blocks, a
 
 
 def _stands(text: str, blocks: Blocks, around: TextAround) -> bool:
-    """Whether all statements of `text`, and the one below it, begin where they may."""
+    """Whether all statements of `text`, and the one below it, begin at allowed columns."""
     start = len(around.near_before) - len(around.left)
     return stand(blocks, around.near_before + text, around.lexed_with(text), start, around.statement_below)
 
@@ -98,7 +97,7 @@ def _in_style_below(rest: str, around: TextAround) -> str:
 
 
 def _columns_in(blocks: Blocks, column: int, here: int, around: TextAround) -> list[int]:
-    """Where a statement may begin that was said to begin at `column`."""
+    """Columns where a statement that the model began at `column` may begin."""
     if not blocks.columns:
         return [here]
     limit, below = blocks.columns[-1], around.statement_below
@@ -118,7 +117,7 @@ def _columns_in(blocks: Blocks, column: int, here: int, around: TextAround) -> l
 
 
 def _blanks(target: int, here: int, around: TextAround) -> str | None:
-    """What brings the cursor from the column `here` to `target`, as the lines above have it."""
+    """The blanks from the column `here` to `target`, in the style of the lines above."""
     if target == here:
         return ""
     known = (indent(line) for line in reversed(around.near_before[-NEAR:].split("\n")) if line.strip())
@@ -129,7 +128,7 @@ def _blanks(target: int, here: int, around: TextAround) -> str | None:
 
 
 def _doubled(first: str, here: int, around: TextAround) -> bool:
-    """Whether the line `first` says the blanks left of the cursor once more, as if it began the line."""
+    """Whether the line `first` repeats the blanks left of the cursor, as if it began the line."""
     if not around.left or indent(first) != around.left:
         return False
     return here > width(indent(around.above)) or not (
@@ -138,7 +137,7 @@ def _doubled(first: str, here: int, around: TextAround) -> bool:
 
 
 def _free(first: str, column: int, here: int, around: TextAround) -> bool:
-    """Whether the line `first` may begin at `column`, or nobody can say where it has to."""
+    """Whether the line `first` may begin at `column`, or its column is unknown."""
     word = first.lstrip(" \t")[:1]
     if column == here or not (word.isalnum() or word in "_@\"'") or around.language not in {*KNOWN} - {"python"}:
         return True
@@ -148,7 +147,7 @@ def _free(first: str, column: int, here: int, around: TextAround) -> bool:
 
 
 def _allowed(around: TextAround, column: int, here: int) -> set[int]:
-    """Columns at which a statement may begin under the code above: of each block that is open, and one deeper."""
+    """Columns at which a statement may begin below the code above: of each open block, and one deeper."""
     lines = [line for line in around.near_before.split("\n")[:-1] if line.strip()]
     if not lines or _continues(lines[-1]):
         return {column}
@@ -165,14 +164,14 @@ def _allowed(around: TextAround, column: int, here: int) -> set[int]:
 
 
 def _continues(line: str) -> bool:
-    """Whether a statement goes on below `line`, at whatever depth its author likes."""
+    """Whether a statement continues below `line`, at any depth."""
     return line.rstrip().endswith((",", "\\", "+", "-", "*", "/", "=", "|", "&", ".", "?", "(", "[", ">"))
 
 
 def _in_style(text: str, around: TextAround) -> str:
-    """`text`, of which every line begins a line of the document, with the document's blanks before its lines.
+    """`text`, each line of which begins a line of the document, with its indentation in the document's style.
 
-    Only where the document near the cursor knows one kind of blanks, and the text only the other.
+    Changes it only if the document near the cursor uses only tabs or only spaces, and the text only the other kind.
     """
     lines = text.split("\n")
     inner = {line[0] for line in lines if line[:1] in (" ", "\t") and line.strip() and line.strip()[0] != "*"}
@@ -189,12 +188,12 @@ def _in_style(text: str, around: TextAround) -> str:
 
 
 def _aligned(lines: list[str]) -> bool:
-    """Whether tabs and spaces stand together before some line."""
+    """Whether some line is indented with both tabs and spaces."""
     return any("\t" in indent(line) and " " in indent(line) for line in lines)
 
 
 def _outside_strings(text: str, around: TextAround, restyled: Callable[[str], str]) -> str:
-    """`text` with its lines restyled that do not begin in a string or a comment of several lines."""
+    """`text`, restyled except for lines that begin in a string or comment of several lines."""
     spans = lex(text, around.language).spans
     kept, start = [], 0
     for line in text.split("\n"):
@@ -215,7 +214,7 @@ def _with_spaces(line: str, unit: int) -> str:
 
 
 def _own_unit(lines: list[str], depth: int) -> int:
-    """The step by which lines that use spaces are indented: what brings the least of them nearest to `depth`."""
+    """The step of indentation of lines that use spaces: the one that puts the shallowest line nearest to `depth`."""
     columns = [len(indent(line)) for line in lines if line.startswith(" ") and "\t" not in indent(line)]
     steps = [step for step in (4, 2, 8, 3) if all(count % step == 0 for count in columns)]
     return min(steps, key=lambda step: abs(min(columns) // step - depth), default=4) if columns else 4
@@ -234,7 +233,7 @@ def _unit(around: TextAround) -> int:
 
 
 def _steps(around: TextAround) -> Counter[int]:
-    """How often lines are indented by so many columns more than the line above."""
+    """How often a line is indented by so many columns more than the line above."""
     steps, last = Counter[int](), 0
     for line in _indented(around):
         columns = width(indent(line))
@@ -245,7 +244,7 @@ def _steps(around: TextAround) -> Counter[int]:
 
 
 def _indented(around: TextAround) -> list[str]:
-    """Lines of the document near the cursor; not the empty ones, nor those that go on far right of the line above."""
+    """Lines of the document near the cursor, without empty ones and those far right of the line above."""
     kept, last = [], 0
     for line in [*around.near_before[-NEAR:].split("\n")[-_SAMPLE:], *around.below[:_SAMPLE]]:
         if line.strip():

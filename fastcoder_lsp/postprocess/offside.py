@@ -1,7 +1,7 @@
-"""Where statements of Python may begin: the columns of the blocks that are open above them.
+"""The columns where Python statements may begin: those of the blocks open above them.
 
-Owns what the interpreter calls an unexpected indent or an unindent that matches no outer level. Comments, empty lines
-and lines that go on with a statement may stand anywhere.
+Anything else is what the interpreter calls an unexpected indent, or an unindent that matches no outer level. Comments,
+empty lines and continuation lines may begin anywhere.
 """
 
 from bisect import bisect_left
@@ -13,11 +13,11 @@ from fastcoder_lsp.syntax import CLOSER_OF, Lexed, indent, width
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The blocks that are open below a line.
+    """The blocks open below a line.
 
     Attributes:
-        columns: where their statements begin, ascending; empty before the first statement.
-        opened: whether that line opens one more, whose statements stand deeper than the last of these.
+        columns: the columns of their statements, ascending; empty before the first statement.
+        opened: whether that line opens another block, whose statements are deeper than all of these.
     """
 
     columns: tuple[int, ...] = ()
@@ -30,13 +30,13 @@ class Blocks:
         return column > self.columns[-1] if self.opened else column in self.columns
 
     def after(self, column: int, *, opens: bool) -> "Blocks":
-        """Those below a statement at `column`."""
+        """The blocks below a statement at `column`."""
         outer = self.columns[: bisect_left(self.columns, column)]
         return Blocks((*outer, column), opens)
 
 
 def blocks_below(code: str, lexed: Lexed) -> Blocks | None:
-    """What is open below the last line of `code`; None where that line's statement goes on below it."""
+    """The blocks open below the last line of `code`; None if that line's statement continues below it."""
     if lexed.stack or lexed.quote or code.rstrip(" \t\n").endswith("\\"):
         return None
     starts = list(_statements(code, lexed))
@@ -47,13 +47,13 @@ def blocks_below(code: str, lexed: Lexed) -> Blocks | None:
 
 
 def stand(blocks: Blocks, code: str, lexed: Lexed, start: int, below: int | None) -> bool:
-    """Whether all statements of `code` behind `start` begin where they may.
+    """Whether all statements of `code` after `start` begin at allowed columns.
 
     Args:
-        blocks: those that are open above `start`.
-        code: what stands above, too.
+        blocks: the blocks open above `start`.
+        code: the code from above `start` on.
         lexed: of `code`.
-        start: where a line begins.
+        start: the start of a line.
         below: the column of the statement that follows, if any.
     """
     starts = [one for one in _statements(code, lexed) if one[0] >= start]
@@ -79,7 +79,7 @@ def _statements(code: str, lexed: Lexed) -> Iterator[tuple[int, int]]:
 
 
 def _bracketed(lexed: Lexed, end: int) -> Iterable[tuple[int, int]]:
-    """What stands between brackets, up to `end` where they are open there."""
+    """The ranges between brackets; those still open reach to `end`."""
     stack: list[tuple[int, str]] = []
     for at, sign in lexed.signs:
         if sign in CLOSER_OF:

@@ -1,21 +1,21 @@
-"""What a suggestion repeats of the text that follows the cursor."""
+"""Removing the part of a suggestion that repeats the text after the cursor."""
 
 from fastcoder_lsp.postprocess.overwrite import written_over
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.syntax import KNOWN
 
 _SURE = 4
-"""A repetition of so many characters, the whole rest of the line, is no chance."""
+"""A repetition of the whole rest of the line that has so many characters is no coincidence."""
 _OPERATORS = "*/-=+<>&|#~!."
-"""Signs that mean something else beside each other."""
+"""Signs that have another meaning next to each other."""
 _TRIVIAL = 2
-"""A line of so many signs may well stand twice."""
+"""A line of so many signs may well occur twice."""
 _SURE_PART = 12
-"""The same for the beginning of the rest of the line."""
+"""The same length for the beginning of the rest of the line."""
 
 
 def overlap(text: str, around: TextAround) -> str:
-    """`text` without its end that stands right of the cursor, or in the lines below, already."""
+    """`text` without an end that repeats the text right of the cursor, or the lines below."""
     return _lines_below(_rest_of_line(text, around), around)
 
 
@@ -29,7 +29,7 @@ def _rest_of_line(text: str, around: TextAround) -> str:
 
 
 def _closers(text: str, around: TextAround) -> str:
-    """`text` without closers at its end that the editor typed already, where they stand behind other text."""
+    """`text` without closers at its end, after other text, that the editor has already inserted."""
     closing, tail = around.closing.strip(), text.rstrip()
     if not tail.endswith(closing) or not tail.rpartition("\n")[2][: -len(closing)].strip():
         return text if tail != closing else ""
@@ -39,7 +39,7 @@ def _closers(text: str, around: TextAround) -> str:
 
 
 def _words(text: str, right: str) -> str:
-    """`text` without what its end shares with the text right of the cursor."""
+    """`text` without its common end with the beginning of the text right of the cursor."""
     tail = text.rstrip()
     for length in range(min(len(right), len(tail)), 0, -1):
         shared = right[:length]
@@ -52,7 +52,7 @@ def _words(text: str, right: str) -> str:
 
 
 def _within_sign(head: str, shared: str) -> bool:
-    """Whether what is shared begins in the middle of a row of signs, as in `/**` or a ruler of dashes."""
+    """Whether the shared part begins in the middle of a row of signs, as in `/**` or a ruler of dashes."""
     sign = shared[0]
     if sign in _OPERATORS:
         return len(shared) == 1 or (bool(head) and head[-1] in _OPERATORS)
@@ -60,7 +60,7 @@ def _within_sign(head: str, shared: str) -> bool:
 
 
 def _at_word_ends(tail: str, right: str, length: int) -> bool:
-    """Whether the shared part is whole words in both texts."""
+    """Whether the shared part consists of whole words in both texts."""
     first = tail[-length:][:1]
     begins = length == len(tail) or not (_wordy(tail[-length - 1]) and _wordy(first))
     ends = length == len(right) or not (_wordy(right[length - 1]) and _wordy(right[length]))
@@ -72,10 +72,10 @@ def _wordy(char: str) -> bool:
 
 
 def _lines_below(text: str, around: TextAround) -> str:
-    """`text` up to where its lines go on as the lines below the cursor do.
+    """`text` up to the line from which it equals the lines below the cursor, up to the end of either.
 
-    Up to the end of the one or of the other: code repeats itself, and lines that are like those below for a while are
-    no reason to drop others. Closers alone are the balance's business: `}` may be wanted though another one follows.
+    Code repeats itself: lines that equal those below only for a while are kept. Closers alone are left to `balance`:
+    `}` may be wanted although another one follows.
     """
     if around.right.strip() and not around.closing:
         return text
@@ -96,7 +96,7 @@ def _lines_below(text: str, around: TextAround) -> str:
 
 
 def _telling(lines: list[str], around: TextAround, *, alone: bool) -> bool:
-    """Whether lines that stand below say so much that they would not be said twice; `alone`: there are no others."""
+    """Whether repeated lines are too distinctive to occur twice; `alone`: `text` has no other lines."""
     if around.language not in KNOWN or any(map(str.isalnum, "".join(lines))):
         return True
     return not alone and len(lines[-1].strip().strip("()[]{},;")) > _TRIVIAL

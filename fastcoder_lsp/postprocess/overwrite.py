@@ -1,24 +1,24 @@
-"""Closers that an editor put right of the cursor: whether a suggestion writes over them or stands before them."""
+"""Closers that an editor inserted right of the cursor: whether a suggestion overwrites or precedes them."""
 
 from fastcoder_lsp.postprocess.text_around import NEAR, TextAround, wanted
 from fastcoder_lsp.syntax import KNOWN, Lexed
 
 _PASSIVE = ";, \t>"
-"""Signs among closers that close nothing."""
+"""Characters among closers that close nothing."""
 _PAIRS = {"(": ")", "[": "]", "{": "}"}
 
 
 def replaces(text: str, before: str, after: str, language: str = "") -> int:
-    """How many characters of `after`, on the cursor's line, the suggestion `text` stands instead of.
+    """The number of characters of `after`, on the cursor's line, that the suggestion `text` overwrites.
 
-    Not 0 only where nothing but closers is right of the cursor and `text` itself closes what they would: the editor
-    typed `)` after `(`, and the suggestion goes on beyond the parenthesis.
+    More than 0 only if nothing but closers is right of the cursor and `text` itself closes their brackets: the editor
+    inserted `)` after `(`, and the suggestion continues beyond the parenthesis.
     """
     return written_over(text, TextAround(before, after, language))
 
 
 def written_over(text: str, around: TextAround) -> int:
-    """What `replaces` gives, for a text around the cursor that is read already."""
+    """`replaces` for a text around the cursor that is already read."""
     closing = around.closing
     if not closing or not text.strip():
         return 0
@@ -36,7 +36,7 @@ def written_over(text: str, around: TextAround) -> int:
 
 
 def _closers(closing: str, quote: str) -> list[tuple[int, str]]:
-    """(offset, sign) of what closes in `closing`; the quotes of an open string of several signs are one."""
+    """(offset, sign) of each closer in `closing`; the quotes of an open string with several quotes are one."""
     if len(quote) > 1 and closing.startswith(quote):
         return [(0, quote), *_closers_at(closing, len(quote))]
     return _closers_at(closing, 0)
@@ -47,7 +47,7 @@ def _closers_at(closing: str, start: int) -> list[tuple[int, str]]:
 
 
 def _doubled(text: str, around: TextAround, closers: list[str]) -> int:
-    """How many of `closers`, the first ones, close what `text` closes itself."""
+    """The number of first `closers` whose brackets `text` closes itself."""
     head, after = around.head, around.lexed_with(text)
     if around.language not in KNOWN or head.comment or after.comment or after.quote not in ("", closers[0]):
         return _on_the_line(text, around, closers)
@@ -64,10 +64,10 @@ def _doubled(text: str, around: TextAround, closers: list[str]) -> int:
 
 
 def _fitting(after_open: list[str], closers: list[str], around: TextAround) -> int | None:
-    """How many of `closers` go so that the others and those below close what is open after the text; None: unclear.
+    """The number of `closers` to drop so that the rest and those below close the brackets open after the text.
 
-    Where not all of the document is read, what is open far above or closed far below is not known, and the nearest
-    have to tell.
+    None: unclear. If not all of the document is read, brackets far above or below are unknown, and the nearest ones
+    decide.
     """
     below = [closer.sign for closer in around.closers_below]
     count = len(closers) + len(below) - len(after_open)
@@ -80,12 +80,12 @@ def _fitting(after_open: list[str], closers: list[str], around: TextAround) -> i
 
 
 def _agree(wanted_signs: list[str], signs: list[str]) -> bool:
-    """Whether both begin alike, as far as both go."""
+    """Whether one is a beginning of the other, and neither is empty."""
     return bool(wanted_signs and signs) and all(map(str.__eq__, wanted_signs, signs))
 
 
 def _closed(before_open: list[str], after_open: list[str]) -> int:
-    """How much of what was open is closed; both innermost first. What is opened anew alike is not seen."""
+    """How many open brackets were closed, lists innermost first; one that was closed and reopened is missed."""
     kept = 0
     for one, other in zip(reversed(before_open), reversed(after_open), strict=False):
         if one != other:
@@ -95,12 +95,12 @@ def _closed(before_open: list[str], after_open: list[str]) -> int:
 
 
 def _quote(lexed: Lexed) -> str:
-    """The quote of the open string; that of a template is on the stack already."""
+    """The quote of the open string; a template's quote is already on the stack."""
     return "" if lexed.stack and lexed.stack[-1][1] == lexed.quote else lexed.quote
 
 
 def _on_the_line(text: str, around: TextAround, closers: list[str]) -> int:
-    """The same by the signs of the line alone, as in a comment."""
+    """`_doubled` by the signs of the line alone, as in a comment."""
     left = around.left[-NEAR:]
     before_open, after_open = _plain(left), _plain(left + text)
     last = _plain((left + text).rpartition("\n")[2][-NEAR:]) if "\n" in text else []
@@ -109,14 +109,14 @@ def _on_the_line(text: str, around: TextAround, closers: list[str]) -> int:
 
 
 def _left_over(others: int, after_open: list[str], closers: list[str]) -> int:
-    """How many of `closers` have nothing to close; `others`: of what is open, so much is not theirs."""
+    """The number of `closers` with nothing to close; `others`: open brackets that are not theirs."""
     count = min(len(closers), max(0, len(closers) - max(0, len(after_open) - max(0, others))))
     left = closers[count:]
     return count if after_open[: len(left)] == left else len(closers)
 
 
 def _plain(text: str) -> list[str]:
-    """What would close all that is open in `text`, read as signs only."""
+    """The closers of all brackets open in `text`, read as plain signs."""
     stack: list[str] = []
     for sign in text:
         if sign in _PAIRS:

@@ -1,4 +1,4 @@
-"""What is not worth showing: control tokens spelt out, loops, and text that says nothing new."""
+"""Removing text that is not worth showing: spelt-out control tokens, loops, and text that adds nothing."""
 
 import re
 
@@ -10,13 +10,13 @@ _CONTROL = re.compile(
 )
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _SHORTEST_LOOP = 3
-"""So many equal runs of lines in a row are a loop."""
+"""Equal runs of lines in a row that make a loop."""
 _ROUNDS, _LONGEST_ROUND = 8, 40
-"""So many equal pieces in a row at the end of a line are a loop; the longest piece looked for."""
+"""Equal pieces in a row at the end of a line that make a loop, and the longest piece."""
 
 
 def control_text(text: str, around: TextAround) -> str:
-    """`text` up to a control token that the model spelt out, where the document itself does not speak of such."""
+    """`text` up to a spelt-out control token, unless the document itself mentions it."""
     for match in _CONTROL.finditer(text):
         if match[0] not in around.near_before and match[0] not in around.near_after:
             return text[: match.start()]
@@ -24,7 +24,7 @@ def control_text(text: str, around: TextAround) -> str:
 
 
 def fence(text: str, around: TextAround) -> str:
-    """`text` up to a line that is the fence of a Markdown block, in languages and places where that means nothing."""
+    """`text` up to a Markdown fence, in languages and places where that has no meaning."""
     if around.language not in KNOWN:
         return text
     for match in _FENCE.finditer(text):
@@ -36,7 +36,7 @@ def fence(text: str, around: TextAround) -> str:
 
 
 def repetition(text: str, around: TextAround) -> str:
-    """`text` up to the end of the first round of a loop, where the model only repeats itself to the end."""
+    """`text` up to the end of the first round of a loop that goes on to its end."""
     lines = (around.left + text).split("\n")
     for period in range(1, len(lines) // _SHORTEST_LOOP + 1):
         tail = lines[len(lines) - period :]
@@ -49,7 +49,7 @@ def repetition(text: str, around: TextAround) -> str:
 
 
 def _within_line(text: str) -> str:
-    """`text` without a loop in which its last line ends: eight or more rounds of two or more characters."""
+    """`text` without a loop at the end of its last line: eight or more rounds of two or more characters."""
     start = text.rfind("\n") + 1
     for length in range(2, min(_LONGEST_ROUND, (len(text) - start) // _ROUNDS) + 1):
         unit = text[-length:]
@@ -57,7 +57,7 @@ def _within_line(text: str) -> str:
         while text.endswith(unit, start, len(text) - rounds * length):
             rounds += 1
         if rounds >= _ROUNDS and len(set(unit.strip())) > 1:
-            # The loop may have been left in the middle of a round, so where a round begins is where the first one does.
+            # The loop may end in the middle of a round, so rounds are counted from the start of the first one.
             first = len(text) - rounds * length
             while first > start and text[first - 1] == text[first - 1 + length]:
                 first -= 1
@@ -66,7 +66,7 @@ def _within_line(text: str) -> str:
 
 
 def rubbish(text: str, around: TextAround) -> bool:
-    """Whether `text` says nothing: blanks, signs that are there already, the line below, the line above once more."""
+    """Whether `text` adds nothing: blanks, the rest of the line, or the line below or above once more."""
     said = text.strip()
     if not said:
         return True
@@ -78,5 +78,5 @@ def rubbish(text: str, around: TextAround) -> bool:
 
 
 def _structural(line: str) -> bool:
-    """Whether a line may well stand twice in a row: signs alone, `end`."""
+    """Whether a line may well occur twice in a row: signs alone, `end`."""
     return not any(map(str.isalnum, line)) or line in {"end", "fi", "done", "esac", "endif"}

@@ -1,6 +1,6 @@
-"""The text around a cursor, cut the ways that post-processing looks at it, and read once.
+"""The text around a cursor, cut and lexed once for all rules of post-processing.
 
-Owns how far is looked: however long a file or a line is, what is read of it is bounded.
+However long a file or a line is, only a bounded part of it is read.
 """
 
 import re
@@ -11,7 +11,7 @@ from fastcoder_lsp.postprocess.offside import Blocks, blocks_below
 from fastcoder_lsp.syntax import CLOSER_OF, Lexed, indent, lex, width
 
 NEAR = 8000
-"""Characters before and after the cursor whose lines are looked at."""
+"""Characters before and after the cursor whose lines are read."""
 FAR = 32_000
 """Characters before and after the cursor that are read for brackets, about 5 ms each."""
 _CLOSING = re.compile(r"""[ \t]*("{3}|'{3}|["'`])?[)\]}>;, \t]*""")
@@ -27,7 +27,7 @@ _CODE_LINE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Closer:
-    """A bracket below the cursor that nothing below it opens; `column`: where it begins its line, else None."""
+    """A closer below the cursor without its bracket; `column`: its column if it begins its line, else None."""
 
     sign: str
     at: int
@@ -40,10 +40,10 @@ class TextAround:
     Attributes:
         left: the cursor's line up to the cursor.
         right: the cursor's line from the cursor.
-        closing: what stands right of the cursor if it is nothing but closers and blanks, as editors put it there.
-        below: the lines under the cursor's that are near.
-        near_before: what is read before the cursor, whole lines where there are some.
-        whole_before: whether that is all; `whole_after`: whether all that follows is read.
+        closing: the text right of the cursor if it is nothing but closers and blanks, as editors insert them.
+        below: the near lines below the cursor's.
+        near_before: the part read before the cursor, whole lines if there are some.
+        whole_before: whether that is all; `whole_after`: whether all text after the cursor is read.
     """
 
     def __init__(self, before: str, after: str, language: str) -> None:
@@ -66,21 +66,21 @@ class TextAround:
 
     @cached_property
     def head(self) -> Lexed:
-        """What is open at the cursor."""
+        """The lexical state at the cursor."""
         return lex(self.near_before, self.language)
 
     def lexed_with(self, text: str) -> Lexed:
-        """What is open after `text` at the cursor; offsets are those of `near_before + text`."""
+        """The lexical state after `text` at the cursor; offsets are those of `near_before + text`."""
         return lex(self.near_before + text, self.language, self.head.last_line)
 
     @cached_property
     def closers_below(self) -> list[Closer]:
-        """What follows behind `closing`, and closes brackets that are open at the cursor; the nearest first."""
+        """The closers after `closing` of brackets open at the cursor, nearest first."""
         rest = self.near_after[len(self.closing) :]
         return [Closer(sign, at, _column(rest, at)) for at, sign in lex(rest, self.language).closers]
 
     def goes_deeper_until(self, closer: Closer) -> bool:
-        """Whether all lines between the cursor and `closer` are indented further than it is."""
+        """Whether all lines between the cursor and `closer` are indented deeper than `closer`."""
         lines = self.near_after[len(self.closing) :][: closer.at].split("\n")[1:-1]
         return all(
             width(indent(line)) > (closer.column or 0) for line in lines if line.strip() and not line.startswith("#")
@@ -93,19 +93,19 @@ class TextAround:
 
     @cached_property
     def blocks_above(self) -> Blocks | None:
-        """The blocks of Python in which the cursor's line may begin a statement; None where it begins none."""
+        """The Python blocks in which the cursor's line may begin a statement; None if it begins none."""
         if self.language != "python" or self.head.stack or self.head.quote:
             return None
         return blocks_below(self.near_before[: len(self.near_before) - len(self.left)], self.head)
 
     @cached_property
     def statement_below(self) -> int | None:
-        """The column of the nearest line below the cursor's that holds more than a comment."""
+        """The column of the nearest line below the cursor's with more than a comment."""
         lines = (line for line in self.below if line.strip() and not line.lstrip().startswith("#"))
         return next((width(indent(line)) for line in lines), None)
 
     def statement_above(self) -> int:
-        """The indentation of the line in which the statement begins that ends above the cursor's line."""
+        """The indentation of the first line of the statement that ends above the cursor's line."""
         near, pairs, stack = self.near_before, {}, []
         for at, sign in self.head.signs:
             if sign in CLOSER_OF:
@@ -123,7 +123,7 @@ class TextAround:
 
 
 def wanted(stack: list[tuple[int, str]], quote: str = "") -> list[str]:
-    """What closes all that is open, innermost first."""
+    """The closers of all open brackets, innermost first."""
     return [*([quote] if quote else []), *(CLOSER_OF.get(sign, sign) for _, sign in reversed(stack))]
 
 
@@ -138,7 +138,7 @@ def _whole_lines(text: str, complete: bool) -> list[str]:
 
 
 def _near_before(before: str, language: str) -> tuple[str, bool]:
-    """What is read before the cursor: all, or whole lines from an unindented one on that stands in no string."""
+    """The part read before the cursor: all, or whole lines from an unindented one outside of strings on."""
     if len(before) <= FAR:
         return before, True
     near = before[-FAR:]
@@ -153,7 +153,7 @@ def _near_before(before: str, language: str) -> tuple[str, bool]:
 
 
 def _not_in_string(near: str, language: str) -> str:
-    """`near` from where it is code: where what looks like code stands in its strings, it began inside of one."""
+    """`near` from where it is code: if its strings hold the lines that look like code, it began inside a string."""
     strings = [
         (begin, end) for begin, end in lex(near, language).spans if near[begin] in "\"'`" and "\n" in near[begin:end]
     ]

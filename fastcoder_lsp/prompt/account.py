@@ -1,4 +1,4 @@
-"""What of other code a prompt shows, for a person: from where, why, and what it costs. Decides nothing."""
+"""A report, for people, of the other code in a prompt: its place, the reason for it, and its cost."""
 
 import re
 from collections import Counter
@@ -10,21 +10,21 @@ from fastcoder_lsp.prompt.context import ContextSnippet, Found
 from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, around
 
 MOST_REASONS = 6
-"""Names that are told for a piece."""
+"""Names listed for a piece."""
 LATELY = "edited, visited or copied lately, or its tests"
-"""Why a piece goes along that shares no names."""
+"""Reason for a piece that shares no names."""
 _NAME = re.compile(r"[^\W\d]\w{2,}")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A prompt as it was built last for a document.
+    """The latest prompt of a document.
 
     Attributes:
-        text: of all its tokens, the control tokens as their names.
-        tokens: how many those are.
-        found: the code that goes along.
-        prefill_ms: what reading a token takes on this machine; 0 where nobody said it.
+        text: of all its tokens, control tokens as their names.
+        tokens: number of its tokens.
+        found: the other code in it.
+        prefill_ms: time of reading a token on this machine; 0 if unknown.
     """
 
     text: str
@@ -55,7 +55,7 @@ def account(shown: Shown, text: str, offset: int) -> Iterator[str]:
 
 
 def reasons(piece: ContextSnippet, text: str, offset: int) -> list[str]:
-    """The names at the cursor that a piece holds, whole or as parts of its names; the longest, which tell most."""
+    """The names at the cursor that a piece holds, whole or as parts of its names, longest first."""
     held = {word for name in _NAME.findall(piece.text) for word in words_of(name)}
     near = Counter(name for name in _NAME.findall(around(text, offset, ABOVE, BELOW)) if name.lower() in held)
     return sorted(near, key=lambda name: (-len(name), name))[:MOST_REASONS]

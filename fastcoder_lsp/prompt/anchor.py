@@ -1,10 +1,9 @@
-"""Anchors: what of a document's prompt stays as it is while a person types.
+"""Anchors: the parts of a document's prompt that stay fixed while a person types.
 
 The KV cache keeps the longest common token prefix of two prompts. In the order prefix, suffix, middle every keystroke
 would move the prefix's end, and all after it would be computed anew. So the prefix ends at an *anchor*, a few lines
-above the cursor or at its line's start, the suffix is the one seen when the anchor was set, and what was typed since
-stands after the middle mark, where it only grows. Owns the decision whether an anchor still holds, and where the next
-one goes; knows nothing of tokens but their number.
+above the cursor or at its line's start, the suffix is the one seen when the anchor was set, and text typed since then
+follows the middle mark, where it only grows.
 """
 
 from dataclasses import dataclass
@@ -15,17 +14,17 @@ from fastcoder_lsp.tokenizer import Tokenizer
 _LONGEST = 12
 """Upper bound of the mean number of characters a token: text beyond budget × this is not looked at."""
 CLOSERS = frozenset(")]}>\"'`;,")
-"""What editors put right of the cursor by themselves."""
+"""Characters that editors insert right of the cursor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Code of other files as a prompt shows it, or will.
+    """Code of other files in a prompt.
 
     Attributes:
-        tokens: of it; empty: none goes along.
-        found: what is in `tokens`.
-        looked: whether it was looked for; not yet, where a document's first prompt was in a hurry.
+        tokens: its tokens; empty if there is none.
+        found: the snippets in `tokens`.
+        looked: whether it was looked for; a hurried first prompt leaves that for later.
     """
 
     tokens: tuple[int, ...]
@@ -42,16 +41,16 @@ class Anchor:
 
     Attributes:
         start: where the prefix begins in the text.
-        at: where it ends: what stands between this and the cursor goes after the middle mark.
-        prefix: was `text[start:at]`.
-        suffix: what the text right of the cursor began with, after the closers that an editor may have put there, which
-            are never shown.
-        whole: whether `suffix` went to the end of the text.
+        at: where it ends; the text between this and the cursor follows the middle mark.
+        prefix: `text[start:at]` when the anchor was set.
+        suffix: the text right of the cursor then, after closers that an editor may have inserted, which are never
+            shown.
+        whole: whether `suffix` reached the end of the text.
         length: characters of the text last seen.
         prefix_tokens: the tokens of `prefix`.
         suffix_tokens: the tokens of `suffix`.
         told: code of other files.
-        short: whether the window is smaller than it may be, because somebody waited for it.
+        short: whether the window is smaller than it may be, because a request waited for it.
     """
 
     start: int
@@ -67,10 +66,10 @@ class Anchor:
 
 
 def holds(anchor: Anchor, text: str, offset: int) -> int | None:
-    """By how much the anchor's offsets have moved in `text` with the cursor at `offset`; None where it is void.
+    """The shift of the anchor's offsets in `text` with the cursor at `offset`; None if the anchor is void.
 
-    It moves with edits above the window. It is void when the text of its prefix or suffix changed, or the cursor left
-    the part between them.
+    Edits above the window shift it. It is void when the text of its prefix or suffix has changed, or the cursor has
+    left the part between them.
     """
     for shift in (0, len(text) - anchor.length):
         at, start = anchor.at + shift, anchor.start + shift
@@ -85,7 +84,7 @@ def holds(anchor: Anchor, text: str, offset: int) -> int | None:
 
 
 def _suffix_holds(anchor: Anchor, after: str) -> bool:
-    """Whether `after` is the suffix seen before, but for closers and line ends that an editor put before it."""
+    """Whether `after` is the suffix seen before, apart from closers and line ends that an editor inserted."""
     rest = after[closers(after) :]
     surplus = len(rest) - len(rest.lstrip("".join(CLOSERS) + " \t\n"))
     for skipped in range(min(surplus, 64) + 1):
@@ -97,17 +96,17 @@ def _suffix_holds(anchor: Anchor, after: str) -> bool:
 
 
 def closers(after: str) -> int:
-    """How many characters right of the cursor are closers up to the end of its line; 0 where other text is there."""
+    """Number of characters right of the cursor if all up to its line's end are closers or blanks; else 0."""
     end = after.find("\n")
     line = after if end < 0 else after[:end]
     return len(line) if all(char in CLOSERS or char.isspace() for char in line) else 0
 
 
 def place(text: str, offset: int, lines_above: int, longest: int) -> int:
-    """Where the next anchor goes: the start of the cursor's line, or of one up to `lines_above` over it.
+    """The offset of the next anchor: the start of the cursor's line, or of one up to `lines_above` above it.
 
-    At most half of the lines above are left out of the prefix, and at most `longest` characters before the cursor:
-    inside a line that is longer the anchor stands at a blank where there is one.
+    At most half of the lines above, and at most `longest` characters before the cursor, are left out of the prefix.
+    Inside a longer line the anchor is at a blank if there is one.
     """
     start = text.rfind("\n", 0, offset) + 1
     if offset - start <= longest:
@@ -122,7 +121,7 @@ def place(text: str, offset: int, lines_above: int, longest: int) -> int:
 
 
 def prefix_start(tokenizer: Tokenizer, before: str, budget: int) -> int:
-    """Offset in `before` from which its rest is at most about `budget` tokens; the start of a line where possible."""
+    """Offset in `before` from which the rest is at most about `budget` tokens; a line's start if possible."""
     low = max(0, len(before) - budget * _LONGEST)
     lines = _lines(before[low:])
     left = budget
@@ -138,7 +137,7 @@ def prefix_start(tokenizer: Tokenizer, before: str, budget: int) -> int:
 
 
 def suffix_end(tokenizer: Tokenizer, after: str, budget: int) -> int:
-    """Offset in `after` up to which it is at most about `budget` tokens; the end of a line where possible."""
+    """Offset in `after` up to which the text is at most about `budget` tokens; a line's end if possible."""
     lines = _lines(after[: budget * _LONGEST])
     left, end = budget, 0
     for line, ids in zip(lines, tokenizer.encode_many(lines), strict=True):
@@ -152,21 +151,21 @@ def suffix_end(tokenizer: Tokenizer, after: str, budget: int) -> int:
 
 
 def _lines(text: str) -> list[str]:
-    r"""Lines with their `\n`; other characters that `str.splitlines` splits at end none."""
+    r"""Lines with their `\n`; no other character ends a line, unlike in `str.splitlines`."""
     lines = [line + "\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
 
 
 def _last_tokens(tokenizer: Tokenizer, line: str, budget: int) -> str:
-    """An end of one overlong line that fits."""
+    """An end of an overlong line that fits."""
     while len(tokenizer.encode(line)) > budget and len(line) > 1:
         line = line[len(line) // 4 + 1 :]
     return line
 
 
 def _first_tokens(tokenizer: Tokenizer, line: str, budget: int) -> str:
-    """A beginning of one overlong line that fits."""
+    """A beginning of an overlong line that fits."""
     while len(tokenizer.encode(line)) > budget and len(line) > 1:
         line = line[: len(line) * 3 // 4]
     return line

@@ -1,7 +1,6 @@
-"""From a snapshot and a cursor to the tokens of a prompt, so that consecutive prompts share all they can.
+"""From a snapshot and a cursor to the tokens of a prompt, such that consecutive prompts share a long beginning.
 
-Owns one anchor per document, and which code of other files is to go along next. The only stateful part of this package;
-used by one thread.
+Keeps one anchor per document, and a plan of the code of other files to show next. Used by one thread.
 """
 
 from dataclasses import dataclass, replace
@@ -21,24 +20,24 @@ from fastcoder_lsp.tokenizer import Tokenizer, printable
 _BLOCK = 16
 """Lines whose anchors share the start of a window."""
 _MARKS = 4
-"""Tokens of a prompt that are no text."""
+"""Control tokens of a prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptOptions:
-    """Budgets in tokens, all inside `limit`; what they leave is for the typed part and the control tokens.
+    """Budgets in tokens, all inside `limit`; the rest is for the typed part and the control tokens.
 
     Attributes:
         limit: the longest prompt, context included.
-        prefix_share: share of what the context leaves for the text before the anchor.
+        prefix_share: share of the tokens without context for the text before the anchor.
         refill_share: share of the prefix budget that a new window fills, so that it can grow before it must move.
         suffix_share: the same for the text after the cursor.
         context_tokens: budget for snippets of other files.
-        context_later: whether a document's first prompt for who types on goes without them.
+        context_later: whether a document's first prompt goes without them while the user types on.
         lines_above: lines above the cursor's that a new anchor leaves after the middle mark.
-        typed_lines, typed_tokens: the anchor moves once more than this stands after the middle mark.
-        anchored: False for the plain order, the whole text before the cursor in the prefix part.
-        documents: for how many documents an anchor is remembered.
+        typed_lines, typed_tokens: the anchor moves when more than this follows the middle mark.
+        anchored: False for the plain order, with the whole text before the cursor in the prefix part.
+        documents: number of documents whose anchor is remembered.
     """
 
     limit: int = 1400
@@ -66,12 +65,12 @@ class PromptOptions:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What the model is given.
+    """The model's input.
 
     Attributes:
         tokens: never empty.
-        healing: the bytes of text before the cursor that generated tokens must spell first.
-        typed: the text after the middle mark, the healed part not included.
+        healing: the bytes of text before the cursor that the first generated tokens must spell.
+        typed: the text after the middle mark, without the healed part.
         template: the name of the family's form.
     """
 
@@ -86,8 +85,8 @@ class PromptBuilder:
 
     Args:
         tokenizer: of the model.
-        options: the budgets; snippets of other files are shown only where they have one.
-        context: finds those snippets; asked for a document's first prompt, in a pause and by `plan`, else those of the
+        options: the budgets; snippets of other files are shown only if they have one.
+        context: finds those snippets for a document's first prompt, in a pause, and for `plan`; otherwise those of the
             last prompt stay.
     """
 
@@ -103,14 +102,15 @@ class PromptBuilder:
         self._built: LatestDocuments[Prompt] = LatestDocuments(self.options.documents)
 
     def build(self, snapshot: Snapshot, offset: int, *, hurried: bool = False, room: int | None = None) -> Prompt:
-        """The prompt for what comes at `offset` of `snapshot`.
+        """The prompt for a completion at `offset` of `snapshot`.
 
         Args:
-            snapshot: the document; its neighbours stand before its text.
+            snapshot: the document; its neighbours go before its text.
             offset: the cursor, in characters of `snapshot.text`.
-            hurried: the user types on: a first prompt goes without code of other files that takes long to read.
-            room: tokens that may be read while somebody waits; a prompt at a new place has a shorter window, and no
-                code of other files, where more of it is new. None: no limit.
+            hurried: whether the user types on: a first prompt then goes without code of other files, which takes long
+                to read.
+            room: tokens that may be read while a request waits; if more of a prompt at a new place is new, it gets a
+                shorter window and no code of other files. None: no limit.
         """
         self._context.observe(snapshot)
         text, offset = _whole(snapshot, offset)
@@ -118,10 +118,10 @@ class PromptBuilder:
         return self._made(snapshot.uri, anchor, text, offset)
 
     def settle(self, snapshot: Snapshot, offset: int) -> Prompt:
-        """The user pauses: anchor here, so that the next keystrokes find everything computed. Returns the prompt.
+        """Anchor here in a pause, so that the next keystrokes find everything computed. Returns the prompt.
 
-        Other code goes along where it is worth it by now, but never in the middle of a line: who goes on there soon is
-        to find everything as it was.
+        Other code may be exchanged, but never in the middle of a line: a user who continues there soon finds the prompt
+        unchanged.
         """
         text, offset = _whole(snapshot, offset)
         last = self._shown_still(snapshot.uri)
@@ -129,25 +129,25 @@ class PromptBuilder:
         return self._made(snapshot.uri, anchor, text, offset)
 
     def is_short(self, uri: str) -> bool:
-        """Whether a document's prompt has a smaller window than it may, because somebody waited for it."""
+        """Whether a document's prompt has a smaller window than it may, because a request waited for it."""
         anchor = self._anchors.get(uri)
         return anchor is not None and anchor.short
 
     def is_partial(self, uri: str) -> bool:
-        """Whether a document's prompt lacks a part that was left for later, and no plan has it yet."""
+        """Whether a document's prompt lacks a part that was left for later and is not planned yet."""
         anchor = self._anchors.get(uri)
         if anchor is None or uri in self._plans:
             return False
         return anchor.short or not (anchor.told.looked or not self.options.context_tokens)
 
     def is_interim(self, uri: str) -> bool:
-        """Whether another prompt is to take the place of a document's: the whole one, or one with other code."""
+        """Whether a document's prompt is to be replaced: by the whole one, or one with other code."""
         return uri in self._plans or self.is_partial(uri)
 
     def plan(self, snapshot: Snapshot, offset: int) -> None:
-        """Plan the prompt that `build` makes here of a document that it does not know; nothing for no prompt.
+        """Plan the prompt that `build` would make here for an unknown document; do nothing if there is no prompt yet.
 
-        So a text made after a pause is the one that a first question at this place gets.
+        So a completion after a pause equals that of a first request at this place.
         """
         text, offset = _whole(snapshot, offset)
         last = self._shown_still(snapshot.uri)
@@ -164,20 +164,20 @@ class PromptBuilder:
             self._plans.put(snapshot.uri, anchor)
 
     def planned(self, snapshot: Snapshot, offset: int) -> Prompt | None:
-        """The prompt here that is planned to take the place of the present one; None where there is no such plan."""
+        """The planned prompt here; None if there is no plan."""
         text, offset = _whole(snapshot, offset)
         anchor = self._planned(snapshot, text, offset)
         return None if anchor is None else self._prompt(anchor, text, offset)
 
     def exchange(self, snapshot: Snapshot, offset: int) -> Prompt:
-        """The planned prompt takes the place of the present one, if it still may; the prompt here."""
+        """Replace the present prompt by the planned one, if that is still allowed; returns the prompt here."""
         text, offset = _whole(snapshot, offset)
         anchor = self._planned(snapshot, text, offset) or self._anchor_at(snapshot, text, offset)
         self._plans.forget(snapshot.uri)
         return self._made(snapshot.uri, anchor, text, offset)
 
     def shown(self, uri: str) -> Shown | None:
-        """The prompt that was built last for a document, for a person to look at; None where there is none."""
+        """The latest prompt of a document, for people; None if there is none."""
         built, anchor = self._built.get(uri), self._anchors.get(uri)
         if built is None or anchor is None:
             return None
@@ -189,19 +189,19 @@ class PromptBuilder:
         return Shown("".join(parts), len(built.tokens), anchor.told.found)
 
     def context_of(self, uri: str) -> tuple[str, ...]:
-        """The places of other code that a document's prompt shows, as PATH:LINE, the nearest to the text last."""
+        """The places of other code in a document's prompt, as PATH:LINE; the nearest to the text is last."""
         anchor = self._anchors.get(uri)
         pieces = anchor.told.found.snippets if anchor is not None else ()
         return tuple(f"{one.path}:{one.line}" if one.line else one.path for one in reversed(pieces))
 
     def forget(self, uri: str) -> None:
-        """The document is closed."""
+        """Drop everything about a closed document."""
         self._anchors.forget(uri)
         self._plans.forget(uri)
         self._built.forget(uri)
 
     def rename(self, old: str, new: str) -> None:
-        """The document has a new name; its prompt goes on as it was."""
+        """Move a document's prompt to its new URI."""
         self._anchors.rename(old, new)
         if old != new:
             self._plans.forget(new)
@@ -232,19 +232,19 @@ class PromptBuilder:
         return self._shortened(anchor, text, offset, room)
 
     def _moved(self, anchor: Anchor, text: str, offset: int) -> Anchor | None:
-        """The anchor where it stands in `text`; None where it holds no more."""
+        """The anchor, moved to its place in `text`; None if it is void."""
         shift = anchors.holds(anchor, text, offset)
         if shift is None or not self._typed_fits(text[anchor.at + shift : offset]):
             return None
         return replace(anchor, start=anchor.start + shift, at=anchor.at + shift, length=len(text))
 
     def _new(self, uri: str, anchor: Anchor, text: str, offset: int) -> int:
-        """Tokens of the prompt by `anchor` that the document's last prompt does not begin with."""
+        """Tokens of the prompt by `anchor` after its common beginning with the document's last prompt."""
         tokens, built = self._prompt(anchor, text, offset).tokens, self._built.get(uri)
         return len(tokens) - (common_prefix(built.tokens, tokens) if built is not None else 0)
 
     def _shortened(self, anchor: Anchor, text: str, offset: int, room: int) -> Anchor:
-        """The anchor with as much of its window as `room` tokens hold; a quarter of that is for the text below."""
+        """The anchor with as much of its window as fits `room` tokens, a quarter of that for the text below."""
         typed = len(self._tokenizer.encode(text[anchor.at : offset]))
         left = max(room - typed - _MARKS, room // 2)
         below = min(left // 4, len(anchor.suffix_tokens))
@@ -267,11 +267,11 @@ class PromptBuilder:
 
     @property
     def _stays(self) -> bool:
-        """Whether an anchor may stay where it is while text is typed behind it."""
+        """Whether an anchor may stay while text is typed after it."""
         return self.options.anchored and bool(self.template.middle)
 
     def _typed_fits(self, typed: str) -> bool:
-        """Whether what stands after the middle mark is short enough to stay there."""
+        """Whether the text after the middle mark is short enough to stay there."""
         options = self.options
         if not self._stays:
             return False
@@ -282,15 +282,15 @@ class PromptBuilder:
     def _anchored(
         self, snapshot: Snapshot, text: str, offset: int, last: Anchor | None, *, exchange: bool, lean: bool = False
     ) -> Anchor:
-        """A new anchor at the cursor; the last one's window start and context stay where they can.
+        """A new anchor at the cursor; it keeps the last one's window start and context if possible.
 
         Args:
             snapshot: the document.
             text: its whole text.
             offset: the cursor in that.
-            last: the anchor so far, if what it shows of other files may be shown still.
-            exchange: whether other code may go along than did so far.
-            lean: whether none is looked for where none went along so far.
+            last: the anchor so far, if its code of other files may still be shown.
+            exchange: whether the code of other files may change.
+            lean: whether to look for none if there was none so far.
         """
         options, tokenizer = self.options, self._tokenizer
         at = anchors.place(text, offset, min(options.lines_above, options.typed_lines // 3), 2 * options.typed_tokens)
@@ -320,7 +320,7 @@ class PromptBuilder:
         )
 
     def _told(self, snapshot: Snapshot, offset: int, window: tuple[int, int], kept: Told | None) -> Told:
-        """Code that goes along; `kept` itself, where an exchange would gain too little."""
+        """Code of other files for a prompt; `kept` itself if an exchange would gain too little."""
         budget = self.options.context_tokens
         if not budget:
             return replace(UNTOLD, looked=True)
@@ -330,17 +330,17 @@ class PromptBuilder:
         return Told(*told(self._tokenizer, self.template, found, language=snapshot.language, budget=budget))
 
     def _shown_still(self, uri: str) -> Anchor | None:
-        """The document's anchor, if all that it shows may be shown still: rules hold at the moment of use."""
+        """The document's anchor, if its code of other files may still be shown: rules apply at the moment of use."""
         anchor = self._anchors.get(uri)
         return anchor if anchor is not None and self._may_show(anchor.told) else None
 
     def _planned(self, snapshot: Snapshot, text: str, offset: int) -> Anchor | None:
-        """The planned anchor as it stands in `text`, if it holds and all of it may be shown still."""
+        """The planned anchor, moved to its place in `text`, if it holds and its code may still be shown."""
         planned = self._plans.get(snapshot.uri)
         if planned is None:
             return None
         moved = self._moved(planned, text, offset)
-        if moved is None and not self._stays:  # a form without anchors: the other code alone is planned
+        if moved is None and not self._stays:  # without anchors only the code of other files is planned
             moved = replace(self._anchor_at(snapshot, text, offset), told=planned.told)
         if moved is None or not self._may_show(planned.told):
             self._plans.forget(snapshot.uri)
@@ -352,7 +352,7 @@ class PromptBuilder:
         return not sources or self._context.may_show(sources)
 
     def _start(self, text: str, at: int) -> int:
-        """Where a new window begins: the same for all anchors of a block of lines, so that it stays in the KV cache."""
+        """Start of a new window, the same for all anchors of a block of lines, so that it stays in the KV cache."""
         lines = text[:at].split("\n")
         block = at - len("\n".join(lines[len(lines) - 1 - (len(lines) - 1) % _BLOCK :]))
         budget = int(self.options.prefix_tokens * self.options.refill_share)
@@ -362,7 +362,7 @@ class PromptBuilder:
         return start
 
     def _kept_start(self, last: Anchor | None, text: str, at: int) -> int | None:
-        """The last window's start, if a prefix from there is neither too long nor much shorter than it could be."""
+        """The last window's start, if a prefix from there is neither too long nor much shorter than possible."""
         if last is None or not last.start <= at or text[last.start : last.start + 64] != last.prefix[:64]:
             return None
         budget = self.options.prefix_tokens

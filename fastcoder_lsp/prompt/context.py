@@ -1,7 +1,6 @@
-"""Snippets of other files, as the model's family wants to see them before the prefix.
+"""Snippets of other files in the form of the model's family, before the prefix.
 
-Owns their form and their budget; which snippets are worth it is decided by `prompt/retrieval.py` and measured by
-`bench quality`.
+`retrieval` chooses the snippets, and `bench quality` measures them.
 """
 
 from collections.abc import Collection
@@ -23,11 +22,11 @@ class ContextSnippet:
     Attributes:
         path: as the user knows it.
         text: whole lines.
-        score: how much it promises.
-        source: the file's absolute path, by which it is asked later whether it may still be shown; empty for a piece of
-            the document itself.
-        tokens: that it takes in a prompt; 0 before it is in one.
-        line: its first one in the file, from 1; 0 where it is not of one place.
+        score: expected worth; more is better.
+        source: the file's absolute path, by which rules are checked again before each use; empty for a piece of the
+            document itself.
+        tokens: its tokens in a prompt; 0 before it is in one.
+        line: its first line in the file, from 1; 0 if it is not of one place.
     """
 
     path: str
@@ -40,13 +39,13 @@ class ContextSnippet:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What goes along with a prompt.
+    """Other code for a prompt.
 
     Attributes:
         snippets: of other files, and of the document outside its window; best first.
         repository: the name of the workspace folder.
-        path: the document's from there, as the snippets' paths are.
-        copied: file and line, from 1, of what was just copied and stands ahead, if it fits; None: nothing was.
+        path: the document's path from there, like the snippets' paths.
+        copied: file and line, from 1, of code that was just copied and comes first, if it fits; None: nothing was.
     """
 
     snippets: tuple[ContextSnippet, ...] = ()
@@ -59,10 +58,10 @@ NOTHING = Found()
 
 
 class Context(Protocol):
-    """Finds code of other files that the model should see."""
+    """Finds code of other files for the prompt."""
 
     def observe(self, snapshot: Snapshot) -> None:
-        """A prompt is built for this text: what was edited may matter to the next one."""
+        """Note that a prompt is built for this text: edits may matter to the next one."""
         ...
 
     def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
@@ -71,28 +70,28 @@ class Context(Protocol):
         Args:
             snapshot: the document.
             offset: the cursor.
-            shown: what of the text the prompt's window holds, characters from…to; no snippet is of that.
-            kept: what the prompt shows so far; given back itself where an exchange would gain too little.
+            shown: the prompt's window, characters from…to; no snippet overlaps it.
+            kept: the prompt's snippets so far; returned itself if an exchange would gain too little.
         """
         ...
 
     def may_show(self, sources: Collection[str]) -> bool:
-        """Whether code of all these files, which a prompt shows, may be shown at this moment."""
+        """Whether the code of all these files in a prompt may be shown at this moment."""
         ...
 
 
 class NoContext:
-    """There are no other files."""
+    """No other files."""
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Remember nothing."""
+        """Ignore the text."""
 
     def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:  # noqa: ARG002 the interface
-        """There are no snippets."""
+        """Find no snippets."""
         return NOTHING
 
     def may_show(self, sources: Collection[str]) -> bool:
-        """Only a prompt that shows no other file may be shown."""
+        """Allow only prompts without other files."""
         return not sources
 
 
@@ -107,9 +106,9 @@ def told(
     language: str,
     budget: int,
 ) -> tuple[tuple[int, ...], Found]:
-    """The tokens that stand before the prefix mark (before the text, for a model without marks), and what they tell.
+    """The tokens before the prefix mark (before the text, for a model without marks), and the snippets in them.
 
-    The best snippets that fit `budget` together, the best one last, next to the code. Empty where none fits.
+    They hold the best snippets that fit `budget` together, the best one last, next to the code. Empty if none fits.
     """
     best = sorted(found.snippets, key=lambda snippet: -snippet.score)
     pieces: list[list[int]] = []
@@ -146,7 +145,7 @@ def _snippet(tokenizer: Tokenizer, template: Template, snippet: ContextSnippet, 
 
 
 def comment_mark(language: str) -> str:
-    """What begins a line comment in `language` (an LSP language id)."""
+    """The mark that begins a line comment in `language` (an LSP language id)."""
     if language in _HASH:
         return "#"
     return "--" if language in _DASHES else "//"

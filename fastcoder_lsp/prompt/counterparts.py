@@ -1,8 +1,7 @@
 """Which files test which, by their names: `test_cart.py` and `cart.py`, `cart.spec.ts`, `CartTest.java`, `__tests__`.
 
-Owns the rules of names, of both directions, and what is shown of such a file: the lines that define something. A file
-that has words to ask with finds its tests by them, as well as by any rule (docs/benchmarks.md): this is for one that is
-hardly begun.
+The rules work in both directions. The prompt shows the lines of such a file that define something. Retrieval by words
+finds a file's tests as well as any rule (docs/benchmarks.md); these rules are for files that are hardly begun.
 """
 
 import re
@@ -11,11 +10,11 @@ from itertools import islice, takewhile
 from pathlib import PurePosixPath
 
 MOST_CHARACTERS = 800
-"""Of the lines that are shown."""
+"""Characters of the lines shown."""
 LONGEST_LINE = 160
-"""Longer ones are left out: a part of a secret need not look like one."""
+"""Longer lines are left out: a part of a secret need not look like one."""
 MOST_LOOKED_AT = 2_000
-"""Names that are compared, and lines of a file."""
+"""Names that are compared, and lines of a file that are read."""
 _AFFIXES = re.compile(
     r"(?:test_|Test(?=[A-Z]))(.+)|(.+?)(?:_(?:test|tests|spec|unittest)|[.-](?:test|spec)|(?:Tests?|Spec|IT))"
 )
@@ -30,7 +29,7 @@ _DEFINES = re.compile(
 
 
 def stem_of(key: str) -> str:
-    """What a file's name and that of its tests have in common; empty where nothing can be said."""
+    """The common part of a file's name and its tests' names; empty if there is none to go by."""
     whole = PurePosixPath(key).stem
     stem = _stem(PurePosixPath(key))
     return "" if {whole, stem} & _NAMELESS or len(stem) < 2 else stem
@@ -41,20 +40,20 @@ def counterpart_of(key: str, others: Iterable[str]) -> str | None:
 
     Args:
         key: a path from the workspace folder, with slashes.
-        others: such paths, those first that matter most.
+        others: such paths, the most important ones first.
     """
     here = PurePosixPath(key)
     stem = stem_of(key)
     if not stem:
         return None
-    alike = (other for other in others if stem in other and stem in other.rpartition("/")[2])  # the first is quick
+    alike = (other for other in others if stem in other and stem in other.rpartition("/")[2])  # the first test is fast
     looked_at = islice(alike, MOST_LOOKED_AT)
     found = [other for other in looked_at if other != key and _belongs(here, PurePosixPath(other), stem)]
     return max(sorted(found), key=lambda other: _common(key, other), default=None)
 
 
 def outline(text: str) -> str:
-    """The lines of a file that define something, as many as may be shown."""
+    """The lines of a file that define something, up to `MOST_CHARACTERS`."""
     kept, room = [], MOST_CHARACTERS
     for line in text.split("\n", MOST_LOOKED_AT)[:MOST_LOOKED_AT]:
         if len(line) <= LONGEST_LINE and _DEFINES.match(line):
@@ -66,7 +65,7 @@ def outline(text: str) -> str:
 
 
 def _belongs(one: PurePosixPath, other: PurePosixPath, stem: str) -> bool:
-    """Whether just one of the two is a test, of the other."""
+    """Whether exactly one of the two is a test, of the other."""
     same = _family(one) == _family(other) and _stem(other) == stem
     return same and _is_test(one) != _is_test(other)
 
@@ -85,7 +84,7 @@ def _family(path: PurePosixPath) -> str:
 
 
 def _common(one: str, other: str) -> int:
-    """How many folders two paths begin with together."""
+    """Number of folders that two paths begin with in common."""
     return sum(
         1
         for _ in takewhile(

@@ -1,7 +1,6 @@
-"""The heads of definitions of names near a cursor, where somebody knows which they are: an editor's other servers.
+"""The heads of definitions of names near a cursor, at places that an editor's other servers gave (`core.Definition`).
 
-Owns what of a definition is shown and which of them are; the places are given (`core.Definition`), and reading their
-files is the caller's (`load`). A text that has changed since is looked at around the place that was told.
+The caller reads the files (`load`). If a file has changed since, the definition is looked for around its place.
 """
 
 import re
@@ -15,19 +14,19 @@ from fastcoder_lsp.prompt.context import ContextSnippet
 from fastcoder_lsp.prompt.retrieval import Load, Question, worth
 
 MOST_CHARACTERS = 500
-"""Of all heads together: some 150 tokens, a quarter of what is shown."""
+"""Characters of all heads, some 150 tokens, a quarter of the other code."""
 MOST_LINES = 14
-"""Of a head."""
+"""Lines of a head."""
 MOST_SIGNATURE = 6
 """Lines of a signature."""
 MOST_SCANNED = 120
-"""Lines of a body that are looked at for what a class has."""
+"""Lines of a class that are searched for members."""
 LONGEST_LINE = 200
-"""Longer ones are left out: a part of a secret need not look like one."""
+"""Longer lines are left out: a part of a secret need not look like one."""
 MOVED = 20
-"""Lines that a definition may have moved since it was told."""
+"""Lines that a definition may have moved since its place was given."""
 MOST_HELD = 6
-"""Pieces of code that are shown as likely as not: what they hold is not shown twice."""
+"""Pieces of code that are probably shown; a head in one of them is not shown twice."""
 _CLASS = re.compile(
     r"\b(?:class|struct|interface|enum|trait|type|record|object|protocol|impl|union|module|namespace)\b"
 )
@@ -41,14 +40,14 @@ _OPEN, _CLOSED = re.compile(r"[(\[]"), re.compile(r"[)\]]")
 def heads(
     ask: Question, definitions: Sequence[Definition], pieces: Sequence[ContextSnippet], load: Load, terms: Terms
 ) -> Iterator[ContextSnippet]:
-    """Heads of definitions that are named at the cursor, scored by what they are worth beside pieces of code.
+    """Heads of definitions of names at the cursor, scored like pieces of code.
 
     Args:
-        ask: what is asked for there.
+        ask: the question of the cursor.
         definitions: the nearest first; their paths are keys of `load`.
-        pieces: what is shown anyway, best first.
+        pieces: pieces shown anyway, best first.
         load: gives files.
-        terms: that the question was made with.
+        terms: the terms of the question.
     """
     room, seen = MOST_CHARACTERS, set[tuple[str, int]]()
     for one in definitions:
@@ -68,7 +67,7 @@ def heads(
 
 
 def head_of(lines: Sequence[str], at: int) -> str:
-    """The definition that begins in a line: its signature; of a class what it has, too, without bodies."""
+    """The definition that begins in line `at`: its signature, and of a class its members, without bodies."""
     if len(lines[at]) > LONGEST_LINE:
         return ""
     kept = [lines[at]]
@@ -83,7 +82,7 @@ def head_of(lines: Sequence[str], at: int) -> str:
 
 
 def _members(body: Sequence[str], indent: int) -> Iterator[str]:
-    """The lines that begin a member, of what is deeper than `indent`."""
+    """The lines deeper than `indent` that begin a member."""
     first: int | None = None
     for line in body:
         if not line.strip():
@@ -99,7 +98,7 @@ def _members(body: Sequence[str], indent: int) -> Iterator[str]:
 
 
 def _place(lines: Sequence[str], one: Definition) -> int | None:
-    """The line of a definition by now: where it was told, if its name stands there, or close by where one begins so."""
+    """The current line of a definition: the given one if it has the name, else a near one that begins with it."""
     if not one.name:
         return one.line if one.line < len(lines) and lines[one.line].strip() else None
     told = lines[one.line] if one.line < len(lines) else ""
@@ -112,7 +111,7 @@ def _place(lines: Sequence[str], one: Definition) -> int | None:
 
 
 def _held(path: str, line: int, pieces: Sequence[ContextSnippet]) -> bool:
-    """Whether a piece that is shown has this line."""
+    """Whether a shown piece has this line."""
     return any(one.source == path and one.line <= line <= one.line + one.text.count("\n") for one in pieces[:MOST_HELD])
 
 

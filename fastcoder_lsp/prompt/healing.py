@@ -1,7 +1,7 @@
-"""Token healing: how far a prompt backs up over half-typed text, and which ids may spell it again.
+"""Token healing: how far a prompt backs up over half-typed text, and which ids may spell that text again.
 
 A prompt that ends inside a word ends in tokens that the model never saw in that place. So it ends before the word, and
-the first generated tokens must spell what was typed of it. Owns no state; the tokenizer remembers its tables.
+the first generated tokens must spell its typed part.
 """
 
 import numpy as np
@@ -10,16 +10,16 @@ import numpy.typing as npt
 from fastcoder_lsp.tokenizer import Tokenizer, printable
 
 LONGEST = 48
-"""Bytes: a longer half-typed word is healed in its last part only; each healed token costs a forward pass."""
+"""Bytes of a half-typed word that are healed, its last ones; each healed token costs a forward pass."""
 _LINES = 400
-"""Characters looked at: a word has no need of more."""
+"""Characters that are searched for the start of a word."""
 
 
 def heal_start(tokenizer: Tokenizer, text: str) -> int:
-    """Where a prompt that continues `text` ends: before the word, run of signs or run of blanks at its end.
+    """The end of a prompt that continues `text`: before the word, run of signs or run of blanks at its end.
 
-    The end of `text` itself where nothing needs healing, as after a newline that the tokenizer keeps apart from the
-    indentation that follows it.
+    The end of `text` itself if nothing needs healing, as after a newline that the tokenizer separates from the
+    indentation after it.
     """
     tail = text[-_LINES:]
     skipped = len(text) - len(tail)
@@ -39,9 +39,9 @@ def heal_start(tokenizer: Tokenizer, text: str) -> int:
 
 
 def allowed(tokenizer: Tokenizer, remaining: bytes) -> npt.NDArray[np.int64]:
-    """The ids that agree with `remaining`, ascending: their bytes start with it, or are a beginning of it.
+    """The ids that agree with `remaining`, ascending: their bytes start with it, or it starts with their bytes.
 
-    Empty only where the vocabulary cannot spell `remaining`, which `heal_start` rules out. ~20 µs after a first call.
+    Empty only if the vocabulary cannot spell `remaining`, which `heal_start` rules out. ~20 µs after a first call.
     """
     longer = tokenizer.starting_with(remaining)
     shorter = [token for end in range(1, len(remaining)) for token in tokenizer.exactly(remaining[:end])]

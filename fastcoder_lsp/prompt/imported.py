@@ -1,7 +1,6 @@
-"""Definitions that a document imports by name and uses near the cursor, whole where they are short.
+"""Definitions that a document imports by name and uses near the cursor, whole if they are short.
 
-Owns which names those are, which files may define them, and how much of a definition is shown. The files are found by
-the import statements alone, without an index; reading them is the caller's (`load`).
+The files are found by the import statements alone, without an index; the caller reads them (`load`).
 """
 
 import posixpath
@@ -15,9 +14,9 @@ from fastcoder_lsp.prompt.imports import imports_above
 from fastcoder_lsp.prompt.retrieval import ABOVE, BELOW, Load, around
 
 MOST_CHARACTERS = 1_200
-"""Of all definitions together: some 300 tokens, half of what is shown of other files."""
+"""Characters of all definitions, some 300 tokens, half of the other code."""
 MOST_NAMES = 4
-"""Imported names that are looked up: those nearest above the cursor."""
+"""Imported names that are looked up, the nearest above the cursor."""
 _SCRIPTS = ("javascript", "javascriptreact", "typescript", "typescriptreact")
 _ENDINGS = (".ts", ".tsx", ".js", ".jsx", ".mjs", "/index.ts", "/index.js")
 _FROM = re.compile(r"from\s+(\.*)([\w.]*)\s+import\s+(.+)")
@@ -30,7 +29,7 @@ _DEFINES = (
 
 
 def imported_definitions(snapshot: Snapshot, offset: int, load: Load) -> tuple[ContextSnippet, ...]:
-    """The definitions of imported names that stand near the cursor, the nearest name's first.
+    """The definitions of imported names near the cursor, the nearest name's first.
 
     Args:
         snapshot: the document; its path is its key for `load`.
@@ -57,7 +56,7 @@ def imported_definitions(snapshot: Snapshot, offset: int, load: Load) -> tuple[C
 
 
 def imported_names(snapshot: Snapshot) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """The names that a document imports → the name where it is defined, and the files that may define it."""
+    """Each imported name → its name where it is defined, and the files that may define it."""
     if snapshot.language == "python":
         return dict(_python(snapshot))
     return dict(_script(snapshot)) if snapshot.language in _SCRIPTS else {}
@@ -87,7 +86,7 @@ def _script(snapshot: Snapshot) -> Iterator[tuple[str, tuple[str, tuple[str, ...
 
 
 def _names(listed: str) -> Iterator[tuple[str, str]]:
-    """Each name of an import, where it is defined and here."""
+    """Each name of an import: where it is defined, and here."""
     for one in listed.split(","):
         if match := _NAME.match(one.strip()):
             yield match[1], match[2] or match[1]
@@ -106,7 +105,7 @@ def _last(text: str, name: str) -> int:
 
 
 def _definition(lines: Sequence[str], name: str, room: int) -> tuple[int, str] | None:
-    """The line that defines `name`, and its definition: all of it, or its head, where that fits; None otherwise."""
+    """The line that defines `name`, and its definition, whole or its head, if that fits; else None."""
     begins = re.compile(_DEFINES.format(re.escape(name)))
     at = next((number for number, line in enumerate(lines) if begins.match(line[:LONGEST_LINE])), None)
     if at is None:
@@ -117,7 +116,7 @@ def _definition(lines: Sequence[str], name: str, room: int) -> tuple[int, str] |
 
 
 def _block(lines: Sequence[str], at: int) -> list[str]:
-    """The lines of the definition that begins in line `at`: what is deeper below it, and a line that closes it."""
+    """The lines of the definition that begins in line `at`: the deeper lines below, and a line that closes it."""
     indent = _indent(lines[at])
     end = at + 1
     while end < len(lines) and (not lines[end].strip() or _indent(lines[end]) > indent):

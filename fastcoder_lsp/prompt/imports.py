@@ -1,16 +1,16 @@
-"""What a document imports, where its window no longer shows that: a line each, to stand before the window.
+"""The import statements above a document's window, one line each, for the prompt.
 
-Owns which lines those are, by each language's way to begin one; where the imported things are is not looked for. It is
-the same text at every place of a document, so that an exchange of other pieces leaves it where it is.
+They are found by the words that begin an import in each language. The text is the same at every place of a document, so
+an exchange of other pieces leaves it in place.
 """
 
 import re
 from collections.abc import Iterator
 
 MOST_CHARACTERS = 700
-"""Of all imports together: some 200 tokens. The first ones are kept."""
+"""Characters of all imports, some 200 tokens; the first ones are kept."""
 MOST_LINES = 2_000
-"""Of a document's beginning that are looked at."""
+"""Lines of a document's beginning that are read."""
 LONGEST = 40
 """Lines of one import."""
 _BEGINNINGS = {
@@ -42,11 +42,11 @@ _OPEN, _CLOSED = re.compile(r"[({]"), re.compile(r"[)}]")
 
 
 def imports_above(text: str, end: int, language: str) -> str:
-    """The import statements of `text[:end]`, each on one line; empty for a language that is not known.
+    """The import statements of `text[:end]`, each on one line; empty for an unknown language.
 
     Args:
         text: a document.
-        end: where its window begins, in characters.
+        end: start of its window, in characters.
         language: an LSP language id.
     """
     kept, left = [], MOST_CHARACTERS
@@ -78,5 +78,5 @@ def _statements(text: str, end: int, language: str) -> Iterator[str]:
 
 
 def _imports(language: str, statement: list[str]) -> bool:
-    """Whether what begins like an import is one: JavaScript's constants begin so as well."""
+    """Whether a statement that begins like an import is one; in JavaScript constants begin so, too."""
     return language != "javascript" or statement[0].startswith("import") or "require(" in statement[-1]

@@ -1,8 +1,8 @@
-"""Which pieces of files are like the code at a cursor: BM25 over pieces of some lines.
+"""Pieces of files that are like the code at a cursor, ranked by BM25 over pieces of some lines.
 
-Owns the ranking of pieces, those of the document itself outside its window among them; which other files may be read,
-and reading them, is the caller's (`load`). A piece that uses the names at hand is worth more to a model than the head
-of their definition (docs/benchmarks.md).
+Pieces of the document itself outside its window take part. The caller decides which other files may be read, and reads
+them (`load`). A piece that uses the names at hand is worth more to a model than the head of their definition
+(docs/benchmarks.md).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -19,48 +19,48 @@ from fastcoder_lsp.prompt.context import ContextSnippet
 from fastcoder_lsp.prompt.imports import imports_above
 
 STEP = 8
-"""Lines between the beginnings of two pieces."""
+"""Lines between the starts of two pieces."""
 PIECE = 2 * STEP
 """Lines of a piece."""
 ABOVE, BELOW = 12, 6
-"""Lines around the cursor that say what is being written."""
+"""Lines around the cursor that make up the question."""
 CLOSE_ABOVE, CLOSE_BELOW = 5, 2
 CLOSE = 1.5
-"""How much more the words of the closest lines count."""
+"""Factor of the words in the closest lines."""
 MOST_FILES = 8
-"""Files that are looked into: those that the index of words ranks first. With 16 as much was found."""
+"""Files that are searched: those that the word index ranks first. 16 files gave no better pieces."""
 MOST_RANKED = 6 * MOST_FILES
-"""Files of the index's ranking that are asked for, for not all of them may be given."""
+"""Ranked files that the index is asked for, since some may not be read."""
 MOST_PIECES = 10
 MOST_OF_A_FILE = 2
 COPY = 0.9
-"""Share of a file's lines that the document has, from which it is a copy: of a build, a worktree, an older version."""
+"""A file with this share of its lines in the document is a copy: of a build, a worktree, an older version."""
 KNOWN = 0.8
-"""Share of a piece's lines that the window and better pieces have, from which it tells nothing new."""
+"""A piece with this share of its lines in the window and better pieces is not new."""
 MOST_WORDS = 160
-"""Of a question: the most telling ones."""
+"""Words of a question; those with the greatest weights are kept."""
 MOST_OWN = 100_000
-"""Characters of the document on each side of the cursor, of which pieces are made."""
+"""Characters of the document on each side of the cursor that pieces are made of."""
 _K1, _B = 0.6, 0.75
 _MOST_CELLS = 1_000_000
-"""Counted of one file: pieces times words of the question."""
+"""Bound of pieces times words of the question in one file."""
 
 
 @dataclass(frozen=True, slots=True)
 class FileWords:
-    """A file's text, line ends being line feeds, and its words."""
+    """A file's text, with line feeds as line ends, and its words."""
 
     text: str
     lines: LineTerms
 
 
 Load = Callable[[str], FileWords | None]
-"""A file by its key in the index, as it is now; None where it may not be read, or is gone."""
+"""Reads a file by its key in the index; None if it may not be read, or is gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Different words, sorted, and what each is worth."""
+    """Distinct words, sorted, and their weights."""
 
     terms_Q: npt.NDArray[np.int32]
     weights_Q: npt.NDArray[np.float32]
@@ -68,7 +68,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Lines `begin`…`end` (half open) of the file `key`, and what they are worth to the question."""
+    """Lines `begin`…`end` (half open) of the file `key`, and their score for the question."""
 
     key: str
     begin: int
@@ -86,17 +86,17 @@ def retrieve(
     load: Load,
     near: Sequence[str] = (),
 ) -> tuple[ContextSnippet, ...]:
-    """The document's imports above its window, and pieces of it and of other files that are like the code at a cursor.
+    """The document's imports above its window, and pieces of it and of other files like the code at a cursor.
 
     Args:
-        ask: what is asked for there (`question_at`).
+        ask: the question of the cursor (`question_at`).
         snapshot: the document; its path is its key in the index.
         offset: the cursor.
-        shown: what of the text the window holds, characters from…to.
+        shown: the window, characters from…to.
         index: of the files' words.
-        terms: that the index was made with.
+        terms: the index's terms.
         load: gives files.
-        near: files that are looked into whatever the index says.
+        near: files that are searched in any case.
 
     Returns:
         Snippets with the index's keys as paths, best first; those of the document have no source.
@@ -104,9 +104,9 @@ def retrieve(
     ranked = dict.fromkeys((*near, *index.best(ask.terms_Q, MOST_RANKED)))
     files = _others(ranked, snapshot, offset, load, MOST_FILES + len(near))
     own = {key: (first, file) for key, first, file in _own(snapshot.text, offset, shown, terms)}
-    looked = {key: file for key, (_, file) in own.items()} | files  # of two that are alike the document's is taken
+    looked = {key: file for key, (_, file) in own.items()} | files  # of two equal pieces the document's is taken
     told = _lines_in(snapshot.text[slice(*shown)])
-    lines_of = cache(lambda key: looked[key].text.split("\n"))  # of a file many pieces may be judged
+    lines_of = cache(lambda key: looked[key].text.split("\n"))  # many pieces of a file may be judged
 
     def is_new(piece: Piece) -> bool:
         lines = _different(lines_of(piece.key)[piece.begin : piece.end])
@@ -125,14 +125,14 @@ def retrieve(
             pieces.append(ContextSnippet(piece.key, text, piece.score, piece.key, line=line))
     imported = imports_above(snapshot.text, shown[0], snapshot.language)
     if imported:
-        # Nearest to the code, whatever else is shown: it says where the names of the window come from.
+        # Always nearest to the code, for it tells where the names of the window come from.
         best = max((piece.score for piece in pieces), default=0.0)
         pieces.insert(0, ContextSnippet(snapshot.path or "", imported, best + 1.0))
     return tuple(pieces)
 
 
 def _others(ranked: Iterable[str], snapshot: Snapshot, offset: int, load: Load, most: int) -> dict[str, FileWords]:
-    """The first files that may be read and are no copies, of the document or of each other."""
+    """The first files that may be read and are no copies of the document or of each other."""
     files: dict[str, FileWords] = {}
     document = _lines_in(snapshot.text[max(offset - MOST_OWN, 0) : offset + MOST_OWN])
     for key in ranked:
@@ -145,7 +145,7 @@ def _others(ranked: Iterable[str], snapshot: Snapshot, offset: int, load: Load, 
 
 
 def question_at(text: str, offset: int, index: WordIndex, terms: Terms) -> Question:
-    """What the lines at a cursor ask for."""
+    """The question of the lines at a cursor."""
     words, counts = np.unique(terms.of(around(text, offset, ABOVE, BELOW)), return_counts=True)
     close = np.isin(words, terms.of(around(text, offset, CLOSE_ABOVE, CLOSE_BELOW)))
     worth = index.weights(words) * np.sqrt(counts) * np.where(close, CLOSE, 1.0)
@@ -154,7 +154,7 @@ def question_at(text: str, offset: int, index: WordIndex, terms: Terms) -> Quest
 
 
 def around(text: str, offset: int, above: int, below: int) -> str:
-    """The line of a cursor, and so many lines on both sides of it."""
+    """The line of a cursor with so many lines above and below it."""
     begin = text.rfind("\n", 0, offset)
     for _ in range(above):
         begin = text.rfind("\n", 0, begin) if begin >= 0 else -1
@@ -170,7 +170,7 @@ def best_pieces(
     most: int = MOST_PIECES,
     is_new: Callable[[Piece], bool] = lambda _piece: True,
 ) -> list[Piece]:
-    """The best pieces, best first; of one file a few, none that overlap, none that `is_new` refuses, asked in order."""
+    """The best pieces, best first: a few of each file, without overlaps; `is_new` may refuse each in turn."""
     if not files or not len(ask.terms_Q):
         return []
     keys, scores = list(files), _scores(ask, list(files.values()))
@@ -191,7 +191,7 @@ def best_pieces(
 
 
 def worth(ask: Question, texts: Sequence[str], terms: Terms) -> float:
-    """What some pieces are worth to a question together: each word counts where it stands most often."""
+    """The weights of all words of a question that some pieces hold together."""
     if not texts or not len(ask.terms_Q):
         return 0.0
     held = [np.isin(ask.terms_Q, terms.of(text)) for text in texts]
@@ -199,7 +199,7 @@ def worth(ask: Question, texts: Sequence[str], terms: Terms) -> float:
 
 
 def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterator[tuple[str, int, FileWords]]:
-    """What of the document stands above and below its window: a key, which is no path, the lines over it, itself."""
+    """The document above and below its window, each with a key, which is no path, and the number of lines above."""
     first = text.find("\n", max(offset - MOST_OWN, 0)) + 1 if offset > MOST_OWN else 0
     above, below = text[first : shown[0]], text[shown[1] : offset + MOST_OWN]
     after = below.find("\n") + 1
@@ -210,13 +210,13 @@ def _own(text: str, offset: int, shown: tuple[int, int], terms: Terms) -> Iterat
 
 
 def _is_copy(text: str, document: set[str], taken: Collection[FileWords]) -> bool:
-    """Whether a file says hardly more than the document, or the same as one that is taken."""
+    """Whether a file has hardly more lines than the document, or the text of a file already taken."""
     lines = _lines_in(text)
     return len(lines & document) >= COPY * len(lines) or any(text == one.text for one in taken)
 
 
 def _lines_in(text: str) -> set[str]:
-    """The different lines of a text, in whatever depth they stand; no empty ones."""
+    """The distinct lines of a text without indentation; no empty ones."""
     return _different(text.split("\n"))
 
 
@@ -225,7 +225,7 @@ def _different(lines: Iterable[str]) -> set[str]:
 
 
 def _without_empty(piece: Sequence[str]) -> tuple[str, int]:
-    """Some lines without the empty ones around them, and how many of those stood above."""
+    """Lines without the empty ones around them, and the number of empty ones above."""
     lines = "\n".join(piece)
     return lines.strip("\n"), len(lines) - len(lines.lstrip("\n"))
 
@@ -243,9 +243,9 @@ def _scores(ask: Question, files: Sequence[LineTerms]) -> list[npt.NDArray[np.fl
 
 
 def _counted(ask: Question, lines: LineTerms) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """How often each word of the question stands in each piece, and how many words each piece has.
+    """Occurrences of each word of the question in each piece, and the number of words of each piece.
 
-    A piece is two halves of `STEP` lines; the last half is a piece only where there is no other.
+    A piece is two halves of `STEP` lines; the last half is a piece only if it is the only one.
     """
     asked = len(ask.terms_Q)
     halves = min(max(-(-lines.lines // STEP), 1), max(_MOST_CELLS // asked, 1))

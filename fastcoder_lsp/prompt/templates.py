@@ -1,7 +1,7 @@
-"""One table: how each family of models wants to be asked to fill in the middle.
+"""One table: the fill-in-the-middle form of each family of models.
 
-A template is recognised from the tokenizer's own control tokens, never from a model's name. All families here are asked
-in the order prefix, suffix, middle. Sources: each model's card or paper, named in its row.
+A template is recognised by the tokenizer's own control tokens, never by a model's name. All families here use the order
+prefix, suffix, middle. Sources: each model's card or paper, named in its row.
 """
 
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Names of control tokens around the parts of a prompt; an empty name: the family has none.
+    """Names of control tokens around the parts of a prompt; empty if the family has none.
 
     Attributes:
         name: as `doctor` shows it.
         prefix, suffix, middle: the marks before each part; all empty for a model that only continues text.
         lead: text that the family's training put before the prefix.
-        repository: mark before the repository's name, where snippets of other files are given in the family's form.
-        file: mark before each file's path; empty where the family has no such form, snippets are then comments.
-        path_inside: the current file's path stands after the prefix mark, not before it.
-        tokens: further control tokens that tell this family from another with the same marks.
+        repository: mark before the repository's name, if snippets of other files have a form in the family.
+        file: mark before each file's path; empty if the family has no such form, then snippets are comments.
+        path_inside: whether the current file's path follows the prefix mark instead of preceding it.
+        tokens: further control tokens that distinguish this family from another with the same marks.
     """
 
     name: str
@@ -33,14 +33,14 @@ class Template:
     tokens: tuple[str, ...] = ()
 
     def matches(self, control: Mapping[str, int]) -> bool:
-        """Whether a tokenizer with these control tokens speaks this template."""
+        """Whether a tokenizer with these control tokens has this template."""
         return all(name in control for name in (self.prefix, self.suffix, self.middle, *self.tokens) if name)
 
 
 PLAIN = Template("prefix only")
 
 TEMPLATES = (
-    # CodeGemma's report, section 2.3: the marks are Qwen's, files are parted by <|file_separator|>.
+    # CodeGemma's report, section 2.3: the marks are Qwen's, files are separated by <|file_separator|>.
     Template("CodeGemma", "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", tokens=("<|file_separator|>",)),
     # Qwen2.5-Coder's README, "File-Level" and "Repository-Level Code Completion".
     Template(
@@ -88,5 +88,5 @@ TEMPLATES = (
 
 
 def template_of(control: Mapping[str, int]) -> Template:
-    """The first template of the table whose tokens all are in `control` (`Tokenizer.control`); at worst `PLAIN`."""
+    """The first template of the table whose tokens are all in `control` (`Tokenizer.control`); else `PLAIN`."""
     return next(template for template in TEMPLATES if template.matches(control))

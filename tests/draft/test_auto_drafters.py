@@ -10,10 +10,10 @@ import pytest
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.auto.evidence import TEXT, TRAINED
-from fastcoder_lsp.draft.auto.sources import TRIALS, DrafterSource, FoundContinuations
+from fastcoder_lsp.draft.auto.sources import DrafterSource, FoundContinuations
 from fastcoder_lsp.draft.base import BaseDrafter, Pinned
 from fastcoder_lsp.draft.none import NONE, NoDrafter
-from fastcoder_lsp.draft.pricing import Forecast, timed
+from fastcoder_lsp.draft.pricing import TRIALS, Forecast, timed
 from fastcoder_lsp.draft.registry import DrafterParts, make, warm_up
 from tests.draft import own_weights
 from tests.draft.small_models import lending, toys

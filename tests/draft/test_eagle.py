@@ -8,10 +8,9 @@ import pytest
 
 from fastcoder_lsp.core import NORMED, DraftContext
 from fastcoder_lsp.draft import eagle
-from fastcoder_lsp.draft.base import Linear, exact
+from fastcoder_lsp.draft.base import Floats, Linear, exact
 from fastcoder_lsp.draft.eagle import EagleLayer
 from fastcoder_lsp.draft.registry import make
-from fastcoder_lsp.draft.weights import Floats
 from tests.draft import own_weights
 from tests.engine import tiny_models
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastcoder_lsp.draft.weights import Floats
+from fastcoder_lsp.draft.base import Floats
 from fastcoder_lsp.engine.int8.linear import packed_linear
 
 
