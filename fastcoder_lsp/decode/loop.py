@@ -130,7 +130,7 @@ class Decoding:
         ask_states(self.engine, self.drafter.traits.layers)
         began_ms = self.spans.elapsed_ms()
         cached = self.engine.prefill(decided, lambda: True).reused
-        pending = _riders(len(decided) - cached)
+        pending = _pending_tokens(len(decided) - cached)
         end = len(decided) - pending
         part = end if at_most is None else min(end, cached + at_most)
         done = self.engine.prefill(decided[:part], should_stop)
@@ -172,36 +172,35 @@ class Decoding:
         if self._pending:
             return 0
         missing = self._uncached()
-        return max(missing - _riders(missing), 0)
+        return max(missing - _pending_tokens(missing), 0)
 
     def rows(self) -> int:
         """How many rows the next step has at least: tokens that are decided, but not in the KV cache."""
         if self._pending:
             return len(self._pending)
-        return _riders(self._uncached())
+        return _pending_tokens(self._uncached())
 
     def step(self, nodes: int | None = None) -> bool:
         """One forward pass, of at most `nodes` rows where given; returns whether the decode goes on after it."""
         assert not self._finish, "a finished decode has no next step"
-        try:
-            return self._step(nodes)
-        except CacheLost:
-            self._pending = []
-            self.prefill(lambda: False)
-            return self._step(nodes)
-
-    def _step(self, nodes: int | None) -> bool:
-        request, info = self.request, self.engine.info
-        nodes = request.nodes if nodes is None else min(nodes, request.nodes)
-        room = min(nodes, info.max_nodes) - len(self._pending)
-        room = min(room, info.context - len(request.prompt) - len(self._tokens))
-        healing = Healing(request.healing[len(self._bytes) :], request.piece, request.allow)
-        with self.spans.measure("draft"):
-            draft = self.drafter.propose(self._context(), max(room, 0))
-            tree = build_tree(self._pending, draft, room=room, vocabulary=info.vocabulary, healing=healing)
-            allowed = allowed_ids(tree, healing)
-        with self.spans.measure("verify"):
-            verified = self._verify(tree, allowed)
+        sampler, top_k = self.request.sampler, max(self.drafter.traits.top_k, LIKELY if self.request.weighed else 0)
+        for again in (False, True):
+            tree, allowed = self._draft(nodes)
+            try:
+                with self.spans.measure("verify"):
+                    if self._launching is None:
+                        verified = self.engine.step(tree, sampler, allowed, top_k)
+                    else:  # a drafter that may be told late extends what it keeps while the device works
+                        self._launching.launch(tree, sampler, allowed, top_k)
+                        self._observe()
+                        verified = self._launching.collect()
+                break
+            except CacheLost:
+                if again:
+                    raise
+                self._pending = []
+                self.prefill(lambda: False)
+        self._unobserved = (tree, verified)
         self._steps += 1
         self._pending = [verified.emitted[-1]]
         self._take(tree, verified)
@@ -212,17 +211,17 @@ class Decoding:
             self.on_step(tree, verified)
         return not self._finish
 
-    def _verify(self, tree: DraftTree, allowed: Mapping[int, npt.NDArray[np.int64]]) -> Verified:
-        """The engine's step; a drafter that may be told late extends what it keeps while the device works."""
-        sampler, top_k = self.request.sampler, max(self.drafter.traits.top_k, LIKELY if self.request.weighed else 0)
-        if self._launching is None:
-            verified = self.engine.step(tree, sampler, allowed, top_k)
-        else:
-            self._launching.launch(tree, sampler, allowed, top_k)
-            self._observe()
-            verified = self._launching.collect()
-        self._unobserved = (tree, verified)
-        return verified
+    def _draft(self, nodes: int | None) -> tuple[DraftTree, Mapping[int, npt.NDArray[np.int64]]]:
+        """The tree for the next step, of at most `nodes` rows, and the ids that healing allows behind its nodes."""
+        request, info = self.request, self.engine.info
+        nodes = request.nodes if nodes is None else min(nodes, request.nodes)
+        room = min(nodes, info.max_nodes) - len(self._pending)
+        room = min(room, info.context - len(request.prompt) - len(self._tokens))
+        healing = Healing(request.healing[len(self._bytes) :], request.piece, request.allow)
+        with self.spans.measure("draft"):
+            draft = self.drafter.propose(self._context(), max(room, 0))
+            tree = build_tree(self._pending, draft, room=room, vocabulary=info.vocabulary, healing=healing)
+            return tree, allowed_ids(tree, healing)
 
     def _observe(self) -> None:
         """Tell the drafter what became of the last step, unless it knows."""
@@ -316,7 +315,7 @@ def decode(
     return decoding.result()
 
 
-def _riders(missing: int) -> int:
+def _pending_tokens(missing: int) -> int:
     """How many of a prompt's last tokens go along with the first step, `missing` of it not being in the cache."""
     return missing if 1 <= missing <= PENDING_AT_MOST else 1
 
