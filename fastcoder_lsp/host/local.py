@@ -219,7 +219,7 @@ class LocalHost:
 
     def _turn(self) -> Turn:
         served = self._core.scheduler.turn_of()
-        if served is None or self._seat.slot is None:
+        if served is None or self._seat.request is None:
             return ""
         return "own" if served is self._seat else "other"
 

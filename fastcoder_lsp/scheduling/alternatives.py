@@ -8,14 +8,12 @@ Runs in the scheduler's thread, one piece of work at a time.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import CacheLost, Counts, DraftTree
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import DecodeRequest
-from fastcoder_lsp.runtime.parts import Runtime
-from fastcoder_lsp.scheduling.budget import Pace
-from fastcoder_lsp.scheduling.task import Prefill, Task
+from fastcoder_lsp.scheduling.generation import Generation
+from fastcoder_lsp.scheduling.prefetch import Prefill
 
 EARLY_TOKENS = 8
 """Candidates part from the first one within so many tokens: later they would look the same."""
@@ -34,55 +32,58 @@ class Branch:
 
 
 class Alternatives:
-    """The search for other candidates than `first`, which is finished.
+    """The search for other candidates than `first`, which is finished; at most `most` with it.
 
-    `found`: what there is so far, the plain answer first. `counts`: what the others took. `task`: one in the making.
+    Attributes:
+        found: the candidates so far, the plain answer first.
+        counts: the work for the others.
+        branch: the one that the model is saying.
     """
 
-    def __init__(self, runtime: Runtime, pace: Pace, clock: Clock, first: Task, most: int) -> None:
+    def __init__(self, first: Generation, most: int) -> None:
         self.found: list[Suggestion] = [first.made()]
         self.counts = Counts()
         self.finished = most < 2 or not self.found[0].text
-        self._runtime, self._pace, self._clock, self._first, self._most = runtime, pace, clock, first, most
-        self._engine = runtime.engine_for(first.snapshot.uri)
-        self._prompt = Prefill(self._engine, pace, clock, first.request.prompt[:-1])
+        self._first, self._most = first, most
+        self._engine = first.runtime.engine_for(first.snapshot.uri)
+        self._prompt = Prefill(self._engine, first.latency, first.clock, first.request.prompt[:-1])
         self._branches: list[Branch] | None = None
-        self.task: Task | None = None
+        self.branch: Generation | None = None
 
-    def advance(self, room_ms: float) -> bool:
+    def work(self, room_ms: float) -> bool:
         """One piece of work; False where none fits into `room_ms`."""
         if not self._prompt.finished:
-            return self._prompt.advance(room_ms)
+            return self._prompt.work(room_ms)
         if self._branches is None:
             return self._look(room_ms)
-        if self.task is None:
+        if self.branch is None:
             self._begin()
             return True
-        if not self.task.finished:
-            return self.task.advance(room_ms)
-        self._take(self.task)
+        if not self.branch.finished:
+            return self.branch.work(room_ms)
+        self._take(self.branch)
         return True
 
     def close(self) -> None:
-        """No more of it: what is whole of the candidate in the making is taken too."""
-        if self.task is not None:
-            self._take(self.task)
+        """End the search, and take what is whole of the candidate in the making."""
+        if self.branch is not None:
+            self._take(self.branch)
         self.finished = True
 
     def _look(self, room_ms: float) -> bool:
         """One pass over the first tokens: what else could have stood in the place of each?"""
-        first = self._first
+        first, latency = self._first, self._first.latency
         said = first.tokens()[:EARLY_TOKENS]
         chain = DraftTree.chain((first.request.prompt[-1], *said[:-1]))
-        if self._pace.step_ms(len(chain)) > room_ms:
+        if latency.step_ms(len(chain)) > room_ms:
             return False
-        started = self._clock()
+        started = first.clock()
         try:
             verified = self._engine.step(chain, top_k=TOP_K)
         except CacheLost:  # others needed the room, and would again if this were another piece
             self._engine.prefill(first.request.prompt[:-1], lambda: False)
             verified = self._engine.step(chain, top_k=TOP_K)
-        self._pace.stepped(len(chain), self._clock() - started)
+        latency.stepped(len(chain), first.clock() - started)
         self.counts = replace(self.counts, steps=self.counts.steps + 1)
         if verified.top_ids_NK is None or verified.top_logits_NK is None:
             self._branches = []
@@ -102,12 +103,14 @@ class Alternatives:
         begun = from_branch(first.request, self._branches.pop(0))
         if begun is not None:
             head, request = begun
-            self.task = Task(self._runtime, self._pace, self._clock, first.snapshot, first.place, request, head)
+            self.branch = Generation(
+                first.runtime, first.latency, first.clock, first.snapshot, first.place, request, head
+            )
 
-    def _take(self, task: Task) -> None:
+    def _take(self, branch: Generation) -> None:
         """A branch is over: it is a candidate if it shows what no other does."""
-        self.task, self.counts = None, self.counts + task.counts()
-        suggestion = task.useful()
+        self.branch, self.counts = None, self.counts + branch.counts()
+        suggestion = branch.useful()
         shown = {" ".join(known.text.split()) for known in self.found}
         if suggestion.text and " ".join(suggestion.text.split()) not in shown:
             self.found.append(suggestion)

@@ -86,17 +86,17 @@ class Budgets:
         return {"automatic": self.automatic_ms, "invoked": self.invoked_ms, "background": self.background_ms}
 
 
-def first_tokens(question: Question, pace: "Pace") -> int | None:
+def first_tokens(question: Question, latency: "LatencyEstimator") -> int | None:
     """How many tokens may be read before the first text at a new place; None where the wait has no limit."""
     invoked = question.request.invoked
     if not math.isfinite(question.policy.invoked_ms if invoked else question.policy.automatic_ms):
         return None
-    token_ms = pace.prefill_ms(_LINE_PREFILL) / _LINE_PREFILL
+    token_ms = latency.prefill_ms(_LINE_PREFILL) / _LINE_PREFILL
     return max(_LEAST_FIRST, int((FIRST_INVOKED_MS if invoked else FIRST_MS) / token_ms))
 
 
 @dataclass(slots=True)
-class Allowance:
+class BackgroundBudget:
     """How much work may follow `question` while nobody waits.
 
     Attributes:
@@ -118,7 +118,7 @@ class Allowance:
     prepare: bool
 
     @classmethod
-    def of(cls, question: Question, budgets: Budgets) -> "Allowance":
+    def of(cls, question: Question, budgets: Budgets) -> "BackgroundBudget":
         """What a new question brings."""
         granted = min(budgets.background_ms, MOST_MS)
         limited = question.policy.background_ms > 0
@@ -150,7 +150,7 @@ class Allowance:
         self.left_ms = -self.owed_ms
 
 
-class Pace:
+class LatencyEstimator:
     """What steps and prefills will take, hardly ever more.
 
     Args:
@@ -160,24 +160,24 @@ class Pace:
 
     def __init__(self, costs: StepCosts, clock: Clock) -> None:
         self.costs = costs if believable(costs) else _UNKNOWN
-        self._steps, self._prefills = _OfLate(1.0, MOST, clock), _OfLate(1.0, MOST, clock)
-        self._beginnings_ms = _OfLate(_BEGINNING_MS, _MOST_BEGINNING_MS, clock)
+        self._steps, self._prefills = _RecentHigh(1.0, MOST, clock), _RecentHigh(1.0, MOST, clock)
+        self._beginnings_ms = _RecentHigh(_BEGINNING_MS, _MOST_BEGINNING_MS, clock)
 
     def step_ms(self, rows: int) -> float:
         """What a step of so many rows will take."""
-        return self._steps.wary() * self.costs.step_ms(rows)
+        return self._steps.high() * self.costs.step_ms(rows)
 
     def prefill_ms(self, tokens: int) -> float:
         """What so many tokens of a prompt will take in one stretch."""
-        return self._prefills.wary() * self._plain_prefill_ms(tokens)
+        return self._prefills.high() * self._plain_prefill_ms(tokens)
 
     def answer_ms(self) -> float:
         """What is to be kept back of a budget for the answer itself."""
-        return ANSWER_MS + self._beginnings_ms.wary()
+        return ANSWER_MS + self._beginnings_ms.high()
 
     def rows_within(self, ms: float, at_most: int) -> int:
         """The widest step that `ms` holds, 0 where it holds none."""
-        slower = self._steps.wary()
+        slower = self._steps.high()
         return _largest(at_most, lambda rows: slower * self.costs.step_ms(rows) <= ms)
 
     def stretch_within(self, ms: float, at_most: int) -> int:
@@ -185,7 +185,7 @@ class Pace:
 
         One at least where `ms` is infinite.
         """
-        slower = self._prefills.wary()
+        slower = self._prefills.high()
         most_ms = min(ms, max(CHUNK_MS, _EFFICIENT * slower * self._plain_prefill_ms(1)))
         return _largest(at_most, lambda tokens: slower * self._plain_prefill_ms(tokens) <= most_ms)
 
@@ -197,7 +197,7 @@ class Pace:
         """A stretch of a prefill took so long."""
         self._prefills.saw(took_ms / self._plain_prefill_ms(tokens))
 
-    def begun(self, took_ms: float) -> None:
+    def answered(self, took_ms: float) -> None:
         """Learn how long it took to find a beginning worth showing."""
         self._beginnings_ms.saw(took_ms)
 
@@ -207,7 +207,7 @@ class Pace:
         return min(costs.step_ms(tokens), costs.step_ms(1) + tokens * costs.prefill_ms)
 
 
-class _OfLate:
+class _RecentHigh:
     """What a value was of late, and what it will hardly exceed.
 
     Args:
@@ -220,7 +220,7 @@ class _OfLate:
         self._usual, self._most, self._clock = usual, most, clock
         self._seen: deque[tuple[float, float]] = deque(maxlen=_SEEN)
 
-    def wary(self) -> float:
+    def high(self) -> float:
         """What is exceeded only now and then: all but the highest of the last few values stay below it."""
         now = self._clock()
         # By the distance either way: a clock that jumped back makes what was seen no fresher.

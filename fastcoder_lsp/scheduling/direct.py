@@ -14,8 +14,8 @@ from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.runtime.parts import Runtime
+from fastcoder_lsp.scheduling.client import Client
 from fastcoder_lsp.scheduling.scheduler import IDLE_MS, Scheduler, now_ms
-from fastcoder_lsp.scheduling.seat import Seat
 
 LoadRuntime = Callable[[Progress], Runtime]
 
@@ -43,7 +43,7 @@ class SeatHost:
         reload: has the model loaded anew.
     """
 
-    def __init__(self, seat: Seat, reload: Callable[[], None]) -> None:
+    def __init__(self, seat: Client, reload: Callable[[], None]) -> None:
         self.seat, self._reload = seat, reload
 
     def ask(self, question: Question) -> None:

@@ -1,11 +1,13 @@
-"""The life of the model: loaded once for all seats when first needed, and for each of them a runtime made from it.
+"""The life of the model: loaded once for all clients when first needed, and for each of them a runtime made from it.
 
 Owns what is loaded and what is told of it. Whatever goes wrong is a status, never an exception, and is tried again.
 Runs in the scheduler's thread.
 """
 
+import ctypes
 import gc
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,8 +18,7 @@ from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.runtime.parts import Runtime
-from fastcoder_lsp.scheduling.budget import Pace
-from fastcoder_lsp.scheduling.freed import give_back
+from fastcoder_lsp.scheduling.budget import LatencyEstimator
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ RETRY_MS = 5000.0
 
 
 class Shared(Protocol):
-    """What all seats share (`runtime.parts.Model`)."""
+    """What all clients share (`runtime.parts.Model`)."""
 
     @property
     def costs(self) -> StepCosts:
@@ -44,17 +45,17 @@ SomeModel = TypeVar("SomeModel", bound=Shared)
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A model that is there, as one seat has it: its parts, and what their work takes."""
+    """A model that is there, as one client has it: its parts, and what their work takes."""
 
     runtime: Runtime
-    pace: Pace
+    latency: LatencyEstimator
 
 
 class SharedModel(Generic[SomeModel]):
-    """The model that all seats share.
+    """The model that all clients share.
 
     Attributes:
-        loaded: it, and what its work takes, for all seats: it is one machine.
+        loaded: it, and what its work takes, for all clients: it is one machine.
 
     Args:
         load: makes it ready.
@@ -66,9 +67,9 @@ class SharedModel(Generic[SomeModel]):
         self._load, self._progress, self._clock = load, progress, clock
         self._failure: tuple[Status, float] | None = None
         self._untidy = False
-        self.loaded: tuple[SomeModel, Pace] | None = None
+        self.loaded: tuple[SomeModel, LatencyEstimator] | None = None
 
-    def get(self) -> tuple[SomeModel, Pace]:
+    def get(self) -> tuple[SomeModel, LatencyEstimator]:
         """The model, loaded now if need be.
 
         Raises:
@@ -82,7 +83,7 @@ class SharedModel(Generic[SomeModel]):
                     # Not the exception itself: its frames hold what of the model was there already.
                     self._failure = failure(NOT_LOADED, error), self._clock()
                 else:
-                    self.loaded, self._failure = (model, Pace(model.costs, self._clock)), None
+                    self.loaded, self._failure = (model, LatencyEstimator(model.costs, self._clock)), None
             if self.loaded is None:
                 assert self._failure is not None
                 raise FastcoderError(self._failure[0].message, self._failure[0].hint)
@@ -97,7 +98,7 @@ class SharedModel(Generic[SomeModel]):
         gc.freeze()
 
     def left(self) -> None:
-        """A seat has given back what it had: of that, what holds itself in a circle waits for `tidy`."""
+        """A client has given back what it had: of that, what holds itself in a circle waits for `tidy`."""
         self._untidy = self.loaded is not None
 
     def tidy(self) -> None:
@@ -121,11 +122,11 @@ class SharedModel(Generic[SomeModel]):
             del loaded
             gc.unfreeze()
             gc.collect()
-            give_back()
+            trim_heap()
 
 
-class SeatModel:
-    """The model as one seat has it, made ready when it is first needed.
+class ClientModel:
+    """The model as one client has it, made ready when it is first needed.
 
     `loaded`: that. `failed`: why there is none, where making it ready went wrong.
 
@@ -175,7 +176,7 @@ class SeatModel:
                 self.loaded.runtime.rename(old, new)
 
     def unload(self) -> None:
-        """Give back what this seat has of its own."""
+        """Give back what this client has of its own."""
         loaded, self.loaded = self.loaded, None
         if loaded is not None:
             with logged("closing the model failed"):  # what could not be kept is learnt again
@@ -195,3 +196,19 @@ def logged(what: str) -> Iterator[None]:
         yield
     except BaseException:  # libraries written in Rust raise what is no Exception
         logger.exception(what)
+
+
+def trim_heap() -> None:
+    """Give the C library's free memory back to the system, within some milliseconds.
+
+    glibc keeps the memory of small blocks, by thread, and another thread loads the next model: a server that loads its
+    model again and again would grow by some 150 MB each time. Other libraries do so themselves.
+    """
+    if sys.platform != "linux":
+        return
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):  # another library than glibc
+        return
+    trim.argtypes, trim.restype = (ctypes.c_size_t,), ctypes.c_int
+    trim(0)

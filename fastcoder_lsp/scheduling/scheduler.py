@@ -1,15 +1,15 @@
 """The scheduler: one thread that touches the model, and does the most urgent piece of work first.
 
-What a front asks arrives at its `Seat`, from any thread, and waits in the one inbox. Between any two pieces of work, a
-stretch of a prefill or a step, all that has arrived is looked at. `turn` is the whole cycle: what arrived, then a piece
-for a question, the seats that have one taking turns, and while there is none, a piece of what nobody waits for. The
-state of all seats belongs to this thread: others leave messages. What comes of it is told to the seats' listeners.
+A front asks its `Client`, from any thread, and its messages wait in the one inbox. The scheduler takes in all that has
+arrived between any two pieces of work, a stretch of a prefill or a step. `turn` is the whole cycle: the inbox, then a
+piece for a request, round robin among the clients that have one, and while there is none, a piece of prefetching. The
+state of all clients belongs to this thread: others leave messages. Listeners of the clients are told what comes of it.
 """
 
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -20,12 +20,14 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import EngineInfo, Progress
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import CHUNK_MS
-from fastcoder_lsp.scheduling.model import Loaded, SeatModel, SharedModel, SomeModel, logged
-from fastcoder_lsp.scheduling.seat import Seat
-from fastcoder_lsp.scheduling.turns import Turns
+from fastcoder_lsp.scheduling.client import Client
+from fastcoder_lsp.scheduling.generation import Generation
+from fastcoder_lsp.scheduling.model import ClientModel, Loaded, SharedModel, SomeModel, logged
 
 IDLE_MS = 1000.0
 """After so long without a question the document in view is prepared for the next one."""
+STEPS_AT_ONCE = 8
+"""Steps in a row of a client that lost its KV cache: computing its prompt again must not be most of the work."""
 
 
 def now_ms() -> float:
@@ -33,13 +35,58 @@ def now_ms() -> float:
     return time.monotonic() * 1e3
 
 
+class RoundRobin:
+    """The clients, the one that was served last at the end: each does a piece, and then the others come first.
+
+    Where there are fewer KV caches than clients at work, each evicts another's, and a piece each in turn would compute
+    the same prompts without end. So a client that lost its cache keeps its turn for some steps.
+    """
+
+    def __init__(self) -> None:
+        self._clients: list[Client] = []
+        self._kept: tuple[Generation, int] | None = None
+        """The generation for which the last client keeps its turn, until it has done so many steps."""
+
+    def __iter__(self) -> Iterator[Client]:
+        """Those that are there now, whoever comes or leaves meanwhile."""
+        return iter(tuple(self._clients))
+
+    def join(self, client: Client) -> None:
+        """One more."""
+        self._clients.append(client)
+
+    def leave(self, client: Client) -> None:
+        """One less."""
+        if client in self._clients:
+            self._clients.remove(client)
+
+    def next(self, clients: Sequence[Client]) -> Client:
+        """Whose turn it is of `clients`, which have something to do and are some of these in their order."""
+        if self.keeps(clients[-1]):
+            return clients[-1]
+        client, self._kept = clients[0], None
+        self._clients.remove(client)
+        self._clients.append(client)
+        generation = client.works_on()
+        if generation is not None and generation.lost_cache():
+            self._kept = generation, generation.counts().steps + STEPS_AT_ONCE
+        return client
+
+    def keeps(self, client: Client) -> bool:
+        """Whether it is this one's turn again, whoever waits."""
+        generation = client.works_on()
+        if generation is None or self._kept is None or self._kept[0] is not generation:
+            return False
+        return client is self._clients[-1] and not generation.finished and generation.counts().steps < self._kept[1]
+
+
 class Scheduler(Generic[SomeModel]):
-    """Works for one seat at a time, a piece for each in turn.
+    """Works for one client at a time, a piece for each in turn.
 
     Args:
-        load: makes the model ready that all seats share; called in the scheduler's thread, when it is first needed.
+        load: makes the model ready that all clients share; called in the scheduler's thread, when it is first needed.
         clock: milliseconds.
-        idle_ms: after so long without a question of a seat its document in view is prepared for the next one.
+        idle_ms: after so long without a question of a client its document in view is prepared for the next one.
     """
 
     def __init__(self, load: Callable[[Progress], SomeModel], clock: Clock = now_ms, idle_ms: float = IDLE_MS) -> None:
@@ -47,37 +94,37 @@ class Scheduler(Generic[SomeModel]):
         self._inbox: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._arrived: deque[Callable[[], None]] = deque()
         self._model = SharedModel(load, self._progress, clock)
-        self._seats = Turns()
-        self._heard: set[Seat] = set()
+        self._clients = RoundRobin()
+        self._heard: set[Client] = set()
         """Who was told how far the load is that is going on."""
-        self._acting: Seat | None = None
-        """The seat that is worked for: what goes wrong is its failure, and no other's."""
-        self._served: Seat | None = None
+        self._acting: Client | None = None
+        """The client that is worked for: what goes wrong is its failure, and no other's."""
+        self._served: Client | None = None
         """Whose question had the last piece of work."""
 
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
-    def join(self, listener: Listener, make_runtime: Callable[[SomeModel], Runtime], *, enabled: bool = True) -> Seat:
-        """A seat for one more front.
+    def join(self, listener: Listener, make_runtime: Callable[[SomeModel], Runtime], *, enabled: bool = True) -> Client:
+        """A client for one more front.
 
         Args:
             listener: told what comes of its questions.
             make_runtime: makes what the front has for itself, of the shared model; called in the scheduler's thread.
-            enabled: whether the front wants the model; it is loaded at the first question or by `Seat.load`.
+            enabled: whether the front wants the model; it is loaded at the first question or by `Client.load`.
         """
-        model = SeatModel(partial(self._make, make_runtime), listener.told, self._clock)
-        seat = Seat(
+        model = ClientModel(partial(self._make, make_runtime), listener.told, self._clock)
+        client = Client(
             listener, model, self._post, self._ready, self._changed, self._clock, self._idle_ms, enabled=enabled
         )
-        self._inbox.put(partial(self._seats.join, seat))
-        return seat
+        self._inbox.put(partial(self._clients.join, client))
+        return client
 
-    def refit(self, seat: Seat, make_runtime: Callable[[SomeModel], Runtime]) -> None:
-        """Other parts of the same model for a seat, from its next question on."""
-        self._post(seat, partial(seat.replace, partial(self._make, make_runtime)))
+    def refit(self, client: Client, make_runtime: Callable[[SomeModel], Runtime]) -> None:
+        """Other parts of the same model for a client, from its next question on."""
+        self._post(client, partial(client.replace, partial(self._make, make_runtime)))
 
     def use(self, load: Callable[[Progress], SomeModel]) -> None:
-        """Another model, or other settings of it, for all seats from their next questions on."""
+        """Another model, or other settings of it, for all clients from their next questions on."""
         self._inbox.put(partial(self._use, load))
 
     def close(self) -> None:
@@ -86,13 +133,13 @@ class Scheduler(Generic[SomeModel]):
         self._inbox.put(lambda: None)
 
     def info(self) -> EngineInfo | None:
-        """What engine runs for any of the seats, or None while none does."""
-        return next((info for seat in self._seats if (info := seat.info()) is not None), None)
+        """What engine runs for any of the clients, or None while none does."""
+        return next((info for client in self._clients if (info := client.info()) is not None), None)
 
-    def turn_of(self) -> Seat | None:
-        """The seat whose question is worked on; None where nobody's is."""
+    def turn_of(self) -> Client | None:
+        """The client whose question is worked on; None where nobody's is."""
         served = self._served
-        return served if served is not None and served.slot is not None else None
+        return served if served is not None and served.request is not None else None
 
     # The cycle ------------------------------------------------------------------------------------------------------
 
@@ -117,15 +164,17 @@ class Scheduler(Generic[SomeModel]):
         self._acting = None
         try:
             self._receive()
-            for seat in self._seats:
-                self._acting = seat
-                seat.settle()
-            asking = [seat for seat in self._seats if seat.slot is not None]
+            for client in self._clients:
+                self._acting = client
+                client.settle()
+            asking = [client for client in self._clients if client.request is not None]
             if asking:
-                self._serve(asking)
-            elif expecting := [seat for seat in self._seats if seat.upcoming is not None]:
-                self._acting = self._seats.next(expecting)
-                self._acting.foresee()
+                client = self._acting = self._served = self._clients.next(asking)
+                others = [] if self._clients.keeps(client) else [other for other in asking if other is not client]
+                client.serve(sum(other.piece_ms() for other in others))
+            elif expecting := [client for client in self._clients if client.upcoming is not None]:
+                self._acting = self._clients.next(expecting)
+                self._acting.prefetch()
             else:
                 return self._work_ahead()
         except Exception as error:  # noqa: BLE001 a bug of ours must not cost the user every later completion
@@ -142,30 +191,24 @@ class Scheduler(Generic[SomeModel]):
                 return
             self._arrived.popleft()()
 
-    def _serve(self, asking: list[Seat]) -> None:
-        """A piece for one of the seats that have a question."""
-        seat = self._acting = self._served = self._seats.next(asking)
-        others = [] if self._seats.keeps(seat) else [other for other in asking if other is not seat]
-        seat.serve(sum(other.piece_ms() for other in others))
-
     def _work_ahead(self) -> float:
         """One piece of what nobody waits for; for how long there will be nothing to do, where there is none."""
-        idle, wait_ms = list(self._seats), math.inf
+        idle, wait_ms = list(self._clients), math.inf
         while idle:
-            seat = self._acting = self._seats.next(idle)
-            idle.remove(seat)
-            wait_ms = min(wait_ms, seat.work_ahead())
+            client = self._acting = self._clients.next(idle)
+            idle.remove(client)
+            wait_ms = min(wait_ms, client.work_ahead())
             if wait_ms <= 0:
                 return 0.0
         self._model.tidy()
         return wait_ms
 
-    def _post(self, seat: Seat, call: Callable[[], None]) -> None:
-        self._inbox.put(partial(self._act, seat, call))
+    def _post(self, client: Client, call: Callable[[], None]) -> None:
+        self._inbox.put(partial(self._act, client, call))
 
-    def _act(self, seat: Seat, call: Callable[[], None]) -> None:
-        """A seat's message; what goes wrong in it, in the middle of another's work perhaps, is that seat's alone."""
-        acting, self._acting = self._acting, seat
+    def _act(self, client: Client, call: Callable[[], None]) -> None:
+        """Run a client's message; its failure is that client's alone, in the middle of another's work too."""
+        acting, self._acting = self._acting, client
         try:
             call()
         except Exception as error:  # noqa: BLE001 as in `turn`
@@ -180,23 +223,23 @@ class Scheduler(Generic[SomeModel]):
 
     # The model ------------------------------------------------------------------------------------------------------
 
-    def _ready(self, seat: Seat) -> Loaded | None:
-        """The model as the seat has it, made ready if need be; from then on runs the time of whoever waits for it."""
+    def _ready(self, client: Client) -> Loaded | None:
+        """The model as the client has it, made ready if need be; from then on runs the time of whoever waits for it."""
         if self._closing:
             return None
-        before, shared, started_ms = seat.model.loaded, self._model.loaded, self._clock()
-        ready = seat.model.ready()
-        self._tell_those_who_heard(seat)
+        before, shared, started_ms = client.model.loaded, self._model.loaded, self._clock()
+        ready = client.model.ready()
+        self._tell_those_who_heard(client)
         if ready is not before:
             self._receive()
             long = self._model.loaded is not shared or self._clock() - started_ms > CHUNK_MS
-            for other in self._seats:
-                if other.slot is not None and (long or other is seat):
-                    other.slot.waited_for_model()
-        return seat.model.loaded  # perhaps it was exchanged or switched off meanwhile
+            for other in self._clients:
+                if other.request is not None and (long or other is client):
+                    other.request.waited_for_model()
+        return client.model.loaded  # perhaps it was exchanged or switched off meanwhile
 
     def _make(self, make_runtime: Callable[[SomeModel], Runtime]) -> Loaded:
-        """The model as one seat has it."""
+        """The model as one client has it."""
         first = self._model.loaded is None
         model, pace = self._model.get()
         loaded = Loaded(make_runtime(model), pace)
@@ -206,33 +249,33 @@ class Scheduler(Generic[SomeModel]):
 
     def _progress(self, share: float, what: str) -> None:
         """Tell everybody who waits for the model how far it is."""
-        for seat in self._seats:
-            if seat.model.loaded is None and (seat.enabled or seat is self._acting):
-                self._heard.add(seat)
+        for client in self._clients:
+            if client.model.loaded is None and (client.enabled or client is self._acting):
+                self._heard.add(client)
                 with logged("a listener failed"):
-                    seat.model.progress(share, what)
+                    client.model.progress(share, what)
 
-    def _tell_those_who_heard(self, loading: Seat) -> None:
-        """Of a load that another seat wanted: it has failed, or theirs is made when they ask."""
+    def _tell_those_who_heard(self, loading: Client) -> None:
+        """Of a load that another client wanted: it has failed, or theirs is made when they ask."""
         heard, self._heard = self._heard, set()
         failed = loading.model.failed if self._model.loaded is None else None
-        for seat in heard - {loading}:
-            if not seat.gone and seat.enabled and seat.model.loaded is None:
+        for client in heard - {loading}:
+            if not client.gone and client.enabled and client.model.loaded is None:
                 with logged("a listener failed"):
-                    seat.listener.told(failed or Status("starting"))
+                    client.listener.told(failed or Status("starting"))
 
     def _use(self, load: Callable[[Progress], SomeModel]) -> None:
         self._unload()
         self._model.replace(load)
-        for seat in self._seats:
-            self._act(seat, seat.replace)
+        for client in self._clients:
+            self._act(client, client.replace)
 
-    def _changed(self, seat: Seat) -> None:
-        """A seat has given back what it had; the model goes once nobody wants it, and stays while nobody is there."""
-        if seat.gone:
-            self._seats.leave(seat)
-            self._served = None if self._served is seat else self._served
-        there = list(self._seats)
+    def _changed(self, client: Client) -> None:
+        """A client has given back what it had; the model goes once nobody wants it, and stays while nobody is there."""
+        if client.gone:
+            self._clients.leave(client)
+            self._served = None if self._served is client else self._served
+        there = list(self._clients)
         if there and not any(other.enabled for other in there):
             self._model.unload()
         else:
@@ -240,6 +283,6 @@ class Scheduler(Generic[SomeModel]):
 
     def _unload(self) -> None:
         """The model goes, and all that it said."""
-        for seat in self._seats:
-            self._act(seat, seat.unload)
+        for client in self._clients:
+            self._act(client, client.unload)
         self._model.unload()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion, StepCosts
-from fastcoder_lsp.scheduling.budget import ANSWER_MS, Budgets, Pace
+from fastcoder_lsp.scheduling.budget import ANSWER_MS, Budgets, LatencyEstimator
 from tests.completion.simulated import COSTS, URI, Simulation, plain, script
 
 START = "if x:\n    "
@@ -253,7 +253,7 @@ def test_budgets_from_the_measured_speed() -> None:
 @given(st.floats(0, 500), st.integers(1, 128), st.lists(st.floats(10, 200), max_size=20))
 def test_what_is_said_to_fit_fits(ms: float, at_most: int, took: list[float]) -> None:
     """Whatever was observed: the widest that fits does, and the next wider one does not."""
-    pace = Pace(COSTS, lambda: 0.0)
+    pace = LatencyEstimator(COSTS, lambda: 0.0)
     for time_ms in took:
         pace.stepped(1, time_ms)
         pace.prefilled(64, time_ms)
@@ -267,7 +267,7 @@ def test_what_is_said_to_fit_fits(ms: float, at_most: int, took: list[float]) ->
 
 def test_a_busy_machine_is_reckoned_with() -> None:
     """Steps that take twice as long are soon expected to; and as soon forgotten."""
-    pace = Pace(COSTS, lambda: 0.0)
+    pace = LatencyEstimator(COSTS, lambda: 0.0)
     for _ in range(20):
         pace.stepped(1, 2 * COSTS.step_ms(1))
     assert pace.step_ms(1) > 1.8 * COSTS.step_ms(1)

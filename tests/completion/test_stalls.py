@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.errors import ResourceError
-from fastcoder_lsp.scheduling.budget import MOST, Pace
+from fastcoder_lsp.scheduling.budget import MOST, LatencyEstimator
 from fastcoder_lsp.scheduling.model import RETRY_MS
 from tests.completion.simulated import COSTS, Simulation, script
 from tests.examples import examples
@@ -251,7 +251,7 @@ def test_what_is_made_for_whoever_waits_is_made_though_the_process_is_stopped_ag
 
 def test_one_slow_piece_is_not_believed_many_are_up_to_a_bound() -> None:
     """The first one, a second one later, three of eight: of a thousandfold, no more than the bound."""
-    pace = Pace(COSTS, lambda: 0.0)
+    pace = LatencyEstimator(COSTS, lambda: 0.0)
     pace.stepped(1, 1000 * COSTS.ms[0])
     assert pace.step_ms(1) <= 2 * COSTS.ms[0]
     for _ in range(5):
@@ -266,17 +266,17 @@ def test_what_was_learnt_is_unlearnt_by_a_few_quick_pieces_or_by_time_alone() ->
     """Three quick ones after a hundred slow ones; or five seconds in which nothing is done, whichever way they pass."""
     for passed_ms in (-6000.0, 0.0, 6000.0):
         now = [1e6]
-        pace = Pace(COSTS, lambda now=now: now[0])  # type: ignore[misc]
+        pace = LatencyEstimator(COSTS, lambda now=now: now[0])  # type: ignore[misc]
         for _ in range(100):
             pace.stepped(1, 1000 * COSTS.ms[0])
             pace.prefilled(64, MINUTE_MS)
-            pace.begun(MINUTE_MS)
+            pace.answered(MINUTE_MS)
         now[0] += passed_ms
         if not passed_ms:
             for _ in range(3):
                 pace.stepped(1, COSTS.ms[0])
                 pace.prefilled(64, COSTS.step_ms(1) + 64 * COSTS.prefill_ms)
-                pace.begun(1.0)
+                pace.answered(1.0)
         assert pace.step_ms(1) <= 1.5 * COSTS.ms[0]
         assert pace.prefill_ms(64) <= 1.5 * (COSTS.step_ms(1) + 64 * COSTS.prefill_ms)
         assert pace.answer_ms() <= 20.0
@@ -285,11 +285,11 @@ def test_what_was_learnt_is_unlearnt_by_a_few_quick_pieces_or_by_time_alone() ->
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True), max_size=20), BELIEVED)
 def test_no_observation_and_no_cost_makes_a_piece_impossible(took: list[float], believed: StepCosts) -> None:
     """Whatever a clock shows: all is finite, and what fits anywhere at all fits into a budget without end."""
-    pace = Pace(believed, lambda: 0.0)
+    pace = LatencyEstimator(believed, lambda: 0.0)
     for ms in took:
         pace.stepped(1, ms)
         pace.prefilled(64, ms)
-        pace.begun(ms)
+        pace.answered(ms)
     assert 0 <= pace.step_ms(64) < math.inf
     assert 0 <= pace.prefill_ms(64) < math.inf
     assert 0 <= pace.answer_ms() < 100.0

@@ -25,7 +25,7 @@ from fastcoder_lsp.host.control import find_hosts
 from fastcoder_lsp.host.front_messages import AskFronts, FromFront, Hello, Load, Ping, Use
 from fastcoder_lsp.host.host_messages import Loaded
 from fastcoder_lsp.host.messages import MOST_BYTES, PROTOCOL, ProtocolError
-from fastcoder_lsp.scheduling.freed import give_back
+from fastcoder_lsp.scheduling.model import trim_heap
 from tests.host.conftest import BUILD, Place
 from tests.host.scripted import Heard, question
 
@@ -123,7 +123,7 @@ def test_bad_messages_leave_nothing_behind_and_the_others_are_served(
     settled(place, 1)
     place.hosts[1:] = []
     gc.collect()
-    give_back()  # how much the C library keeps is a matter of how many threads lived at once
+    trim_heap()  # how much the C library keeps is a matter of how many threads lived at once
     process = psutil.Process()
     files, memory, fronts = process.num_fds(), process.memory_info().rss, fronts_in_memory()
     for number in range(2, messages):
@@ -139,7 +139,7 @@ def test_bad_messages_leave_nothing_behind_and_the_others_are_served(
     settled(place, 1)
     place.hosts[1:] = []
     gc.collect()
-    give_back()
+    trim_heap()
     assert process.num_fds() <= files + 2
     assert fronts_in_memory() <= fronts
     assert process.memory_info().rss < memory + 60_000_000

@@ -50,7 +50,7 @@ def test_in_a_pause_it_has_its_turn_once_something_is_shown(monkeypatch: pytest.
     texts = []
     while not one.prepared():
         assert one.scheduler.turn() <= 0
-        texts.append(one.scheduler._seats._seats[0].current.task)
+        texts.append(one.scheduler._clients._clients[0].generation)
     assert texts[-1] is not None
     assert not texts[-1].finished
     one.rest(9000)

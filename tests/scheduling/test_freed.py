@@ -8,8 +8,7 @@ import pytest
 
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.scheduling import model
-from fastcoder_lsp.scheduling.freed import give_back
-from fastcoder_lsp.scheduling.model import SharedModel
+from fastcoder_lsp.scheduling.model import SharedModel, trim_heap
 
 MIB = 2**20
 
@@ -39,7 +38,7 @@ def test_what_was_many_small_blocks_is_given_back() -> None:
     thread.start()
     thread.join()
     held = process.memory_info().rss
-    give_back()
+    trim_heap()
     assert process.memory_info().rss < held - 50 * MIB
 
 
@@ -47,7 +46,7 @@ def test_unloading_gives_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """After all of the model is gone, not before."""
     there: list[int] = []
     blocks = Blocks()
-    monkeypatch.setattr(model, "give_back", lambda: there.append(len(blocks.blocks)))
+    monkeypatch.setattr(model, "trim_heap", lambda: there.append(len(blocks.blocks)))
     shared = SharedModel(lambda _progress: blocks, lambda _share, _what: None, lambda: 0.0)
     shared.unload()
     assert there == []

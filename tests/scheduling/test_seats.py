@@ -52,7 +52,7 @@ def test_whose_turn_it_is_is_known_while_somebody_waits() -> None:
     while not all_done(futures):
         scheduler.turn()
         turns.append(scheduler.turn_of())
-    assert {turn for turn in turns if turn is not None} == set(scheduler._seats)
+    assert {turn for turn in turns if turn is not None} == set(scheduler._clients)
     assert turns[-1] is None
     two.ask("# another\n" + START)
     scheduler.turn()

@@ -1,0 +1,383 @@
+"""A client of the scheduler: what it knows of one front.
+
+Owns the front's newest request, what it will probably ask next, and what the model is saying for it. Any thread may
+call the verbs; the scheduler's thread runs them in their order.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial, wraps
+from typing import Concatenate, ParamSpec
+
+from fastcoder_lsp.completion.question import Answer, Clock, Listener, Question
+from fastcoder_lsp.completion.status import Status, failure
+from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
+from fastcoder_lsp.core import EngineInfo
+from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.scheduling.budget import CHUNK_MS, BackgroundBudget, Budgets, first_tokens
+from fastcoder_lsp.scheduling.generation import Generation, begin
+from fastcoder_lsp.scheduling.model import ClientModel, Loaded
+from fastcoder_lsp.scheduling.prefetch import Prefetch
+from fastcoder_lsp.scheduling.request import ActiveRequest
+
+Params = ParamSpec("Params")
+
+
+def _posted(verb: "Callable[Concatenate[Client, Params], None]") -> "Callable[Concatenate[Client, Params], None]":
+    """A verb for any thread; the scheduler's thread runs it, unless the front has left by then."""
+
+    @wraps(verb)
+    def post(client: "Client", /, *arguments: Params.args, **named: Params.kwargs) -> None:
+        client.post(client, lambda: None if client.gone else verb(client, *arguments, **named))
+
+    return post
+
+
+class Client:
+    """One front: the scheduler works on its newest request alone.
+
+    Attributes:
+        model: the model as this client has it.
+        post: leaves the scheduler a message of a client's.
+        enabled: whether the front wants the model at all.
+        gone: whether the front has left.
+        request: the question that somebody waits for.
+        upcoming: what the front will probably ask next, and whether the answer is known.
+        generation: what the model is saying.
+        budgets: of the last request; None before the first one.
+
+    Args:
+        listener: told what comes of it.
+        model: loaded when it is first needed.
+        post: the scheduler's; takes a message.
+        ready: the scheduler's; loads the model.
+        changed: the scheduler's; told that the client was switched off, or left.
+        clock: milliseconds.
+        idle_ms: a pause begins after so long without a request.
+    """
+
+    def __init__(
+        self,
+        listener: Listener,
+        model: ClientModel,
+        post: "Callable[[Client, Callable[[], None]], None]",
+        ready: "Callable[[Client], Loaded | None]",
+        changed: "Callable[[Client], None]",
+        clock: Clock,
+        idle_ms: float,
+        *,
+        enabled: bool,
+    ) -> None:
+        self.listener, self.model, self.post, self.enabled, self.gone = listener, model, post, enabled, False
+        self._ready, self._changed, self._clock = ready, changed, clock
+        self.request: ActiveRequest | None = None
+        self._active: ActiveRequest | None = None  # the request that is worked on
+        self.upcoming: tuple[Question, bool] | None = None
+        self.generation: Generation | None = None
+        self._outdated = OutdatedSuggestions()
+        self._prefetch = Prefetch(self, clock, idle_ms)
+        self._unserved: Question | None = None
+        """The last question, where nothing could be shown for it: its text is made for whoever waits there."""
+        self._background: BackgroundBudget | None = None
+        self._asked_ms = clock()
+        self.budgets: Budgets | None = None
+
+    # From any thread, in the order of arrival ------------------------------------------------------------------------
+
+    @_posted
+    def ask(self, question: Question) -> None:
+        """The newest question; nobody waits for an older one any more."""
+        self._asked_ms, self._unserved, self.upcoming = question.asked_ms, None, None
+        self.request = ActiveRequest(self, question, self._clock)
+
+    @_posted
+    def noticed(self, asked_ms: float, *, answered: bool) -> None:
+        """Somebody asked, which needs no model; `answered`: nobody waits at the last place."""
+        self._asked_ms = asked_ms
+        if answered:
+            self._unserved = None
+
+    @_posted
+    def withdraw(self, number: int) -> None:
+        """Nobody waits for the answer to a question; what was begun for it may serve the next one."""
+        if self.request is not None and self.request.question.number == number:
+            self.request = None
+
+    @_posted
+    def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
+        """What will be asked next; `known`: what follows there is; `unserved`: somebody waits there for a late text."""
+        self._asked_ms, self.upcoming = question.asked_ms, (question, known)
+        if unserved or known:
+            self._unserved = question if unserved else None
+
+    @_posted
+    def forget(self, uri: str) -> None:
+        """A document was closed."""
+        if self.upcoming is not None and self.upcoming[0].uri == uri:
+            self.upcoming = None
+        self._stop_preparing(uri)
+        self.listener.forgotten(uri)  # once more: what was made since is about it, too
+        self._give_up_of(uri)
+        self._outdated.forget(uri)
+        self.model.forget(uri)
+
+    @_posted
+    def rename(self, old: str, new: str) -> None:
+        """A document has another name: whoever waits for an answer in it goes on waiting."""
+        if self.request is not None:
+            self.request.renamed(old, new)
+        if self.upcoming is not None and self.upcoming[0].uri == old:
+            self.upcoming = self.upcoming[0].renamed(new), self.upcoming[1]
+        self._stop_preparing(old)
+        self._give_up_of(old)
+        self._outdated.rename(old, new)
+        self.model.rename(old, new)
+
+    def load(self, reply: Callable[[bool], object]) -> None:
+        """Load the model now; `reply` is told whether that went well, whatever happens."""
+        self.post(self, partial(self._load, reply))
+
+    def enable(self, *, enabled: bool) -> None:
+        """Off gives back what this front has of the model, and that itself once no front wants it."""
+        self.enabled = enabled
+        self._settle_switch()
+
+    def leave(self) -> None:
+        """The front is gone: what it has is given back within a piece of work."""
+        self.gone, self.enabled = True, False
+        self.post(self, self._left)
+
+    def info(self) -> EngineInfo | None:
+        """What engine runs, or None while none is loaded."""
+        return loaded.runtime.info if (loaded := self.model.loaded) is not None else None
+
+    # Work, in the scheduler's thread ---------------------------------------------------------------------------------
+
+    def settle(self) -> None:
+        """Leave a request that nobody waits for any more."""
+        if self._active is not None and self._active is not self.request:
+            self._leave(self._active)
+
+    def serve(self, others_ms: float) -> None:
+        """One piece of work for the request, or its answer.
+
+        `others_ms`: what other clients do until it is this one's turn again; 0 where no other has a request.
+        """
+        request = self.request
+        assert request is not None, "there is a request"
+        if not self._taken():
+            self._take(request)
+            if not others_ms or self.request is not request or not self._taken():
+                return  # what has arrived meanwhile is looked at first
+        generation, budgets = self.generation, self.budgets
+        assert generation is not None and budgets is not None, "it is worked on"  # noqa: PT018
+        allowed_ms = request.allowed_ms(budgets)
+        budget_ms, now = allowed_ms - generation.latency.answer_ms(), self._clock()
+        room_ms = request.asked_ms + budget_ms - now
+        if generation.finished:
+            answer = request.finished(generation, room_ms)
+        elif (answer := request.overdue(generation, budget_ms, now)) is not None:
+            pass
+        elif generation.work(room_ms):
+            request.pieces += 1
+        elif (answer := request.beginning(generation)) is not None:
+            pass
+        elif request.tries(room_ms, budget_ms):
+            request.pieces += generation.work(room_ms, in_any_case=True)
+        else:
+            answer = request.too_slow(generation, allowed_ms)
+        if answer is None and others_ms and self.generation is generation:
+            answer = request.before_others(generation, allowed_ms, budget_ms, self._clock() + others_ms)
+        if answer is not None:
+            self._answer(request, answer)
+
+    def works_on(self) -> Generation | None:
+        """The generation that the next piece of work goes to."""
+        return (self.request.branch if self.request is not None else None) or self.generation
+
+    def piece_ms(self) -> float:
+        """What the next piece for the request usually takes."""
+        generation = self.generation
+        return generation.piece_ms() if generation is not None and self._taken() else CHUNK_MS
+
+    def prefetch(self) -> None:
+        """Begin what nobody waits for yet, or any more: what follows a suggestion that was taken whole, for one."""
+        assert self.upcoming is not None, "something is expected"
+        (question, known), self.upcoming = self.upcoming, None
+        loaded = self.model.loaded or (self._ready(self) if question is self._unserved else None)
+        if loaded is None:
+            return
+        self._background = BackgroundBudget.of(question, Budgets.of(question.policy, loaded.latency.costs))
+        if not known and self.serving(question) is None:
+            self.begin(question, question.asked_ms, Spans(), ahead=True)
+
+    def work_ahead(self) -> float:
+        """One piece of what nobody waits for; returns 0, or for how many milliseconds there will be nothing to do."""
+        loaded, budget, unserved = self.model.loaded, self._background, self._unserved
+        if loaded is None or budget is None:
+            return math.inf
+        if unserved is not None and budget.room_ms(owed=True) > 0 and self.serving(unserved) is None:
+            # What an earlier question left, and this one took over, has gone another way than the user.
+            self.begin(unserved, unserved.asked_ms, Spans())
+        return self._prefetch.work(loaded, budget, self._asked_ms, unserved=unserved is not None)
+
+    # Its generation --------------------------------------------------------------------------------------------------
+
+    def serving(self, question: Question) -> Generation | None:
+        """The generation, if it serves `question` too."""
+        generation = self.generation
+        if generation is None or generation.snapshot.uri != question.uri or not generation.agrees(question.place):
+            return None
+        return generation
+
+    def begin(
+        self, question: Question, asked_ms: float, spans: Spans, *, ahead: bool = False, whole: bool = False
+    ) -> None:
+        """A new generation for `question`; the text of the old one is outdated. `whole`: by the whole prompt."""
+        self.give_up()
+        loaded, place = self.model.loaded, question.place
+        assert loaded is not None, "the model is loaded"
+        self.generation = begin(
+            loaded.runtime,
+            loaded.latency,
+            self._clock,
+            question.request,
+            place,
+            self._outdated.expected(question.uri, place),
+            spans,
+            hurried=question.hurried,
+            room=first_tokens(question, loaded.latency),
+            whole=whole,
+        )
+        self.generation.begun_ms, self.generation.ahead = asked_ms, ahead
+
+    def made(self, suggestion: Suggestion) -> None:
+        """The generation has said this."""
+        generation, unserved = self.generation, self._unserved
+        assert generation is not None, "a generation makes suggestions"
+        uri = generation.snapshot.uri
+        self._keep_outdated(uri, suggestion)
+        if unserved is not None and unserved.uri == uri and suggestion.rest(unserved.place) is not None:
+            self._unserved = None
+        self.listener.made(uri, suggestion)
+
+    def count(self) -> None:
+        """Tell what the generation has done since it was told last."""
+        if (generation := self.generation) is not None:
+            counts = generation.counts()
+            self.listener.worked(counts - generation.told)
+            generation.told = counts
+
+    def give_up(self) -> None:
+        """The generation is of no use any more, but as a draft."""
+        if (generation := self.generation) is not None:
+            self.count()
+            self._keep_outdated(generation.snapshot.uri, Suggestion(generation.place, generation.said()))
+        self.generation = None
+
+    def _give_up_of(self, uri: str) -> None:
+        if self.generation is not None and self.generation.snapshot.uri == uri:
+            self.give_up()
+
+    def _keep_outdated(self, uri: str, suggestion: Suggestion) -> None:
+        """Where it does not fit any more, it is a draft of what comes."""
+        if suggestion.text:
+            self._outdated.keep(uri, replace(suggestion, work=None))
+
+    # Its state -------------------------------------------------------------------------------------------------------
+
+    def fail(self, error: BaseException) -> None:
+        """Tell whoever waits; what was being said is not to be trusted."""
+        status = failure("An internal error occurred", error)
+        request, self._active, self._background = self._active, None, None
+        self.generation = None
+        if request is not None:
+            self._answer(request, Answer.failed(status))
+        self.listener.told(status)
+
+    def replace(self, make: Callable[[], Loaded] | None = None) -> None:
+        """The client's part is made otherwise from now on; None: it is the model that is exchanged."""
+        self.unload()
+        self.model.replace(make)
+        if self.enabled:
+            self.listener.told(Status("starting"))
+
+    def unload(self) -> None:
+        """What the client has of the model goes, and all that was said."""
+        try:
+            if self._active is not None:
+                self._leave(self._active)
+            self.listener.forgotten(None)
+        finally:  # whether anybody is there to be told or not
+            self.generation = self._background = None
+            self._outdated.clear()
+            self._prefetch.clear()
+            self.model.unload()
+
+    def _taken(self) -> bool:
+        """Whether the request is worked on. Its generation may be gone: its document was renamed, for one."""
+        there = None not in (self._active, self.generation, self.model.loaded, self.budgets)
+        return there and self._active is self.request
+
+    def _take(self, request: ActiveRequest) -> None:
+        self._active = request  # from here on a failure of ours is its answer
+        request.spans.add("queue", request.spans.elapsed_ms())
+        loaded = self.model.loaded or self._ready(self)
+        if self.request is not request:  # taken back, or overtaken, while the model was loaded
+            self._active = None
+            return
+        if loaded is None:
+            self._active = None
+            if self.model.failed is not None or not self.enabled:
+                self._answer(request, Answer.failed(self.model.failed))
+            return  # it was exchanged while it was loaded: the other one is loaded at the next turn
+        self.listener.told(Status("thinking"))
+        self.budgets = Budgets.of(request.question.policy, loaded.latency.costs)
+        self._background = BackgroundBudget.of(request.question, self.budgets)
+        request.take()
+
+    def _answer(self, request: ActiveRequest, answer: Answer) -> None:
+        if self.request is request:
+            self.request, self._unserved = None, request.question if answer.outcome == "empty" else None
+        self.listener.answered(request.question.number, answer)
+
+    def _leave(self, request: ActiveRequest) -> None:
+        """It is answered, or nobody wants the answer any more; its generation stays, and its time is nobody's."""
+        self._active = None
+        alternatives = request.leave()
+        if self.generation is not None:
+            self.count()
+            self.generation.measured_by(Spans())
+        self.listener.worked(alternatives)
+        self.listener.told(Status("ready"))
+
+    def _stop_preparing(self, uri: str) -> None:
+        """The document goes on under another name, or not at all: nobody waits there, nothing is prepared."""
+        if self._unserved is not None and self._unserved.uri == uri:
+            self._unserved = None
+        if self._background is not None and self._background.question.uri == uri:
+            self._background.prepare = False
+
+    def _load(self, reply: Callable[[bool], object]) -> None:
+        there = False
+        try:
+            there = self.enabled and self._ready(self) is not None
+        finally:
+            reply(there)
+
+    def _left(self) -> None:
+        self.request = self.upcoming = self._unserved = None
+        try:
+            self.unload()
+        finally:
+            self._changed(self)
+
+    @_posted
+    def _settle_switch(self) -> None:
+        if self.enabled:
+            self.listener.told(Status("ready" if self.model.loaded else "starting"))
+        else:
+            self.unload()
+            self._changed(self)
+            self.listener.told(Status("off"))

@@ -1,0 +1,232 @@
+"""Work while nobody waits: finishing the generation that was begun, and preparing the next prompt.
+
+The last request's `BackgroundBudget` limits it, and any request interrupts it between two pieces. Code of other files
+is prefilled in a second KV cache of its document, while keys go on with the first one; `runtime/exchange` says when the
+second takes the first one's place. Prefilled tokens survive the requests that come between. Runs in the scheduler's
+thread.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.question import Clock, Question
+from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.core import Engine, Tokens
+from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.prompt.build import begun
+from fastcoder_lsp.runtime.exchange import FEW, exchange_computed, missing
+from fastcoder_lsp.scheduling.budget import CHUNK_MS, BackgroundBudget, LatencyEstimator
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.scheduling.client import Client
+    from fastcoder_lsp.scheduling.generation import Generation
+    from fastcoder_lsp.scheduling.model import Loaded
+
+
+class Prefill:
+    """Tokens on their way into a KV cache; `prefilled` of them were computed for that."""
+
+    def __init__(self, engine: Engine, latency: LatencyEstimator, clock: Clock, prompt: Tokens) -> None:
+        self._engine, self._latency, self._clock, self._prompt = engine, latency, clock, prompt
+        self.finished = False
+        self.prefilled = 0
+
+    def work(self, room_ms: float) -> bool:
+        """One stretch of the prefill; False where none fits into `room_ms`."""
+        started = self._clock()
+        cached = self._engine.prefill(self._prompt, lambda: True).reused
+        missing = len(self._prompt) - cached
+        tokens = self._latency.stretch_within(room_ms, missing)
+        if tokens:
+            if not self._engine.prefill(self._prompt[: cached + tokens], lambda: False).done:
+                return False  # it is a second cache, and no cache in use gives way to it
+            self._latency.prefilled(tokens, self._clock() - started)
+            self.prefilled += tokens
+        self.finished = tokens == missing
+        return self.finished or tokens > 0
+
+
+@dataclass(slots=True)
+class _Planned:
+    """The prompt for a question that goes into the second cache.
+
+    Attributes:
+        question: the question.
+        looked: whether code of other files was looked for, as in a pause.
+        prefill: of that prompt; None where there is nothing to compute.
+    """
+
+    question: Question
+    looked: bool
+    prefill: Prefill | None
+
+
+class Prefetch:
+    """A client's work that nobody waits for.
+
+    Args:
+        client: its generation is finished, and its next prompts are prepared.
+        clock: milliseconds.
+        idle_ms: a pause begins after so long without a request.
+    """
+
+    def __init__(self, client: "Client", clock: Clock, idle_ms: float) -> None:
+        self._client, self._clock, self._idle_ms = client, clock, idle_ms
+        self._settling: tuple[Question, Prefill] | None = None
+        self._settled: Question | None = None
+        self._planned: _Planned | None = None
+        self._lead_ms = 0.0
+        """How far finishing is ahead of preparing, where they take turns."""
+
+    def work(self, loaded: "Loaded", budget: BackgroundBudget, asked_ms: float, *, unserved: bool) -> float:
+        """One piece of work; returns 0, or for how many milliseconds there will be none.
+
+        Args:
+            loaded: the model.
+            budget: of the last question.
+            asked_ms: when somebody asked last.
+            unserved: whether nothing was shown for the last question.
+        """
+        started, generation = self._clock(), self._unfinished()
+        if generation is not None and (room_ms := budget.room_ms(owed=unserved)) > 0:
+            preparing = not unserved and self._takes_turn(loaded, budget, asked_ms)
+            if not preparing:
+                self._finish(generation, budget, room_ms, owed=unserved)
+            took_ms = self._clock() - started
+            budget.charge(took_ms, preparing=preparing)
+            self._lead_ms = min(self._lead_ms + (-took_ms if preparing else took_ms), CHUNK_MS)
+            return 0.0
+        if (room_ms := budget.preparing_ms()) <= 0:
+            return math.inf
+        if (wait_ms := self._prepare(loaded, budget, asked_ms, room_ms)) > 0:
+            return wait_ms
+        budget.charge(self._clock() - started, preparing=True)
+        return 0.0
+
+    def clear(self) -> None:
+        """Forget what was begun: the model changes."""
+        self._settling = self._settled = self._planned = None
+        self._lead_ms = 0.0
+
+    def _unfinished(self) -> "Generation | None":
+        generation = self._client.generation
+        return generation if generation is not None and not generation.finished else None
+
+    def _finish(self, generation: "Generation", budget: BackgroundBudget, room_ms: float, *, owed: bool) -> None:
+        """A piece of the generation; its suggestion is told once it is finished, or as it grows where somebody waits.
+
+        As long as there is much time, a piece runs even where none seems to fit: only that shows that an estimate from
+        a stall is wrong.
+        """
+        if not generation.work(room_ms, in_any_case=2 * room_ms > budget.granted_ms):
+            budget.end()
+            return
+        made = generation.useful() if owed or generation.finished else None
+        if generation.finished:
+            self._client.count()
+            self._client.listener.counted("ahead" if generation.ahead else "background", 1)
+        if made is None:
+            return
+        held = not budget.question.request.invoked and generation.doubtful(made)
+        if made.text and not held:
+            self._client.made(made)
+        elif owed and generation.finished:
+            reason = reasons.unsure() if held else generation.why_nothing()
+            self._client.made(Suggestion(generation.place, "", reason=reason))
+
+    def _takes_turn(self, loaded: "Loaded", budget: BackgroundBudget, asked_ms: float) -> bool:
+        """A piece in the second cache, in its turn; False where it is not, or there is none.
+
+        In a pause preparing and finishing have half of the time each, once something is shown: the rest of a long text
+        takes a whole pause.
+        """
+        room_ms, paused = budget.preparing_ms(), asked_ms + self._idle_ms <= self._clock()
+        if not paused or self._lead_ms <= 0 or room_ms <= 0:
+            return False
+        return self._fill_second_cache(loaded, budget, room_ms, paused=True, still=False)
+
+    def _prepare(self, loaded: "Loaded", budget: BackgroundBudget, asked_ms: float, room_ms: float) -> float:
+        """A piece of the next prompt; returns 0, or for how many milliseconds there will be nothing to do.
+
+        The second cache waits for no pause: no key waits for it either.
+        """
+        question, wait_ms = budget.question, asked_ms + self._idle_ms - self._clock()
+        if wait_ms <= 0 and self._unfinished() is not None:
+            self._client.give_up()  # there is no time for the rest, and its KV cache may be taken from here on
+        if loaded.runtime.slots.beside(question.uri) is None and wait_ms <= 0 and self._settled is not question:
+            self._settle(loaded, question, room_ms)
+            return 0.0
+        still = asked_ms <= question.asked_ms and self._unfinished() is None
+        if self._fill_second_cache(loaded, budget, room_ms, paused=wait_ms <= 0, still=still):
+            return 0.0
+        if wait_ms > 0:
+            return min(wait_ms, self._idle_ms)  # a clock that jumped back makes it no longer
+        budget.prepare = False
+        return 0.0
+
+    def _settle(self, loaded: "Loaded", question: Question, room_ms: float) -> None:
+        """In a pause, with a single cache: move the prompt's anchor to the cursor, and bring the cache up to date."""
+        runtime = loaded.runtime
+        if self._settling is None or self._settling[0] is not question:
+            prompt = runtime.prompts.settle(question.request.snapshot, question.request.offset)
+            engine = runtime.engine_for(question.uri)
+            self._settling = question, Prefill(engine, loaded.latency, self._clock, prompt.tokens[:-1])
+        prefill = self._settling[1]
+        if not prefill.work(room_ms) or prefill.finished:
+            self._client.listener.counted("ahead", 1)
+            self._client.listener.counted("prefilled", prefill.prefilled)
+            self._settling, self._settled = None, question
+
+    def _fill_second_cache(
+        self, loaded: "Loaded", budget: BackgroundBudget, room_ms: float, *, paused: bool, still: bool
+    ) -> bool:
+        """One piece of the question's next prompt; False where there is none.
+
+        Args:
+            loaded: the model.
+            budget: of the last question.
+            room_ms: how long it may take.
+            paused: whether nobody has asked for a while: code of other files is looked for anew.
+            still: whether nothing was typed since the question, and nothing is being said: the second cache may take
+                the first one's place. In the middle of a line it does so after a pause, or if the old prompt is short.
+        """
+        question, planned = budget.question, self._planned
+        engine = loaded.runtime.slots.beside(question.uri)
+        if engine is None:
+            return False
+        if planned is None or planned.question is not question or (paused and not planned.looked):
+            self._planned = self._plan(loaded, engine, question, paused=paused)
+            return True
+        if planned.prefill is None:
+            return False
+        if not planned.prefill.finished:
+            before = planned.prefill.prefilled
+            done = planned.prefill.work(room_ms)
+            self._client.listener.counted("prefilled", planned.prefill.prefilled - before)
+            return done
+        if not still:
+            return False
+        planned.prefill = None
+        snapshot, offset = question.request.snapshot, question.request.offset
+        may = paused or not begun(snapshot.text, offset) or loaded.runtime.prompts.is_short(question.uri)
+        if not may or not exchange_computed(loaded.runtime, snapshot, offset):
+            return False
+        if math.isfinite(question.policy.automatic_ms):  # else the answer was whole, and nobody is told of another
+            budget.again()
+            self._client.begin(question, question.asked_ms, Spans(), ahead=True)
+        return True
+
+    def _plan(self, loaded: "Loaded", engine: Engine, question: Question, *, paused: bool) -> _Planned:
+        prompts, snapshot, offset = loaded.runtime.prompts, question.request.snapshot, question.request.offset
+        planned = prompts.planned(snapshot, offset)
+        if paused or (planned is None and prompts.is_partial(question.uri)):
+            prompts.plan(snapshot, offset)
+            planned = prompts.planned(snapshot, offset)
+        if planned is None:
+            return _Planned(question, paused, None)
+        stays = not paused and begun(snapshot.text, offset) and not prompts.is_short(question.uri)
+        if stays and missing(engine, planned.tokens) <= FEW:
+            return _Planned(question, paused, None)  # computing a line key by key would cost a pass for each
+        return _Planned(question, paused, Prefill(engine, loaded.latency, self._clock, planned.tokens[:-1]))

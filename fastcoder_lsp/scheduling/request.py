@@ -1,0 +1,205 @@
+"""A question that somebody waits for: how much time it has, and what its answer is.
+
+Runs in the scheduler's thread. `Client.serve` does the work between the decisions made here.
+"""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.question import Answer, Clock, Question
+from fastcoder_lsp.completion.suggestions import Suggestion
+from fastcoder_lsp.core import Counts, Reason
+from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.scheduling.alternatives import Alternatives
+from fastcoder_lsp.scheduling.budget import MOST_MS, Budgets
+from fastcoder_lsp.scheduling.generation import Generation
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.scheduling.client import Client
+
+_TRIED = 2
+"""The first pieces for a request, a stretch of its prompt and a step, run even where they seem not to fit, while half
+of its time is left: only trying shows that an estimate from a slow hour is wrong."""
+
+
+class ActiveRequest:
+    """The newest question of a client, until it is answered or withdrawn.
+
+    Attributes:
+        question: the question.
+        asked_ms: its budget counts from here.
+        spans: its times.
+        pieces: how many pieces of work it has had.
+
+    Args:
+        client: whose question it is.
+        question: as it arrived.
+        clock: milliseconds.
+    """
+
+    def __init__(self, client: "Client", question: Question, clock: Clock) -> None:
+        self.question, self._client, self._clock = question, client, clock
+        self.spans = Spans.since(question.opened_s)
+        self.asked_ms, self._waited_for_model = question.asked_ms, False
+        self.pieces = 0
+        self._adopted, self._before = False, Counts()
+        self._wants_whole_prompt = False
+        self._alternatives: Alternatives | None = None
+
+    @property
+    def branch(self) -> Generation | None:
+        """The alternative that the model is saying, if any."""
+        return self._alternatives.branch if self._alternatives is not None else None
+
+    def waited_for_model(self) -> None:
+        """The model is loaded: the budget starts now, and is at least that of a request by key."""
+        now = self._clock()
+        if self.asked_ms != now:
+            self.asked_ms, self._waited_for_model = now, True
+
+    def renamed(self, old: str, new: str) -> None:
+        """A document has another name: its generation is gone, and begins anew."""
+        if self.question.uri == old:
+            self.question = self.question.renamed(new)
+
+    def take(self) -> None:
+        """Go on with the client's generation where it serves this question; otherwise begin a new one."""
+        self._alternatives = None
+        question, generation = self.question, self._client.serving(self.question)
+        if question.request.invoked and generation is not None and generation.finished and generation.interim:
+            self._wants_whole_prompt = True  # its text is shown: asking again by key asks for the better one
+            self._begin(whole=True)
+            return
+        if generation is None or (question.candidates > 1 and not self._can_branch(generation)):
+            self._begin()
+            return
+        self._before = generation.counts()
+        self._adopted = generation.adopt(self.asked_ms, self.spans)
+        self._client.listener.counted("adopted", 1)
+
+    def leave(self) -> Counts:
+        """It is answered, or nobody waits for the answer. Returns the work that went into alternatives."""
+        alternatives, self._alternatives = self._alternatives, None
+        return alternatives.counts if alternatives is not None else Counts()
+
+    # Its time ---------------------------------------------------------------------------------------------------------
+
+    def allowed_ms(self, budgets: Budgets) -> float:
+        """Its budget, from `asked_ms`."""
+        if self._waited_for_model:
+            return max(budgets.invoked_ms, budgets.automatic_ms)
+        if self._wants_whole_prompt and not self.question.policy.invoked_ms:
+            return max(budgets.invoked_ms, MOST_MS)
+        return budgets.invoked_ms if self.question.request.invoked else budgets.automatic_ms
+
+    def tries(self, room_ms: float, budget_ms: float) -> bool:
+        """Whether a piece runs even where it seems not to fit."""
+        return self.pieces < _TRIED and 2 * room_ms > budget_ms
+
+    def overdue(self, generation: Generation, budget_ms: float, now: float) -> Answer | None:
+        """The beginning of a generation that it adopted, once the budget of that generation's own request is over."""
+        return self.beginning(generation) if self._is_overdue(generation, budget_ms, now) else None
+
+    # Its answer -------------------------------------------------------------------------------------------------------
+
+    def finished(self, generation: Generation, room_ms: float) -> Answer | None:
+        """The answer of a finished generation; None after one more piece of work, for alternatives for one."""
+        if not generation.agrees(self.question.place):  # post-processing took another way than the user
+            self._begin()
+            return None
+        if self._look_further(generation, room_ms):
+            return None
+        return self._answer(generation, self._candidates(generation), generation.finish)
+
+    def beginning(self, generation: Generation) -> Answer | None:
+        """The useful beginning of an unfinished generation; None where there is none."""
+        begun_ms = self._clock()
+        with self.spans.measure("post"):
+            beginning = generation.useful()
+        generation.latency.answered(self._clock() - begun_ms)
+        if beginning.rest(self.question.place) is None:
+            return None
+        self._client.listener.counted("budgeted", 1)
+        return self._answer(generation, beginning, "budget")
+
+    def too_slow(self, generation: Generation, allowed_ms: float) -> Answer:
+        """The empty answer: there is nothing to show, and no time."""
+        self._client.listener.counted("budgeted_empty", 1)
+        over_ms = max(self._clock() - self.asked_ms - allowed_ms, 0.0)
+        too_slow = reasons.slow("", allowed_ms, over_ms + generation.line_ms(), invoked=self.question.request.invoked)
+        return self._answer(generation, Suggestion(self.question.place, ""), "budget", too_slow)
+
+    def before_others(
+        self, generation: Generation, allowed_ms: float, budget_ms: float, next_ms: float
+    ) -> Answer | None:
+        """The answer now, where the deadline passes before its next piece, at `next_ms`."""
+        if generation.finished:
+            done = self.question.candidates < 2 and generation.agrees(self.question.place)
+            return self.finished(generation, 0.0) if done else None
+        room_ms = self.asked_ms + budget_ms - next_ms
+        fits = generation.fits(room_ms)
+        if fits and not self._is_overdue(generation, budget_ms, next_ms):
+            return None
+        if (answer := self.beginning(generation)) is not None or fits or self.tries(room_ms, budget_ms):
+            return answer
+        return self.too_slow(generation, allowed_ms)
+
+    def _begin(self, *, whole: bool = False) -> None:
+        self._adopted, self._before = False, Counts()
+        self._client.begin(self.question, self.asked_ms, self.spans, whole=whole)
+
+    def _can_branch(self, generation: Generation) -> bool:
+        """Whether alternatives can branch from it, in the KV cache that the document has now."""
+        return generation.place == self.question.place and generation.is_cached()
+
+    def _is_overdue(self, generation: Generation, budget_ms: float, now: float) -> bool:
+        return self._adopted and now >= generation.begun_ms + budget_ms
+
+    def _look_further(self, generation: Generation, room_ms: float) -> bool:
+        """One piece of work on alternatives; False where no more are wanted, to be had, or in time."""
+        if self.question.candidates < 2:
+            return False
+        if self._alternatives is None:
+            self._client.made(generation.made())
+            self._alternatives = Alternatives(generation, self.question.candidates)
+        alternatives = self._alternatives
+        if not alternatives.finished and not alternatives.work(room_ms):
+            alternatives.close()
+        return not alternatives.finished
+
+    def _candidates(self, generation: Generation) -> Suggestion:
+        """The generation's suggestion, with its alternatives where they were looked for."""
+        if self._alternatives is None:
+            return generation.made()
+        first, *others = self._alternatives.found
+        for other in reversed(others):
+            self._client.made(other)
+        self._client.listener.counted("alternatives", len(others))
+        return replace(first, others=tuple(others))
+
+    def _answer(
+        self, generation: Generation, suggestion: Suggestion, finish: str, reason: Reason | None = None
+    ) -> Answer:
+        """What `suggestion` holds for the question's place; `reason`: why it is empty, if not the generation's."""
+        question = self.question
+        held = not question.request.invoked and question.place == generation.place and generation.doubtful(suggestion)
+        candidates = () if held else (suggestion, *(suggestion.others or ()))
+        rests = [rest for one in candidates if (rest := one.rest(question.place)) is not None]
+        info = generation.runtime.info
+        answer = Answer(
+            "shown" if rests else "empty",
+            tuple(rests),
+            finish,
+            reason=None if rests else reasons.unsure() if held else reason or generation.why_nothing(),
+            counts=generation.counts() - self._before,
+            ms=self.spans.close(),
+            model=info.model,
+            engine=info.name,
+            trace=generation.trace(),
+            context=generation.context,
+        )
+        self._client.count()
+        if not held:
+            self._client.made(suggestion)
+        return answer
