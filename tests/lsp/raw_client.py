@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.lsp import forked
+from tests.lsp.forked import ForkedServer
+
 Json = dict[str, Any]
 SCRIPTED = (sys.executable, "-m", "tests.lsp.scripted_server")
 WAIT_S = 300.0 if os.environ.get("FASTCODER_TEST_ARM") else 100.0
@@ -48,7 +51,7 @@ class Brake:
 class RawClient:
     """One running server. `answers`: id → every answer that came for it; `told`: notifications in their order."""
 
-    process: Process
+    process: Process | ForkedServer
     answers: dict[Any, list[Json]] = field(default_factory=dict)
     answered_at: dict[Any, float] = field(default_factory=dict)
     asked_at: dict[Any, float] = field(default_factory=dict)
@@ -176,13 +179,24 @@ class RawClient:
 
 @contextlib.asynccontextmanager
 async def running(
-    *arguments: str, command: Sequence[str] = SCRIPTED, environment: dict[str, str] | None = None
+    *arguments: str, command: Sequence[str] | None = None, environment: dict[str, str] | None = None
 ) -> AsyncIterator[RawClient]:
-    """A server with a client at its wire; killed at the end if it still runs."""
+    """A server with a client at its wire, the scripted one by default; killed at the end if it still runs."""
     root = Path(__file__).parents[2]
-    process = await asyncio.create_subprocess_exec(
-        *command, *arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=root, env=environment, limit=2**26
-    )
+    process: Process | ForkedServer
+    if command is None and environment is None and forked.POSSIBLE:
+        process = await forked.start(arguments, limit=2**26)
+    else:
+        process = await asyncio.create_subprocess_exec(
+            *(command or SCRIPTED),
+            *arguments,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            cwd=root,
+            env=environment,
+            limit=2**26,
+        )
     client = RawClient(process)
     readers = asyncio.gather(client.read(), client.read_errors())
     try:

@@ -88,9 +88,9 @@ async def test_a_server_ends_with_its_input(initialized: bool) -> None:
 
 async def test_a_server_ends_when_nobody_reads_it() -> None:
     """A client that closes its reading end only is gone too."""
-    async with running() as client:
+    async with running(command=SCRIPTED) as client:
         await client.initialize()
-        transport = client.process._transport  # type: ignore[attr-defined]
+        transport = client.process._transport  # type: ignore[union-attr]
         transport.get_pipe_transport(1).close()
         for _ in range(100):  # an answer that was written just before the end was closed is no news to the server
             with contextlib.suppress(ConnectionError):
