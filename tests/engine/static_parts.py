@@ -32,12 +32,10 @@ def tiny_recipe(folder: Path, kind: str = "qwen2", **changes: object) -> Recipe:
         "name": "cpu-graphs",
         "model": kind,
         "source": "test",
-        "identity": str(folder),
         "shape": shape,
         "open_source": lambda: open_weights(folder),
         "context": 2000,
         "dtype": torch.float32,
-        "cache": folder / "cache",
         "progress": lambda _share, _what: None,
     }
     return Recipe(**(given | changes))  # type: ignore[arg-type]  # a test names only what it changes

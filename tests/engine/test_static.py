@@ -10,11 +10,11 @@ import torch
 from fastcoder_lsp.core import Draft, DraftTree, Engine, Sampler
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.tree import build_tree
+from fastcoder_lsp.engine.static import products
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.engine import StaticEngine
-from fastcoder_lsp.engine.static.products import GROUP, PRODUCTS, Int4Product, Int8Product, PlainProduct
-from fastcoder_lsp.engine.static.tuning import Choice, Tuning, choose_product
+from fastcoder_lsp.engine.static.products import GROUP, Int4Product, Int8Product, PlainProduct, working_product
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.model import ModelFiles
 from tests.engine.rows import check_place
@@ -257,27 +257,28 @@ def test_rounded_products_are_near_the_plain_one(
         assert product.bytes < weight.nbytes / (3 if make is Int8Product else 5)
 
 
-def test_the_quickest_product_that_agrees_is_chosen(weight: torch.Tensor) -> None:
-    """Ways that this machine lacks are out; the one that runs everywhere always stays."""
-    choice = choose_product(weight.bfloat16(), "int8", CpuDevice())
-    assert "widened" in choice.ms
-    assert "widened" in choose_product(weight.bfloat16(), "int4", CpuDevice()).ms
-    assert choice.chosen == min(choice.ms, key=lambda name: choice.ms[name])
-    assert set(choice.ms) <= set(PRODUCTS["int8"])
+def broken(_weight: torch.Tensor, _bias: torch.Tensor | None) -> PlainProduct:
+    """A product whose operator this torch lacks."""
+    raise NotImplementedError("not for this device")
 
 
-def test_choices_are_remembered_by_machine_and_model(tmp_path: Path) -> None:
-    """A choice is found again, by question; another model or a damaged record knows nothing."""
-    tuning = Tuning(tmp_path, CpuDevice(), "model")
-    assert tuning.recall("kernels") is None
-    tuning.remember("kernels", Choice("torch", {"torch": 1.5}))
-    tuning.remember("product", Choice("widened", {}))
-    assert Tuning(tmp_path, CpuDevice(), "model").recall("kernels") == Choice("torch", {"torch": 1.5})
-    assert tuning.recall("product") == Choice("widened", {})
-    assert Tuning(tmp_path, CpuDevice(), "other").recall("kernels") is None
-    for record in (tmp_path / "tuning").iterdir():
-        record.write_text("{", encoding="utf-8")
-    assert tuning.recall("kernels") is None
+def false(weight: torch.Tensor, bias: torch.Tensor | None) -> PlainProduct:
+    """A product that is another matrix's."""
+    return PlainProduct(weight.roll(1, 0), bias)
+
+
+@pytest.mark.parametrize(("make", "chosen"), [(broken, "widened"), (false, "widened"), (Int8Product, "torch")])
+def test_a_product_is_used_only_where_it_works(
+    make: Callable[..., PlainProduct], chosen: str, weight: torch.Tensor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that fails or disagrees gives way to the one that runs everywhere."""
+    monkeypatch.setattr(products, "PRODUCTS", {"int8": {"torch": make, "widened": Int8Product}})
+    assert working_product(weight.bfloat16(), "int8") == chosen
+
+
+def test_torchs_int8_product_agrees(weight: torch.Tensor) -> None:
+    """On the CPU, where it can be tried."""
+    assert working_product(weight.bfloat16(), "int8") == "torch"
 
 
 def test_a_quantised_engine_is_near_the_plain_one(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.graphs import GraphSet
-from fastcoder_lsp.engine.static.guarded import NOTE, GuardedKernels
 from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.plan import plan
 from fastcoder_lsp.engine.static.products import PlainProduct
@@ -109,38 +108,6 @@ def test_writing_while_a_copy_is_under_way_is_an_error(tmp_path: Path) -> None:
     programs.send([1, 2], [-1, 0], width=2, cached=0, sampler=GREEDY)
     with pytest.raises(AssertionError, match="while it was copied"):
         programs.send([3, 4], [-1, 0], width=2, cached=0, sampler=GREEDY)
-
-
-class Failing(TorchKernels):
-    """Kernels that fail to compile at their first launch of one kind."""
-
-    def __init__(self, sound: TorchKernels) -> None:
-        self.__dict__.update(sound.__dict__)
-
-    def attend(self, *_given: object) -> torch.Tensor:
-        raise KeyError("what Triton raises is no error of torch")
-
-
-class OutOfMemory(Failing):
-    """Kernels that find no memory."""
-
-    def norm(self, *_given: object) -> torch.Tensor:
-        raise torch.OutOfMemoryError
-
-
-def test_kernels_that_fail_are_replaced_for_good(tmp_path: Path) -> None:
-    """The same tokens by torch's kernels, one note; memory that runs out is not theirs to answer."""
-    truth = expected(tmp_path)
-    engine, told = build(tiny_recipe(tmp_path), CpuDevice()), list[str]()
-    transformer = engine.static.programs._transformer
-    sound = transformer.kernels
-    assert isinstance(sound, TorchKernels)
-    poor = GuardedKernels(OutOfMemory(sound), sound, told.append)
-    with pytest.raises(torch.OutOfMemoryError):
-        poor.norm(torch.ones(1), Norm(torch.ones(1), None))
-    object.__setattr__(transformer, "kernels", GuardedKernels(Failing(sound), sound, told.append))
-    assert plain(engine, PROMPT, 12) == truth
-    assert told == [NOTE]
 
 
 def test_a_program_that_no_exception_class_fits_runs_uncaptured() -> None:

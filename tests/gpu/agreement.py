@@ -4,7 +4,7 @@ Owns the comparisons and the interpreter's mending: it knows no bf16 product (it
 are widened before, which is what the hardware does. What a caller gets is how far two results are from each other.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType
@@ -17,16 +17,14 @@ from triton.runtime import interpreter
 
 from fastcoder_lsp.core import GREEDY, DraftTree
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.engine.static import fused, int8_product, triton_best, triton_follow, triton_int8, triton_kernels
+from fastcoder_lsp.engine.static import fused, triton_kernels
 from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.cache import Saved, StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
-from fastcoder_lsp.engine.static.kernels import Kernels, TorchKernels
+from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.moves import Moves
-from fastcoder_lsp.engine.static.products import Int8Product
-from fastcoder_lsp.engine.static.step_io import StepInput, StepOutput
+from fastcoder_lsp.engine.static.step_io import WALK, StepInput, StepOutput
 from fastcoder_lsp.engine.static.walk import follow
-from fastcoder_lsp.engine.static.weights import Norm
 
 CAPACITY, BUCKET = 512, 384
 VOCABULARY = 1000
@@ -59,26 +57,22 @@ def mend_products() -> None:
 
 
 @contextmanager
-def kernels_of(module: ModuleType, instead_of: ModuleType) -> Iterator[None]:
+def kernels_of(module: ModuleType) -> Iterator[None]:
     """Launch the kernels of another module meanwhile: the same with a fault."""
-    launching: tuple[Any, ...] = (fused, int8_product)
-    name = instead_of.__name__.rpartition(".")[2]
-    holders = [each for each in launching if hasattr(each, name)]
-    for each in holders:
-        setattr(each, name, module)
+    launching: Any = fused
+    launching.triton_kernels = module
     try:
         yield
     finally:
-        for each in holders:
-            setattr(each, name, instead_of)
+        launching.triton_kernels = triton_kernels
 
 
 class Subject:
     """Both kinds of kernels over one shape and precision."""
 
-    def __init__(self, kind: str, dtype: torch.dtype) -> None:
+    def __init__(self, dtype: torch.dtype) -> None:
         mend_products()
-        self.shape = Shape(kind, 2, 48, 6, 2, 16, 80, 200, 1e-6, 512, 10000.0 ** (-np.arange(0, 16, 2) / 16))
+        self.shape = Shape("qwen2", 5, 48, 6, 2, 16, 80, 200, 1e-6, 512, 10000.0 ** (-np.arange(0, 16, 2) / 16))
         self.dtype, self.place = dtype, torch.device("cpu")
         self.attention = TreeAttention(self.shape, CAPACITY, dtype, self.place)
         self.plain = TorchKernels(self.shape, CAPACITY, self.attention, dtype, self.place)
@@ -88,23 +82,6 @@ class Subject:
     def random(self, *sizes: int, scale: float = 1.0) -> torch.Tensor:
         """Numbers of this subject's precision."""
         return (torch.randn(sizes, generator=self._torch) * scale).to(self.dtype)
-
-    def norm(self, width: int) -> float:
-        """Both norms, and the sum that one of them leaves behind."""
-        size = self.shape.width
-        norm = Norm(self.random(size), self.random(size) if self.shape.starcoder else None)
-        x, change = self.random(width, size), self.random(width, size)
-        sums = x.clone(), x.clone()
-        return max(
-            apart(self.plain.norm(x, norm), self.fused.norm(x, norm)),
-            apart(self.plain.add_norm(sums[0], change, norm), self.fused.add_norm(sums[1], change, norm)),
-            apart(*sums),
-        )
-
-    def activate(self, width: int) -> float:
-        """The activation, in all its range."""
-        inner = self.random(width, 80 if self.shape.starcoder else 160, scale=4.0)
-        return apart(self.plain.activate(inner), self.fused.activate(inner))
 
     def attend(self, width: int, *, count: int | None = None, cached: int = 250) -> float:
         """Rotation, storing, and a tree's attention over several tiles and splits; the worst of results and cache."""
@@ -124,22 +101,6 @@ class Subject:
         found = self.fused.attend(1, qkv, caches[1], view)
         return max(apart(expected, found), apart(*(cache.save(CAPACITY).slots_2LKCD for cache in caches)))
 
-    def best(self, width: int) -> float:
-        """The best ids and logits with many ties: 0 where all are the same."""
-        logits = (self.random(width, VOCABULARY, scale=3.0).float().round() / 2).to(self.dtype)
-        logits[:, 7], logits[:, -1] = float("-inf"), 50.0
-        logits[0] -= 100.0  # a row whose logits are negative
-        count = 16 if width <= 8 else 2  # interpreted, each takes milliseconds
-        ids = [torch.full((width, count), -1, dtype=torch.int32) for _ in range(2)]
-        values = [torch.full((width, count), -1.0) for _ in range(2)]
-        said = [torch.full((width,), -1) for _ in range(2)]
-        both: tuple[Kernels, Kernels] = self.plain, self.fused
-        for place, kernels in enumerate(both):
-            kernels.best(logits, ids[place], values[place])
-            kernels.say(logits, said[place])
-        same = all(torch.equal(*pair) for pair in (ids, values, said))
-        return 0.0 if same else float("inf")
-
     def conclude(self, width: int) -> float:
         """A step's end over trees of which much is right: ids, path and moved slots; 0 where all are the same."""
         seeds = range(3) if width <= 8 else (4,)
@@ -147,36 +108,43 @@ class Subject:
         same = [self._concluded(width, seed, best=best) for seed in seeds for best in asked]
         return 0.0 if all(same) else float("inf")
 
-    def follow(self, width: int) -> float:
-        """The same where something else has decided what the rows say."""
-        return 0.0 if all(self._concluded(width, seed, best=None) for seed in range(6)) else float("inf")
+    def best(self, width: int) -> float:
+        """The best ids and logits with many ties: 0 where all are the same."""
+        logits = (self.random(width, VOCABULARY, scale=3.0).float().round() / 2).to(self.dtype)
+        logits[:, 7], logits[:, -1] = float("-inf"), 50.0
+        logits[0] -= 100.0  # a row whose logits are negative
+        tree, _ = self._tree(width, np.random.default_rng(width))
+        count = 16 if width <= 8 else 2  # interpreted, each takes milliseconds
+        return 0.0 if self._same_end(tree, logits, width, cached=20, room=0, best=True, count=count) else float("inf")
 
-    def _concluded(self, width: int, seed: int, *, best: bool | None) -> bool:
-        """One tree by both kinds of kernels; `best` None: what the rows say is given, and only followed."""
-        cached, rng = 20 + seed, np.random.default_rng((width, seed))
-        tree, logits = self._tree(width, rng)
+    def _concluded(self, width: int, seed: int, *, best: bool) -> bool:
+        tree, logits = self._tree(width, np.random.default_rng((width, seed)))
         room = len(tree) if seed % 3 else 1
+        return self._same_end(tree, logits, width, cached=20 + seed, room=room, best=best, count=2)
+
+    def _same_end(
+        self, tree: DraftTree, logits: torch.Tensor, width: int, *, cached: int, room: int, best: bool, count: int
+    ) -> bool:
+        """One step's end by both kinds of kernels, its keys, values and hidden states moved."""
         caches = [StaticCache(self.shape, CAPACITY, self.dtype, CpuDevice()) for _ in range(2)]
         filled = Saved(self.random(*caches[0].save(CAPACITY).slots_2LKCD.shape), self.random(2, CAPACITY, 48))
         for cache in caches:
             cache.keep_states((1, 2))
             cache.restore(filled, CAPACITY)
-        outputs = [StepOutput(CpuDevice(), 128, 2) for _ in range(2)]
+        outputs = [StepOutput(CpuDevice(), 128, count) for _ in range(2)]
         rows = StepInput(CpuDevice(), 128, VOCABULARY)
         rows.write(
             tree.tokens, tree.parents, width=width, cached=cached, sampler=GREEDY, pending=tree.pending, room=room
         )
         inputs = rows.view(width)
-        views = [output.view(width) for output in outputs]
-        both: tuple[Kernels, Kernels] = self.plain, self.fused
-        for kernels, view, cache in zip(both, views, caches, strict=True):
+        both = (self.plain, self.fused)
+        for kernels, output, cache in zip(both, outputs, caches, strict=True):
+            view = output.view(width)
             for _ in range(2):  # a program may run again: the second run is like the first
                 cache.restore(filled, CAPACITY)
-                if best is None:
-                    view.said_T.copy_(logits.argmax(1))
-                    kernels.follow(view, inputs, cache)
-                else:
-                    kernels.conclude(logits, view, inputs, cache, best=best)
+                view.said_T.fill_(-7)
+                view.kept_P.fill_(WALK)
+                kernels.conclude(logits, view, inputs, cache, best=best)
         for output in outputs:
             output.send(width)
         assert outputs[0].path(width, tree.pending) is None
@@ -187,7 +155,8 @@ class Subject:
             outputs[1].path(width, tree.pending) == expected
             and outputs[0].said(width) == outputs[1].said(width)
             and all(
-                np.array_equal(*pair) for pair in zip(*(each.best(width, width, 2) for each in outputs), strict=True)
+                np.array_equal(*pair)
+                for pair in zip(*(each.best(width, width, count) for each in outputs), strict=True)
             )
             and torch.equal(left.slots_2LKCD, right.slots_2LKCD)
             and torch.equal(left.states_SCE, right.states_SCE)
@@ -208,37 +177,12 @@ class Subject:
                 logits[above, tokens[row]] = 9.0  # of several children the least token is said
         return DraftTree(tuple(tokens), tuple(parents), pending), logits
 
-    def int8(self, width: int) -> float:
-        """The product with int8 weights, with a bias and without."""
-        worst = 0.0
-        weight, bias, x = self.random(70, 300), self.random(70), self.random(width, 300)
-        for given in (bias, None):
-            product = Int8Product(weight, given)
-            found = int8_product.int8_product(x, product.weight_NE, product.scale_N, given, units=UNITS)
-            worst = max(worst, apart(product(x), found))
-        return worst
-
 
 CHECKS: dict[str, Callable[[Subject, int], float]] = {
-    "norm": Subject.norm,
-    "activate": Subject.activate,
     "attend": Subject.attend,
     "best": Subject.best,
     "conclude": Subject.conclude,
-    "follow": Subject.follow,
-    "int8": Subject.int8,
 }
-
-KERNELS_OF: Mapping[str, ModuleType] = {
-    "norm": triton_kernels,
-    "activate": triton_kernels,
-    "attend": triton_kernels,
-    "best": triton_best,
-    "conclude": triton_best,
-    "follow": triton_follow,
-    "int8": triton_int8,
-}
-"""Check → where its kernels are."""
 
 
 def apart(left: torch.Tensor, right: torch.Tensor) -> float:

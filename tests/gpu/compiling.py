@@ -6,23 +6,20 @@ Needs Triton, which brings NVIDIA's assembler and its reader; no GPU, no driver.
 import re
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from fastcoder_lsp.engine.static import triton_best, triton_follow, triton_int8, triton_kernels
+from fastcoder_lsp.engine.static import triton_kernels
 from tests.gpu.launches import Launch
 
 SHARED_KIB = {80: 163, 86: 99, 89: 99, 90: 227, 100: 227, 120: 99}
 """Compute capability → KiB of shared memory that one program may take."""
-MODULES = triton_kernels, triton_best, triton_follow, triton_int8
-OVERLAPPING = 90
-"""Compute capability from which kernels are launched early."""
 _READER = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
 _USAGE = re.compile(r"REG:(\d+) STACK:(\d+) SHARED:(\d+) LOCAL:(\d+)")
 
@@ -42,9 +39,9 @@ def compiled(launch: Launch, capability: int) -> Needs:
     return _read(done.asm["cubin"], done.metadata.shared)
 
 
-def code_of(launch: Launch, capability: int, modules: Sequence[Any] = MODULES) -> Any:
+def code_of(launch: Launch, capability: int, module: ModuleType = triton_kernels) -> Any:
     """What Triton makes of a launch for such a GPU."""
-    kernel = next(getattr(module, launch.name) for module in modules if hasattr(module, launch.name))
+    kernel: Any = getattr(module, launch.name)
     place = {name: (number,) for number, name in enumerate(kernel.arg_names)}
     types = dict(launch.types)
     source = ASTSource(

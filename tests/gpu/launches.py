@@ -19,7 +19,7 @@ _TYPES = {
     torch.int32: "i32",
     torch.int64: "i64",
 }
-_OPTIONS = ("num_warps", "num_stages", "launch_pdl")
+_OPTIONS = ("num_warps", "num_stages")
 ALIGNED = 16
 """Bytes, and a factor of integers, that Triton makes use of."""
 
@@ -33,11 +33,6 @@ class Launch:
     constants: tuple[tuple[str, Any], ...]
     aligned: tuple[str, ...]
     options: tuple[tuple[str, Any], ...]
-
-    @property
-    def overlapped(self) -> bool:
-        """Whether it is launched while the kernel before it runs."""
-        return ("launch_pdl", True) in self.options
 
 
 @contextmanager

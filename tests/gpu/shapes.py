@@ -7,7 +7,6 @@ from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.fused import FusedKernels
-from fastcoder_lsp.engine.static.int8_product import MOST_INT8_ROWS, int8_product
 from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.plan import plan
 from fastcoder_lsp.engine.static.products import PlainProduct
@@ -20,9 +19,8 @@ from tests.gpu.launches import Launch, recorded
 
 UNITS = (14, 40, 108, 132, 170)
 """Multiprocessors of GPUs from a laptop's to the largest: they decide how attention is split."""
-OVERLAPPING_MODELS = "Qwen2.5-Coder 0.5B", "Qwen2.5-Coder 7B"
-"""Those whose launches are compiled in both ways: waiting takes no registers."""
-CONTEXT = 4096
+CONTEXT = 32768
+"""The longest: lengths of the KV cache, and so of attention's pieces, are compiled up to it."""
 STATES = 1, 5, 9
 """Layers whose hidden states are kept: as many as drafters ask for."""
 
@@ -41,51 +39,31 @@ def starcoder() -> Shape:
 def launches() -> set[Launch]:
     """Of all models that are timed, and of StarCoder2, on GPUs of all sizes, at all widths and lengths."""
     with recorded() as found, torch.inference_mode():
-        for model in named(MODELS):
+        for shape in (*(model.shape for model in named(MODELS)), starcoder()):
             for units in UNITS:
-                _launch_all(model.shape, units, overlapped=False)
-            if model.name in OVERLAPPING_MODELS:
-                _launch_all(model.shape, UNITS[-1], overlapped=True)
-        for units in UNITS:
-            _launch_all(starcoder(), units, overlapped=False)
+                _launch_all(shape, units)
     return found
 
 
-def _launch_all(shape: Shape, units: int, *, overlapped: bool) -> None:
+def _launch_all(shape: Shape, units: int) -> None:
     size = plan(CONTEXT)
     attention = TreeAttention(shape, size.capacity, torch.bfloat16, META)
-    plain = TorchKernels(shape, 64, attention, torch.bfloat16, META)
-    kernels = FusedKernels(plain, units, overlapped=overlapped)
+    kernels = FusedKernels(TorchKernels(shape, 64, attention, torch.bfloat16, META), units)
     cache = StaticCache(shape, size.capacity, torch.bfloat16, MetaDevice())
 
-    def tensor(*sizes: int, dtype: torch.dtype = torch.bfloat16) -> torch.Tensor:
-        return torch.empty(sizes, dtype=dtype, device=META)
+    def tensor(*sizes: int) -> torch.Tensor:
+        return torch.empty(sizes, dtype=torch.bfloat16, device=META)
 
-    norm = Norm(tensor(shape.width), tensor(shape.width) if shape.starcoder else None)
-    heads, inner = shape.heads + 2 * shape.kv_heads, shape.inner * (1 if shape.starcoder else 2)
-    for width in {*size.widths, *size.reads}:
-        x_TE = tensor(width, shape.width)
-        kernels.norm(x_TE, norm)
-        kernels.add_norm(x_TE, tensor(width, shape.width), norm)
-        kernels.activate(tensor(width, inner))
+    for width in size.widths:
         for bucket in size.buckets:
             if width < bucket:
                 view = attention.view(inputs(width), bucket)
-                kernels.attend(0, tensor(width, heads * shape.head_dim), cache, view)
-        if width in size.widths:
-            logits_TV, ids = tensor(width, shape.vocabulary), tensor(width, TOP_K, dtype=torch.int32)
-            kernels.say(logits_TV, tensor(width, dtype=torch.int64))
-            kernels.best(logits_TV, ids, tensor(width, TOP_K, dtype=torch.float32))
-            outputs = StepOutput(MetaDevice(), width, TOP_K).view(width)
-            for layers in ((), STATES):
-                cache.keep_states(layers)
-                kernels.follow(outputs, inputs(width), cache)
-                for best in (False, True):
-                    kernels.conclude(logits_TV, outputs, inputs(width), cache, best=best)
-        if width <= MOST_INT8_ROWS:
-            for bias in (None, tensor(inner)):
-                weight = tensor(inner, shape.width, dtype=torch.int8)
-                int8_product(tensor(width, shape.width), weight, tensor(inner), bias, units, overlapped=overlapped)
+                kernels.mix(0, tensor(width, shape.heads, shape.head_dim), cache, view)
+        outputs = StepOutput(MetaDevice(), width, TOP_K).view(width)
+        for layers in ((), STATES):
+            cache.keep_states(layers)
+            for best in (False, True):
+                kernels.conclude(tensor(width, shape.vocabulary), outputs, inputs(width), cache, best=best)
 
 
 def without_data(layers: int) -> Programs:

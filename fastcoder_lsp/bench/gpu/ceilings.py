@@ -21,7 +21,8 @@ class Ceilings:
 
 def measure(bench: Bench) -> Ceilings:
     """A large copy, counting bytes read and written, and a large product of random matrices."""
-    numbers, side = (1 << 20, 256) if bench.smoke else (1 << 31, 8192)
+    most = bench.device.memory().free // 8  # two of them, of two bytes a number, in half of what is free
+    numbers, side = (1 << 20, 256) if bench.smoke else (min(1 << 31, most), 8192)
     copied = _copy(bench, numbers)
     bench.tidy()
     product = _product(bench, side)

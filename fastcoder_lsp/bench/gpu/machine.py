@@ -26,7 +26,7 @@ CONTEXT = 4096
 
 @dataclass(slots=True)
 class Bench:
-    """What all parts share. `repeats`: runs of a timed piece; `smoke`: small, on the CPU; `cache`: for tuning.
+    """What all parts share. `repeats`: runs of a timed piece; `smoke`: small, on the CPU; `cache`: of the real model.
 
     `lengths`: tokens cached where steps are timed; `decoded`: of the prompt that whole decodes follow.
     """
@@ -61,12 +61,10 @@ class Bench:
             name=f"{self.device.name} {precision}",
             model=model.name,
             source="random weights",
-            identity=f"{model.name} random",
             shape=model.shape,
             open_source=lambda: random_weights(model, self.device.place, self.dtype),
             context=self.context,
             dtype=self.dtype,
-            cache=self.cache,
             progress=lambda _share, _what: None,
             precision=precision,
             kernels=kernels,
@@ -109,7 +107,6 @@ def facts(device: Device) -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "device": device.name,
         "memory_bytes": device.memory().total,
-        "overlaps": device.overlaps,
         "system": platform.platform(),
         "python": platform.python_version(),
         "cuda": torch.version.cuda,

@@ -22,7 +22,7 @@ from fastcoder_lsp.bench.gpu.parts import OF_ALL
 from fastcoder_lsp.bench.gpu.report import Report, measured, short
 from fastcoder_lsp.bench.gpu.shapes import MODELS, TINY
 from fastcoder_lsp.bench.gpu.steps import MOST_DISAGREEMENT
-from fastcoder_lsp.engine.static.ways import FUSED, OVERLAPPED, TORCH, way
+from fastcoder_lsp.engine.static.ways import FUSED, TORCH, way
 
 SECONDS = 540.0
 """The run's length at most, under ten minutes; a first look takes two."""
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--kernels",
         type=_kernels,
         default="auto",
-        help=f"{TORCH}, {FUSED}, {OVERLAPPED}, or like '{FUSED} without attend'; default: the quickest that is right",
+        help=f"{TORCH} or {FUSED}; default: the quickest that is right",
     )
     parser.add_argument("--no-peers", action="store_true", help="leave transformers out")
     parser.add_argument("--acceptance", type=Path, default=acceptance.FILE, help="recorded steps; default: the shipped")
@@ -68,9 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _kernels(name: str) -> str:
     """The option's value; argparse tells why it is refused."""
-    if name != "auto":
-        way(name)
-    return name
+    return name if name == "auto" else way(name)
 
 
 class _Run:
@@ -121,13 +119,11 @@ class _Run:
         """The quickest kernels, of those whose logits are torch's."""
         if self._chosen.kernels != "auto" or self._chosen.smoke:
             return TORCH if self._chosen.kernels == "auto" else str(self._chosen.kernels)
-        ways = [FUSED, *([OVERLAPPED] if self.report.found["machine"].get("overlaps") else [])]
         self._parts(["probe"], model, TORCH)
-        for name in ways:
-            self._parts(["probe", "disagreement"], model, name)
+        self._parts(["probe", "disagreement"], model, FUSED)
         probes = self.report.found.get("probes", {}).get(model, {})
         apart = self.report.found.get("disagreement", {}).get(model, {})
-        sound = [name for name in ways if apart.get(name) and max(apart[name].values()) <= MOST_DISAGREEMENT]
+        sound = [name for name in (FUSED,) if apart.get(name) and max(apart[name].values()) <= MOST_DISAGREEMENT]
         tried = [name for name in (TORCH, *sound) if name in probes]
         taken = {name: sum(each["device_ms"] for each in probes[name]["steps"].values()) for name in tried}
         return min(tried, key=lambda name: taken[name], default=TORCH)

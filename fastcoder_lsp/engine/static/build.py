@@ -1,4 +1,4 @@
-"""Putting the graph engine together: weights, sizes that fit the memory, the quickest kernels, captured programs.
+"""Putting the graph engine together: weights, sizes that fit the memory, kernels, captured programs, the check.
 
 Owns the order of things and what is given up when memory runs out: buckets first, then context, then the attempt.
 """
@@ -8,7 +8,6 @@ import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import torch
 
@@ -17,18 +16,17 @@ from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.backend import StaticBackend
 from fastcoder_lsp.engine.static.cache import StaticCache
+from fastcoder_lsp.engine.static.check import kernels_objection, replay_objection
 from fastcoder_lsp.engine.static.device import Device
 from fastcoder_lsp.engine.static.engine import StaticEngine
-from fastcoder_lsp.engine.static.kernel_choice import KernelChoice
-from fastcoder_lsp.engine.static.kernels import Kernels, TorchKernels
+from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.memory import require
 from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT, Plan, affordable_context, plan
-from fastcoder_lsp.engine.static.products import Make, possible
+from fastcoder_lsp.engine.static.products import PRODUCTS, Make, working_product
 from fastcoder_lsp.engine.static.programs import Programs
 from fastcoder_lsp.engine.static.shelf import Shelf
 from fastcoder_lsp.engine.static.transformer import Transformer
-from fastcoder_lsp.engine.static.tuning import Tuning, choose_product
-from fastcoder_lsp.engine.static.ways import TORCH
+from fastcoder_lsp.engine.static.ways import FUSED, TORCH, way
 from fastcoder_lsp.engine.static.weights import HEAD, Model, Source, read_model
 from fastcoder_lsp.errors import ResourceError
 
@@ -41,20 +39,18 @@ SHELF_SHARE = 4
 class Recipe:
     """What is to be built.
 
-    `open_source` opens the weights. `precision`: of the weights, a key of `PRODUCTS`. `kernels`: a way of `ways`, or
-    "auto" for the quickest. `product`: a way of `PRODUCTS[precision]`, or "auto". `identity`: of the weights, for
-    what is remembered. `warm_up`: capture every size now, else each when it is first wanted.
+    `open_source` opens the weights. `precision`: of the weights, a key of `PRODUCTS`. `kernels`: a name of `ways`.
+    `product`: a way of `PRODUCTS[precision]`, or "auto" for the first that works. `warm_up`: capture every size now,
+    else each when it is first wanted.
     """
 
     name: str
     model: str
     source: str
-    identity: str
     shape: Shape
     open_source: Callable[[], AbstractContextManager[Source]]
     context: int
     dtype: torch.dtype
-    cache: Path
     progress: Progress
     precision: str = "plain"
     kernels: str = "auto"
@@ -80,9 +76,8 @@ def build(recipe: Recipe, device: Device) -> StaticEngine:
         ModelInvalidError: the weights are damaged.
         ResourceError: the device's memory does not suffice, whatever is given up.
     """
-    tuning = Tuning(recipe.cache, device, f"{recipe.identity} {recipe.precision}")
     try:
-        model = _load(recipe, device, tuning)
+        model = _load(recipe, device)
     except torch.OutOfMemoryError as error:
         raise ResourceError(
             f"the weights of {recipe.model} do not fit into the memory of {device.name}",
@@ -95,7 +90,7 @@ def build(recipe: Recipe, device: Device) -> StaticEngine:
     enough = context >= min(LEAST_CONTEXT, recipe.context)
     size: Plan | None = plan(context, chunk=device.chunk, strict=recipe.strict) if enough else None
     while size is not None:
-        engine = _attempt(recipe, model, size, device, tuning)
+        engine = _attempt(recipe, model, size, device)
         if engine is not None:
             return engine
         gc.collect()  # programs and their graphs refer to each other
@@ -107,10 +102,10 @@ def build(recipe: Recipe, device: Device) -> StaticEngine:
     )
 
 
-def _attempt(recipe: Recipe, model: Model, size: Plan, device: Device, tuning: Tuning) -> StaticEngine | None:
+def _attempt(recipe: Recipe, model: Model, size: Plan, device: Device) -> StaticEngine | None:
     """The engine in these sizes; None where memory runs out."""
     try:
-        return _finish(recipe, _assemble(recipe, model, size, device, tuning), size, device)
+        return _finish(recipe, _assemble(recipe, model, size, device), size, device)
     except torch.OutOfMemoryError:
         logger.warning("memory ran out with %s", size)
         return None
@@ -126,7 +121,7 @@ def _smaller(size: Plan, notes: list[str]) -> Plan | None:
     return smaller
 
 
-def _load(recipe: Recipe, device: Device, tuning: Tuning) -> Model:
+def _load(recipe: Recipe, device: Device) -> Model:
     """The weights, in the quickest form of their precision."""
     with recipe.open_source() as source:
         require(
@@ -138,43 +133,56 @@ def _load(recipe: Recipe, device: Device, tuning: Tuning) -> Model:
             recipe.dtype.itemsize,
             own_head=HEAD in source,
         )
-        make = _product(recipe, source, device, tuning)
+        make = _product(recipe, source, device)
         return read_model(source, recipe.shape, make, dtype=recipe.dtype, device=device.place, progress=recipe.progress)
 
 
-def _product(recipe: Recipe, source: Source, device: Device, tuning: Tuning) -> Make:
-    """How products are made: as asked for, as remembered, or as found out now with a matrix of the first layer."""
-    ways = possible(recipe.precision, overlaps=device.overlaps)
+def _product(recipe: Recipe, source: Source, device: Device) -> Make:
+    """How products are made: as asked for, or the first way that works for a matrix of the first layer."""
+    ways = PRODUCTS[recipe.precision]
     if recipe.product != "auto":
         return ways[recipe.product]
     if len(ways) == 1 or not device.captures:
         return list(ways.values())[-1]
-    choice = tuning.recall("product")
-    if choice is None or choice.chosen not in ways:
-        recipe.progress(0.0, "trying products")
-        shape = recipe.shape
-        name = "model.layers.0.mlp." + ("c_fc" if shape.starcoder else "up_proj")
-        weight = source.raw(f"{name}.weight", shape.inner, shape.width).to(device.place, recipe.dtype)
-        choice = choose_product(weight, recipe.precision, device)
-        tuning.remember("product", choice)
-    recipe.notes.append(f"{recipe.precision} products: {choice.chosen}")
-    return ways[choice.chosen]
+    recipe.progress(0.0, "trying products")
+    shape = recipe.shape
+    name = "model.layers.0.mlp." + ("c_fc" if shape.starcoder else "up_proj")
+    weight = source.raw(f"{name}.weight", shape.inner, shape.width).to(device.place, recipe.dtype)
+    chosen = working_product(weight, recipe.precision)
+    recipe.notes.append(f"{recipe.precision} products: {chosen}")
+    return ways[chosen]
 
 
-def _assemble(recipe: Recipe, model: Model, size: Plan, device: Device, tuning: Tuning) -> _Assembled:
-    """Cache and programs, with the quickest kernels that there are."""
+def _assemble(recipe: Recipe, model: Model, size: Plan, device: Device) -> _Assembled:
+    """Cache and programs, with torch's kernels or, where they are asked for and pass the check, with ours."""
     cache = StaticCache(recipe.shape, size.capacity, recipe.dtype, device)
     attention = TreeAttention(recipe.shape, size.capacity, recipe.dtype, device.place, strict=recipe.strict)
     plain = TorchKernels(recipe.shape, size.capacity, attention, recipe.dtype, device.place)
 
-    def programs(kernels: Kernels) -> Programs:
+    def programs(kernels: TorchKernels) -> Programs:
         return Programs(Transformer(model, kernels, cache), attention, size, device, recipe.shape.vocabulary)
 
-    asked = recipe.kernels
-    if asked == "auto" and (recipe.strict or not device.captures):
-        asked = TORCH  # ours sum in no float64, and on a CPU they do not run
-    choice = KernelChoice(plain, device, size, programs, tuning, recipe.notes, recipe.progress)
-    return _Assembled(cache, programs(choice.kernels(asked)))
+    of_torch = programs(plain)
+    if way(recipe.kernels) == TORCH or recipe.strict:  # ours sum in no float64
+        return _Assembled(cache, of_torch)
+    try:
+        from fastcoder_lsp.engine.static.fused import FusedKernels, fits  # noqa: PLC0415 needs Triton
+    except Exception as why:  # noqa: BLE001 a Triton of another version or GPU raises what it likes
+        objection: str | None = f"they cannot be imported: {type(why).__name__}: {why}"
+    else:
+        if fits(recipe.shape):
+            recipe.progress(0.0, "checking kernels")
+            ours = programs(FusedKernels(plain, device.units))
+            objection = kernels_objection(of_torch, ours)
+            if objection is None:
+                recipe.notes.append(
+                    f"kernels: {FUSED}" + (f" ({recipe.kernels} is an old name)" if recipe.kernels != FUSED else "")
+                )
+                return _Assembled(cache, ours)
+        else:
+            objection = "the model's heads have another size"
+    recipe.notes.append(f"kernels: {TORCH}; {FUSED} ones are not used: {objection}")
+    return _Assembled(cache, of_torch)
 
 
 def _finish(recipe: Recipe, parts: _Assembled, size: Plan, device: Device) -> StaticEngine:
@@ -182,6 +190,9 @@ def _finish(recipe: Recipe, parts: _Assembled, size: Plan, device: Device) -> St
     programs = parts.programs
     if device.captures and recipe.warm_up:
         programs.warm_up(recipe.progress)
+        if (objection := replay_objection(programs)) is not None:
+            programs.launch_singly()
+            recipe.notes.append(f"steps are launched operation by operation, which is slower: {objection}")
     recipe.notes.extend(sorted(programs.graphs.notes))
     shelf = Shelf(device.memory().free // SHELF_SHARE)
     backend = StaticBackend(recipe.name, programs, parts.cache, shelf, device, recipe.shape)

@@ -13,8 +13,6 @@ from typing import Any, Protocol
 import torch
 
 logger = logging.getLogger(__name__)
-LEAST_OVERLAPPING = (9, 0)
-"""Compute capability from which a GPU has programmatic dependent launch."""
 Launch = Callable[[], None]
 """Launches work that reads and writes fixed tensors; its shapes never change."""
 
@@ -31,14 +29,12 @@ class Device(Protocol):
     """A place for tensors and work."""
 
     name: str
-    """What the user reads, and what tuning is remembered under."""
+    """What the user reads."""
     place: torch.device
     captures: bool
     """Whether making a program costs something, so that it is worth doing ahead of time."""
     units: int
     """Multiprocessors."""
-    overlaps: bool
-    """Whether a kernel may be launched while the one before it runs, and wait by itself."""
     chunk: int
     """Rows of a prefill's chunk: as many as keep it busy, and no more than a cancelled request may wait for."""
 
@@ -88,7 +84,6 @@ class CpuDevice:
         self.captures = False
         self.chunk = 128
         self.units = 1
-        self.overlaps = False
         self.place = torch.device("cpu")
 
     def capture(self, work: Launch) -> Launch:
@@ -116,8 +111,10 @@ class CpuDevice:
 
     def memory(self) -> Memory:
         """What there is, and what is free."""
-        import psutil  # noqa: PLC0415 only here, so that a GPU's machine may do without
-
+        try:
+            import psutil  # noqa: PLC0415 a machine that only runs benchmarks may lack it
+        except ImportError:
+            return Memory(1 << 40, 1 << 40)
         found = psutil.virtual_memory()
         return Memory(found.total, found.available)
 
@@ -139,7 +136,6 @@ class CudaDevice:
         self.captures = True
         self.chunk = 512
         self.units = torch.cuda.get_device_properties(index).multi_processor_count
-        self.overlaps = torch.cuda.get_device_capability(index) >= LEAST_OVERLAPPING
         self._share = memory_share
         # cuDNN's attention builds a plan for every shape, which takes longer than all of our captures.
         torch.backends.cuda.enable_cudnn_sdp(False)

@@ -39,6 +39,7 @@ class GraphSet(Generic[Key]):
     def __init__(self, device: Device, program: Callable[[Key], Launch]) -> None:
         self._device, self._program = device, program
         self._captured: dict[Key, Launch] = {}
+        self._captures = True
         self.notes: set[str] = set()
         """What could not be captured, for the user."""
 
@@ -57,6 +58,11 @@ class GraphSet(Generic[Key]):
             ready(key)
             self._captured[key] = self._capture(key)
 
+    def launch_singly(self) -> None:
+        """Capture nothing from now on: a program's operations are launched one by one."""
+        self._captures = False
+        self.drop()
+
     def drop(self) -> None:
         """Forget all programs and give their memory back."""
         self._captured.clear()
@@ -70,6 +76,8 @@ class GraphSet(Generic[Key]):
 
     def _capture(self, key: Key) -> Launch:
         work = self._program(key)
+        if not self._captures:
+            return work
         try:
             return self._device.capture(work)
         except torch.OutOfMemoryError:

@@ -1,11 +1,9 @@
-"""What stands between the products, norms, rotation, activation, and what follows the last: in torch, launch by launch.
+"""What stands between the products: norms, rotation, attention, activation, and each row's token, in torch.
 
-Owns the protocol that `fused` implements too.
+`fused` replaces two of these operations by Triton kernels.
 
 Legend: T rows, E width, H query heads, K key/value heads (or best ids), D head dimension, I inner width, V vocabulary.
 """
-
-from typing import Protocol
 
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
@@ -18,54 +16,13 @@ from fastcoder_lsp.engine.static.top import top_rows
 from fastcoder_lsp.engine.static.weights import Norm
 
 
-class Kernels(Protocol):
-    """One way of computing a layer but for its products."""
-
-    def add_norm(self, x_TE: torch.Tensor, change_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
-        """Add `change_TE` to `x_TE`, in place, and return the norm of the sum."""
-        ...
-
-    def norm(self, x_TE: torch.Tensor, norm: Norm) -> torch.Tensor:
-        """The norm of the rows."""
-        ...
-
-    def attend(self, layer: int, qkv: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
-        """Rotate queries and keys, store keys and values, and mix the values that each row sees: [T, H·D]."""
-        ...
-
-    def activate(self, inner: torch.Tensor) -> torch.Tensor:
-        """The inner layer's activation, [T, I]: gated or not, as the model is."""
-        ...
-
-    def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
-        """Write the best id of every row, the first of equals."""
-        ...
-
-    def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
-        """Write the K best ids and logits of every row, best first, equal ones by id."""
-        ...
-
-    def follow(self, outputs: Outputs, inputs: Inputs, cache: StaticCache) -> None:
-        """Walk down the tree by what the rows say, move what is accepted behind the cached text, and write the path.
-
-        Or write `WALK` in its place: then the host does all of it.
-        """
-        ...
-
-    def conclude(
-        self, logits_TV: torch.Tensor, outputs: Outputs, inputs: Inputs, cache: StaticCache, *, best: bool
-    ) -> None:
-        """What every row says, greedily, and `follow`; with `best` its best ids and logits too."""
-        ...
-
-
 class TorchKernels:
-    """`Kernels` in torch.
+    """The operations of a layer and of a step's end, each a few launches.
 
     Args:
         shape: the model's sizes.
-        capacity: positions that are tabled.
-        attention: mixes.
+        capacity: positions whose rotation is tabled.
+        attention: computes the attention of a layer.
     """
 
     def __init__(
@@ -98,6 +55,10 @@ class TorchKernels:
         k_TKD = _rotate(k.view(width, shape.kv_heads, shape.head_dim), cos_TD, sin_TD)
         v_TKD = v.view(width, shape.kv_heads, shape.head_dim)
         cache.store(layer, view.inputs.slots_T, k_TKD.transpose(0, 1), v_TKD.transpose(0, 1))
+        return self.mix(layer, q_THD, cache, view)
+
+    def mix(self, layer: int, q_THD: torch.Tensor, cache: StaticCache, view: TreeView) -> torch.Tensor:
+        """Attention: the values that each row sees, weighed by its query: [T, H·D]."""
         return self.attention.mix(layer, q_THD, cache, view)
 
     def activate(self, inner: torch.Tensor) -> torch.Tensor:
@@ -107,37 +68,36 @@ class TorchKernels:
         gate, up = inner.chunk(2, dim=1)
         return F.silu(gate) * up
 
-    def say(self, logits_TV: torch.Tensor, said_T: torch.Tensor) -> None:
-        """Write the best id of every row, the first of equals."""
-        torch.argmax(logits_TV, 1, out=said_T)
-
-    def best(self, logits_TV: torch.Tensor, ids_TK: torch.Tensor, values_TK: torch.Tensor) -> None:
+    def best(self, logits_TV: torch.Tensor, outputs: Outputs) -> None:
         """Write the K best ids and logits of every row, best first, equal ones by id."""
-        found_TK, values = top_rows(logits_TV, ids_TK.shape[1])
-        ids_TK.copy_(found_TK)
-        values_TK.copy_(values)
-
-    def follow(self, outputs: Outputs, inputs: Inputs, cache: StaticCache) -> None:  # noqa: ARG002 see `Kernels`
-        """Leave it to the host: in torch it is some thirty launches."""
-        outputs.kept_P[:1].fill_(WALK)
+        found_TK, values_TK = top_rows(logits_TV, outputs.ids_TK.shape[1])
+        outputs.ids_TK.copy_(found_TK)
+        outputs.logits_TK.copy_(values_TK)
 
     def conclude(
-        self, logits_TV: torch.Tensor, outputs: Outputs, inputs: Inputs, cache: StaticCache, *, best: bool
+        self,
+        logits_TV: torch.Tensor,
+        outputs: Outputs,
+        inputs: Inputs,  # noqa: ARG002 `fused` reads it
+        cache: StaticCache,  # noqa: ARG002 as above
+        *,
+        best: bool,
     ) -> None:
-        """What every row says, greedily, and `follow`; with `best` its best ids and logits too."""
-        conclude(self, logits_TV, outputs, inputs, cache, best=best)
+        """Write every row's greedy token, the lowest id of equals, and with `best` its best ids and logits.
 
+        `kept_P` becomes the accepted path, whose slots are then in place, or `WALK`: the host follows the tree and
+        moves the slots. In torch that would be some thirty launches.
+        """
+        if best:
+            self.best(logits_TV, outputs)
+            outputs.said_T.copy_(outputs.ids_TK[:, 0])
+        else:
+            torch.argmax(logits_TV, 1, out=outputs.said_T)
+        self.leave(outputs)
 
-def conclude(
-    kernels: Kernels, logits_TV: torch.Tensor, outputs: Outputs, inputs: Inputs, cache: StaticCache, *, best: bool
-) -> None:
-    """`Kernels.conclude` by its parts."""
-    if best:
-        kernels.best(logits_TV, outputs.ids_TK, outputs.logits_TK)
-        outputs.said_T.copy_(outputs.ids_TK[:, 0])
-    else:
-        kernels.say(logits_TV, outputs.said_T)
-    kernels.follow(outputs, inputs, cache)
+    def leave(self, outputs: Outputs) -> None:
+        """Leave the walk down the tree to the host."""
+        outputs.kept_P[:1].fill_(WALK)
 
 
 def _rotate(x_THD: torch.Tensor, cos_TD: torch.Tensor, sin_TD: torch.Tensor) -> torch.Tensor:

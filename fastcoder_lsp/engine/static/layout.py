@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.index.entry import FixedTypes
-
 HEAD = 8
 """Numbers before the rows: cached, noise, top-k, pending, room, one of no meaning, temperature, top-p, both floats."""
 FLOATS = 6
@@ -103,7 +101,8 @@ def _lay_out(
 
 def _compiled(function: Callable[..., bool]) -> Callable[..., bool]:
     try:
-        from fastcoder_lsp.kernels import kernel  # noqa: PLC0415 brings numba along: see the module's docstring
+        from fastcoder_lsp.index.entry import FixedTypes  # noqa: PLC0415 brings packages that a benchmark may lack
+        from fastcoder_lsp.kernels import kernel  # noqa: PLC0415 brings numba along
     except ImportError:
         return function
     return FixedTypes(kernel(function))

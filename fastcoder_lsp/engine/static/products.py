@@ -1,19 +1,18 @@
 """Matrix products with a layer's weights, in the precision that they are kept in: 16 or 32 bits, int8, or int4.
 
 Owns the packed forms. Weight-only: activations keep their precision, so a model's answers change by the rounding of its
-weights alone. `PRODUCTS` names the ways; which of them is quickest is for `tuning` to find out on the machine at hand.
+weights alone. `PRODUCTS` names the ways: torch's own kernel, and the weights widened for the product, which is slow and
+right everywhere.
 
 Legend: T rows, N output columns, E input columns.
 """
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
-
-from fastcoder_lsp.engine.static.ways import OVERLAPPED
 
 logger = logging.getLogger(__name__)
 GROUP = 32
@@ -70,34 +69,6 @@ class Int8TorchProduct(Int8Product):
         return product if self.bias_N is None else product + self.bias_N
 
 
-class Int8FusedProduct(Int8Product):
-    """The same by our kernel, which widens in registers; where it fails, the plain way from then on."""
-
-    overlapped = False
-    """Whether by programmatic dependent launch."""
-    _fails = False
-
-    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
-        """[T, E] → [T, N]; wide products, which are bound by arithmetic, go the plain way."""
-        from fastcoder_lsp.engine.static.int8_product import MOST_INT8_ROWS, int8_product  # noqa: PLC0415 needs Triton
-
-        if not self._fails and len(x_TE) <= MOST_INT8_ROWS:
-            try:
-                return int8_product(x_TE, self.weight_NE, self.scale_N, self.bias_N, overlapped=self.overlapped)
-            except torch.OutOfMemoryError:
-                raise
-            except Exception as why:  # noqa: BLE001 Triton's exceptions are no errors of torch
-                logger.warning("our int8 product failed: %s: %s", type(why).__name__, why)
-                self._fails = True
-        return super().__call__(x_TE)
-
-
-class Int8OverlappedProduct(Int8FusedProduct):
-    """The same, launched while the kernel before it runs."""
-
-    overlapped = True
-
-
 class Int4Product:
     """int4 in groups of columns with scale and offset, widened for the product; the reference."""
 
@@ -134,51 +105,45 @@ class Int4TorchProduct:
         return product if self._bias_N is None else product + self._bias_N
 
 
-class TorchaoProduct:
-    """torchao's weight-only linear layer, where that package is installed."""
-
-    def __init__(self, weight_NE: torch.Tensor, bias_N: torch.Tensor | None, *, bits: int) -> None:
-        from torchao.quantization import Int4WeightOnlyConfig, Int8WeightOnlyConfig, quantize_  # noqa: PLC0415 optional
-
-        rows, columns = weight_NE.shape
-        linear = torch.nn.Linear(columns, rows, bias=bias_N is not None, device="meta", dtype=weight_NE.dtype)
-        linear.weight = torch.nn.Parameter(weight_NE, requires_grad=False)
-        if bias_N is not None:
-            linear.bias = torch.nn.Parameter(bias_N, requires_grad=False)
-        config: Any = Int8WeightOnlyConfig() if bits == 8 else Int4WeightOnlyConfig(group_size=GROUP)
-        holder = torch.nn.Sequential(linear)
-        quantize_(holder, config)
-        self._linear = holder[0]
-        self.bytes = rows * columns * bits // 8
-
-    def __call__(self, x_TE: torch.Tensor) -> torch.Tensor:
-        """[T, E] → [T, N]."""
-        product: torch.Tensor = self._linear(x_TE)
-        return product
-
-
 Make = Callable[[torch.Tensor, torch.Tensor | None], Product]
 PRODUCTS: Mapping[str, Mapping[str, Make]] = {
     "plain": {"plain": PlainProduct},
-    "int8": {
-        "torchao": lambda weight, bias: TorchaoProduct(weight, bias, bits=8),
-        "torch": Int8TorchProduct,
-        OVERLAPPED: Int8OverlappedProduct,
-        "fused": Int8FusedProduct,
-        "widened": Int8Product,
-    },
-    "int4": {
-        "torchao": lambda weight, bias: TorchaoProduct(weight, bias, bits=4),
-        "torch": Int4TorchProduct,
-        "widened": Int4Product,
-    },
+    "int8": {"torch": Int8TorchProduct, "widened": Int8Product},
+    "int4": {"torch": Int4TorchProduct, "widened": Int4Product},
 }
 """Precision → way → how a product is made of weight and bias. The last way of each runs everywhere."""
+CHECKED_ROWS = (1, 16, 64)
+TOLERANCE = 0.05
+"""Relative difference of results, as norms: ten times what another order of summation makes in bf16."""
 
 
-def possible(precision: str, *, overlaps: bool) -> Mapping[str, Make]:
-    """The ways that a device may be able to run; trying shows which it is."""
-    return {name: make for name, make in PRODUCTS[precision].items() if overlaps or name != OVERLAPPED}
+def working_product(weight_NE: torch.Tensor, precision: str) -> str:
+    """The first way of `precision` that runs on the weight's device and agrees with the last one.
+
+    Raises:
+        torch.OutOfMemoryError: there is no memory to try one.
+    """
+    *ways, last = PRODUCTS[precision]
+    plain = PRODUCTS[precision][last](weight_NE, None)
+    for name in ways:
+        try:
+            product = PRODUCTS[precision][name](weight_NE.clone(), None)
+            inputs = [torch.randn(rows, weight_NE.shape[1], device=weight_NE.device) for rows in CHECKED_ROWS]
+            if all(agree(product(x_TE), plain(x_TE)) for x_TE in (each.to(weight_NE.dtype) for each in inputs)):
+                return name
+            why = "its results differ"
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 an operator that is not there raises what it likes
+            why = f"{type(error).__name__}: {error}"
+        logger.warning("%s products by %s are not used: %s", precision, name, why)
+    return last
+
+
+def agree(found: torch.Tensor, expected: torch.Tensor) -> bool:
+    """Whether two results are one but for rounding; what is not finite agrees with nothing."""
+    difference = (found.float() - expected.float()).norm() / expected.float().norm()
+    return bool(difference <= TOLERANCE)
 
 
 def round_rows(weight_NE: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -15,6 +15,7 @@ from fastcoder_lsp.engine.static.attention import TreeAttention, TreeView
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import Device, Launch
 from fastcoder_lsp.engine.static.graphs import GraphSet, inferring
+from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.moves import Moves
 from fastcoder_lsp.engine.static.noise import keys_of
 from fastcoder_lsp.engine.static.plan import Plan
@@ -66,6 +67,11 @@ class Programs:
         return self._transformer.model
 
     @property
+    def kernels(self) -> TorchKernels:
+        """What computes the layers beside their products."""
+        return self._transformer.kernels
+
+    @property
     def cache(self) -> StaticCache:
         """Where rows leave their keys and values."""
         return self._transformer.cache
@@ -90,6 +96,11 @@ class Programs:
         ]
         self.graphs.warm_up([*reads, *steps], progress, self._ready)
         self.moves.warm_up()
+
+    def launch_singly(self) -> None:
+        """Capture nothing from now on."""
+        self.graphs.launch_singly()
+        self.moves.graphs.launch_singly()
 
     def forget(self) -> None:
         """Drop all that was captured; each is captured anew when it is wanted, or by `warm_up`."""
@@ -203,12 +214,12 @@ class Programs:
         kernels, cache = transformer.kernels, transformer.cache
         one_look = not ask.sampled and may_TV is None  # what the rows say is the best of what is asked for
         if ask.top_k and not one_look:
-            kernels.best(logits_TV, outputs.ids_TK, outputs.logits_TK)
+            kernels.best(logits_TV, outputs)
         if may_TV is not None:
             logits_TV = torch.where(may_TV, logits_TV, -torch.inf)
         if ask.sampled:
             assert self._keys_V is not None, "sampled without keys"
             outputs.said_T.copy_(choose_rows(logits_TV, view.inputs, self._keys_V, ask))
-            kernels.follow(outputs, view.inputs, cache)
+            kernels.leave(outputs)
         else:
             kernels.conclude(logits_TV, outputs, view.inputs, cache, best=ask.top_k > 0 and one_look)

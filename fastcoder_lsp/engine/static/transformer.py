@@ -11,7 +11,7 @@ import torch
 
 from fastcoder_lsp.engine.static.attention import TreeView
 from fastcoder_lsp.engine.static.cache import StaticCache
-from fastcoder_lsp.engine.static.kernels import Kernels
+from fastcoder_lsp.engine.static.kernels import TorchKernels
 from fastcoder_lsp.engine.static.weights import Model
 
 
@@ -20,7 +20,7 @@ class Transformer:
     """A model over a cache."""
 
     model: Model
-    kernels: Kernels
+    kernels: TorchKernels
     cache: StaticCache
 
     def read(self, view: TreeView) -> torch.Tensor:

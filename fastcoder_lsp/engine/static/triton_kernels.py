@@ -1,92 +1,17 @@
-"""The Triton kernels of a layer, one program's work each; all sums in fp32, results in the tensors' own precision.
+"""The Triton kernels, one program's work each: attention of a tree, and the end of a step.
 
-Owns no launch and no shape. Capital arguments are compile-time constants; a pointer has the name of its tensor.
-What differs from one width or model to the next is no constant and not specialised on, or each would be compiled anew.
+All sums are in fp32, results in the tensors' own precision. Capital arguments are compile-time constants; a pointer has
+the name of its tensor. What differs from one width or model to the next is no constant and not specialised on, or each
+would be compiled anew. The end of a step reads the logits once, and then the few chunks that hold the best ids.
 """
 
 import triton
 import triton.language as tl
 
-from fastcoder_lsp.engine.static.triton_order import after_the_last
-
 NOWHERE: tl.constexpr = tl.constexpr(-1e30)
 """A score that counts for nothing; finite, so that differences of two of them are numbers."""
-
-
-@triton.jit
-def add_norm(
-    x,
-    change,
-    out,
-    scale,
-    offset,
-    width,
-    eps,
-    ADD: tl.constexpr,
-    CENTRED: tl.constexpr,
-    BLOCK: tl.constexpr,
-    PDL: tl.constexpr,
-) -> None:
-    """One row: add the change to x, in place, and normalise the sum."""
-    after_the_last(PDL)
-    row = tl.program_id(0).to(tl.int64) * width
-    columns = tl.arange(0, BLOCK)
-    inside = columns < width
-    values = tl.load(x + row + columns, mask=inside, other=0.0)
-    if ADD:
-        values = (values.to(tl.float32) + tl.load(change + row + columns, mask=inside, other=0.0).to(tl.float32)).to(
-            values.dtype
-        )
-        tl.store(x + row + columns, values, mask=inside)
-    wide = values.to(tl.float32)
-    if CENTRED:
-        wide = tl.where(inside, wide - tl.sum(wide, axis=0) / width, 0.0)
-    wide = wide / tl.sqrt(tl.sum(wide * wide, axis=0) / width + eps)
-    wide = wide * tl.load(scale + columns, mask=inside, other=0.0).to(tl.float32)
-    if CENTRED:
-        wide += tl.load(offset + columns, mask=inside, other=0.0).to(tl.float32)
-    tl.store(out + row + columns, wide.to(values.dtype), mask=inside)
-
-
-@triton.jit(do_not_specialize=["heads", "kv_heads"], do_not_specialize_on_alignment=["positions", "slots"])
-def rotate_store(
-    qkv,
-    cos,
-    sin,
-    positions,
-    slots,
-    q,
-    keys,
-    values,
-    head_stride,
-    heads,
-    kv_heads,
-    HALF: tl.constexpr,
-    PDL: tl.constexpr,
-) -> None:
-    """One head of one row: queries and keys are rotated, keys and values go to their slot."""
-    after_the_last(PDL)
-    row, head = tl.program_id(0), tl.program_id(1)
-    first = tl.arange(0, HALF)
-    start = (row * (heads + 2 * kv_heads) + head) * 2 * HALF
-    low, high = tl.load(qkv + start + first), tl.load(qkv + start + HALF + first)
-    slot = tl.load(slots + row) * 2 * HALF
-    if head < heads + kv_heads:
-        angle = tl.load(positions + row) * 2 * HALF
-        cosine = tl.load(cos + angle + first).to(tl.float32)
-        sine = tl.load(sin + angle + first).to(tl.float32)
-        turned_low = low.to(tl.float32) * cosine - high.to(tl.float32) * sine
-        turned_high = high.to(tl.float32) * cosine + low.to(tl.float32) * sine
-        if head < heads:
-            place = q + (row * heads + head) * 2 * HALF
-        else:
-            place = keys + (head - heads) * head_stride + slot
-        tl.store(place + first, turned_low.to(low.dtype))
-        tl.store(place + HALF + first, turned_high.to(low.dtype))
-    else:
-        place = values + (head - heads - kv_heads) * head_stride + slot
-        tl.store(place + first, low)
-        tl.store(place + HALF + first, high)
+GONE: tl.constexpr = tl.constexpr(-0x80000000)
+"""Below every logit's key."""
 
 
 @triton.jit(
@@ -112,10 +37,8 @@ def attend_split(
     DIM: tl.constexpr,
     ROWS: tl.constexpr,
     TILE: tl.constexpr,
-    PDL: tl.constexpr,
 ) -> None:
     """One key/value head, a block of its folded rows (query head of the group × row), one split of the slots."""
-    after_the_last(PDL)
     kv, block, split = tl.program_id(0) // blocks, tl.program_id(0) % blocks, tl.program_id(1)
     folded = block * ROWS + tl.arange(0, ROWS)
     inside = folded < group * width
@@ -167,10 +90,8 @@ def join_splits(
     heads,
     DIM: tl.constexpr,
     SPLITS: tl.constexpr,
-    PDL: tl.constexpr,
 ) -> None:
     """One head of one row over all splits, each weighed by how much of the softmax it saw."""
-    after_the_last(PDL)
     row, head = tl.program_id(0), tl.program_id(1)
     split, dims = tl.arange(0, SPLITS), tl.arange(0, DIM)
     there = split < splits
@@ -184,19 +105,157 @@ def join_splits(
 
 
 @triton.jit
-def activate(inner, out, columns, GATED: tl.constexpr, BLOCK: tl.constexpr, PDL: tl.constexpr) -> None:
-    """A stretch of one row: silu(gate)·up, or tanh-GELU."""
-    after_the_last(PDL)
-    row = tl.program_id(0)
-    column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    inside = column < columns
-    if GATED:
-        gate = tl.load(inner + row * 2 * columns + column, mask=inside, other=0.0).to(tl.float32)
-        up = tl.load(inner + row * 2 * columns + columns + column, mask=inside, other=0.0).to(tl.float32)
-        result = gate / (1.0 + tl.exp(-gate)) * up
-    else:
-        x = tl.load(inner + row * columns + column, mask=inside, other=0.0).to(tl.float32)
-        # tanh(y) = 1 - 2 / (exp(2y) + 1), with y the cubic of the tanh form of GELU
-        cubic = 0.7978845608028654 * (x + 0.044715 * x * x * x)
-        result = x * (1.0 - 1.0 / (tl.exp(2.0 * cubic) + 1.0))
-    tl.store(out + row * columns + column, result.to(out.dtype.element_ty), mask=inside)
+def ascending(values):  # noqa: ANN201 Triton returns tensors of its own
+    """Floats as integers that ascend with them; both zeros are one, and none of them is `GONE`."""
+    wide = values.to(tl.float32)
+    bits = tl.where(wide == 0.0, 0.0, wide).to(tl.int32, bitcast=True)
+    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
+
+
+@triton.jit
+def chunk_best(logits, highest, vocabulary, chunks, GROUP: tl.constexpr, CHUNK: tl.constexpr) -> None:
+    """The highest of each of some chunks of one row's logits."""
+    row = tl.program_id(0).to(tl.int64)
+    chunk = tl.program_id(1) * GROUP + tl.arange(0, GROUP)
+    ids = chunk[:, None] * CHUNK + tl.arange(0, CHUNK)[None, :]
+    inside = ids < vocabulary
+    keys = ascending(tl.load(logits + row * vocabulary + ids, mask=inside, other=0.0))
+    tl.store(highest + row * chunks + chunk, tl.max(tl.where(inside, keys, GONE), axis=1), mask=chunk < chunks)
+
+
+@triton.jit
+def best_of_row(
+    logits,
+    highest,
+    ids,
+    values,
+    said,
+    row,
+    vocabulary,
+    chunks,
+    COUNT: tl.constexpr,
+    VALUED: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    CHUNK: tl.constexpr,
+) -> None:
+    """One row's best ids, best first, equal ones by id: again and again the best of the chunk that has it.
+
+    What is left of a row are the ids behind the last one in that order, and `highest` of what is left decides.
+    """
+    chunk, within = tl.arange(0, CHUNKS), tl.arange(0, CHUNK)
+    left = tl.load(highest + row * chunks + chunk, mask=chunk < chunks, other=GONE)
+    last_key = tl.full([], 0x7FFFFFFF, tl.int32)
+    last_id = tl.full([], -1, tl.int32)
+    for place in range(COUNT):
+        key = tl.max(left, axis=0)
+        chosen = tl.min(tl.where(left == key, chunk, CHUNKS - 1), axis=0)
+        id_ = chosen * CHUNK + within
+        inside = id_ < vocabulary
+        keys = tl.where(inside, ascending(tl.load(logits + row * vocabulary + id_, mask=inside, other=0.0)), GONE)
+        open_ = (keys < last_key) | ((keys == last_key) & (id_ > last_id))
+        found = tl.min(tl.where(open_ & (keys == key), id_, vocabulary - 1), axis=0)
+        tl.store(ids + row * COUNT + place, found.to(ids.dtype.element_ty))
+        if VALUED:
+            bits = key ^ ((key >> 31) & 0x7FFFFFFF)
+            tl.store(values + row * COUNT + place, bits.to(tl.float32, bitcast=True))
+        if place == 0:
+            tl.store(said + row, found.to(tl.int64))
+        last_key, last_id = key, found
+        behind = (keys < last_key) | ((keys == last_key) & (id_ > last_id))
+        rest = tl.max(tl.where(behind, keys, GONE), axis=0)
+        left = tl.where(chunk == chosen, rest, left)
+
+
+ROWS: tl.constexpr = tl.constexpr(128)
+"""Rows of a step at most, all of which the walk holds at once."""
+
+
+@triton.jit
+def follow_tree(said, tokens, parents, pending, room, kept, width) -> None:
+    """Walk from the last decided row to guesses that say what the row above them says; write how many, and which.
+
+    Guesses that cannot be accepted hang from no row.
+    """
+    row = tl.arange(0, ROWS)
+    there = row < width
+    says = tl.load(said + row, mask=there, other=-1, cache_modifier=".cg")
+    guess = tl.load(tokens + row, mask=there, other=-1)
+    above = tl.load(parents + row, mask=there, other=-2).to(tl.int32)
+    decided = tl.load(pending).to(tl.int32)
+    most = tl.load(room).to(tl.int32)
+    node = decided - 1
+    taken = decided * 0
+    going = decided > 0
+    while going:
+        token = tl.sum(tl.where(row == node, says, 0), axis=0)
+        child = tl.min(tl.where((above == node) & (guess == token), row, ROWS), axis=0)
+        going = (child < ROWS) & (taken < most)
+        if going:
+            tl.store(kept + 1 + taken, child.to(tl.int64))
+            node = child
+            taken += 1
+    tl.store(kept, taken.to(tl.int64))
+
+
+UNALIGNED = ["ids", "values", "said", "tokens", "parents", "pending", "room", "kept"]
+"""Places in a buffer that differ from one width to the next."""
+
+
+@triton.jit(do_not_specialize=["width"], do_not_specialize_on_alignment=UNALIGNED)
+def conclude_rows(
+    logits,
+    highest,
+    ids,
+    values,
+    arrived,
+    said,
+    tokens,
+    parents,
+    pending,
+    room,
+    kept,
+    width,
+    vocabulary,
+    chunks,
+    COUNT: tl.constexpr,
+    VALUED: tl.constexpr,
+    CHUNKS: tl.constexpr,
+    CHUNK: tl.constexpr,
+) -> None:
+    """One row's best ids and what it says; the program that finishes last follows the tree.
+
+    `arrived` is 0 before and after. The barrier has all of a program's stores done before it is counted, and the count
+    has them seen by programs that count later.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    best_of_row(logits, highest, ids, values, said, row, vocabulary, chunks, COUNT, VALUED, CHUNKS, CHUNK)
+    tl.debug_barrier()
+    before = tl.atomic_add(arrived, 1, sem="acq_rel", scope="gpu")
+    if before == width - 1:
+        tl.store(arrived, 0)
+        follow_tree(said, tokens, parents, pending, room, kept, width)
+
+
+@triton.jit(
+    do_not_specialize=["capacity", "panels", "length"], do_not_specialize_on_alignment=["cached", "pending", "kept"]
+)
+def move_accepted(
+    slots, cached, pending, kept, capacity, panels, length, PANELS: tl.constexpr, LANES: tl.constexpr
+) -> None:
+    """Move the accepted rows' slots behind the decided ones, in some panels [capacity, length].
+
+    A slot moves to where nothing lies that is still to be moved, for rows stand behind the rows above them; and each
+    number of a panel is read and written by the same thread, so that the moves need no barrier between them.
+    """
+    panel = tl.program_id(0) * PANELS + tl.arange(0, PANELS)
+    start = panel.to(tl.int64)[:, None] * capacity * length
+    held, decided, taken = tl.load(cached), tl.load(pending), tl.load(kept)
+    for place in range(taken):
+        child, target = tl.load(kept + 1 + place), decided + place
+        if child != target:
+            for begin in range(0, length, LANES):
+                lane = begin + tl.arange(0, LANES)
+                inside = (panel < panels)[:, None] & (lane < length)[None, :]
+                numbers = slots + start + lane[None, :]
+                moved = tl.load(numbers + (held + child) * length, mask=inside, other=0.0)
+                tl.store(numbers + (held + target) * length, moved, mask=inside)

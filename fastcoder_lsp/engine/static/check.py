@@ -1,0 +1,164 @@
+"""The one check of a GPU's programs at the start: our kernels against torch's, and replays against single launches.
+
+Owns the comparisons. What fails or disagrees is not used, and the reason is told. Whole programs run, several times:
+the effect of another order of summation is below the tolerance, and the difference of two rows is far above it.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+
+import torch
+
+from fastcoder_lsp.core import GREEDY, DraftTree
+from fastcoder_lsp.engine.static.products import agree
+from fastcoder_lsp.engine.static.programs import TOP_K, Program, Programs
+from fastcoder_lsp.engine.static.verifier import Ask
+from fastcoder_lsp.engine.static.walk import follow
+
+logger = logging.getLogger(__name__)
+ENDED_WIDTHS = (1, 32)
+"""Rows of the steps whose end is checked: its kernels are compiled once for all."""
+REPLAYED_WIDTHS = (1, 16)
+
+
+def kernels_objection(plain: Programs, ours: Programs) -> str | None:
+    """Why our kernels are not to be used, or None: logits of every width, and the end of steps, over a cached text.
+
+    Args:
+        plain: programs with torch's kernels, which are taken for right.
+        ours: programs with ours, over the same cache.
+    """
+    return _tried(lambda: _kernels_objection(plain, ours))
+
+
+def replay_objection(programs: Programs) -> str | None:
+    """Why programs are not to be replayed, or None: a replay says what the same launches say one by one."""
+    return _tried(lambda: _replay_objection(programs))
+
+
+def _tried(compare: Callable[[], str | None]) -> str | None:
+    try:
+        return compare()
+    except torch.OutOfMemoryError:
+        raise
+    except Exception as why:  # Triton's exceptions are no errors of torch
+        logger.warning("a check failed", exc_info=True)
+        return f"{type(why).__name__}: {why}".splitlines()[0][:200]
+
+
+def _kernels_objection(plain: Programs, ours: Programs) -> str | None:
+    size = plain.plan
+    bucket = size.buckets[len(size.buckets) // 2]
+    cached, ended = _fill(plain, bucket), {size.step_width(width) for width in ENDED_WIDTHS}
+    for width in size.widths:
+        tree = agreeing_tree(plain, width, bucket, cached) if width in ended else any_tree(width)
+        expected_TV = _logits(plain, tree, width, bucket, cached).clone()
+        if not agree(_logits(ours, tree, width, bucket, cached), expected_TV):
+            return f"the logits differ at {width} rows"
+        if width in ended and (wrong := wrong_end(ours, tree, width, bucket, cached)) is not None:
+            return f"a step of {width} rows ends wrong: {wrong}"
+    return None
+
+
+def _replay_objection(programs: Programs) -> str | None:
+    size, best = programs.plan, min(TOP_K, programs.vocabulary)
+    bucket = size.buckets[0]
+    for width in {size.step_width(width) for width in REPLAYED_WIDTHS}:
+        tree, program = any_tree(width), Program(width, bucket, Ask(top_k=best))
+        logits = []
+        for captured in (True, False):
+            programs.send(tree.tokens, tree.parents, width=width, cached=0, sampler=GREEDY)
+            programs.launch(program, captured=captured)
+            programs.wait()
+            logits.append(torch.from_numpy(programs.best(program, width, best)[1]))
+        if not agree(*logits):
+            return f"a replay of {width} rows differs from single launches"
+    return None
+
+
+def _fill(programs: Programs, bucket: int) -> int:
+    """Read a text that leaves the widest step room in its bucket, and ends within a tile; how long it is.
+
+    Over an empty cache attention would have nothing to do: its faults would not show.
+    """
+    size = programs.plan
+    chunk, length = size.reads[-1], max(min(bucket - size.widths[-1] - 7, size.context), 0)
+    for start in range(0, length, chunk):
+        count = min(chunk, length - start)
+        tokens = [(5 * place + 3) % 97 for place in range(start, start + count)]
+        programs.send(tokens, range(-1, count - 1), width=chunk, cached=start, sampler=GREEDY)
+        programs.launch(Program(chunk, size.bucket(start, chunk), None), captured=False)
+        programs.wait()
+    return length
+
+
+def any_tree(width: int) -> DraftTree:
+    """A tree of `width` rows in pairs below each other."""
+    tokens = tuple((7 * row) % 101 for row in range(width))
+    return DraftTree(tokens, tuple((row - 1) // 2 if row else -1 for row in range(width)))
+
+
+def agreeing_tree(programs: Programs, width: int, bucket: int, cached: int) -> DraftTree:
+    """The same tree, of which the second guess of a pair is what the model says.
+
+    So whatever is accepted has to be moved. Found level by level, for a guess is judged by what the row above it says.
+    """
+    tree, row = any_tree(width), 0
+    tokens = list(tree.tokens)
+    while (second := 2 * row + 2) < width:
+        logits_TV = _logits(programs, tree, width, bucket, cached)
+        said = int(logits_TV[row].argmax())
+        tokens[second] = said
+        tokens[second - 1] = said + 1 if said == 0 else said - 1
+        tree, row = replace(tree, tokens=tuple(tokens)), second
+    return tree
+
+
+def wrong_end(programs: Programs, tree: DraftTree, width: int, bucket: int, cached: int) -> str | None:
+    """What is wrong with the end of a step over `tree`; None where all is right."""
+    said = _logits(programs, tree, width, bucket, cached).argmax(1)[: len(tree)].tolist()
+    for ask in (Ask(), Ask(top_k=min(TOP_K, programs.vocabulary))):
+        program = Program(width, bucket, ask)
+        if _end(programs, program, tree, cached, room=0)[0] != ():
+            return "more is accepted than there is room for"
+        before = _slots(programs, cached, width)
+        path, emitted = _end(programs, program, tree, cached, room=width)
+        expected = follow(tree, said, width)
+        if emitted[0] != expected[1][0]:
+            return "it does not say the best"
+        if (path, emitted) != expected:
+            return "another path is followed"
+        moved = before.clone()
+        for place, node in enumerate(path):
+            moved[:, :, :, tree.pending + place] = before[:, :, :, node]
+        end = tree.pending + len(path)
+        if not agree(_slots(programs, cached, width)[:, :, :, :end], moved[:, :, :, :end]):
+            return "other slots are moved"
+    return None
+
+
+def _logits(programs: Programs, tree: DraftTree, width: int, bucket: int, cached: int) -> torch.Tensor:
+    programs.send(tree.tokens, tree.parents, width=width, cached=cached, sampler=GREEDY)
+    return programs.logits(width, bucket)
+
+
+def _end(
+    programs: Programs, program: Program, tree: DraftTree, cached: int, *, room: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    programs.send(
+        tree.tokens,
+        tree.parents,
+        width=program.width,
+        cached=cached,
+        sampler=GREEDY,
+        pending=tree.pending,
+        room=room,
+    )
+    programs.launch(program, captured=False)
+    programs.wait()
+    return programs.accepted(program, tree, cached, room)
+
+
+def _slots(programs: Programs, cached: int, width: int) -> torch.Tensor:
+    return programs.cache.save(cached + width).slots_2LKCD[:, :, :, cached:]
