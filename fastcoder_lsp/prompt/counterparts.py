@@ -1,7 +1,7 @@
 """Which files test which, by their names: `test_cart.py` and `cart.py`, `cart.spec.ts`, `CartTest.java`, `__tests__`.
 
 The rules work in both directions. The prompt shows the lines of such a file that define something. Retrieval by words
-finds a file's tests as well as any rule (docs/benchmarks.md); these rules are for files that are hardly begun.
+finds a file's tests as well as any rule (docs/rejected.md); these rules are for files that are hardly begun.
 """
 
 import re

@@ -31,7 +31,7 @@ from fastcoder_lsp.kernels import inner, kernel
 Floats = npt.NDArray[np.float32]
 DAMPING = 0.2
 """Of the mean of what inputs weigh, added to each. The paper's 0.01 is for forty times as many tokens as ours are: of
-so few, what numbers have in common is partly chance, and was made up for (docs/benchmarks.md)."""
+so few, what numbers have in common is partly chance, and was made up for (docs/rejected.md)."""
 ROWS = 4096
 """That are rounded together, for their memory."""
 _TRIED = 2 * NEIGHBOURS
