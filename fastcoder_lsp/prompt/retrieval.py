@@ -2,7 +2,7 @@
 
 Pieces of the document itself outside its window take part. The caller decides which other files may be read, and reads
 them (`load`). A piece that uses the names at hand is worth more to a model than the head of their definition
-(docs/benchmarks.md).
+(docs/rejected.md).
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
