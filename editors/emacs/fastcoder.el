@@ -36,7 +36,7 @@ Settings stand at the end: \"serve\" :initializationOptions (:enabled t)."
   :type '(repeat sexp))
 
 (defcustom fastcoder-auto t
-  "Whether to suggest while one types; else only `fastcoder-ask' does."
+  "Whether to suggest while you type; if nil, only `fastcoder-ask' does."
   :type 'boolean)
 
 (defcustom fastcoder-delay 0.02
@@ -45,14 +45,14 @@ Keep it short: the server answers the latest question only."
   :type 'number)
 
 (defcustom fastcoder-inhibit-functions '(fastcoder-not-typing-p)
-  "Functions of no argument; where one returns non-nil, nothing is suggested."
+  "Functions without arguments; if one returns non-nil, suggest nothing."
   :type 'hook)
 
 ;; Not `shadow': on dark terminals it is nearly the colour of code, with few colours that of comments or types.
 (defface fastcoder-ghost
   '((((class color grayscale) (min-colors 88)) :foreground "grey54" :slant italic)
     (t :slant italic :underline t))
-  "Text that is only suggested.")
+  "Ghost text.")
 
 (defface fastcoder-count
   '((((class color grayscale) (min-colors 88)) :inherit shadow)
@@ -616,7 +616,7 @@ While you type there is one suggestion: the others are asked for now."
   (interactive)
   (fastcoder--server-or-lose)
   (if (fastcoder--inhibited-p)
-      (message "fastcoder: nothing is suggested here now, see `fastcoder-inhibit-functions'")
+      (message "fastcoder: suggestions are off here; see `fastcoder-inhibit-functions'")
     (fastcoder--ask-by-key)))
 
 (defun fastcoder--ask-by-key (&optional then)
@@ -647,7 +647,7 @@ THEN is called once something is shown."
 
 ;;;###autoload
 (defun fastcoder-toggle ()
-  "Switch suggestions off, without the model in memory, or on again."
+  "Turn suggestions off (and unload the model) or on."
   (interactive)
   (fastcoder--execute "fastcoder.toggle" nil
                       (lambda (answer)
@@ -658,22 +658,22 @@ THEN is called once something is shown."
                           (message "fastcoder is %s" (if on "on" "off"))))))
 
 (defun fastcoder-reload ()
-  "Let the server read its settings and load its model again."
+  "Reload the settings and the model."
   (interactive)
   (fastcoder--execute "fastcoder.reload" nil (lambda (_) (message "fastcoder: reloaded"))))
 
 (defun fastcoder-restart ()
-  "Start the server anew."
+  "Restart the server."
   (interactive)
   (eglot-reconnect (fastcoder--server-or-lose) t))
 
 (defun fastcoder-status ()
-  "Say what the server does."
+  "Say what the server is doing."
   (interactive)
   (message "fastcoder: %s" (fastcoder--described (fastcoder--server-status (fastcoder--server-or-lose)))))
 
 (defun fastcoder-why ()
-  "Say why nothing was suggested in this buffer of late."
+  "Explain why this buffer got no suggestion."
   (interactive)
   (jsonrpc-async-request
    (fastcoder--server-or-lose) :fastcoder/why (list :textDocument (eglot--TextDocumentIdentifier))
@@ -685,7 +685,7 @@ THEN is called once something is shown."
    :error-fn (lambda (problem) (message "fastcoder: %s" (plist-get problem :message)))))
 
 (defun fastcoder-stats ()
-  "Show how long suggestions take and how many are accepted."
+  "Show latency and acceptance of suggestions."
   (interactive)
   (fastcoder--execute "fastcoder.stats" nil #'fastcoder--show-stats))
 
@@ -708,7 +708,7 @@ THEN is called once something is shown."
 (defun fastcoder--model (stats)
   "The model and its engine, by STATS."
   (let ((model (plist-get stats :model)))
-    (if (member model '(nil "")) "not loaded; it is at the first suggestion"
+    (if (member model '(nil "")) "not loaded; it loads at the first suggestion"
       (format "%s (%s)" model (plist-get stats :engine)))))
 
 (defun fastcoder--host (host)

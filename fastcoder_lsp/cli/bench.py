@@ -20,16 +20,16 @@ BENCHMARKS = {
     "quality": "exact match and edit similarity of each way of asking, compared pairwise",
     "draft": "replay drafters over recorded text: tokens a pass, cost of a draft",
     "decode": "drafters against plain decoding, with the model",
-    "exactness": "the same tokens whatever drafts, greedy and sampled",
-    "priors": "learn what the drafter `auto` believes at first; held out by repository",
+    "exactness": "compare tokens with and without drafting, greedy and sampled",
+    "priors": "fit the priors of the drafter `auto`, held out by repository",
     "index": "the datastore: build, search, update, size",
     "keystroke": "time to ghost text and accepted characters, by typing real edits",
-    "leisure": "texts asked for by key with ample time: right, empty, soon; and whether `complete` says the same",
-    "wire": "what passes between an editor's server and the shared process adds to a request",
-    "sharing": "people who share one model: what each accepts, and computes of prompts, beside what they do alone",
+    "leisure": "suggestions requested by key with ample time, compared with `complete`",
+    "wire": "time that messages to the shared process add to a request",
+    "sharing": "accepted text and prompt tokens of people who share one model, against each alone",
     "typing": "code of other files on and off, over the same keys: accepted share, prompt tokens, waits, reckoned",
-    "team": "people who type at a team's server: time to text, fairness, what kills and upgrades cost",
-    "trained": "what `train` did to a model: tokens a pass, guesses accepted, speed, quality before and after",
+    "team": "time to text and fairness of a team's server, through killed and upgraded replicas",
+    "trained": "a model before and after `train`: tokens a pass, accepted guesses, speed, quality",
 }
 """Name → a line for people. A benchmark is the folder of its name in `bench/`: `options` and `run`."""
 _WRITTEN = ("json", "html", "heatmap", "out", "export")

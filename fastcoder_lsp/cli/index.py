@@ -28,7 +28,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog="Example: fastcoder-lsp index build ~/src/project",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
-    _action(actions, "status", _status, "what the index holds", "Print what the index of a folder holds.")
+    _action(
+        actions, "status", _status, "show the contents of the index", "Print the size and state of a folder's index."
+    )
     _action(
         actions,
         "build",

@@ -46,7 +46,7 @@ def parser(named: str = "") -> argparse.ArgumentParser:
         CPU_OPTION,
         action=_PrintPath,
         nargs=0,
-        help="print the path of pip's list of what a machine without an NVIDIA GPU needs, and exit",
+        help="print the path of the requirements list for machines without an NVIDIA GPU, and exit",
     )
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     needed = () if named in ("--version", CPU_OPTION) else (named,) if named in COMMANDS else COMMANDS

@@ -19,10 +19,10 @@ CONTEXT_LINES: Final = 16
 """Lines of code shown above and below the completion."""
 LEGEND: Final[dict[Group, str]] = {
     "datastore": "the workspace's code and common code",
-    "cache": "what the model said in this document before",
+    "cache": "earlier output in this document",
     "prompt": "the prompt and the running output",
     "other": "another guesser",
-    "model": "said by the model itself",
+    "model": "computed by the model, without an accepted draft",
 }
 _STYLE: Final = """
 :root{color-scheme:light dark;--ink:#1f2328;--faint:#6e7781;--back:#fff;--panel:#f6f8fa;--line:#d0d7de;

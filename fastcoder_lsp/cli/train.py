@@ -82,7 +82,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--trajectories",
         type=at_least(1),
         metavar="N",
-        help="trajectories to collect; default: what the machine allows",
+        help="trajectories to collect; default: as many as the machine allows",
     )
     cllm.add_argument("--blocks", type=at_least(1), default=6, metavar="N", help="blocks in a trajectory; default: 6")
     cllm.add_argument(

@@ -123,7 +123,7 @@ def _add_distill(actions: "argparse._SubParsersAction[argparse.ArgumentParser]")
         nargs="+",
         default=[],
         metavar="MODEL",
-        help="students tuned earlier: learn only from what all of them miss (SpecInfer's boost-tuning)",
+        help="students tuned earlier: learn only the tokens that all of them miss (SpecInfer's boost-tuning)",
     )
     parser.add_argument("--student", required=True, help="the smaller model: as for `complete --model`")
     parser.add_argument(
@@ -188,7 +188,7 @@ def _medusa_joint(arguments: argparse.Namespace, source: Source, run: Run, heads
 
     if arguments.own_heads or arguments.samples is not None or arguments.said:
         raise UsageError(
-            "--own-heads, --samples and --said cannot go with --lora or --full, which tune the model",
+            "--own-heads, --samples and --said cannot be combined with --lora or --full, which tune the model",
             "Leave out one or the other.",
         )
     job = JointJob(

@@ -34,7 +34,7 @@ def add_amounts(parser: argparse.ArgumentParser, *, each: str, text: str) -> Non
         "--steps",
         type=at_least(1),
         metavar="N",
-        help="training steps; default: as published, or what the machine allows",
+        help="training steps; default: as published, or as many as the machine allows",
     )
     parser.add_argument("--batch", type=at_least(1), metavar="N", help=f"{each} in a step")
     parser.add_argument("--length", type=at_least(2), metavar="TOKENS", help=f"{text} length in tokens")
@@ -53,7 +53,7 @@ def add_amounts(parser: argparse.ArgumentParser, *, each: str, text: str) -> Non
 def add_samples(parser: argparse.ArgumentParser) -> None:
     """Add how many texts are collected."""
     parser.add_argument(
-        "--samples", type=at_least(1), metavar="N", help="texts to learn from; default: what the machine allows"
+        "--samples", type=at_least(1), metavar="N", help="texts to learn from; default: as many as the machine allows"
     )
 
 

@@ -66,7 +66,7 @@ class _Reader(DirectoryChangeReader):
         try:
             super()._run()
         except OSError as error:
-            log.info("the watcher of %s can read no more (%s) and begins again", self._path, error)
+            log.info("restarting the watcher of %s: it cannot read changes (%s)", self._path, error)
             self._gaps.broken = True
 
 

@@ -74,5 +74,5 @@ class _Descriptor(InotifyFD):
         except (KeyError, RecursionError):
             # Folders of one name that were moved out, made anew and deleted: watchdog 7.1 takes one for the other.
             # Or a tree of a thousand levels came, which it goes through by recursion.
-            log.info("the watcher has lost count of its folders and begins again")
+            log.info("restarting the watcher: it lost track of its folders")
             self._gaps.broken = True

@@ -32,7 +32,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         epilog="Example: fastcoder-lsp doctor --json",
     )
     parser.add_argument("--model", help="a hub id, a folder or a .gguf file (default: auto)")
-    parser.add_argument("--engine", help="what computes (default: auto)")
+    parser.add_argument("--engine", help="the engine to check (default: auto)")
     parser.add_argument("--remote", metavar="URL", help="check this server too (`remote.url`)")
     parser.add_argument(
         "--allow",

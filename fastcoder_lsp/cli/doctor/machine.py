@@ -72,7 +72,11 @@ def check_gpu() -> Check:
     try:
         import torch
     except Exception:  # noqa: BLE001 said by the check of the packages
-        text = f"an NVIDIA GPU with {size_text(driver)}, unused without torch" if driver else "none; the CPU computes"
+        text = (
+            f"an NVIDIA GPU with {size_text(driver)}, unused without torch"
+            if driver
+            else "none; the model runs on the CPU"
+        )
         return Check("gpu", "note" if driver else "ok", text)
     if torch.cuda.is_available():
         name = torch.cuda.get_device_name(0)
@@ -83,7 +87,7 @@ def check_gpu() -> Check:
         return Check("gpu", "wrong", f"{text}: {build}", "Install torch as https://pytorch.org says for your driver.")
     if torch.backends.mps.is_available():
         return Check("gpu", "note", "Apple silicon through MPS", "`auto` uses it only where a test found it faster.")
-    return Check("gpu", "ok", "none; the CPU computes")
+    return Check("gpu", "ok", "none; the model runs on the CPU")
 
 
 def check_processor() -> Check:

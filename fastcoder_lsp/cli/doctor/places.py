@@ -70,7 +70,7 @@ def check_unfinished() -> Iterator[Check]:
     size = sum(folder_bytes(path) if path.is_dir() else path.stat().st_size for path in left)
     if size:
         text = f"{size_text(size)} of unfinished conversions: one is running, or was killed"
-        yield Check("unfinished", "note", text, "The next start deletes what a killed one left.")
+        yield Check("unfinished", "note", text, "The next start deletes leftovers of a killed one.")
 
 
 def check_kernels() -> Iterator[Check]:

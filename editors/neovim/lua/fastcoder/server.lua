@@ -40,7 +40,7 @@ function M.why_absent(buffer)
   elseif #deaths >= config.options.restarts then
     return 'the server crashed repeatedly. Run :FastCoder log, then :FastCoder restart.'
   elseif vim.bo[buffer].buftype ~= '' then
-    return ('suggestions are for files, and this buffer is none (buftype=%s).'):format(vim.bo[buffer].buftype)
+    return ('this buffer is not a file (buftype=%s), so it gets no suggestions.'):format(vim.bo[buffer].buftype)
   elseif vim.bo[buffer].filetype == '' then
     return 'this buffer has no file type. Save it under a name, or run :set filetype=python (or another).'
   elseif config_of.filetypes and not vim.list_contains(config_of.filetypes, vim.bo[buffer].filetype) then
