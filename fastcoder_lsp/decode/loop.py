@@ -5,7 +5,7 @@ engine does) or what is guessed (the drafter does), so its output is that of pla
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,17 +17,19 @@ from fastcoder_lsp.core import (
     Counts,
     DraftContext,
     Drafter,
+    DrafterTraits,
     DraftTree,
     Engine,
+    KeepingEngine,
     LaunchingEngine,
     Sampler,
     ShouldStop,
+    SkimmingEngine,
     Verified,
 )
 from fastcoder_lsp.core.certainty import LIKELY, Certainty, Row
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.healing import Allow, Healing, Piece, allowed_ids
-from fastcoder_lsp.decode.states import ask_states, skimming, states_of
 from fastcoder_lsp.decode.tree import build_tree
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.observe import Spans
@@ -268,7 +270,7 @@ class Decoding:
         request, traits = self.request, self.drafter.traits
         tokens = [*request.prompt, *self._tokens]
         cached = len(tokens) - len(self._pending)
-        lent = states_of(self.engine, traits.layers, cached), request.sampler, skimming(self.engine, traits)
+        lent = _states_of(self.engine, traits.layers, cached), request.sampler, _skimming(self.engine, traits)
         return DraftContext(tokens, len(request.prompt), request.document, request.outdated, cached, *lent)
 
     def _take(self, tree: DraftTree, verified: Verified) -> None:
@@ -313,6 +315,24 @@ def decode(
     while going and not should_stop():
         going = decoding.step()
     return decoding.result()
+
+
+def ask_states(engine: Engine, layers: Sequence[int]) -> None:
+    """Have the engine keep the hidden states behind `layers`, where it can; where nobody asks, it is not told."""
+    if layers and isinstance(engine, KeepingEngine):
+        engine.keep_states(layers)
+
+
+def _states_of(engine: Engine, layers: Sequence[int], cached: int) -> KeepingEngine | None:
+    """The engine, where it has the hidden states of `cached` tokens; None where it has none, or its cache is gone."""
+    if not layers or not isinstance(engine, KeepingEngine) or not engine.keep_states(layers):
+        return None
+    return engine if len(engine.cached()) == cached else None
+
+
+def _skimming(engine: Engine, traits: DrafterTraits) -> SkimmingEngine | None:
+    """The engine, where the drafter drafts by a part of it; None where it does not, or the engine cannot."""
+    return engine if traits.skims and isinstance(engine, SkimmingEngine) else None
 
 
 def _pending_tokens(missing: int) -> int:

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp.config import Settings, cache_folder
+from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
-from fastcoder_lsp.runtime.given_extras import GivenExtras
 from fastcoder_lsp.runtime.parts import Surroundings
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.workspace.rules import ReadingRules

@@ -8,12 +8,14 @@ touches the model, when a prompt is chosen: never for a key that only appends.
 """
 
 import time
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 
 from fastcoder_lsp.core import Definition, Snapshot
+from fastcoder_lsp.core.differences import first_difference
 from fastcoder_lsp.prompt import ContextSnippet, Found
 from fastcoder_lsp.prompt.context import NOTHING
 from fastcoder_lsp.prompt.counterparts import counterpart_of, outline
@@ -21,10 +23,10 @@ from fastcoder_lsp.prompt.definitions import MOST_HELD, heads
 from fastcoder_lsp.prompt.imported import imported_definitions
 from fastcoder_lsp.prompt.retrieval import FileWords, Question, question_at, retrieve, worth
 from fastcoder_lsp.runtime.folder_words import FolderWords
-from fastcoder_lsp.runtime.recent_places import RecentPlaces, copied
 from fastcoder_lsp.workspace.languages import language_of
 from fastcoder_lsp.workspace.rules import ReadingRules, resolved
-from fastcoder_lsp.workspace.secret_lines import secret_lines, without_lines, without_secrets
+from fastcoder_lsp.workspace.secret_lines import KEYS, secret_lines, without_lines, without_secrets
+from fastcoder_lsp.workspace.yanks import MOST_LETTERS
 
 OPEN_DOCUMENTS = 16
 """Open documents that are looked into whatever the index says: the last ones."""
@@ -39,6 +41,14 @@ MOST_AHEAD = 600
 longer takes what room is left."""
 FEW = 4
 """With fewer pieces than this a document has too few words to ask with: its tests are shown, or what it tests."""
+
+RECENT_PLACES = 4
+RECENT_LINES = 6
+"""Lines shown on both sides of a place."""
+VISITED_PLACES = 2
+"""Shown after the edited ones: where somebody only was tells less."""
+
+_Places = OrderedDict[tuple[str, int], ContextSnippet]
 
 _ALIKE = {"typescriptreact": "script", "javascriptreact": "script", "typescript": "script", "javascript": "script"} | {
     "c": "cpp",
@@ -308,3 +318,71 @@ def _counterpart(key: str, keys: Iterable[str], look: "_Look") -> Iterator[Conte
 
 def _kind(language: str) -> str:
     return _ALIKE.get(language, language)
+
+
+class RecentPlaces:
+    """The places that were edited and visited last.
+
+    Args:
+        documents: how many documents' texts are remembered.
+    """
+
+    def __init__(self, documents: int = 8) -> None:
+        self._capacity = documents
+        self._texts: OrderedDict[str, str] = OrderedDict()
+        self._paths: dict[str, str] = {}
+        self._edited: _Places = OrderedDict()
+        self._visited: _Places = OrderedDict()
+
+    def observe(self, uri: str, path: str, text: str) -> None:
+        """This is the text of the document at `path` (empty: of one without) now."""
+        before = self._texts.pop(uri, None)
+        self._texts[uri], self._paths[uri] = text, path
+        while len(self._texts) > self._capacity:
+            self._paths.pop(self._texts.popitem(last=False)[0], None)
+        if before is not None and before != text:
+            _remember(self._edited, RECENT_PLACES, uri, path, text, first_difference(before, text))
+
+    def texts(self) -> dict[str, str]:
+        """The documents' last texts, by their paths."""
+        return {self._paths[uri]: text for uri, text in self._texts.items() if uri in self._paths}
+
+    def visit(self, uri: str, path: str, text: str, offset: int) -> None:
+        """Somebody is at this place of a text."""
+        _remember(self._visited, VISITED_PLACES, uri, path, text, offset)
+
+    def places(self, but: str) -> tuple[ContextSnippet, ...]:
+        """The latest ones outside the document `but`, which the prompt shows anyway; the newest first, edits before."""
+        edited = islice(((name, one) for name, one in _newest(self._edited, but)), RECENT_PLACES)
+        visited = islice(
+            ((name, one) for name, one in _newest(self._visited, but) if name not in self._edited), VISITED_PLACES
+        )
+        return tuple(one for _, one in chain(edited, visited))
+
+
+def copied(snapshot: Snapshot) -> Iterator[ContextSnippet]:
+    """What was copied in other files, the newest first: it was wanted somewhere, and likely here."""
+    for one in snapshot.yanks:
+        if one.path != snapshot.path and len(one.text) <= MOST_LETTERS and KEYS not in one.text:
+            yield ContextSnippet(Path(one.path).name, one.text, 0.0, one.path, line=one.line + 1)
+
+
+def _remember(places: _Places, shown: int, uri: str, path: str, text: str, offset: int) -> None:
+    """Keep the lines around a place as the latest one; twice as many as are shown, for some are of one document."""
+    if KEYS in text:
+        return
+    line = text.count("\n", 0, offset)
+    lines = text.split("\n")
+    first = max(line - RECENT_LINES, 0)
+    around = "\n".join(lines[first : line + RECENT_LINES + 1])
+    piece, above = around.strip("\n"), len(around) - len(around.lstrip("\n"))
+    name = (uri, line // (2 * RECENT_LINES))
+    places.pop(name, None)
+    if piece.strip() and len(piece) <= MOST_LETTERS:
+        places[name] = ContextSnippet(Path(path or uri).name, piece, 0.0, path, line=first + above + 1)
+    while len(places) > 2 * shown:
+        places.popitem(last=False)
+
+
+def _newest(places: _Places, but: str) -> list[tuple[tuple[str, int], ContextSnippet]]:
+    return [(name, one) for name, one in reversed(places.items()) if name[0] != but]

@@ -12,7 +12,7 @@ from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.local import Core, LoadModel, LocalHost, MakeRuntime
-from fastcoder_lsp.runtime.given_extras import GivenExtras
+from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime
 from fastcoder_lsp.team.apart import TENANT_ENDS, apart

@@ -23,7 +23,7 @@ from fastcoder_lsp.http.forms import (
     ask_of_infill,
     ask_of_openai,
 )
-from fastcoder_lsp.runtime.given_extras import GivenExtras
+from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
 from fastcoder_lsp.scheduling.direct import DirectHost

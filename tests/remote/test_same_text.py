@@ -23,8 +23,8 @@ from fastcoder_lsp.core import CompletionRequest, Progress, Snapshot
 from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.http.ask import Ask, said
 from fastcoder_lsp.postprocess import finish
+from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.remote.client import TimeOuts
-from fastcoder_lsp.runtime.given_extras import GivenExtras
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
 from fastcoder_lsp.workspace.secret_lines import without_secrets

@@ -1,6 +1,6 @@
 """What is remembered of where somebody was."""
 
-from fastcoder_lsp.runtime.recent_places import RECENT_PLACES, VISITED_PLACES, RecentPlaces
+from fastcoder_lsp.runtime.context import RECENT_PLACES, VISITED_PLACES, RecentPlaces
 from fastcoder_lsp.workspace.yanks import MOST_LETTERS
 
 TEXT = "".join(f"line_{number} = {number}\n" for number in range(200))

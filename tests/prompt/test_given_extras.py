@@ -3,8 +3,7 @@
 from collections.abc import Collection
 
 from fastcoder_lsp.core import Extra, Snapshot
-from fastcoder_lsp.prompt.context import ContextSnippet, Found
-from fastcoder_lsp.runtime.given_extras import GivenExtras
+from fastcoder_lsp.prompt.context import ContextSnippet, Found, GivenExtras
 
 OWN = Found((ContextSnippet("own.py", "own = 1\n", source="/w/own.py"),))
 
