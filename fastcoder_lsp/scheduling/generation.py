@@ -28,7 +28,6 @@ from fastcoder_lsp.decode.stop import stop_rule
 from fastcoder_lsp.decode.trace import Tracer
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.postprocess import TextAround, doubt, finish_at, useful_at, whole_lines, written_over
-from fastcoder_lsp.runtime.exchange import is_interim, prompt_for, whole_prompt_for
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import LINE_STEPS, LatencyEstimator
 
@@ -64,7 +63,7 @@ class Generation:
         self.runtime, self.latency, self.clock = runtime, latency, clock
         self.snapshot, self.place = snapshot, place
         self.context = runtime.prompts.context_of(snapshot.uri)
-        self.interim = is_interim(runtime, snapshot.uri)
+        self.interim = runtime.is_interim(snapshot.uri)
         self.begun_ms, self.ahead, self.told = 0.0, False, Counts()
         self._head = head
         self._tracer = Tracer(runtime.tokenizer.piece, len(request.healing))
@@ -264,12 +263,12 @@ def begin(
 ) -> Generation:
     """A generation for `request`, which asks at `place`.
 
-    `expected`: likely beginnings. `hurried`, `room`: see `prompt_for`. `whole`: by `whole_prompt_for`.
+    `expected`: likely beginnings. `hurried`, `room`, `whole`: as for `Runtime.prompt_for` and `whole_prompt_for`.
     """
     snapshot = replace(request.snapshot, text=place.before + place.after)
     with spans.measure("prompt"):
-        prompt_of = whole_prompt_for if whole else partial(prompt_for, hurried=hurried, room=room)
-        prompt = prompt_of(runtime, snapshot, len(place.before))
+        prompt_of = runtime.whole_prompt_for if whole else partial(runtime.prompt_for, hurried=hurried, room=room)
+        prompt = prompt_of(snapshot, len(place.before))
         healing = prompt.healing.decode()
         asked = DecodeRequest(
             prompt=prompt.tokens,

@@ -1,8 +1,8 @@
 """Work while nobody waits: finishing the generation that was begun, and preparing the next prompt.
 
 The last request's `BackgroundBudget` limits it, and any request interrupts it between two pieces. Code of other files
-is prefilled in a second KV cache of its document, while keys go on with the first one; `runtime/exchange` says when the
-second takes the first one's place. Prefilled tokens survive the requests that come between. Runs in the scheduler's
+is prefilled in a second KV cache of its document, while keys go on with the first one; `Runtime` says when the second
+takes the first one's place. Prefilled tokens survive the requests that come between. Runs in the scheduler's
 thread.
 """
 
@@ -16,7 +16,7 @@ from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Engine, Tokens
 from fastcoder_lsp.observe import Spans
 from fastcoder_lsp.prompt.build import begun
-from fastcoder_lsp.runtime.exchange import FEW, exchange_computed, missing
+from fastcoder_lsp.runtime.parts import FEW, missing
 from fastcoder_lsp.scheduling.budget import CHUNK_MS, BackgroundBudget, LatencyEstimator
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ class Prefetch:
         planned.prefill = None
         snapshot, offset = question.request.snapshot, question.request.offset
         may = paused or not begun(snapshot.text, offset) or loaded.runtime.prompts.is_short(question.uri)
-        if not may or not exchange_computed(loaded.runtime, snapshot, offset):
+        if not may or not loaded.runtime.exchange_computed(snapshot, offset):
             return False
         if math.isfinite(question.policy.automatic_ms):  # else the answer was whole, and nobody is told of another
             budget.again()

@@ -5,7 +5,7 @@ import pytest
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Late, Snapshot
 from fastcoder_lsp.prompt import ContextSnippet, PromptBuilder
-from fastcoder_lsp.runtime.exchange import FEW
+from fastcoder_lsp.runtime.parts import FEW
 from fastcoder_lsp.scheduling.budget import FIRST_INVOKED_MS, FIRST_MS
 from tests.completion.simulated import COSTS
 from tests.prompt.test_context import SECOND, SNIPPETS, Given
