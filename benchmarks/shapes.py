@@ -1,6 +1,6 @@
 """Larger models in shape: random weights of a seed, made in a stream; what memory and steps take, beside reading them.
 
-`python -m fastcoder_lsp.bench.engine.shapes --shapes 1.5B,3B,7B`. One thread, its CPU time, in turns, the least of all:
+`python -m benchmarks.shapes --shapes 1.5B,3B,7B`. One thread, its CPU time, in turns, the least of all:
 on a machine that others use, that says what the code takes. Nothing sensible is said by such a model.
 """
 

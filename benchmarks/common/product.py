@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.bench.common.suggest import suggest
+from benchmarks.common.suggest import suggest
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Layer, resolve
 from fastcoder_lsp.core import CompletionRequest

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.bench.common.product import Status
+from benchmarks.common.product import Status
 from fastcoder_lsp.client.client import Client
 from fastcoder_lsp.client.rpc import Params, ServerGoneError
 from fastcoder_lsp.config import Layer, cache_folder, resolve

@@ -12,7 +12,7 @@ from fastcoder_lsp.errors import UsageError
 def data_folder() -> Path | None:
     """The folder of benchmark cases: FASTCODER_DATA, else `../shared/data` beside a checkout; None where absent."""
     named = os.environ.get("FASTCODER_DATA")
-    folder = Path(named).expanduser() if named else Path(__file__).parents[4] / "shared" / "data"
+    folder = Path(named).expanduser() if named else Path(__file__).parents[3] / "shared" / "data"
     return folder if folder.is_dir() else None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastcoder_lsp.bench.datasets import repoeval
+from benchmarks.datasets import repoeval
 from fastcoder_lsp.errors import UsageError
 
 SPLITS = ("development", "held-out")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from fastcoder_lsp.bench.drafting.options import PAPER_TOKENS, REPLAYED, add_setting, add_tasks
+from benchmarks.drafting.options import PAPER_TOKENS, REPLAYED, add_setting, add_tasks
 
 DECODED = f"{REPLAYED},recycling,recycling-paper,jacobi,lookahead,auto"
 

@@ -10,18 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fastcoder_lsp.bench.common.product import measure_costs
-from fastcoder_lsp.bench.common.requests import NODES
-from fastcoder_lsp.bench.datasets import repoeval
-from fastcoder_lsp.bench.drafting.drafters import (
+from benchmarks.common.product import measure_costs
+from benchmarks.common.requests import NODES
+from benchmarks.datasets import repoeval
+from benchmarks.drafting.drafters import (
     DrafterParts,
     drafter_names,
     label,
     make,
     warm_up,
 )
-from fastcoder_lsp.bench.drafting.pairs import Pair, figures, run_once
-from fastcoder_lsp.bench.drafting.task_parts import LEAKAGE, TaskParts, TaskPin, document_of, parts_of
+from benchmarks.drafting.pairs import Pair, figures, run_once
+from benchmarks.drafting.task_parts import LEAKAGE, TaskParts, TaskPin, document_of, parts_of
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.core import Engine, Sampler, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.bench.drafting.replay import Step
-from fastcoder_lsp.bench.drafting.traces import Trace
+from benchmarks.drafting.replay import Step
+from benchmarks.drafting.traces import Trace
 
 COLUMNS, LINES = 13, 16
 """Token indexes 0–12, as in the paper, and the first lines of the output."""

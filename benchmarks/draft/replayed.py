@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fastcoder_lsp.bench.datasets.repoeval import Task
-from fastcoder_lsp.bench.drafting.drafters import DrafterParts, make
-from fastcoder_lsp.bench.drafting.replay import Step, replay
-from fastcoder_lsp.bench.drafting.task_parts import TaskParts, TaskPin, document_of
-from fastcoder_lsp.bench.drafting.traces import Trace
+from benchmarks.datasets.repoeval import Task
+from benchmarks.drafting.drafters import DrafterParts, make
+from benchmarks.drafting.replay import Step, replay
+from benchmarks.drafting.task_parts import TaskParts, TaskPin, document_of
+from benchmarks.drafting.traces import Trace
 from fastcoder_lsp.core import Drafter
 from fastcoder_lsp.observe import percentile
 

@@ -8,12 +8,12 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fastcoder_lsp.bench.datasets import repoeval
-from fastcoder_lsp.bench.draft.heatmap import blank_share, draw, retrieved_share
-from fastcoder_lsp.bench.draft.replayed import alone, not_alone, replay_all
-from fastcoder_lsp.bench.drafting.drafters import drafter_names, label
-from fastcoder_lsp.bench.drafting.task_parts import LEAKAGE, TaskParts, parts_of
-from fastcoder_lsp.bench.drafting.traces import Trace, record
+from benchmarks.datasets import repoeval
+from benchmarks.draft.heatmap import blank_share, draw, retrieved_share
+from benchmarks.draft.replayed import alone, not_alone, replay_all
+from benchmarks.drafting.drafters import drafter_names, label
+from benchmarks.drafting.task_parts import LEAKAGE, TaskParts, parts_of
+from benchmarks.drafting.traces import Trace, record
 from fastcoder_lsp.bench.report import print_table, write_json
 
 

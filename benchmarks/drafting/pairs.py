@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fastcoder_lsp.bench.drafting.stopwatch import Stopwatch
+from benchmarks.drafting.stopwatch import Stopwatch
 from fastcoder_lsp.core import Drafter, Engine
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding

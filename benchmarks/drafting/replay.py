@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastcoder_lsp.bench.drafting.traces import Trace
+from benchmarks.drafting.traces import Trace
 from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Verified
 from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.tree import build_tree

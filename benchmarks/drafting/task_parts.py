@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fastcoder_lsp.bench.common.requests import NODES, decode_request
-from fastcoder_lsp.bench.common.smaller import SmallerModels, smaller_models
-from fastcoder_lsp.bench.datasets import repoeval
-from fastcoder_lsp.bench.datasets.folder import require
-from fastcoder_lsp.bench.datasets.spread import spread
-from fastcoder_lsp.bench.drafting.drafters import DrafterParts, require_smaller, require_tuned
-from fastcoder_lsp.bench.drafting.task_stores import TaskStores
+from benchmarks.common.requests import NODES, decode_request
+from benchmarks.common.smaller import SmallerModels, smaller_models
+from benchmarks.datasets import repoeval
+from benchmarks.datasets.folder import require
+from benchmarks.datasets.spread import spread
+from benchmarks.drafting.drafters import DrafterParts, require_smaller, require_tuned
+from benchmarks.drafting.task_stores import TaskStores
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core import Engine

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fastcoder_lsp.bench.datasets.repoeval import Task, TaskSet
+from benchmarks.datasets.repoeval import Task, TaskSet
 from fastcoder_lsp.draft.base import Pinned
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
 from fastcoder_lsp.draft.matching import GAP

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from fastcoder_lsp.bench.common.requests import decode_request
-from fastcoder_lsp.bench.datasets import repoeval
-from fastcoder_lsp.bench.drafting.options import PAPER_TOKENS
-from fastcoder_lsp.bench.drafting.task_parts import TaskParts
+from benchmarks.common.requests import decode_request
+from benchmarks.datasets import repoeval
+from benchmarks.drafting.options import PAPER_TOKENS
+from benchmarks.drafting.task_parts import TaskParts
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.suffix import SuffixDrafter

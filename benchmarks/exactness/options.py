@@ -2,7 +2,7 @@
 
 import argparse
 
-from fastcoder_lsp.bench.drafting.options import add_tasks
+from benchmarks.drafting.options import add_tasks
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

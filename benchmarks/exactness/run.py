@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fastcoder_lsp.bench.common.gap import top_two_gap
-from fastcoder_lsp.bench.common.requests import decode_request
-from fastcoder_lsp.bench.drafting.drafters import all_names, drafter_names, make
-from fastcoder_lsp.bench.drafting.task_parts import TaskParts, parts_of
+from benchmarks.common.gap import top_two_gap
+from benchmarks.common.requests import decode_request
+from benchmarks.drafting.drafters import all_names, drafter_names, make
+from benchmarks.drafting.task_parts import TaskParts, parts_of
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.core import GREEDY, Drafter, Engine, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import torch
 
-from fastcoder_lsp.bench.gpu.machine import Bench
+from benchmarks.gpu.machine import Bench
 
 
 @dataclass(frozen=True, slots=True)

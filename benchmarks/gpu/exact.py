@@ -6,11 +6,11 @@ of the two best logits tells a tie from a mistake.
 
 from dataclasses import dataclass
 
-from fastcoder_lsp.bench.common.gap import top_two_gap
-from fastcoder_lsp.bench.gpu.loop import Prompter, decode
-from fastcoder_lsp.bench.gpu.machine import Bench, say
-from fastcoder_lsp.bench.gpu.shapes import Named
-from fastcoder_lsp.bench.gpu.steps import bench_prompt
+from benchmarks.common.gap import top_two_gap
+from benchmarks.gpu.loop import Prompter, decode
+from benchmarks.gpu.machine import Bench, say
+from benchmarks.gpu.shapes import Named
+from benchmarks.gpu.steps import bench_prompt
 from fastcoder_lsp.core import GREEDY, Engine, Sampler
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.prefix import common_prefix

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fastcoder_lsp.bench.gpu.loop import PROMPTER, Decode, Prompter, decode
-from fastcoder_lsp.bench.gpu.machine import Bench, say
-from fastcoder_lsp.bench.gpu.shapes import Named
-from fastcoder_lsp.bench.gpu.steps import bench_prompt, fill
+from benchmarks.gpu.loop import PROMPTER, Decode, Prompter, decode
+from benchmarks.gpu.machine import Bench, say
+from benchmarks.gpu.shapes import Named
+from benchmarks.gpu.steps import bench_prompt, fill
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.observe import percentile
 

@@ -1,4 +1,4 @@
-"""The host's share of a step, without a device: `python -m fastcoder_lsp.bench.gpu.host`, where the model's files are.
+"""The host's share of a step, without a device: `python -m benchmarks.gpu.host`, where the model's files are.
 
 The graph engine's whole host path over the traces of `bench draft`: inputs are written, programs chosen, outcomes read,
 drafts made and judged. Only what a GPU would do is left out: the recording says what comes of a step. Owns stand-ins.
@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from fastcoder_lsp.bench.common.requests import decode_request
-from fastcoder_lsp.bench.drafting.drafters import drafter_names, make
-from fastcoder_lsp.bench.drafting.replay import accept
-from fastcoder_lsp.bench.drafting.task_parts import load_parts
-from fastcoder_lsp.bench.drafting.traces import Trace, record
-from fastcoder_lsp.bench.gpu.record import GPU_COSTS
+from benchmarks.common.requests import decode_request
+from benchmarks.drafting.drafters import drafter_names, make
+from benchmarks.drafting.replay import accept
+from benchmarks.drafting.task_parts import load_parts
+from benchmarks.drafting.traces import Trace, record
+from benchmarks.gpu.record import GPU_COSTS
 from fastcoder_lsp.bench.report import print_table
 from fastcoder_lsp.core import GREEDY, Drafter, DraftTree, EngineInfo, Sampler, Verified
 from fastcoder_lsp.decode.guard import GuardedDrafter

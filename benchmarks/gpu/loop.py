@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from fastcoder_lsp.bench.common.requests import decode_request
-from fastcoder_lsp.bench.gpu.machine import Bench, say
-from fastcoder_lsp.bench.gpu.shapes import Named
-from fastcoder_lsp.bench.gpu.steps import bench_prompt, prepared
+from benchmarks.common.requests import decode_request
+from benchmarks.gpu.machine import Bench, say
+from benchmarks.gpu.shapes import Named
+from benchmarks.gpu.steps import bench_prompt, prepared
 from fastcoder_lsp.core import GREEDY, Draft, DraftContext, Drafter, DraftTree, Engine, Sampler
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import Decoding
@@ -114,7 +114,7 @@ def host_gap(bench: Bench, model: Named, kernels: str) -> list[Gap]:
 
 def _own_drafters(model: Named) -> list[Drafter]:
     """Those that the product takes, over stores of tokens that mean nothing: they are searched at every step."""
-    from fastcoder_lsp.bench.drafting.drafters import DrafterParts, make  # noqa: PLC0415 needs numba
+    from benchmarks.drafting.drafters import DrafterParts, make  # noqa: PLC0415 needs numba
     from fastcoder_lsp.draft.base import Pinned  # noqa: PLC0415
     from fastcoder_lsp.index.part import Document, FileRecord, build_part  # noqa: PLC0415
     from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot  # noqa: PLC0415

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from fastcoder_lsp.bench.gpu.shapes import Named, random_weights
+from benchmarks.gpu.shapes import Named, random_weights
 from fastcoder_lsp.bench.versions import versions
 from fastcoder_lsp.engine.static.build import Recipe, build
 from fastcoder_lsp.engine.static.device import Device

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fastcoder_lsp.bench.gpu import ceilings, exact, ghost, loop, peers, products, real, reference, steps, works
-from fastcoder_lsp.bench.gpu.machine import Bench, say
-from fastcoder_lsp.bench.gpu.report import of_measured
-from fastcoder_lsp.bench.gpu.shapes import Named
+from benchmarks.gpu import ceilings, exact, ghost, loop, peers, products, real, reference, steps, works
+from benchmarks.gpu.machine import Bench, say
+from benchmarks.gpu.report import of_measured
+from benchmarks.gpu.shapes import Named
 
 Found = dict[str, Any]
 

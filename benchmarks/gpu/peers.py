@@ -8,8 +8,8 @@ from typing import Any
 
 import torch
 
-from fastcoder_lsp.bench.gpu.machine import Bench, say
-from fastcoder_lsp.bench.gpu.shapes import Named, random_weights
+from benchmarks.gpu.machine import Bench, say
+from benchmarks.gpu.shapes import Named, random_weights
 
 Times = Mapping[str, float]
 """«rows×tokens cached» → milliseconds."""

@@ -1,4 +1,4 @@
-"""Some parts in a process of their own: `python -m fastcoder_lsp.bench.gpu.process REQUEST RESULT`.
+"""Some parts in a process of their own: `python -m benchmarks.gpu.process REQUEST RESULT`.
 
 An illegal access poisons a process for good, and a hang takes all the time there is: here either costs one part, and
 those after it are done by another process.
@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
-from fastcoder_lsp.bench.gpu.machine import Bench, facts, say
-from fastcoder_lsp.bench.gpu.parts import PARTS, PartRequest
-from fastcoder_lsp.bench.gpu.shapes import MODELS, TINY, named
+from benchmarks.gpu.machine import Bench, facts, say
+from benchmarks.gpu.parts import PARTS, PartRequest
+from benchmarks.gpu.shapes import MODELS, TINY, named
 from fastcoder_lsp.engine.static.device import CpuDevice, CudaDevice
 
 

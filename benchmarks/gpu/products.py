@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import torch
 
-from fastcoder_lsp.bench.gpu.machine import Bench
-from fastcoder_lsp.bench.gpu.shapes import Named
+from benchmarks.gpu.machine import Bench
+from benchmarks.gpu.shapes import Named
 from fastcoder_lsp.engine.static.products import CHECKED_ROWS, PRODUCTS, Make, agree
 
 

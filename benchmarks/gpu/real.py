@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.bench.gpu.machine import Bench, say
+from benchmarks.gpu.machine import Bench, say
 
 COMMANDS: Mapping[str, Sequence[str]] = {
     "RepoEval, product": ("decode", "--limit", "16", "--rounds", "1", "--nodes", "64", "--drafters", "suffix,auto"),
@@ -28,7 +28,7 @@ FIRST: Mapping[str, Sequence[str]] = {
 }
 """Of a first look, for which there are two minutes."""
 LEAST_SECONDS = 25.0
-CHECKOUT = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[2]
 
 
 def measure(bench: Bench, folder: Path, engine: str, *, brief: bool = False) -> dict[str, Any]:

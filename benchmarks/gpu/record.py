@@ -1,4 +1,4 @@
-"""Record acceptance for `simulate`: `python -m fastcoder_lsp.bench.gpu.record`, on a machine that has the model.
+"""Record acceptance for `simulate`: `python -m benchmarks.gpu.record`, on a machine that has the model.
 
 Replays drafters over the traces of `bench draft` (which are recorded first where they are missing), as they would draft
 for a GPU: up to 64 rows, and for drafters that weigh costs, those of a step that is nearly as wide as it is deep.
@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from fastcoder_lsp.bench.drafting.drafters import make
-from fastcoder_lsp.bench.drafting.replay import replay
-from fastcoder_lsp.bench.drafting.task_parts import TaskParts, document_of, load_parts
-from fastcoder_lsp.bench.drafting.traces import Setting, Trace, record
-from fastcoder_lsp.bench.gpu.acceptance import FILE, PLAIN, Dataset, Step, Task, write
+from benchmarks.drafting.drafters import make
+from benchmarks.drafting.replay import replay
+from benchmarks.drafting.task_parts import TaskParts, document_of, load_parts
+from benchmarks.drafting.traces import Setting, Trace, record
+from benchmarks.gpu.acceptance import FILE, PLAIN, Dataset, Step, Task, write
 from fastcoder_lsp.core import StepCosts
 
 NODES = 64

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import torch
 
-from fastcoder_lsp.bench.gpu import peers
-from fastcoder_lsp.bench.gpu.loop import Prompter, decode
-from fastcoder_lsp.bench.gpu.machine import Bench, say
-from fastcoder_lsp.bench.gpu.shapes import Named
-from fastcoder_lsp.bench.gpu.steps import bench_prompt
+from benchmarks.gpu import peers
+from benchmarks.gpu.loop import Prompter, decode
+from benchmarks.gpu.machine import Bench, say
+from benchmarks.gpu.shapes import Named
+from benchmarks.gpu.steps import bench_prompt
 from fastcoder_lsp.draft.none import NoDrafter
 
 ROUNDED = 0.2

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.bench.gpu.machine import say
-from fastcoder_lsp.bench.gpu.steps import StepTimes
+from benchmarks.gpu.machine import say
+from benchmarks.gpu.steps import StepTimes
 
 TOP = 14
 """Rows of the simulated table that are printed for a model; the file has all."""

@@ -16,12 +16,12 @@ from typing import Any
 
 import torch
 
-from fastcoder_lsp.bench.gpu import acceptance, simulate
-from fastcoder_lsp.bench.gpu.machine import say
-from fastcoder_lsp.bench.gpu.parts import OF_ALL
-from fastcoder_lsp.bench.gpu.report import Report, measured, short
-from fastcoder_lsp.bench.gpu.shapes import MODELS, TINY
-from fastcoder_lsp.bench.gpu.steps import MOST_DISAGREEMENT
+from benchmarks.gpu import acceptance, simulate
+from benchmarks.gpu.machine import say
+from benchmarks.gpu.parts import OF_ALL
+from benchmarks.gpu.report import Report, measured, short
+from benchmarks.gpu.shapes import MODELS, TINY
+from benchmarks.gpu.steps import MOST_DISAGREEMENT
 from fastcoder_lsp.engine.static.ways import FUSED, TORCH, way
 
 SECONDS = 540.0
@@ -167,7 +167,7 @@ class _Run:
         """What the parts' process found, and what it died of if it did."""
         asked, result, log = (files.with_suffix(end) for end in (".request.json", ".json", ".log"))
         asked.write_text(json.dumps(request), encoding="utf-8")
-        command = [sys.executable, "-m", "fastcoder_lsp.bench.gpu.process", str(asked), str(result)]
+        command = [sys.executable, "-m", "benchmarks.gpu.process", str(asked), str(result)]
         path = os.pathsep.join([str(CHECKOUT), *([os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else [])])
         why = ""
         with log.open("w", encoding="utf-8") as words:

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fastcoder_lsp.bench.gpu.acceptance import PLAIN, Dataset
-from fastcoder_lsp.bench.gpu.steps import StepTimes
+from benchmarks.gpu.acceptance import PLAIN, Dataset
+from benchmarks.gpu.steps import StepTimes
 
 ASKING = ("auto",)
 """Approaches that ask for the best ids of every row."""

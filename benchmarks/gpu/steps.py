@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from fastcoder_lsp.bench.gpu.machine import Bench, say
-from fastcoder_lsp.bench.gpu.shapes import Named
+from benchmarks.gpu.machine import Bench, say
+from benchmarks.gpu.shapes import Named
 from fastcoder_lsp.core import GREEDY, DraftTree
 from fastcoder_lsp.engine.static.engine import StaticEngine
 

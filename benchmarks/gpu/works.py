@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from fastcoder_lsp.bench.gpu.machine import Bench, say
+from benchmarks.gpu.machine import Bench, say
 from fastcoder_lsp.engine.static.ways import FUSED
 
 NEEDED = (

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.bench.index.records import Growth, percentiles
-from fastcoder_lsp.bench.index.resident import resident_bytes
+from benchmarks.index.records import Growth, percentiles
+from benchmarks.index.resident import resident_bytes
 from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
 from fastcoder_lsp.index.part import Document, FileRecord
 from fastcoder_lsp.index.searcher import Searcher

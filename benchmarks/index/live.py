@@ -8,7 +8,7 @@ import random
 import time
 from pathlib import Path
 
-from fastcoder_lsp.bench.index.records import Percentiles, percentiles
+from benchmarks.index.records import Percentiles, percentiles
 from fastcoder_lsp.config import resolve
 from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.part import text_digest

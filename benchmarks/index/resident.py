@@ -1,6 +1,6 @@
 """What a store costs in memory, measured in a process of its own.
 
-Run as `python -P -m fastcoder_lsp.bench.index.resident FOLDER IDENTITY`, it prints the bytes that opening and searching
+Run as `python -P -m benchmarks.index.resident FOLDER IDENTITY`, it prints the bytes that opening and searching
 the store added; pages mapped from its files do not count.
 """
 
@@ -22,7 +22,7 @@ SEARCHES = 2_000
 
 def resident_bytes(folder: Path, identity: str) -> int:
     """Run this module for a store that nobody writes."""
-    command = python_command("fastcoder_lsp.bench.index.resident", str(folder.absolute()), identity)
+    command = python_command("benchmarks.index.resident", str(folder.absolute()), identity)
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=neutral_folder())
     return int(done.stdout)
 

@@ -7,9 +7,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.bench.index.growth import corpus_tokens, measure_growth
-from fastcoder_lsp.bench.index.live import measure_live
-from fastcoder_lsp.bench.index.records import Growth, Percentiles
+from benchmarks.index.growth import corpus_tokens, measure_growth
+from benchmarks.index.live import measure_live
+from benchmarks.index.records import Growth, Percentiles
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.bench.report import print_table, write_json
 

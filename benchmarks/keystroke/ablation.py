@@ -7,7 +7,7 @@ the KV cache between keystrokes (`bench prompt` has its worth) and the answers f
 from collections.abc import Mapping
 from typing import Any
 
-from fastcoder_lsp.bench.keystroke.session import Arm
+from benchmarks.keystroke.session import Arm
 
 ALL_ON = "all on"
 WITHOUT: Mapping[str, tuple[str, Mapping[str, Any]]] = {

@@ -10,12 +10,12 @@ from math import sqrt
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.bench.common.answers import Answers
-from fastcoder_lsp.bench.common.product import FullAnswer
-from fastcoder_lsp.bench.datasets.histories import Create, Edit, Remove, Save, Step, apply
-from fastcoder_lsp.bench.keystroke.ceiling import Ceiling, FullAnswers, ceiling
-from fastcoder_lsp.bench.keystroke.hands import Taker, keys
-from fastcoder_lsp.bench.keystroke.subset import Subset
+from benchmarks.common.answers import Answers
+from benchmarks.common.product import FullAnswer
+from benchmarks.datasets.histories import Create, Edit, Remove, Save, Step, apply
+from benchmarks.keystroke.ceiling import Ceiling, FullAnswers, ceiling
+from benchmarks.keystroke.hands import Taker, keys
+from benchmarks.keystroke.subset import Subset
 from fastcoder_lsp.core import CompletionRequest
 
 

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from benchmarks.common.answers import Answers, key
+from benchmarks.common.product import FullAnswer
+from benchmarks.datasets.histories import Edit, Step, apply, typed
+from benchmarks.keystroke import hands
+from benchmarks.keystroke.records import KeyPosition
+from benchmarks.keystroke.subset import Subset
 from fastcoder_lsp import postprocess, syntax
-from fastcoder_lsp.bench.common.answers import Answers, key
-from fastcoder_lsp.bench.common.product import FullAnswer
-from fastcoder_lsp.bench.datasets.histories import Edit, Step, apply, typed
-from fastcoder_lsp.bench.keystroke import hands
-from fastcoder_lsp.bench.keystroke.records import KeyPosition
-from fastcoder_lsp.bench.keystroke.subset import Subset
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from fastcoder_lsp.decode import stop
 

@@ -6,7 +6,7 @@ Owns what each picture shows. Series and categories are named by CSS classes: a 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fastcoder_lsp.bench.keystroke.drawing import WIDTH, bar, element, line, picture, steps_up_to, text
+from benchmarks.keystroke.drawing import WIDTH, bar, element, line, picture, steps_up_to, text
 
 LEFT, RIGHT = 130.0, 20.0
 """Room for the names of rows, and for what stands over the right edge."""

@@ -6,7 +6,7 @@ Owns the texts, their versions and the files below its root. Knows no rhythm and
 from collections import OrderedDict
 from pathlib import Path, PurePosixPath
 
-from fastcoder_lsp.bench.datasets.histories import Create, Edit, Remove, Save, Step, apply
+from benchmarks.datasets.histories import Create, Edit, Remove, Save, Step, apply
 from fastcoder_lsp.client.client import Client
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.workspace.languages import language_of

@@ -20,8 +20,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from fastcoder_lsp.bench.keystroke.ceiling import Ceiling
-from fastcoder_lsp.bench.keystroke.records import TYPED_THROUGH, Played, Request
+from benchmarks.keystroke.ceiling import Ceiling
+from benchmarks.keystroke.records import TYPED_THROUGH, Played, Request
 from fastcoder_lsp.observe import SPANS, percentile
 
 

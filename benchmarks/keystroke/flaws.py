@@ -3,7 +3,7 @@
 Pure: judged by what stands before the cursor and what is typed next.
 """
 
-from fastcoder_lsp.bench.keystroke.records import Flaw
+from benchmarks.keystroke.records import Flaw
 
 
 def flaw_of(shown: str, before: str, coming: str) -> Flaw:

@@ -8,8 +8,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from fastcoder_lsp.bench.keystroke import panels
-from fastcoder_lsp.bench.keystroke.ablation import ALL_ON
+from benchmarks.keystroke import panels
+from benchmarks.keystroke.ablation import ALL_ON
 
 Found = Mapping[str, Any]
 OURS = "auto"
@@ -22,7 +22,7 @@ STRICTLY = "A suggestion is accepted where all of it comes next; its first line,
 
 def page(report: Found) -> str:
     """Return the whole page."""
-    style = (files("fastcoder_lsp.bench.keystroke") / "page.css").read_text(encoding="utf-8")
+    style = (files("benchmarks.keystroke") / "page.css").read_text(encoding="utf-8")
     title = f"Typing {report['history']}"
     body = "\n".join(part for part in _sections(report) if part)
     return (

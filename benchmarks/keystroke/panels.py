@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from fastcoder_lsp.bench.keystroke.charts import Segments, Series, bars, distribution, over_time
-from fastcoder_lsp.bench.keystroke.records import TYPED_THROUGH
+from benchmarks.keystroke.charts import Segments, Series, bars, distribution, over_time
+from benchmarks.keystroke.records import TYPED_THROUGH
 
 Found = Mapping[str, Any]
 PARTS = ("queue", "prompt", "prefill", "draft", "verify", "post")

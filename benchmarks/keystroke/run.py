@@ -12,19 +12,19 @@ from typing import Any
 
 from rich.console import Console
 
+from benchmarks.common.answers import Answers
+from benchmarks.common.product import FullAnswer
+from benchmarks.common.progress import shown
+from benchmarks.common.server import server_command, server_settings
+from benchmarks.datasets import histories
+from benchmarks.drafting.drafters import drafter_names
+from benchmarks.keystroke import ablation, against, hands
+from benchmarks.keystroke.ceiling import Ceiling, FullAnswers, ceiling
+from benchmarks.keystroke.figures import figures, timeline
+from benchmarks.keystroke.page import page
+from benchmarks.keystroke.session import Arm, play
+from benchmarks.keystroke.subset import Subset, choose_runs
 from fastcoder_lsp.bench import report
-from fastcoder_lsp.bench.common.answers import Answers
-from fastcoder_lsp.bench.common.product import FullAnswer
-from fastcoder_lsp.bench.common.progress import shown
-from fastcoder_lsp.bench.common.server import server_command, server_settings
-from fastcoder_lsp.bench.datasets import histories
-from fastcoder_lsp.bench.drafting.drafters import drafter_names
-from fastcoder_lsp.bench.keystroke import ablation, against, hands
-from fastcoder_lsp.bench.keystroke.ceiling import Ceiling, FullAnswers, ceiling
-from fastcoder_lsp.bench.keystroke.figures import figures, timeline
-from fastcoder_lsp.bench.keystroke.page import page
-from fastcoder_lsp.bench.keystroke.session import Arm, play
-from fastcoder_lsp.bench.keystroke.subset import Subset, choose_runs
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.errors import UsageError
 

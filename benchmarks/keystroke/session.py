@@ -8,12 +8,12 @@ from typing import Any
 
 import psutil
 
-from fastcoder_lsp.bench.common.server import SERVER, Server, fresh_workspace
-from fastcoder_lsp.bench.keystroke import hands
-from fastcoder_lsp.bench.keystroke.editor import Editor
-from fastcoder_lsp.bench.keystroke.records import Played, read_server_work
-from fastcoder_lsp.bench.keystroke.subset import Subset
-from fastcoder_lsp.bench.keystroke.typist import Typist
+from benchmarks.common.server import SERVER, Server, fresh_workspace
+from benchmarks.keystroke import hands
+from benchmarks.keystroke.editor import Editor
+from benchmarks.keystroke.records import Played, read_server_work
+from benchmarks.keystroke.subset import Subset
+from benchmarks.keystroke.typist import Typist
 from fastcoder_lsp.client.rpc import Params
 from fastcoder_lsp.errors import FastcoderError
 

@@ -7,8 +7,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fastcoder_lsp.bench.datasets.histories import Edit, Step
-from fastcoder_lsp.bench.keystroke.hands import keys
+from benchmarks.datasets.histories import Edit, Step
+from benchmarks.keystroke.hands import keys
 
 PLAIN_KEYS = 480
 """Keys that a replay without a limit types at each speed with each drafter."""

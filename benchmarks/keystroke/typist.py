@@ -9,12 +9,12 @@ import contextlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field, replace
 
-from fastcoder_lsp.bench.datasets.histories import Edit
-from fastcoder_lsp.bench.keystroke import hands
-from fastcoder_lsp.bench.keystroke.editor import Editor
-from fastcoder_lsp.bench.keystroke.flaws import flaw_of
-from fastcoder_lsp.bench.keystroke.records import KeyPosition, Request, ServerWork, read_server_work
-from fastcoder_lsp.bench.keystroke.subset import Subset
+from benchmarks.datasets.histories import Edit
+from benchmarks.keystroke import hands
+from benchmarks.keystroke.editor import Editor
+from benchmarks.keystroke.flaws import flaw_of
+from benchmarks.keystroke.records import KeyPosition, Request, ServerWork, read_server_work
+from benchmarks.keystroke.subset import Subset
 from fastcoder_lsp.client.client import Client
 from fastcoder_lsp.client.ghost import Ghost, ghost_of
 from fastcoder_lsp.client.rpc import Params, RequestFailedError, ServerGoneError

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.product import FullAnswer
+from benchmarks.common.progress import shown
+from benchmarks.common.server import Server, fresh_workspace, server_command, server_settings
+from benchmarks.datasets import histories
+from benchmarks.leisure.asked import Asked, summed
+from benchmarks.leisure.places import Place, choose
 from fastcoder_lsp.bench import report
-from fastcoder_lsp.bench.common.product import FullAnswer
-from fastcoder_lsp.bench.common.progress import shown
-from fastcoder_lsp.bench.common.server import Server, fresh_workspace, server_command, server_settings
-from fastcoder_lsp.bench.datasets import histories
-from fastcoder_lsp.bench.leisure.asked import Asked, summed
-from fastcoder_lsp.bench.leisure.places import Place, choose
 from fastcoder_lsp.client.client import Client
 from fastcoder_lsp.client.ghost import ghost_of
 from fastcoder_lsp.core import CompletionRequest, Snapshot

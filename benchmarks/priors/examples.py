@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from fastcoder_lsp.bench.drafting.task_parts import TaskPin
-from fastcoder_lsp.bench.drafting.task_stores import TaskStores
-from fastcoder_lsp.bench.priors.fit import Example
-from fastcoder_lsp.bench.priors.row_traces import ReplayedStep, RowTrace, replay_rows
+from benchmarks.drafting.task_parts import TaskPin
+from benchmarks.drafting.task_stores import TaskStores
+from benchmarks.priors.fit import Example
+from benchmarks.priors.row_traces import ReplayedStep, RowTrace, replay_rows
 from fastcoder_lsp.draft.auto import AutoDrafter, AutoParameters
 from fastcoder_lsp.draft.auto.evidence import Priors
 from fastcoder_lsp.draft.auto.tree import TAIL, expand, new_branches

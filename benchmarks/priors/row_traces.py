@@ -16,8 +16,8 @@ from zipfile import BadZipFile
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.bench.datasets import repoeval
-from fastcoder_lsp.bench.drafting.task_parts import TaskParts
+from benchmarks.datasets import repoeval
+from benchmarks.drafting.task_parts import TaskParts
 from fastcoder_lsp.core import Draft, DraftContext, Drafter, DrafterTraits, DraftTree, Engine, Verified
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.fastcoder import PRODUCT, FastcoderDrafter

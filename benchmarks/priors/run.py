@@ -7,10 +7,10 @@ repository: learnt on all but one, replayed on that one.
 import argparse
 from collections.abc import Mapping, Sequence
 
-from fastcoder_lsp.bench.drafting.task_parts import TaskParts, TaskPin, parts_of
-from fastcoder_lsp.bench.priors.examples import auto_of, collect
-from fastcoder_lsp.bench.priors.fit import Example, fit, starting_priors
-from fastcoder_lsp.bench.priors.row_traces import RowRecorder, RowTrace, replay_rows
+from benchmarks.drafting.task_parts import TaskParts, TaskPin, parts_of
+from benchmarks.priors.examples import auto_of, collect
+from benchmarks.priors.fit import Example, fit, starting_priors
+from benchmarks.priors.row_traces import RowRecorder, RowTrace, replay_rows
 from fastcoder_lsp.bench.report import print_table, write_json
 from fastcoder_lsp.draft.auto.evidence import SOURCES, Priors
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from benchmarks.datasets import histories
+from benchmarks.datasets.folder import require
 from fastcoder_lsp.bench import report
-from fastcoder_lsp.bench.datasets import histories
-from fastcoder_lsp.bench.datasets.folder import require
 from fastcoder_lsp.bench.model import find_model
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.engine.prefix import common_prefix

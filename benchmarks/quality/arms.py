@@ -6,8 +6,8 @@ Owns what each arm's prompt is; the product's own prompt builder makes all of th
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from fastcoder_lsp.bench.quality.by_names import related
-from fastcoder_lsp.bench.quality.repository_words import RepositoryWords
+from benchmarks.quality.by_names import related
+from benchmarks.quality.repository_words import RepositoryWords
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, Found, Prompt, PromptBuilder, PromptOptions
 from fastcoder_lsp.prompt.retrieval import question_at, retrieve

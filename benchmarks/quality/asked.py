@@ -4,12 +4,12 @@ import sys
 
 from rich.progress import Progress
 
-from fastcoder_lsp.bench.common.answers import Answers, key
-from fastcoder_lsp.bench.common.requests import decode_request, line_end
-from fastcoder_lsp.bench.datasets import repoeval
+from benchmarks.common.answers import Answers, key
+from benchmarks.common.requests import decode_request, line_end
+from benchmarks.datasets import repoeval
+from benchmarks.quality.arms import Arm, prompt_of
+from benchmarks.quality.suites import Suite
 from fastcoder_lsp.bench.model import BenchModel
-from fastcoder_lsp.bench.quality.arms import Arm, prompt_of
-from fastcoder_lsp.bench.quality.suites import Suite
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.none import NoDrafter

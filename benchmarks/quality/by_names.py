@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from fastcoder_lsp.bench.quality.imports import imports_of, tails
+from benchmarks.quality.imports import imports_of, tails
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt.context import ContextSnippet
 

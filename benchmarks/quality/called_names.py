@@ -1,6 +1,6 @@
 """What would go along with a prompt, without a model: how many of the names that a line calls are shown.
 
-`python -m fastcoder_lsp.bench.quality.called_names --tasks FOLDER`. The *api* lines of the development repositories,
+`python -m benchmarks.quality.called_names --tasks FOLDER`. The *api* lines of the development repositories,
 what fits into 2,000 characters, paired against the pieces by words alone; beside it the same where the window's own
 names count as shown. The editor's other servers are played by the repository's own definitions: of the names near the
 cursor, those that one or two files of the language define.
@@ -15,14 +15,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Final, TypeAlias
 
+from benchmarks.datasets import repositories
+from benchmarks.datasets.folder import require
+from benchmarks.datasets.spread import spread
+from benchmarks.quality.arms import Question
+from benchmarks.quality.lines import LineCase, definition_lines, file_of, line_cases
+from benchmarks.quality.repository_words import RepositoryWords
+from benchmarks.quality.scores import clustered_error
 from fastcoder_lsp.bench import report
-from fastcoder_lsp.bench.datasets import repositories
-from fastcoder_lsp.bench.datasets.folder import require
-from fastcoder_lsp.bench.datasets.spread import spread
-from fastcoder_lsp.bench.quality.arms import Question
-from fastcoder_lsp.bench.quality.lines import LineCase, definition_lines, file_of, line_cases
-from fastcoder_lsp.bench.quality.repository_words import RepositoryWords
-from fastcoder_lsp.bench.quality.scores import clustered_error
 from fastcoder_lsp.core import Definition, Snapshot
 from fastcoder_lsp.prompt.context import ContextSnippet
 from fastcoder_lsp.prompt.counterparts import counterpart_of, outline

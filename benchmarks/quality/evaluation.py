@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from itertools import combinations
 from typing import Any
 
-from fastcoder_lsp.bench.quality.lines import file_of
-from fastcoder_lsp.bench.quality.scores import Mean, edit_similarity, paired
-from fastcoder_lsp.bench.quality.suites import Suite
+from benchmarks.quality.lines import file_of
+from benchmarks.quality.scores import Mean, edit_similarity, paired
+from benchmarks.quality.suites import Suite
 from fastcoder_lsp.postprocess import finish
 
 

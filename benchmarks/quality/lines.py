@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from fastcoder_lsp.bench.datasets.repositories import Repository
-from fastcoder_lsp.bench.quality.arms import Question
-from fastcoder_lsp.bench.quality.repository_words import RepositoryWords
+from benchmarks.datasets.repositories import Repository
+from benchmarks.quality.arms import Question
+from benchmarks.quality.repository_words import RepositoryWords
 from fastcoder_lsp.workspace.languages import language_of
 
 SHORTEST, LONGEST = 12, 120

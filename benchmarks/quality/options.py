@@ -3,8 +3,8 @@
 import argparse
 from pathlib import Path
 
-from fastcoder_lsp.bench.datasets.repositories import SPLITS
-from fastcoder_lsp.bench.quality.arms import ARMS
+from benchmarks.datasets.repositories import SPLITS
+from benchmarks.quality.arms import ARMS
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from benchmarks.common.answers import Answers
+from benchmarks.quality.arms import ARMS, Arm, prompt_of
+from benchmarks.quality.asked import LINE_TOKENS, AskedModel
+from benchmarks.quality.evaluation import evaluate
+from benchmarks.quality.suites import Suite, suites_of
 from fastcoder_lsp.bench import report
-from fastcoder_lsp.bench.common.answers import Answers
 from fastcoder_lsp.bench.model import find_model
-from fastcoder_lsp.bench.quality.arms import ARMS, Arm, prompt_of
-from fastcoder_lsp.bench.quality.asked import LINE_TOKENS, AskedModel
-from fastcoder_lsp.bench.quality.evaluation import evaluate
-from fastcoder_lsp.bench.quality.suites import Suite, suites_of
 from fastcoder_lsp.tokenizer import Tokenizer
 
 OUTSIDE = "llama.cpp"

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastcoder_lsp.bench.datasets import infilling, repoeval, repositories
-from fastcoder_lsp.bench.datasets.folder import require
-from fastcoder_lsp.bench.datasets.repositories import Repository
-from fastcoder_lsp.bench.datasets.spread import spread
-from fastcoder_lsp.bench.quality.arms import Question
-from fastcoder_lsp.bench.quality.lines import line_cases
-from fastcoder_lsp.bench.quality.repository_words import RepositoryWords
+from benchmarks.datasets import infilling, repoeval, repositories
+from benchmarks.datasets.folder import require
+from benchmarks.datasets.repositories import Repository
+from benchmarks.datasets.spread import spread
+from benchmarks.quality.arms import Question
+from benchmarks.quality.lines import line_cases
+from benchmarks.quality.repository_words import RepositoryWords
 
 LINES = ("api", "lines")
 """Suites of single lines of whole repositories."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import PurePosixPath
 
-from fastcoder_lsp.bench.datasets.histories import Edit, apply
-from fastcoder_lsp.bench.keystroke import hands
-from fastcoder_lsp.bench.keystroke.subset import Subset
+from benchmarks.datasets.histories import Edit, apply
+from benchmarks.keystroke import hands
+from benchmarks.keystroke.subset import Subset
 from fastcoder_lsp.completion.host import HostListener, ModelHost
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from fastcoder_lsp.bench.keystroke.subset import Subset
-from fastcoder_lsp.bench.sharing.person import Account, Person
-from fastcoder_lsp.bench.sharing.reckoned import Clock, ReckonedEngines
+from benchmarks.keystroke.subset import Subset
+from benchmarks.sharing.person import Account, Person
+from benchmarks.sharing.reckoned import Clock, ReckonedEngines
 from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts

@@ -8,14 +8,14 @@ from dataclasses import asdict, astuple, replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.datasets import histories
+from benchmarks.datasets.folder import require
+from benchmarks.keystroke.subset import choose_runs
+from benchmarks.sharing.person import Account
+from benchmarks.sharing.reckoned import AMX, VNNI
+from benchmarks.sharing.room import Hand, Text, type_at_once
+from benchmarks.sharing.starts import start_all
 from fastcoder_lsp.bench import report
-from fastcoder_lsp.bench.datasets import histories
-from fastcoder_lsp.bench.datasets.folder import require
-from fastcoder_lsp.bench.keystroke.subset import choose_runs
-from fastcoder_lsp.bench.sharing.person import Account
-from fastcoder_lsp.bench.sharing.reckoned import AMX, VNNI
-from fastcoder_lsp.bench.sharing.room import Hand, Text, type_at_once
-from fastcoder_lsp.bench.sharing.starts import start_all
 from fastcoder_lsp.completion.question import policy_of
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import UsageError

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import psutil
 
-from fastcoder_lsp.bench.common.server import SERVER
+from benchmarks.common.server import SERVER
 from fastcoder_lsp.client.client import Client
 from fastcoder_lsp.errors import FastcoderError
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from fastcoder_lsp.bench.team.client import Client, Reply
+from benchmarks.team.client import Client, Reply
 
 Interface = Literal["infill", "completions"]
 _WORDS = 24

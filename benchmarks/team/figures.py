@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from fastcoder_lsp.bench.team.asking import Asked
-from fastcoder_lsp.bench.team.typists import GIVEN_UP
+from benchmarks.team.asking import Asked
+from benchmarks.team.typists import GIVEN_UP
 
 WINDOW_S = 5.0
 _FELT = 1.5

@@ -9,8 +9,8 @@ import random
 import time
 from collections.abc import Callable
 
-from fastcoder_lsp.bench.team.asking import Asked, Place, ask
-from fastcoder_lsp.bench.team.typists import Server
+from benchmarks.team.asking import Asked, Place, ask
+from benchmarks.team.typists import Server
 
 _FILE = "def total(items):\n    return sum(items)\n\n\n" * 10
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.datasets import histories
+from benchmarks.datasets.folder import require
+from benchmarks.datasets.histories import Typed
+from benchmarks.team.asking import Asked
+from benchmarks.team.figures import felt_s, figures
+from benchmarks.team.load import arriving, closed
+from benchmarks.team.own_server import OwnServer
+from benchmarks.team.typists import Server, type_all
 from fastcoder_lsp.bench import report
-from fastcoder_lsp.bench.datasets import histories
-from fastcoder_lsp.bench.datasets.folder import require
-from fastcoder_lsp.bench.datasets.histories import Typed
-from fastcoder_lsp.bench.team.asking import Asked
-from fastcoder_lsp.bench.team.figures import felt_s, figures
-from fastcoder_lsp.bench.team.load import arriving, closed
-from fastcoder_lsp.bench.team.own_server import OwnServer
-from fastcoder_lsp.bench.team.typists import Server, type_all
 from fastcoder_lsp.errors import UsageError
 
 _OPEN = 8

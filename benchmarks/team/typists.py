@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fastcoder_lsp.bench.datasets.histories import Typed
-from fastcoder_lsp.bench.keystroke.hands import keys, opening, waits
-from fastcoder_lsp.bench.team.asking import Asked, Interface, Place, ask
-from fastcoder_lsp.bench.team.client import Client
+from benchmarks.datasets.histories import Typed
+from benchmarks.keystroke.hands import keys, opening, waits
+from benchmarks.team.asking import Asked, Interface, Place, ask
+from benchmarks.team.client import Client
 
 GIVEN_UP = -1
 _LONGEST = 30_000

@@ -6,13 +6,13 @@ Answers are asked for as in `bench quality`; tests run in `sandbox`.
 import gzip
 import json
 
-from fastcoder_lsp.bench.common.requests import decode_request, line_end
-from fastcoder_lsp.bench.datasets import infilling
-from fastcoder_lsp.bench.datasets.folder import require
-from fastcoder_lsp.bench.datasets.spread import spread
-from fastcoder_lsp.bench.quality.arms import ARMS, Question, prompt_of
-from fastcoder_lsp.bench.trained import sandbox
-from fastcoder_lsp.bench.trained.loaded import LoadedModel
+from benchmarks.common.requests import decode_request, line_end
+from benchmarks.datasets import infilling
+from benchmarks.datasets.folder import require
+from benchmarks.datasets.spread import spread
+from benchmarks.quality.arms import ARMS, Question, prompt_of
+from benchmarks.trained import sandbox
+from benchmarks.trained.loaded import LoadedModel
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.none import NoDrafter
 

@@ -3,12 +3,12 @@
 import argparse
 from typing import Any
 
+from benchmarks.trained.answers import exact, functional
+from benchmarks.trained.loaded import LoadedModel
+from benchmarks.trained.speed import counts, requests_of, speed
+from benchmarks.trained.tables import tell
 from fastcoder_lsp.bench.model import BenchModel, find_model
 from fastcoder_lsp.bench.report import write_json
-from fastcoder_lsp.bench.trained.answers import exact, functional
-from fastcoder_lsp.bench.trained.loaded import LoadedModel
-from fastcoder_lsp.bench.trained.speed import counts, requests_of, speed
-from fastcoder_lsp.bench.trained.tables import tell
 from fastcoder_lsp.draft.base import load_trained
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model.tuned import read_record

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.bench.common.requests import decode_request
-from fastcoder_lsp.bench.datasets import repoeval
-from fastcoder_lsp.bench.datasets.folder import data_folder, require
-from fastcoder_lsp.bench.datasets.spread import spread
-from fastcoder_lsp.bench.drafting.drafters import DrafterParts, make
-from fastcoder_lsp.bench.drafting.pairs import Pair, figures, run_once
-from fastcoder_lsp.bench.trained.forward_counts import count_accepted, count_jacobi, distinct_share
-from fastcoder_lsp.bench.trained.loaded import LoadedModel
+from benchmarks.common.requests import decode_request
+from benchmarks.datasets import repoeval
+from benchmarks.datasets.folder import data_folder, require
+from benchmarks.datasets.spread import spread
+from benchmarks.drafting.drafters import DrafterParts, make
+from benchmarks.drafting.pairs import Pair, figures, run_once
+from benchmarks.trained.forward_counts import count_accepted, count_jacobi, distinct_share
+from benchmarks.trained.loaded import LoadedModel
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.errors import UsageError

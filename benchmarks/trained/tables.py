@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from fastcoder_lsp.bench.quality.scores import Mean, paired
+from benchmarks.quality.scores import Mean, paired
 from fastcoder_lsp.bench.report import print_table
 
 

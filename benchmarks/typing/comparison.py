@@ -6,7 +6,7 @@ from math import sqrt
 from statistics import fmean, median
 from typing import Any
 
-from fastcoder_lsp.bench.typing.desk import Typed
+from benchmarks.typing.desk import Typed
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from fastcoder_lsp.bench.keystroke.subset import Subset
-from fastcoder_lsp.bench.sharing.person import Person
-from fastcoder_lsp.bench.sharing.reckoned import Clock, ReckonedEngines
-from fastcoder_lsp.bench.typing.history_disk import DiskContext, HistoryDisk
+from benchmarks.keystroke.subset import Subset
+from benchmarks.sharing.person import Person
+from benchmarks.sharing.reckoned import Clock, ReckonedEngines
+from benchmarks.typing.history_disk import DiskContext, HistoryDisk
 from fastcoder_lsp.completion.host import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts

@@ -7,9 +7,9 @@ typed in any order, and a run be taken up again.
 import random
 from collections.abc import Sequence
 
-from fastcoder_lsp.bench.datasets.histories import Edit, Step
-from fastcoder_lsp.bench.keystroke.hands import keys
-from fastcoder_lsp.bench.keystroke.subset import Subset
+from benchmarks.datasets.histories import Edit, Step
+from benchmarks.keystroke.hands import keys
+from benchmarks.keystroke.subset import Subset
 
 PART_KEYS = 240
 """Keys of a part, about: what a person types in a minute or two."""

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.bench.typing.desk import Typed
+from benchmarks.typing.desk import Typed
 
 _FIELDS = {field.name for field in fields(Typed)}
 """A line of an earlier version has others, and is typed again."""

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from fastcoder_lsp.bench.datasets.histories import NAMES
+from benchmarks.datasets.histories import NAMES
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

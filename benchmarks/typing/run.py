@@ -4,14 +4,14 @@ import argparse
 from dataclasses import replace
 from functools import partial
 
+from benchmarks.datasets import histories
+from benchmarks.datasets.folder import require
+from benchmarks.sharing.reckoned import AMX, VNNI
+from benchmarks.typing.comparison import compared
+from benchmarks.typing.desk import Desk, Typed
+from benchmarks.typing.history_parts import history_parts
+from benchmarks.typing.kept_parts import keep_part, known_parts
 from fastcoder_lsp.bench import report
-from fastcoder_lsp.bench.datasets import histories
-from fastcoder_lsp.bench.datasets.folder import require
-from fastcoder_lsp.bench.sharing.reckoned import AMX, VNNI
-from fastcoder_lsp.bench.typing.comparison import compared
-from fastcoder_lsp.bench.typing.desk import Desk, Typed
-from fastcoder_lsp.bench.typing.history_parts import history_parts
-from fastcoder_lsp.bench.typing.kept_parts import keep_part, known_parts
 from fastcoder_lsp.completion.question import policy_of
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import StepCosts

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.common.instant import Asker, Instant
 from fastcoder_lsp.bench import report
-from fastcoder_lsp.bench.common.instant import Asker, Instant
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.errors import ResourceError

@@ -1,1 +1,1 @@
-"""MEASUREMENTS: each `bench` subcommand; reports, never asserts a time."""
+"""MEASUREMENTS: `bench engine`, and what all benchmarks of a checkout report with; asserts no time."""

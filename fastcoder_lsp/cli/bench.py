@@ -1,15 +1,16 @@
 """`fastcoder-lsp bench`: the measurements, one subcommand each.
 
-A checkout has them all. The installed package has `bench engine`, what a model costs on this machine; the others need
-data and tools that only a checkout has, and say so.
+The package has `bench engine`. The other benchmarks need data and tools that only a checkout has: they are in its
+folder `benchmarks`, beside the package.
 """
 
 import argparse
 import shlex
+import sys
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
+from pathlib import Path
 
 from fastcoder_lsp.cli.outputs import require_writable
 from fastcoder_lsp.errors import UsageError
@@ -31,7 +32,9 @@ BENCHMARKS = {
     "team": "time to text and fairness of a team's server, through killed and upgraded replicas",
     "trained": "a model before and after `train`: tokens a pass, accepted guesses, speed, quality",
 }
-"""Name → a line for people. A benchmark is the folder of its name in `bench/`: `options` and `run`."""
+"""Name → a line for people. A benchmark is a package of that name, with the modules `options` and `run`."""
+CHECKOUT = Path(__file__).parents[2]
+"""The folder that the package is in: a checkout of the repository, or any folder of installed packages."""
 _WRITTEN = ("json", "html", "heatmap", "out", "export")
 """Options that name a file to write."""
 
@@ -47,8 +50,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     benchmarks = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
     for name, words in BENCHMARKS.items():
-        folder = f"fastcoder_lsp.bench.{name}"
-        if (found := find_spec(folder)) is not None and found.has_location:
+        if (folder := _package(name)) is not None:
             benchmark = benchmarks.add_parser(name, help=words)
             import_module(f"{folder}.options").add_options(benchmark)
             benchmark.set_defaults(run=partial(_run, folder))
@@ -57,6 +59,17 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
             benchmark = benchmarks.add_parser(name, help=f"{words} (in a checkout)", add_help=False, prefix_chars="\0")
             benchmark.add_argument("words", nargs="*")
             benchmark.set_defaults(run=partial(_refuse, name))
+
+
+def _package(name: str) -> str | None:
+    """The package of a benchmark, ready to import; None where it is not in this installation."""
+    if name == "engine":
+        return "fastcoder_lsp.bench.engine"
+    if not (CHECKOUT / "pyproject.toml").is_file() or not (CHECKOUT / "benchmarks" / name / "run.py").is_file():
+        return None
+    if str(CHECKOUT) not in sys.path:
+        sys.path.append(str(CHECKOUT))
+    return f"benchmarks.{name}"
 
 
 def _run(folder: str, arguments: argparse.Namespace) -> int:

@@ -26,7 +26,7 @@ EVERYTHING: Final = (
 )
 FOLDERS: Final = {"editors/": "tests/editors"}
 """Files that are no modules → the tests that are about them, named or not."""
-MODULE_NAME: Final = re.compile(rf"\b(?:{PACKAGE}|tests|scripts)(?:\.\w+)+")
+MODULE_NAME: Final = re.compile(rf"\b(?:{PACKAGE}|benchmarks|tests|scripts)(?:\.\w+)+")
 
 
 def changed_files(root: Path, revision: str | None = None) -> tuple[str, ...]:
@@ -66,7 +66,7 @@ def _touched(name: str, texts: dict[str, str]) -> set[str]:
     if file.endswith(".py") and module in texts:
         return {module}
     found = {known for prefix, tests in FOLDERS.items() if name.startswith(prefix) for known in _below(tests, texts)}
-    if folder.startswith(("tests/", PACKAGE)):
+    if folder.startswith(("tests/", "benchmarks", PACKAGE)):
         found |= next(below for known in _upwards(folder) if (below := _below(known, texts)))
     return found | {known for known, text in texts.items() if known.startswith("tests.") and file in text}
 
@@ -121,7 +121,7 @@ def _is_test(name: str) -> bool:
 
 
 def _python_files(root: Path) -> Iterator[Path]:
-    for folder in (PACKAGE, "tests", "scripts"):
+    for folder in (PACKAGE, "benchmarks", "tests", "scripts"):
         yield from (path for path in (root / folder).rglob("*.py") if "__pycache__" not in path.parts)
 
 

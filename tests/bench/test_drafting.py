@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.bench.datasets import repoeval
-from fastcoder_lsp.bench.datasets.spread import spread
-from fastcoder_lsp.bench.draft.heatmap import blank_share, draw, positions, retrieved_share
-from fastcoder_lsp.bench.draft.replayed import Replayed, alone, not_alone
-from fastcoder_lsp.bench.drafting.drafters import drafter_names
-from fastcoder_lsp.bench.drafting.replay import replay
-from fastcoder_lsp.bench.drafting.traces import Recorder, Trace
+from benchmarks.datasets import repoeval
+from benchmarks.datasets.spread import spread
+from benchmarks.draft.heatmap import blank_share, draw, positions, retrieved_share
+from benchmarks.draft.replayed import Replayed, alone, not_alone
+from benchmarks.drafting.drafters import drafter_names
+from benchmarks.drafting.replay import replay
+from benchmarks.drafting.traces import Recorder, Trace
 from fastcoder_lsp.core import Engine
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.none import NoDrafter

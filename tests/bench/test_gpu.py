@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.bench.datasets import repoeval
-from fastcoder_lsp.bench.drafting.traces import Trace
-from fastcoder_lsp.bench.gpu import acceptance, peers, reference
-from fastcoder_lsp.bench.gpu.acceptance import PLAIN, Dataset, Step, Task
-from fastcoder_lsp.bench.gpu.host import gaps_us
-from fastcoder_lsp.bench.gpu.process import make_bench
-from fastcoder_lsp.bench.gpu.report import _reference
-from fastcoder_lsp.bench.gpu.run import _Run, main
-from fastcoder_lsp.bench.gpu.shapes import RandomSource
-from fastcoder_lsp.bench.gpu.simulate import simulate
-from fastcoder_lsp.bench.gpu.steps import StepTimes
+from benchmarks.datasets import repoeval
+from benchmarks.drafting.traces import Trace
+from benchmarks.gpu import acceptance, peers, reference
+from benchmarks.gpu.acceptance import PLAIN, Dataset, Step, Task
+from benchmarks.gpu.host import gaps_us
+from benchmarks.gpu.process import make_bench
+from benchmarks.gpu.report import _reference
+from benchmarks.gpu.run import _Run, main
+from benchmarks.gpu.shapes import RandomSource
+from benchmarks.gpu.simulate import simulate
+from benchmarks.gpu.steps import StepTimes
 from fastcoder_lsp.draft.registry import DrafterParts, make
 from fastcoder_lsp.tokenizer import Tokenizer
 

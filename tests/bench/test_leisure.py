@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.bench.common.server import SERVER, server_command
-from fastcoder_lsp.bench.datasets import histories
-from fastcoder_lsp.bench.leisure.asked import Asked, summed
-from fastcoder_lsp.bench.leisure.places import choose
-from fastcoder_lsp.bench.leisure.run import Answered, ask
+from benchmarks.common.server import SERVER, server_command
+from benchmarks.datasets import histories
+from benchmarks.leisure.asked import Asked, summed
+from benchmarks.leisure.places import choose
+from benchmarks.leisure.run import Answered, ask
 from fastcoder_lsp.client.client import Client, Suggestion
 from fastcoder_lsp.errors import UsageError
 from tests.bench.keystroke.test_typist import MadeUpTime

@@ -4,11 +4,11 @@ from typing import cast
 
 import numpy as np
 
-from fastcoder_lsp.bench.datasets.repoeval import Task
-from fastcoder_lsp.bench.drafting.task_stores import TaskStores
-from fastcoder_lsp.bench.priors.examples import collect
-from fastcoder_lsp.bench.priors.fit import Example, fit, starting_priors
-from fastcoder_lsp.bench.priors.row_traces import RowTrace
+from benchmarks.datasets.repoeval import Task
+from benchmarks.drafting.task_stores import TaskStores
+from benchmarks.priors.examples import collect
+from benchmarks.priors.fit import Example, fit, starting_priors
+from benchmarks.priors.row_traces import RowTrace
 from fastcoder_lsp.draft.auto.evidence import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT, Priors
 from fastcoder_lsp.draft.base import Pinned
 

@@ -5,8 +5,8 @@ import json
 import tarfile
 from pathlib import Path
 
-from fastcoder_lsp.bench.datasets import histories
-from fastcoder_lsp.bench.prompt.run import keystrokes, replay
+from benchmarks.datasets import histories
+from benchmarks.prompt.run import keystrokes, replay
 from fastcoder_lsp.prompt import PromptOptions
 from tests.prompt.toy_tokenizers import of_family
 

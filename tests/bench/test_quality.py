@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.bench.common.answers import Answers, key
-from fastcoder_lsp.bench.datasets import infilling
-from fastcoder_lsp.bench.quality.arms import ARMS, Question, prompt_of
-from fastcoder_lsp.bench.quality.evaluation import evaluate
-from fastcoder_lsp.bench.quality.repository_words import RepositoryWords
-from fastcoder_lsp.bench.quality.scores import Mean, edit_similarity, paired
-from fastcoder_lsp.bench.quality.suites import Suite
+from benchmarks.common.answers import Answers, key
+from benchmarks.datasets import infilling
+from benchmarks.quality.arms import ARMS, Question, prompt_of
+from benchmarks.quality.evaluation import evaluate
+from benchmarks.quality.repository_words import RepositoryWords
+from benchmarks.quality.scores import Mean, edit_similarity, paired
+from benchmarks.quality.suites import Suite
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Prompt
 from tests.prompt.toy_tokenizers import of_family

@@ -1,6 +1,6 @@
 """Context: what of other files is offered to the model."""
 
-from fastcoder_lsp.bench.quality.by_names import definition, related
+from benchmarks.quality.by_names import definition, related
 from fastcoder_lsp.core import Snapshot
 from fastcoder_lsp.prompt import ContextSnippet
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fastcoder_lsp.bench.quality.by_names import related
-from fastcoder_lsp.bench.quality.imports import MOST_IMPORTS, MOST_NAMES, Import, imports_of, tails
+from benchmarks.quality.by_names import related
+from benchmarks.quality.imports import MOST_IMPORTS, MOST_NAMES, Import, imports_of, tails
 from fastcoder_lsp.core import Snapshot
 
 

@@ -6,12 +6,12 @@ from statistics import stdev
 
 import pytest
 
-from fastcoder_lsp.bench.datasets import repositories
-from fastcoder_lsp.bench.datasets.repositories import Repository
-from fastcoder_lsp.bench.quality.arms import ARMS, prompt_of
-from fastcoder_lsp.bench.quality.called_names import by_words, of_counterpart, with_definitions
-from fastcoder_lsp.bench.quality.lines import MOST_OF_A_FILE, definition_lines, file_of, line_cases
-from fastcoder_lsp.bench.quality.scores import clustered_error, paired
+from benchmarks.datasets import repositories
+from benchmarks.datasets.repositories import Repository
+from benchmarks.quality.arms import ARMS, prompt_of
+from benchmarks.quality.called_names import by_words, of_counterpart, with_definitions
+from benchmarks.quality.lines import MOST_OF_A_FILE, definition_lines, file_of, line_cases
+from benchmarks.quality.scores import clustered_error, paired
 from fastcoder_lsp.errors import UsageError
 from tests.prompt.toy_tokenizers import of_family
 

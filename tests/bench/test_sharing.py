@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from fastcoder_lsp.bench.datasets.histories import Edit
-from fastcoder_lsp.bench.keystroke.subset import Subset
-from fastcoder_lsp.bench.sharing.person import Account
-from fastcoder_lsp.bench.sharing.reckoned import AMX, VNNI, Clock, ReckonedEngines
-from fastcoder_lsp.bench.sharing.room import Hand, Text, type_at_once
+from benchmarks.datasets.histories import Edit
+from benchmarks.keystroke.subset import Subset
+from benchmarks.sharing.person import Account
+from benchmarks.sharing.reckoned import AMX, VNNI, Clock, ReckonedEngines
+from benchmarks.sharing.room import Hand, Text, type_at_once
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import DraftTree, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.bench.datasets.histories import Typed
-from fastcoder_lsp.bench.team.asking import Asked, checksum
-from fastcoder_lsp.bench.team.client import Client
-from fastcoder_lsp.bench.team.figures import fairness, felt_s, figures
-from fastcoder_lsp.bench.team.load import arriving, closed
-from fastcoder_lsp.bench.team.typists import GIVEN_UP, Server, type_all
+from benchmarks.datasets.histories import Typed
+from benchmarks.team.asking import Asked, checksum
+from benchmarks.team.client import Client
+from benchmarks.team.figures import fairness, felt_s, figures
+from benchmarks.team.load import arriving, closed
+from benchmarks.team.typists import GIVEN_UP, Server, type_all
 from fastcoder_lsp.errors import NetworkError
 from fastcoder_lsp.team.limits import Refusal
 from fastcoder_lsp.team.scripted import said_after

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fastcoder_lsp.bench.datasets.histories import Create, Edit, Remove, Step, apply
-from fastcoder_lsp.bench.keystroke.subset import Subset
-from fastcoder_lsp.bench.typing.comparison import compared
-from fastcoder_lsp.bench.typing.desk import Desk, Typed
-from fastcoder_lsp.bench.typing.history_disk import OPEN_FILES, DiskContext, HistoryDisk
-from fastcoder_lsp.bench.typing.history_parts import LONGEST_RUN, history_parts
-from fastcoder_lsp.bench.typing.kept_parts import keep_part, known_parts
+from benchmarks.datasets.histories import Create, Edit, Remove, Step, apply
+from benchmarks.keystroke.subset import Subset
+from benchmarks.typing.comparison import compared
+from benchmarks.typing.desk import Desk, Typed
+from benchmarks.typing.history_disk import OPEN_FILES, DiskContext, HistoryDisk
+from benchmarks.typing.history_parts import LONGEST_RUN, history_parts
+from benchmarks.typing.kept_parts import keep_part, known_parts
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Snapshot, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter

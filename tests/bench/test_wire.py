@@ -4,7 +4,7 @@ import argparse
 import json
 from pathlib import Path
 
-from fastcoder_lsp.bench.wire.run import run
+from benchmarks.wire.run import run
 
 
 def test_each_question_has_its_way_there_and_its_way_back(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from fastcoder_lsp.bench.engine.shapes import shape_of as sized
+from benchmarks.shapes import shape_of as sized
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.int8 import packing

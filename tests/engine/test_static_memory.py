@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fastcoder_lsp.bench.gpu.shapes import MODELS, named
+from benchmarks.gpu.shapes import MODELS, named
 from fastcoder_lsp.engine.static import products
 from fastcoder_lsp.engine.static.memory import least_bytes, require, weight_bytes
 from fastcoder_lsp.engine.static.products import GROUP, Int4Product, Int8Product, round_groups, round_rows

@@ -2,7 +2,7 @@
 
 import torch
 
-from fastcoder_lsp.bench.gpu.shapes import MODELS, named
+from benchmarks.gpu.shapes import MODELS, named
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.cache import StaticCache

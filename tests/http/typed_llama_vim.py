@@ -20,11 +20,11 @@ from typing import Any
 
 import pynvim
 
-from fastcoder_lsp.bench.datasets import histories
-from fastcoder_lsp.bench.datasets.folder import require
-from fastcoder_lsp.bench.datasets.histories import Edit, apply
-from fastcoder_lsp.bench.keystroke import hands
-from fastcoder_lsp.bench.keystroke.subset import choose_runs
+from benchmarks.datasets import histories
+from benchmarks.datasets.folder import require
+from benchmarks.datasets.histories import Edit, apply
+from benchmarks.keystroke import hands
+from benchmarks.keystroke.subset import choose_runs
 from tests.http.test_llama_vim import PEERS, ghost
 
 SEED = 1

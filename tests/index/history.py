@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fastcoder_lsp.bench.datasets.folder import require
+from benchmarks.datasets.folder import require
 
 HISTORIES = ("structlog", "svcs", "llama.vscode")
 

@@ -17,12 +17,12 @@ from typing import ClassVar
 import psutil
 import pytest
 
-from fastcoder_lsp.bench.datasets.histories import Typed
-from fastcoder_lsp.bench.team.asking import Asked, ask
-from fastcoder_lsp.bench.team.figures import figures
-from fastcoder_lsp.bench.team.load import arriving, place
-from fastcoder_lsp.bench.team.own_server import OwnServer
-from fastcoder_lsp.bench.team.typists import Server, type_all
+from benchmarks.datasets.histories import Typed
+from benchmarks.team.asking import Asked, ask
+from benchmarks.team.figures import figures
+from benchmarks.team.load import arriving, place
+from benchmarks.team.own_server import OwnServer
+from benchmarks.team.typists import Server, type_all
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.team.keys import KeyFile
 from tests.team.counted import looked_at

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp import model as models
-from fastcoder_lsp.bench.trained.forward_counts import (
+from benchmarks.trained.forward_counts import (
     AcceptCount,
     count_accepted,
     count_jacobi,
     distinct_share,
     stationary,
 )
+from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import GREEDY, Drafter, Sampler
 from fastcoder_lsp.decode.loop import DecodeRequest, decode

@@ -7,11 +7,11 @@ from statistics import stdev
 
 import pytest
 
-from fastcoder_lsp.bench.datasets.histories import Create, Edit, Remove, Save, Step
-from fastcoder_lsp.bench.keystroke.against import HistoryFolder, difference, saved_by_run
-from fastcoder_lsp.bench.keystroke.ceiling import ceiling
-from fastcoder_lsp.bench.keystroke.hands import keys
-from fastcoder_lsp.bench.keystroke.subset import Subset
+from benchmarks.datasets.histories import Create, Edit, Remove, Save, Step
+from benchmarks.keystroke.against import HistoryFolder, difference, saved_by_run
+from benchmarks.keystroke.ceiling import ceiling
+from benchmarks.keystroke.hands import keys
+from benchmarks.keystroke.subset import Subset
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from tests.bench.keystroke.made_up import write_history

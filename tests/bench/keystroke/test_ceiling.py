@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.bench.datasets.histories import Edit, Save
-from fastcoder_lsp.bench.keystroke.ceiling import ceiling, full_answers, patient
-from fastcoder_lsp.bench.keystroke.hands import keys
-from fastcoder_lsp.bench.keystroke.records import KeyPosition
-from fastcoder_lsp.bench.keystroke.subset import Subset, choose_runs
+from benchmarks.datasets.histories import Edit, Save
+from benchmarks.keystroke.ceiling import ceiling, full_answers, patient
+from benchmarks.keystroke.hands import keys
+from benchmarks.keystroke.records import KeyPosition
+from benchmarks.keystroke.subset import Subset, choose_runs
 from fastcoder_lsp.core import CompletionRequest
 
 TREE = {"a.py": "one\nold\ntwo\n"}

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from fastcoder_lsp.bench.keystroke.ceiling import Ceiling
-from fastcoder_lsp.bench.keystroke.figures import empty_where_shown, figures, ghost_times, origins, typed_through
-from fastcoder_lsp.bench.keystroke.records import KeyPosition, Played, Request, ServerWork
+from benchmarks.keystroke.ceiling import Ceiling
+from benchmarks.keystroke.figures import empty_where_shown, figures, ghost_times, origins, typed_through
+from benchmarks.keystroke.records import KeyPosition, Played, Request, ServerWork
 
 BUDGET_MS = 400.0
 SHOWN = Request(KeyPosition(0, 0), through=False, outcome="shown", ms=100.0, finish="stop")

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
+from benchmarks.keystroke.ceiling import Ceiling
+from benchmarks.keystroke.drawing import steps_up_to
+from benchmarks.keystroke.figures import figures, timeline
+from benchmarks.keystroke.page import page
+from benchmarks.keystroke.records import KeyPosition, Played, Request, ServerWork
+from benchmarks.keystroke.run import by_drafter
+from benchmarks.keystroke.session import Arm
 from fastcoder_lsp.bench import report
-from fastcoder_lsp.bench.keystroke.ceiling import Ceiling
-from fastcoder_lsp.bench.keystroke.drawing import steps_up_to
-from fastcoder_lsp.bench.keystroke.figures import figures, timeline
-from fastcoder_lsp.bench.keystroke.page import page
-from fastcoder_lsp.bench.keystroke.records import KeyPosition, Played, Request, ServerWork
-from fastcoder_lsp.bench.keystroke.run import by_drafter
-from fastcoder_lsp.bench.keystroke.session import Arm
 
 PARTS = {"queue": 1.0, "prompt": 1.0, "prefill": 30.0, "draft": 1.0, "verify": 60.0, "post": 1.0, "total": 94.0}
 SHOWN = Request(KeyPosition(0, 0), through=False, outcome="shown", ms=95.0, finish="stop", parts=PARTS)
@@ -83,7 +83,7 @@ def test_the_page_needs_no_network_and_no_script() -> None:
     assert not outline.fetched
     assert "script" not in outline.seen
     assert not re.findall(r"url\(|@import", drawn)
-    style = (files("fastcoder_lsp.bench.keystroke") / "page.css").read_text(encoding="utf-8")
+    style = (files("benchmarks.keystroke") / "page.css").read_text(encoding="utf-8")
     coloured = {name for name in outline.classes if name.startswith(("fill-", "back-", "stroke-"))}
     assert coloured
     assert all(f".{name} " in style for name in coloured)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.bench.datasets import histories
-from fastcoder_lsp.bench.keystroke.ceiling import ceiling
-from fastcoder_lsp.bench.keystroke.figures import figures
-from fastcoder_lsp.bench.keystroke.session import Arm, play
-from fastcoder_lsp.bench.keystroke.subset import choose_runs
+from benchmarks.datasets import histories
+from benchmarks.keystroke.ceiling import ceiling
+from benchmarks.keystroke.figures import figures
+from benchmarks.keystroke.session import Arm, play
+from benchmarks.keystroke.subset import choose_runs
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.config import cache_folder
 from fastcoder_lsp.errors import FastcoderError

@@ -2,13 +2,13 @@
 
 import pytest
 
-from fastcoder_lsp.bench.datasets.histories import Edit
-from fastcoder_lsp.bench.keystroke import hands
-from fastcoder_lsp.bench.keystroke.ceiling import patient
-from fastcoder_lsp.bench.keystroke.figures import flaws
-from fastcoder_lsp.bench.keystroke.flaws import flaw_of
-from fastcoder_lsp.bench.keystroke.records import Flaw, KeyPosition, Request
-from fastcoder_lsp.bench.keystroke.run import in_the_way
+from benchmarks.datasets.histories import Edit
+from benchmarks.keystroke import hands
+from benchmarks.keystroke.ceiling import patient
+from benchmarks.keystroke.figures import flaws
+from benchmarks.keystroke.flaws import flaw_of
+from benchmarks.keystroke.records import Flaw, KeyPosition, Request
+from benchmarks.keystroke.run import in_the_way
 from tests.bench.keystroke.test_typist import MadeUpServer, replayed, whole
 
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.bench.datasets.histories import Create, Edit, Remove, Save, Step, apply
-from fastcoder_lsp.bench.keystroke.editor import Editor
-from fastcoder_lsp.bench.keystroke.hands import TAB, Taker, keys
-from fastcoder_lsp.bench.keystroke.records import KeyPosition
-from fastcoder_lsp.bench.keystroke.subset import Subset
-from fastcoder_lsp.bench.keystroke.typist import Account, Typist
+from benchmarks.datasets.histories import Create, Edit, Remove, Save, Step, apply
+from benchmarks.keystroke.editor import Editor
+from benchmarks.keystroke.hands import TAB, Taker, keys
+from benchmarks.keystroke.records import KeyPosition
+from benchmarks.keystroke.subset import Subset
+from benchmarks.keystroke.typist import Account, Typist
 from fastcoder_lsp.client.client import Client, Suggestion
 from fastcoder_lsp.errors import UsageError
 
