@@ -5,69 +5,46 @@ The host answers each question at once, and says when it had it.
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fastcoder_lsp.completion.host import HostFacts, HostListener
+from fastcoder_lsp.completion.protocol import (
+    Answered,
+    Ask,
+    Command,
+    Event,
+    HostFacts,
+    HostListener,
+    Load,
+    Loaded,
+    Made,
+)
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
-from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Recalled, Suggestion
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import CompletionRequest, Counts, Snapshot
+from fastcoder_lsp.core import CompletionRequest, Snapshot
 
 TAKEN = "taken"
 """The span that holds when the host had the question, in milliseconds of `time.perf_counter`."""
 
 
 class InstantHost:
-    """Answers every question with the same line (`completion.host.ModelHost`)."""
+    """Answers every question with the same line (`completion.protocol.ModelHost`)."""
 
     def __init__(self, listener: HostListener, _settings: Settings, _folders: Mapping[Path, Settings]) -> None:
         self._listener = listener
 
-    def ask(self, question: Question) -> None:
+    def send(self, command: Command) -> None:
         """Answer."""
-        taken = time.perf_counter() * 1e3
-        said = "return a suggestion of usual length"
-        self._listener.made(question.uri, Suggestion(question.place, said))
-        self._listener.answered(question.number, Answer("shown", (Recalled(said, 0),), "stop", ms={TAKEN: taken}))
-
-    def noticed(self, asked_ms: float, *, answered: bool) -> None:
-        """Nothing to do."""
-
-    def withdraw(self, number: int) -> None:
-        """Nothing to do."""
-
-    def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
-        """Nothing to do."""
-
-    def forget(self, uri: str) -> None:
-        """Nothing to do."""
-
-    def rename(self, old: str, new: str) -> None:
-        """Nothing to do."""
-
-    def load(self, reply: Callable[[bool], object]) -> None:
-        """It is there."""
-        reply(True)
-
-    def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
-        """Nothing to do."""
-
-    def reload(self) -> None:
-        """Nothing to do."""
-
-    def enable(self, *, enabled: bool) -> None:
-        """Nothing to do."""
-
-    def document_changed(self, path: Path, text: str) -> None:
-        """Nothing to do."""
-
-    def document_closed(self, path: Path) -> None:
-        """Nothing to do."""
-
-    def files_changed(self, paths: Iterable[Path]) -> None:
-        """Nothing to do."""
+        match command:
+            case Ask(question):
+                taken = time.perf_counter() * 1e3
+                text = "return a suggestion of usual length"
+                self._listener(Made(question.uri, Suggestion(question.place, text)))
+                answer = Answer("shown", (Recalled(text, 0),), "stop", ms={TAKEN: taken})
+                self._listener(Answered(question.number, answer))
+            case Load(ticket):
+                self._listener(Loaded(ticket, True))
 
     def facts(self) -> HostFacts:
         """Nothing is known."""
@@ -91,7 +68,7 @@ class Instant:
 
 
 class Asker:
-    """One front that asks and waits for the answer (`completion.host.HostListener`)."""
+    """One front that asks and waits for the answer (`completion.protocol.HostListener`)."""
 
     def __init__(self) -> None:
         self._came = threading.Event()
@@ -112,29 +89,9 @@ class Asker:
             self._came.clear()
         return self._answer[1:]
 
-    def answered(self, number: int, answer: Answer) -> None:
-        """The answer."""
-        if TAKEN in answer.ms:  # else the host is not there yet
-            self._answer = (number, answer.ms[TAKEN], time.perf_counter() * 1e3)
-        self._came.set()
-
-    def made(self, uri: str, suggestion: Suggestion) -> None:
-        """Nothing to do."""
-
-    def forgotten(self, uri: str | None) -> None:
-        """Nothing to do."""
-
-    def counted(self, what: str, by: int) -> None:
-        """Nothing to do."""
-
-    def worked(self, counts: Counts) -> None:
-        """Nothing to do."""
-
-    def told(self, status: Status) -> None:
-        """Nothing to do."""
-
-    def indexing(self, done: int, total: int, *, building: bool) -> None:
-        """Nothing to do."""
-
-    def notice(self, text: str) -> None:
-        """Nothing to do."""
+    def on(self, event: Event) -> None:
+        """Keep the answer."""
+        if isinstance(event, Answered):
+            if TAKEN in event.answer.ms:  # else the host is not there yet
+                self._answer = (event.number, event.answer.ms[TAKEN], time.perf_counter() * 1e3)
+            self._came.set()

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 from benchmarks.datasets.histories import Edit, apply
 from benchmarks.keystroke import hands
 from benchmarks.keystroke.subset import Subset
-from fastcoder_lsp.completion.host import HostListener, ModelHost
+from fastcoder_lsp.completion.protocol import HostListener, ModelHost
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.core import Completion, CompletionRequest, Late, Snapshot

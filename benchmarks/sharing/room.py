@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from benchmarks.keystroke.subset import Subset
 from benchmarks.sharing.person import Account, Person
 from benchmarks.sharing.reckoned import Clock, ReckonedEngines
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.runtime.parts import Model, Runtime
@@ -53,7 +53,7 @@ def type_at_once(model: Model, make: MakeRuntime, texts: Sequence[Text], costs: 
         name = f"{len(texts)}-{number}"
 
         def open_host(listener: HostListener) -> SeatHost:
-            return SeatHost(scheduler.join(listener, lambda shared: make(shared, name)), lambda: None)
+            return SeatHost(scheduler, listener, lambda shared: make(shared, name))
 
         def computed() -> int:
             return sum(count for slot, count in engines.computed.items() if slot.partition("\n")[0] == name)

@@ -10,7 +10,7 @@ from benchmarks.keystroke.subset import Subset
 from benchmarks.sharing.person import Person
 from benchmarks.sharing.reckoned import Clock, ReckonedEngines
 from benchmarks.typing.history_disk import DiskContext, HistoryDisk
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.prompt import Context
@@ -81,7 +81,7 @@ class Desk:
             context = DiskContext(disk, lambda: clock.ms / 1e3)
 
             def open_host(listener: HostListener) -> SeatHost:
-                return SeatHost(scheduler.join(listener, lambda shared: make(shared, context)), lambda: None)
+                return SeatHost(scheduler, listener, lambda shared: make(shared, context))
 
             person = Person(
                 open_host,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from benchmarks.common.instant import Asker, Instant
 from fastcoder_lsp.bench import report
+from fastcoder_lsp.completion.protocol import Ask, DocumentChanged
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.errors import ResourceError
@@ -58,15 +59,15 @@ def measure(folder: Path, requests: int, lines: int, pause_ms: float) -> npt.NDA
     asker = Asker()
     address = named_address(folder, KEY)
     _wait_for(address)
-    front = RemoteHost(asker, Settings(), {}, lambda _: greet(address, BUILD), pauses_s=(0.05,))
+    front = RemoteHost(asker.on, Settings(), {}, lambda _: greet(address, BUILD), pauses_s=(0.05,))
     half = "    value = compute(value, other)\n" * (lines // 2)
     taken = []
     for number in range(1, requests + 2):
         typed = "abcdefghij "[number % 11] * (number % 60)
         asked = time.perf_counter() * 1e3
         text = f"{half}{typed}\n{half}"
-        front.document_changed(Path("/work/a.py"), text)
-        front.ask(asker.question(number, text, len(half) + len(typed)))
+        front.send(DocumentChanged(Path("/work/a.py"), text))
+        front.send(Ask(asker.question(number, text, len(half) + len(typed))))
         if (came := asker.wait(number, _ANSWER_S)) is None:
             raise ResourceError("the host does not answer", "Run it again with FASTCODER_TRACEBACK=1.")
         if number > 1:  # the first one waits for the process

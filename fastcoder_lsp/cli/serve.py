@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, Final, NoReturn
 from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.completion.host import HostListener, ModelHost
+    from fastcoder_lsp.completion.protocol import HostListener, ModelHost
     from fastcoder_lsp.config import Settings
 
 _SWITCH_INTERVAL_S: Final = 0.0005

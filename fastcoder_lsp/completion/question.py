@@ -8,13 +8,16 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import Annotated, Protocol, TypeVar
+
+from msgspec import Meta
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Reason, StepTrace
+from fastcoder_lsp.core.bounds import BudgetMs, Moment, Natural, Short
 from fastcoder_lsp.workspace.uris import path_of
 
 Value = TypeVar("Value")
@@ -39,14 +42,14 @@ class Policy:
         rejections: see the setting `where.rejections`.
     """
 
-    automatic_ms: float = math.inf
-    invoked_ms: float = math.inf
-    background_ms: float = 0
+    automatic_ms: BudgetMs = math.inf
+    invoked_ms: BudgetMs = math.inf
+    background_ms: BudgetMs = 0
     ahead: bool = True
-    alternatives: int = 1
+    alternatives: Annotated[int, Meta(ge=1, le=16)] = 1
     in_words: bool = True
     in_secrets: bool = True
-    rejections: int = 0
+    rejections: Natural = 0
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -76,12 +79,12 @@ class Question:
         opened_s: when, by the clock of `observe.Spans`.
     """
 
-    number: int
+    number: Natural
     request: CompletionRequest
     place: Place
     policy: Policy
-    asked_ms: float
-    opened_s: float
+    asked_ms: Moment
+    opened_s: Moment
 
     @property
     def uri(self) -> str:
@@ -132,16 +135,16 @@ class Answer:
         context: see `core.Completion.context`.
     """
 
-    outcome: str
+    outcome: Short
     candidates: tuple[Recalled, ...]
-    finish: str
+    finish: Short
     reason: Reason | None = None
     counts: Counts = field(default_factory=Counts)
     ms: Mapping[str, float] = field(default_factory=dict)
-    model: str = ""
-    engine: str = ""
+    model: Short = ""
+    engine: Short = ""
     trace: tuple[StepTrace, ...] = ()
-    context: tuple[str, ...] = ()
+    context: tuple[Short, ...] = ()
 
     @classmethod
     def failed(cls, status: Status | None) -> "Answer":

@@ -14,14 +14,13 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.host import HostListener, ModelHost
+from fastcoder_lsp.completion import protocol, reasons
 from fastcoder_lsp.completion.known import KnownText
 from fastcoder_lsp.completion.question import Answer, Policy, Question, Waiting, nothing, place_of, settle
 from fastcoder_lsp.completion.status import Statistics, Status
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Late, Reason
+from fastcoder_lsp.core import Completion, CompletionRequest, Late, Reason
 from fastcoder_lsp.observe import Tally
 
 logger = logging.getLogger(__name__)
@@ -55,14 +54,14 @@ class CompletionService:
         open_host: opens the host for this listener, with the settings that hold; whether completion is on among them.
         on_status: told every change of state, from the host's thread.
         on_late: told, from that thread, what is known at the last question's place by now: more, or why nothing comes.
-        on_indexing, on_notice: told, from any thread, as of `HostListener`.
+        on_indexing, on_notice: told, from any thread, what `Indexing` and `Notice` say.
         enabled: while False every request is answered empty.
         clock: milliseconds, the same for the host.
     """
 
     def __init__(
         self,
-        open_host: Callable[[HostListener], ModelHost],
+        open_host: Callable[[protocol.HostListener], protocol.ModelHost],
         on_status: Callable[[Status], None],
         *,
         enabled: bool = True,
@@ -75,12 +74,13 @@ class CompletionService:
         self._clock, self._enabled, self._closing = clock, enabled, False
         self._on_status, self._on_late, self._on_indexing, self._on_notice = on_status, on_late, on_indexing, on_notice
         self._status = Status("starting")
-        self._number = 0
+        self._number = self._tickets = 0
         self._heard = 0  # questions up to this number have their answers, or never will
         self._waiting: Waiting | None = None
+        self._loads: dict[int, Future[bool]] = {}
         self._known, self._tally = KnownText(), Tally()
-        self.told(Status("starting") if enabled else Status("off"))
-        self.host = open_host(self)
+        self.on(protocol.StatusChanged(Status("starting" if enabled else "off")))
+        self.host = open_host(self.on)
 
     # For the front, from any thread ---------------------------------------------------------------------------------
 
@@ -99,29 +99,30 @@ class CompletionService:
         question = waiting.question
         self._tally.count("requests")
         if self._closing or not self._enabled:
-            self.host.noticed(question.asked_ms, answered=False)
+            self.host.send(protocol.Noticed(question.asked_ms, answered=False))
             self._tally.count("empty", waiting.answer(nothing(request, "off", reasons.off())))
         elif (rule := self._known.in_the_way(question)) is not None:
             self._supersede()
-            self.host.noticed(question.asked_ms, answered=True)
+            self.host.send(protocol.Noticed(question.asked_ms, answered=True))
             self._tally.suppressed(rule)
             waiting.answer(nothing(request, rule, reasons.unfit(rule)))
         elif (recalled := self._known.recall(question)) and not (request.invoked and recalled[0].interim):
             self._supersede()
-            self.host.expect(question, known=True, unserved=False)  # a pause makes its text anew, by a better prompt
+            # A pause makes its text anew, by a better prompt.
+            self.host.send(protocol.Expect(question, known=True, unserved=False))
             self._tally.count("typed_through")
             completion = self._known.completion(question, recalled)
             self._known.shows(question, completion)
             waiting.answer(completion)
         elif self._waiting is not None and self._waiting.question.asks(request):  # a popup and ghost text
-            self.host.noticed(question.asked_ms, answered=False)
+            self.host.send(protocol.Noticed(question.asked_ms, answered=False))
             self._waiting.join(future)
         else:
             while self._waiting is not None:  # an answered caller may ask again at once
                 self._supersede()
             self._known.shows_nothing()
             self._waiting = waiting
-            self.host.ask(question)
+            self.host.send(protocol.Ask(question))
         return future
 
     @_alone
@@ -130,9 +131,9 @@ class CompletionService:
         self._known.taken()
         if self._enabled and policy.ahead and self._waiting is None:
             question = self._question(request, policy)
-            self.host.expect(question, known=self._known.holds(question), unserved=False)
+            self.host.send(protocol.Expect(question, known=self._known.holds(question), unserved=False))
         else:
-            self.host.noticed(self._clock(), answered=False)
+            self.host.send(protocol.Noticed(self._clock(), answered=False))
 
     @_alone
     def preload(self) -> "Future[bool]":
@@ -141,7 +142,9 @@ class CompletionService:
         if self._closing:
             future.set_result(False)
         else:
-            self.host.load(partial(settle, future))
+            self._tickets += 1
+            self._loads[self._tickets] = future
+            self.host.send(protocol.Load(self._tickets))
         return future
 
     @_alone
@@ -151,7 +154,7 @@ class CompletionService:
         if self._waiting is not None and self._waiting.question.uri == uri:
             self._supersede(reasons.changed())
         self._known.shows_nothing(uri)
-        self.host.forget(uri)
+        self.host.send(protocol.Forget(uri))
 
     @_alone
     def document_renamed(self, old: str, new: str) -> None:
@@ -159,7 +162,7 @@ class CompletionService:
         self._known.rename(old, new)
         if self._waiting is not None and self._waiting.question.uri == old:
             self._waiting.question = self._waiting.question.renamed(new)
-        self.host.rename(old, new)
+        self.host.send(protocol.Rename(old, new))
 
     @_alone
     def set_enabled(self, enabled: bool) -> None:
@@ -167,21 +170,21 @@ class CompletionService:
         self._enabled = enabled
         if not enabled:
             self._supersede(reasons.off())
-        self.host.enable(enabled=enabled)
+        self.host.send(protocol.Enable(enabled))
 
     @_alone
     def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
-        """Another model from the next request on; where it stays the same, `host.use` is enough."""
+        """Another model from the next request on; where it stays the same, the host alone is told."""
         self._known.forget(None)
         self._supersede()
-        self.host.use(settings, folders)
+        self.host.send(protocol.Use(settings, folders))
 
     @_alone
     def reload(self) -> None:
         """The model is loaded anew for the next request."""
         self._known.forget(None)
         self._supersede()
-        self.host.reload()
+        self.host.send(protocol.Reload())
 
     @_alone
     def statistics(self) -> Statistics:
@@ -198,10 +201,37 @@ class CompletionService:
             self._supersede()
         self.host.close(wait_s)
 
-    # For the host, from its thread: `HostListener` ------------------------------------------------------------------
+    # For the host, from its threads ---------------------------------------------------------------------------------
+
+    def on(self, event: protocol.Event) -> None:  # noqa: C901 a case for each event
+        """The host says this."""
+        match event:
+            case protocol.Answered(number, answer):
+                self._answered(number, answer)
+            case protocol.Made(uri, suggestion):
+                self._made(uri, suggestion)
+            case protocol.StatusChanged(status):
+                self._status = status
+                _tell(self._on_status, status)
+            case protocol.Indexing(done, total, building):
+                _tell(partial(self._on_indexing, done, total), building)
+            case protocol.Notice(text):
+                _tell(self._on_notice, text)
+            case protocol.Loaded(ticket, well):
+                if (future := self._loads.pop(ticket, None)) is not None:
+                    settle(future, well)
+            case protocol.Forgotten(uri):
+                with self.lock:
+                    self._known.forget(uri)
+            case protocol.Counted(what, by):
+                with self.lock:
+                    self._tally.count(what, by)
+            case protocol.Worked(counts):
+                with self.lock:
+                    self._tally.worked(counts)
 
     @_alone
-    def answered(self, number: int, answer: Answer) -> None:
+    def _answered(self, number: int, answer: Answer) -> None:
         """The question of this number has its answer; what comes for another one, or once more, is none."""
         if not self._heard < number <= self._number:
             return
@@ -218,7 +248,7 @@ class CompletionService:
             self._known.shows(waiting.question, completion)
         self._tally.count(answer.outcome, waiting.answer(completion))
 
-    def made(self, uri: str, suggestion: Suggestion) -> None:
+    def _made(self, uri: str, suggestion: Suggestion) -> None:
         """This is suggested from now on; whoever waits where it goes on is told."""
         with self.lock:
             idle = self._waiting is None
@@ -226,34 +256,6 @@ class CompletionService:
             late = self._known.late(uri, suggestion) if idle else None
         if late is not None:
             _tell(self._on_late, late)
-
-    @_alone
-    def forgotten(self, uri: str | None) -> None:
-        """What was made for a document holds no more; None: for any."""
-        self._known.forget(uri)
-
-    @_alone
-    def counted(self, what: str, by: int) -> None:
-        """A field of `Statistics` grows by so many."""
-        self._tally.count(what, by)
-
-    @_alone
-    def worked(self, counts: Counts) -> None:
-        """The model did this work."""
-        self._tally.worked(counts)
-
-    def told(self, status: Status) -> None:
-        """The state of the worker has changed."""
-        self._status = status
-        _tell(self._on_status, status)
-
-    def indexing(self, done: int, total: int, *, building: bool) -> None:
-        """So many files of so many were looked at; `building`: for the first time."""
-        _tell(partial(self._on_indexing, done, total), building)
-
-    def notice(self, text: str) -> None:
-        """What a person should know."""
-        _tell(self._on_notice, text)
 
     # ----------------------------------------------------------------------------------------------------------------
 
@@ -271,7 +273,7 @@ class CompletionService:
         why = reason or (reasons.loading(self._status) if self._loading() else reasons.superseded())
         empty = nothing(waiting.question.request, "superseded", why)
         self._tally.count("superseded", waiting.answer(empty))
-        self.host.withdraw(waiting.question.number)
+        self.host.send(protocol.Withdraw(waiting.question.number))
 
     def _loading(self) -> bool:
         return self._status.state in {"starting", "loading"}
@@ -286,9 +288,9 @@ class CompletionService:
         if waiting is None or waiting.wanted():
             return
         self._waiting = None
-        self.host.withdraw(waiting.question.number)
+        self.host.send(protocol.Withdraw(waiting.question.number))
         if self._loading():
-            self.host.expect(waiting.question, known=self._known.holds(waiting.question), unserved=True)
+            self.host.send(protocol.Expect(waiting.question, known=self._known.holds(waiting.question), unserved=True))
             self._known.awaited(waiting.question)
 
 

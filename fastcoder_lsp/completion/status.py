@@ -3,8 +3,11 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Annotated, Literal
 
+from msgspec import Meta
+
+from fastcoder_lsp.core.bounds import Short
 from fastcoder_lsp.errors import FAULT_HINT, FastcoderError, understood
 
 logger = logging.getLogger(__name__)
@@ -27,9 +30,9 @@ class Status:
     """
 
     state: State
-    percent: int | None = None
-    message: str = ""
-    hint: str = ""
+    percent: Annotated[int, Meta(ge=0, le=100)] | None = None
+    message: Short = ""
+    hint: Short = ""
 
 
 def failure(what: str, error: BaseException) -> Status:

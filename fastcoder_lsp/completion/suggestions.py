@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Literal
 
 from fastcoder_lsp.core import Counts, Reason, StepTrace
+from fastcoder_lsp.core.bounds import Natural, Short
 from fastcoder_lsp.documents import PerDocument
 
 TYPED_BY_EDITORS = ")]}>\"'`"
@@ -42,7 +43,7 @@ class Recalled:
     """The rest of a suggestion: insert `text`, replacing `replaces` characters right of the cursor."""
 
     text: str
-    replaces: int
+    replaces: Natural
     interim: bool = field(default=False, compare=False)
     """As `Suggestion.interim`."""
 
@@ -53,7 +54,7 @@ class Work:
 
     counts: Counts
     trace: tuple[StepTrace, ...]
-    context: tuple[str, ...] = ()
+    context: tuple[Short, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class Suggestion:
 
     place: Place
     text: str
-    replaces: int = 0
+    replaces: Natural = 0
     others: tuple["Suggestion", ...] | None = None
     work: Work | None = field(default=None, compare=False, repr=False)
     reason: Reason | None = field(default=None, compare=False)

@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
+from msgspec import Meta
+
+from fastcoder_lsp.core.bounds import MOST_DEFINITIONS, MOST_EXTRAS, MOST_NAMES, MOST_YANKS, Name, Natural, Short, Whole
 from fastcoder_lsp.core.trees import NO_COUNTS, Counts, StepTrace
 
 
@@ -15,7 +19,7 @@ class Extra:
         text: whole lines, as a rule.
     """
 
-    name: str
+    name: Name
     text: str
 
 
@@ -29,9 +33,9 @@ class Definition:
         line: where it is defined there, from 0.
     """
 
-    name: str
-    path: str
-    line: int
+    name: Name
+    path: Name
+    line: Natural
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +48,9 @@ class Yank:
         text: whole lines.
     """
 
-    path: str
-    line: int
-    text: str
+    path: Name
+    line: Natural
+    text: Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +70,15 @@ class Snapshot:
         edited: whether its text was changed since it was opened.
     """
 
-    uri: str
-    path: str | None
-    language: str
-    version: int
+    uri: Name
+    path: Name | None
+    language: Name
+    version: Whole
     text: str
-    neighbours: tuple[str, ...] = ()
-    extras: tuple[Extra, ...] = ()
-    definitions: tuple[Definition, ...] = ()
-    yanks: tuple[Yank, ...] = ()
+    neighbours: Annotated[tuple[str, ...], Meta(max_length=MOST_NAMES)] = ()
+    extras: Annotated[tuple[Extra, ...], Meta(max_length=MOST_EXTRAS)] = ()
+    definitions: Annotated[tuple[Definition, ...], Meta(max_length=MOST_DEFINITIONS)] = ()
+    yanks: Annotated[tuple[Yank, ...], Meta(max_length=MOST_YANKS)] = ()
     edited: bool = True
 
 
@@ -82,8 +86,8 @@ class Snapshot:
 class SelectedCompletion:
     """The entry selected in the editor's popup: a suggestion must continue `text`, which replaces start…end."""
 
-    start: int
-    end: int
+    start: Natural
+    end: Natural
     text: str
 
 
@@ -100,10 +104,10 @@ class CompletionRequest:
     """
 
     snapshot: Snapshot
-    offset: int
+    offset: Natural
     invoked: bool = False
     selected: SelectedCompletion | None = None
-    max_tokens: int | None = None
+    max_tokens: Annotated[int, Meta(ge=1, le=100_000)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +120,9 @@ class Reason:
         hint: what to do about it.
     """
 
-    code: str
-    text: str
-    hint: str = ""
+    code: Short
+    text: Short
+    hint: Short = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import lt
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from fastcoder_lsp.core.bounds import Natural
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+
+    Ids: TypeAlias = npt.NDArray[np.int64]
+    Probabilities: TypeAlias = npt.NDArray[np.float64]
+else:  # a server that has no model never imports numpy, and reads traces from messages
+    Ids = Probabilities = Any
 
 Tokens: TypeAlias = Sequence[int]
 
@@ -17,8 +24,8 @@ Tokens: TypeAlias = Sequence[int]
 class Proposal:
     """A distribution that guesses are drawn from: `ids` with their `probabilities`, which sum to 1; no other token."""
 
-    ids: "npt.NDArray[np.int64]"
-    probabilities: "npt.NDArray[np.float64]"
+    ids: Ids
+    probabilities: Probabilities
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class DraftTree:
 
     tokens: tuple[int, ...]
     parents: tuple[int, ...]
-    pending: int = 1
+    pending: Natural = 1
     sources: tuple[str, ...] = ()
     matches: tuple[int, ...] = ()
     draws: tuple[Draw, ...] = ()

@@ -9,7 +9,7 @@ import struct
 import threading
 from collections.abc import Iterable
 
-from fastcoder_lsp.host.messages import MOST_BYTES, ProtocolError
+from fastcoder_lsp.host.transport import MOST_BYTES, ProtocolError
 
 _LENGTH = struct.Struct("!I")
 _RECEIVED = 65_536

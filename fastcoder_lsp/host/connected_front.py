@@ -1,4 +1,4 @@
-"""One front in the host's process: what it says becomes calls of a `ModelHost`, and what comes of it goes back.
+"""One front in the host's process: what it says becomes commands to a `ModelHost`, and events go back.
 
 Owns the connection from the greeting to its end, and the texts that the front has sent. Two threads: one reads (and is
 there whatever the model does), one writes, so that whoever tells something waits for nobody. Whatever is no proper
@@ -10,34 +10,58 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from functools import partial, singledispatchmethod
-from typing import Final
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final, TypeVar
 
-from fastcoder_lsp.completion.host import HostFacts, ModelHost, OpenHost
-from fastcoder_lsp.completion.question import Answer, Question
+from fastcoder_lsp.completion.protocol import (
+    Answered,
+    Ask,
+    Command,
+    Event,
+    Expect,
+    Forget,
+    Forgotten,
+    HostFacts,
+    Indexing,
+    Made,
+    Message,
+    ModelHost,
+    Notice,
+    OpenHost,
+    Rename,
+    StatusChanged,
+    Use,
+    Withdraw,
+)
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.suggestions import Suggestion
-from fastcoder_lsp.core import Counts
-from fastcoder_lsp.host import front_messages as said
-from fastcoder_lsp.host import host_messages as tell
+from fastcoder_lsp.core import Reason, StepTrace
 from fastcoder_lsp.host.channel import Channel
-from fastcoder_lsp.host.codec import Codec
-from fastcoder_lsp.host.messages import Difference, Message, ProtocolError, decoded, encoded, told
 from fastcoder_lsp.host.outbox import Outbox
-from fastcoder_lsp.host.texts import GapError, KeptTexts
-from fastcoder_lsp.host.values import (
-    answer_message,
-    facts_message,
-    made_message,
-    moment,
-    question_value,
-    settings_value,
-    status_message,
+from fastcoder_lsp.host.texts import GapError, KeptTexts, with_places, with_texts
+from fastcoder_lsp.host.transport import (
+    Again,
+    AskFronts,
+    Codec,
+    Difference,
+    Escaped,
+    Facts,
+    FromClient,
+    Hello,
+    Ping,
+    Pong,
+    ProtocolError,
+    Stop,
+    UseTables,
+    WithTexts,
+    settings_of,
+    told,
     whole_path,
 )
 
 logger = logging.getLogger(__name__)
+
+Said = TypeVar("Said", Reason, Status)
 
 _MADE: Final = 64
 """Suggestions that wait to be sent, at most; of more, the oldest are not worth it."""
@@ -46,7 +70,7 @@ _DOCUMENTS: Final = 64
 
 
 class ConnectedFront:
-    """A front that was greeted, until it goes. It is the `HostListener` of its own `ModelHost`.
+    """A front that was greeted, until it goes.
 
     Attributes:
         process_id: of the front.
@@ -67,7 +91,7 @@ class ConnectedFront:
     def __init__(
         self, channel: Channel, codec: Codec, process_id: int, open_host: OpenHost, fronts: Callable[[], int]
     ) -> None:
-        self.process_id, self.folders, self.asking = process_id, tuple[bytes, ...](), False
+        self.process_id, self.folders, self.asking = process_id, tuple[str, ...](), False
         self.connected_s, self.state, self.known = time.monotonic(), "starting", HostFacts()
         self._channel, self._codec, self._open_host, self._fronts = channel, codec, open_host, fronts
         self._outbox, self._texts = Outbox(), KeptTexts()
@@ -88,9 +112,9 @@ class ConnectedFront:
         try:
             while (data := self._channel.receive()) is not None:
                 try:
-                    self._take(self._codec.from_front(data))
+                    self._take(self._codec.from_client(data))
                 except GapError as gap:
-                    self._outbox.put(tell.Again(gap.slot), key=("again", gap.slot))
+                    self._outbox.put(Again(gap.slot), key=("again", gap.slot))
         finally:
             self._outbox.close()
             self._channel.close()
@@ -110,149 +134,78 @@ class ConnectedFront:
         """What its `ModelHost` says of itself."""
         return HostFacts() if self._host is None else self._host.facts()
 
-    # `HostListener`, from the scheduler's thread ----------------------------------------------------------------------
-
-    def answered(self, number: int, answer: Answer) -> None:
-        """See `Listener`."""
-        if number == self._asked:
-            self.asking = False
-        self._outbox.make(lambda: (answer_message(number, answer),), key=("answered", number))
-        self.tell_facts()
-
-    def made(self, uri: str, suggestion: Suggestion) -> None:
-        """See `Listener`."""
-        slot = self._slots.get(uri)
-        if slot is None:
-            return
-        self._made += 1
-        self._outbox.make(partial(self._made_messages, uri, slot, suggestion), key=("made", self._made % _MADE))
-
-    def forgotten(self, uri: str | None) -> None:
-        """See `Listener`."""
-        self._outbox.put(tell.Forgotten(None if uri is None else encoded(uri)), key=("forgotten", uri))
-
-    def counted(self, what: str, by: int) -> None:
-        """See `Listener`."""
-        self._outbox.put(tell.Counted(told(what), by))
-
-    def worked(self, counts: Counts) -> None:
-        """See `Listener`."""
-        self._outbox.put(tell.Worked(counts))
-
-    def told(self, status: Status) -> None:
-        """See `Listener`."""
-        self.state = status.state
-        self._outbox.put(status_message(status), key="told")
-        self.tell_facts()
-
-    def indexing(self, done: int, total: int, *, building: bool) -> None:
-        """See `HostListener`."""
-        self._outbox.put(tell.Indexing(done, total, building), key="indexing")
-
-    def notice(self, text: str) -> None:
-        """See `HostListener`."""
-        self._outbox.put(tell.Notice(told(text)), key=("notice", text))
+    def on(self, event: Event) -> None:
+        """Tell the front; from the scheduler's thread."""
+        match event:
+            case Answered(number):
+                if number == self._asked:
+                    self.asking = False
+                self._outbox.make(lambda: (_bounded_answer(event),), key=("answered", number))
+                self.tell_facts()
+            case Made(uri):
+                if (slot := self._slots.get(uri)) is not None:
+                    self._made += 1
+                    self._outbox.make(lambda: self._made_messages(event, slot), key=("made", self._made % _MADE))
+            case Forgotten(uri):
+                self._outbox.put(event, key=("forgotten", uri))
+            case StatusChanged(status):
+                self.state = status.state
+                self._outbox.put(StatusChanged(_bounded(status)), key="status")
+                self.tell_facts()
+            case Indexing():
+                self._outbox.put(event, key="indexing")
+            case Notice(text):
+                self._outbox.put(Notice(told(text)), key=("notice", text))
+            case _:
+                self._outbox.put(event)
 
     # What the front says, in the thread that reads --------------------------------------------------------------------
 
-    @singledispatchmethod
-    def _take(self, message: Message) -> None:
-        raise ProtocolError(f"{type(message).__name__} from a front")
+    def _take(self, message: FromClient) -> None:
+        match message:
+            case Difference():
+                self._texts.take(message)
+            case UseTables():
+                self._use(message)
+            case Ping():
+                self._outbox.put(Pong(), key="pong")
+            case WithTexts():
+                self._send(with_texts(message, self._texts), message.text.slot)
+            case Hello() | AskFronts() | Stop() | Escaped():
+                raise ProtocolError(f"{type(message).__name__} from a front")
+            case _:
+                self._send(message)
 
-    @_take.register
-    def _(self, message: Difference) -> None:
-        self._texts.take(message)
-
-    @_take.register
-    def _(self, message: said.Use) -> None:
-        settings = settings_value(message.settings)
-        folders = {whole_path(folder.path): settings_value(folder.settings) for folder in message.folders}
-        self.folders = tuple(folder.path for folder in message.folders)
+    def _use(self, message: UseTables) -> None:
+        settings = settings_of(message.settings)
+        folders = {whole_path(path): settings_of(table) for path, table in message.folders.items()}
+        self.folders = tuple(message.folders)
         if self._host is None:
-            self._host = self._open_host(self, settings, folders)
+            self._host = self._open_host(self.on, settings, folders)
         else:
-            self._host.use(settings, folders)
+            self._host.send(Use(settings, folders))
         self.tell_facts()
 
-    @_take.register
-    def _(self, message: said.Ask) -> None:
-        question = self._question(message.question)
-        self._asked, self.asking = question.number, True
-        self._model().ask(question)
-        if self._fronts() > 1:
-            self.tell_facts()  # whose turn it is
-
-    @_take.register
-    def _(self, message: said.Expect) -> None:
-        self._model().expect(self._question(message.question), known=message.known, unserved=message.unserved)
-
-    @_take.register
-    def _(self, message: said.Noticed) -> None:
-        self._model().noticed(moment(message.asked_ms), answered=message.answered)
-
-    @_take.register
-    def _(self, message: said.Withdraw) -> None:
-        if message.number == self._asked:
-            self.asking = False
-        self._model().withdraw(message.number)
-
-    @_take.register
-    def _(self, message: said.Forget) -> None:
-        uri = decoded(message.uri)
-        self._slots.pop(uri, None)
-        self._model().forget(uri)
-
-    @_take.register
-    def _(self, message: said.Rename) -> None:
-        old, new = decoded(message.old), decoded(message.new)
-        if (slot := self._slots.pop(old, None)) is not None:
-            self._slots[new] = slot
-        self._model().rename(old, new)
-
-    @_take.register
-    def _(self, message: said.Load) -> None:
-        ticket = message.ticket
-        self._model().load(lambda well: self._outbox.put(tell.Loaded(ticket, bool(well))))
-
-    @_take.register
-    def _(self, _: said.Reload) -> None:
-        self._model().reload()
-
-    @_take.register
-    def _(self, message: said.Enable) -> None:
-        self._model().enable(enabled=message.enabled)
-
-    @_take.register
-    def _(self, message: said.DocumentChanged) -> None:
-        self._model().document_changed(whole_path(message.path), self._texts.text(message.text))
-
-    @_take.register
-    def _(self, message: said.DocumentClosed) -> None:
-        self._model().document_closed(whole_path(message.path))
-
-    @_take.register
-    def _(self, message: said.FilesChanged) -> None:
-        self._model().files_changed([whole_path(path) for path in message.paths])
-
-    @_take.register
-    def _(self, _: said.Ping) -> None:
-        self._outbox.put(tell.Pong(), key="pong")
-
-    def _model(self) -> ModelHost:
+    def _send(self, command: Command, slot: int = -1) -> None:
         if self._host is None:
             raise ProtocolError("a front that has not said which settings hold")
-        return self._host
-
-    def _question(self, message: said.QuestionAt) -> Question:
-        text = self._texts.text(message.text)
-        neighbours = "" if message.neighbours is None else self._texts.text(message.neighbours)
-        chunks = "" if message.chunks is None else self._texts.text(message.chunks)
-        question = question_value(message, text, neighbours, chunks)
-        self._slots[question.uri] = message.text.slot
-        self._slots.move_to_end(question.uri)
-        while len(self._slots) > _DOCUMENTS:
-            self._slots.popitem(last=False)
-        return question
+        match command:
+            case Ask(question) | Expect(question):
+                self._slots[question.uri] = slot
+                self._slots.move_to_end(question.uri)
+                while len(self._slots) > _DOCUMENTS:
+                    self._slots.popitem(last=False)
+                if isinstance(command, Ask):
+                    self._asked, self.asking = question.number, True
+            case Withdraw(number) if number == self._asked:
+                self.asking = False
+            case Forget(uri):
+                self._slots.pop(uri, None)
+            case Rename(old, new) if (known := self._slots.pop(old, None)) is not None:
+                self._slots[new] = known
+        self._host.send(command)
+        if isinstance(command, Ask) and self._fronts() > 1:
+            self.tell_facts()  # whose turn it is
 
     # What goes back, in the thread that writes ------------------------------------------------------------------------
 
@@ -268,11 +221,15 @@ class ConnectedFront:
         finally:
             self._channel.close()
 
-    def _made_messages(self, uri: str, slot: int, suggestion: Suggestion) -> tuple[Message, ...]:
-        message = made_message(uri, suggestion, partial(self._texts.place, slot))
+    def _made_messages(self, made: Made, slot: int) -> Iterable[Message]:
+        suggestion = made.suggestion
+        if (work := suggestion.work) is not None:
+            work = replace(work, trace=_undrawn(work.trace), context=tuple(map(told, work.context)))
+        suggestion = replace(suggestion, work=work, reason=suggestion.reason and _bounded(suggestion.reason))
+        message = with_places(Made(made.uri, suggestion), slot, self._texts)
         return () if message is None else (message,)
 
-    def _facts(self) -> tuple[Message, ...]:
+    def _facts(self) -> Iterable[Message]:
         try:
             facts = self.facts()
         except OSError as error:  # no files left: what is not told costs nobody his connection
@@ -280,4 +237,30 @@ class ConnectedFront:
             return ()
         if facts.model:
             self.known = facts
-        return (facts_message(facts, os.getpid(), self._fronts()),)
+        facts = replace(facts, model=told(facts.model), engine=told(facts.engine))
+        return (Facts(replace(facts, process_id=os.getpid(), fronts=self._fronts())),)
+
+
+def _bounded_answer(event: Answered) -> Answered:
+    answer = event.answer
+    bounded = replace(
+        answer,
+        reason=answer.reason and _bounded(answer.reason),
+        model=told(answer.model),
+        engine=told(answer.engine),
+        trace=_undrawn(answer.trace),
+        context=tuple(map(told, answer.context)),
+    )
+    return Answered(event.number, bounded)
+
+
+def _bounded(value: Said) -> Said:
+    """The same with texts for people as messages have them."""
+    if isinstance(value, Reason):
+        return replace(value, text=told(value.text), hint=told(value.hint))
+    return replace(value, message=told(value.message), hint=told(value.hint))
+
+
+def _undrawn(trace: tuple[StepTrace, ...]) -> tuple[StepTrace, ...]:
+    """The trace without what was drawn by chance."""
+    return tuple(replace(step, tree=replace(step.tree, draws=())) if step.tree.draws else step for step in trace)

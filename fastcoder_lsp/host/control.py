@@ -12,13 +12,10 @@ import psutil
 
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.address import build, cache_part, named_address, runtime_folder
-from fastcoder_lsp.host.codec import Codec
-from fastcoder_lsp.host.front_messages import AskFronts, Stop
 from fastcoder_lsp.host.greeting import SilentError, greet
-from fastcoder_lsp.host.host_messages import Fronts
 from fastcoder_lsp.host.link import Reached
 from fastcoder_lsp.host.listening import Address
-from fastcoder_lsp.host.messages import ProtocolError
+from fastcoder_lsp.host.transport import AskFronts, Codec, Fronts, ProtocolError, Stop
 
 _ANSWER_S: Final = 5.0
 """For all of its answer: whoever sends a byte a second does not answer."""

@@ -9,12 +9,9 @@ import sys
 import psutil
 
 from fastcoder_lsp.host.channel import Channel
-from fastcoder_lsp.host.codec import Codec
-from fastcoder_lsp.host.front_messages import Hello
-from fastcoder_lsp.host.host_messages import Welcome
 from fastcoder_lsp.host.link import Reached
 from fastcoder_lsp.host.listening import GREETING_S, Address
-from fastcoder_lsp.host.messages import PROTOCOL, ProtocolError
+from fastcoder_lsp.host.transport import PROTOCOL, Codec, Hello, ProtocolError, Welcome
 
 
 class SilentError(OSError):

@@ -20,12 +20,11 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.host.channel import Channel
-from fastcoder_lsp.host.codec import Codec
 from fastcoder_lsp.host.heartbeat import Heartbeat, Patience
 from fastcoder_lsp.host.made_from import model_part
-from fastcoder_lsp.host.messages import Message, ProtocolError
 from fastcoder_lsp.host.outbox import Outbox
 from fastcoder_lsp.host.stopped import resume
+from fastcoder_lsp.host.transport import Codec, FromHost, ProtocolError
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +78,7 @@ class Linked(Protocol):
         """Who waits gets this answer."""
         ...
 
-    def hear(self, message: Message) -> None:
+    def hear(self, message: FromHost) -> None:
         """The host said this."""
         ...
 

@@ -7,7 +7,7 @@ workspace. The process that all editors share is this with a wire before it; `ho
 import itertools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,14 +15,27 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from fastcoder_lsp.completion.host import HostFacts, HostListener, Turn
-from fastcoder_lsp.completion.question import Question
+from fastcoder_lsp.completion.protocol import (
+    Command,
+    DocumentChanged,
+    DocumentClosed,
+    Emitter,
+    FilesChanged,
+    HostFacts,
+    HostListener,
+    Indexing,
+    Notice,
+    Reload,
+    Turn,
+    Use,
+)
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.made_from import front_part, model_part
 from fastcoder_lsp.host.workspace import FrontWorkspace
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
+from fastcoder_lsp.scheduling.direct import tell_seat
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 
@@ -59,7 +72,7 @@ class Core:
         self._thread.start()
 
     def open(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> "LocalHost":
-        """A place for one more front (`completion.host.OpenHost`)."""
+        """A place for one more front (`OpenHost`)."""
         with self._lock:
             front = LocalHost(self, next(self._names), listener, settings, folders)
             self._fronts[front] = None
@@ -112,7 +125,7 @@ class Core:
 
 
 class LocalHost:
-    """One front's host (`completion.host.ModelHost`): its seat at the model, and its workspace.
+    """One front's host (`ModelHost`): its seat at the model, and its workspace.
 
     Args:
         core: what it shares.
@@ -132,65 +145,24 @@ class LocalHost:
     ) -> None:
         self._core, self._name, self._listener, self._settings = core, name, listener, settings
         self._process = psutil.Process()
-        self._workspace = FrontWorkspace(folders, core.stores, self._indexing, listener.notice)
-        self._seat = core.scheduler.join(listener, self._make, enabled=settings.enabled)
+        self._workspace = FrontWorkspace(folders, core.stores, self._indexing, self._notice)
+        self._seat = core.scheduler.join(Emitter(listener), self._make, enabled=settings.enabled)
 
-    def ask(self, question: Question) -> None:
-        """The newest question of this front; nobody waits for an older one any more."""
-        self._seat.ask(question)
-
-    def noticed(self, asked_ms: float, *, answered: bool) -> None:
-        """Somebody asked, which needs no model; `answered`: nobody waits at the last place."""
-        self._seat.noticed(asked_ms, answered=answered)
-
-    def withdraw(self, number: int) -> None:
-        """Nobody waits for the answer to a question; what was begun for it may serve the next one."""
-        self._seat.withdraw(number)
-
-    def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
-        """What will be asked next; `known`: what follows there is; `unserved`: somebody waits there for a late text."""
-        self._seat.expect(question, known=known, unserved=unserved)
-
-    def forget(self, uri: str) -> None:
-        """A document was closed."""
-        self._seat.forget(uri)
-
-    def rename(self, old: str, new: str) -> None:
-        """A document has another name: whoever waits for an answer in it goes on waiting."""
-        self._seat.rename(old, new)
-
-    def load(self, reply: Callable[[bool], object]) -> None:
-        """Load the model now; `reply` is told whether that went well, whatever happens."""
-        self._seat.load(reply)
-
-    def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
-        """Other settings of the model, of this front's part of it, or of the folders, from the next question on."""
-        before, self._settings = self._settings, settings
-        self._workspace.change(folders)
-        if model_part(settings) != model_part(before):
-            self._core.want(settings)
-        elif front_part(settings) != front_part(before):
-            self._core.scheduler.refit(self._seat, self._make)
-
-    def reload(self) -> None:
-        """Load the model anew, from the next question on."""
-        self._core.reload()
-
-    def enable(self, *, enabled: bool) -> None:
-        """Off: this front needs no model; it is unloaded once no front does."""
-        self._seat.enable(enabled=enabled)
-
-    def document_changed(self, path: Path, text: str) -> None:
-        """An open document's text, saved or not; overrides the disk until it is closed."""
-        self._workspace.document_changed(path, text)
-
-    def document_closed(self, path: Path) -> None:
-        """A document was closed: the disk holds again."""
-        self._workspace.document_closed(path)
-
-    def files_changed(self, paths: Iterable[Path]) -> None:
-        """Files on the disk that the client has seen change."""
-        self._workspace.files_changed(paths)
+    def send(self, command: Command) -> None:
+        """What concerns files goes to the workspace, what concerns the model itself to all who share it."""
+        match command:
+            case Use(settings, folders):
+                self._use(settings, folders)
+            case Reload():
+                self._core.reload()
+            case DocumentChanged(path, text):
+                self._workspace.document_changed(path, text)
+            case DocumentClosed(path):
+                self._workspace.document_closed(path)
+            case FilesChanged(paths):
+                self._workspace.files_changed(paths)
+            case _:
+                tell_seat(self._seat, command, self._listener)
 
     def between_pieces(self, call: Callable[[], object]) -> None:
         """Something for the scheduler's thread, between two pieces of work."""
@@ -217,6 +189,14 @@ class LocalHost:
         self._core.leave(self, wait_s / 2)
         self._workspace.close(max(0.0, end - time.monotonic()))
 
+    def _use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
+        before, self._settings = self._settings, settings
+        self._workspace.change(folders)
+        if model_part(settings) != model_part(before):
+            self._core.want(settings)
+        elif front_part(settings) != front_part(before):
+            self._core.scheduler.refit(self._seat, self._make)
+
     def _turn(self) -> Turn:
         served = self._core.scheduler.turn_of()
         if served is None or self._seat.request is None:
@@ -232,7 +212,10 @@ class LocalHost:
         return runtime
 
     def _indexing(self, progress: "IndexProgress") -> None:
-        self._listener.indexing(progress.done, progress.total, building=progress.building)
+        self._listener(Indexing(progress.done, progress.total, progress.building))
+
+    def _notice(self, text: str) -> None:
+        self._listener(Notice(text))
 
 
 def _call(call: Callable[[], object]) -> None:
@@ -246,5 +229,5 @@ def open_alone(
     settings: Settings,
     folders: Mapping[Path, Settings],
 ) -> LocalHost:
-    """A host of one front, which ends with it (`completion.host.OpenHost` but for the first two)."""
+    """A host of one front, which ends with it (`OpenHost` but for the first two)."""
     return Core(load, make, settings, cache_folder(), alone=True).open(listener, settings, folders)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterable
 from typing import TypeAlias, TypeVar
 
-from fastcoder_lsp.host.messages import Message
+from fastcoder_lsp.completion.protocol import Message
 
 Maker: TypeAlias = Callable[[], Iterable[Message]]
 """Makes messages at the moment they are sent, in the thread that sends: what a text differs from is known then."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
-from fastcoder_lsp.completion.host import OpenHost
+from fastcoder_lsp.completion.protocol import OpenHost
 from fastcoder_lsp.host.address import build
 from fastcoder_lsp.host.host_log import turn_over
 from fastcoder_lsp.host.listening import Address

@@ -15,14 +15,22 @@ from typing import Final
 
 import psutil
 
-from fastcoder_lsp.completion.host import HostFacts, OpenHost
+from fastcoder_lsp.completion.protocol import HostFacts, OpenHost
 from fastcoder_lsp.host.channel import Channel
-from fastcoder_lsp.host.codec import Codec
 from fastcoder_lsp.host.connected_front import ConnectedFront
-from fastcoder_lsp.host.front_messages import AskFronts, Hello, Stop
-from fastcoder_lsp.host.host_messages import FrontAt, Fronts, Welcome
 from fastcoder_lsp.host.listening import GREETING_S, Listening
-from fastcoder_lsp.host.messages import PROTOCOL, ProtocolError, told
+from fastcoder_lsp.host.transport import (
+    PROTOCOL,
+    AskFronts,
+    Codec,
+    FrontAt,
+    Fronts,
+    Hello,
+    ProtocolError,
+    Stop,
+    Welcome,
+    told,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -145,7 +153,7 @@ class HostServer:
         data = channel.receive()
         if data is None:
             return
-        hello = self._codec.from_front(data)
+        hello = self._codec.from_client(data)
         if not isinstance(hello, Hello) or hello.role not in {"front", "control"}:
             raise ProtocolError("no greeting")
         channel.send([self._codec.encode(Welcome(PROTOCOL, self._build, os.getpid()))])
@@ -185,7 +193,7 @@ class HostServer:
     def _control(self, channel: Channel) -> None:
         """The command line asks, once."""
         data = channel.receive()
-        asked = None if data is None else self._codec.from_front(data)
+        asked = None if data is None else self._codec.from_client(data)
         if isinstance(asked, AskFronts):
             channel.send([self._codec.encode(self._all_fronts())])
         elif isinstance(asked, Stop):
@@ -209,15 +217,15 @@ class HostServer:
             engine=told(facts.engine),
             resident_bytes=psutil.Process().memory_info().rss,
             running_s=now - self._started,
-            fronts=[
+            fronts=tuple(
                 FrontAt(
                     front.process_id,
-                    list(front.folders),
+                    front.folders,
                     front.asking,
                     now - front.connected_s,
                     known[front].turn == "own",
                 )
                 for front in sorted(fronts, key=lambda front: front.connected_s)
-            ],
+            ),
             nice=0 if sys.platform == "win32" else max(os.getpriority(os.PRIO_PROCESS, 0), 0),
         )

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fastcoder_lsp.completion.host import HostListener, ModelHost
+from fastcoder_lsp.completion.protocol import HostListener, ModelHost
 from fastcoder_lsp.config import Settings, cache_folder
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class SharedModel:
         self._core: Core | None = None
 
     def open(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ModelHost:
-        """A front's place (`completion.host.OpenHost`)."""
+        """A front's place (`completion.protocol.OpenHost`)."""
         with self._lock:
             if self._core is None:
                 # Seconds of importing; who connects is greeted before.

@@ -19,7 +19,7 @@ from typing import BinaryIO, Final
 
 import psutil
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import HostListener, Notice
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.config.surroundings import host_environment
@@ -157,8 +157,8 @@ class FindOrStart:
 
 
 def open_shared(listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> RemoteHost:
-    """A front of the process that all editors share (`completion.host.OpenHost`)."""
-    return RemoteHost(listener, settings, folders, FindOrStart(notice=listener.notice))
+    """A front of the process that all editors share (`completion.protocol.OpenHost`)."""
+    return RemoteHost(listener, settings, folders, FindOrStart(notice=lambda text: listener(Notice(text))))
 
 
 @contextlib.contextmanager

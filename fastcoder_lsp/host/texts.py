@@ -2,24 +2,50 @@
 
 Owns both sides' memories, bounded, and the arithmetic. A text is a number within a slot; slots are documents, by
 whatever name the front gives them. What comes back from the host is a place, told as a difference from a text that the
-front has sent, so that no whole text goes back.
+front has sent, so that no whole text goes back. Nothing else turns texts and places into messages, or back.
 """
 
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
-from fastcoder_lsp.completion.suggestions import Place
+from fastcoder_lsp.completion.protocol import (
+    Ask,
+    Command,
+    DocumentChanged,
+    Expect,
+    FilesChanged,
+    Made,
+    Message,
+    Use,
+)
+from fastcoder_lsp.completion.question import Question, place_of
+from fastcoder_lsp.completion.suggestions import Place, Suggestion
+from fastcoder_lsp.core.bounds import MOST_NAMES
 from fastcoder_lsp.core.differences import common_end, first_difference
-from fastcoder_lsp.host.messages import Difference, PlaceAt, ProtocolError, TextAt, decoded, encoded
+from fastcoder_lsp.host.transport import (
+    Difference,
+    PlaceRef,
+    ProtocolError,
+    TextRef,
+    UseTables,
+    WithPlaces,
+    WithTexts,
+    decoded,
+    encoded,
+    settings_table,
+    whole_path,
+)
 
 PIECE = 1_000_000
 """Characters of one difference at most: a longer text goes in several, each of which adds to the one before."""
 HASHED_EVERY = 16
 """Texts of a slot between two with a hash, at most."""
 _HASH_BYTES = 8
+_NOWHERE = Place("", "")
 
 
 class GapError(Exception):
@@ -58,18 +84,18 @@ class SentTexts:
         self._names: dict[int, str] = {}
         self._slots = 0
 
-    def send(self, name: str, text: str) -> tuple[TextAt, tuple[Difference, ...]]:
+    def send(self, name: str, text: str) -> tuple[TextRef, tuple[Difference, ...]]:
         """What to send so that the host has `text`, and how to speak of it; nothing where it is what was sent last."""
         with self._lock:
             sent = self._fetch(name)
             if sent.texts and next(reversed(sent.texts.values())) == text:
-                return TextAt(sent.slot, sent.number), ()
+                return TextRef(sent.slot, sent.number), ()
             differences = tuple(self._differences(sent, text))
             while len(sent.texts) > 2 and (len(sent.texts) > self._texts or sent.characters() > self._characters):
                 sent.texts.popitem(last=False)
-            return TextAt(sent.slot, sent.number), differences
+            return TextRef(sent.slot, sent.number), differences
 
-    def place(self, at: PlaceAt) -> Place | None:
+    def place(self, at: PlaceRef) -> Place | None:
         """The place that the host speaks of; None where the text that it tells it by is gone.
 
         Raises:
@@ -159,7 +185,7 @@ class KeptTexts:
             while len(self._of) > 1 and (len(self._of) > self._documents or self._held() > self._characters):
                 self._of.popitem(last=False)
 
-    def text(self, at: TextAt) -> str:
+    def text(self, at: TextRef) -> str:
         """The text of that number.
 
         Raises:
@@ -171,7 +197,7 @@ class KeptTexts:
             raise GapError(at.slot)
         return text
 
-    def place(self, slot: int, place: Place) -> PlaceAt | None:
+    def place(self, slot: int, place: Place) -> PlaceRef | None:
         """A place in a document, told by the last text of it; None where there is none."""
         with self._lock:
             number, base = self._of.get(slot, (None, ""))
@@ -181,7 +207,7 @@ class KeptTexts:
         head = first_difference(base, text)
         tail = common_end(base, text, min(len(base), len(text)) - head)
         middle = encoded(text[head : len(text) - tail])
-        return PlaceAt(TextAt(slot, number), head, tail, middle, len(place.before))
+        return PlaceRef(TextRef(slot, number), head, tail, middle, len(place.before))
 
     def _held(self) -> int:
         return sum(len(text) for _, text in self._of.values())
@@ -200,3 +226,126 @@ def _patched(base: str, head: int, tail: int, middle: bytes) -> str:
 
 def _hash(text: str, *, hashed: bool) -> bytes:
     return hashlib.blake2b(encoded(text), digest_size=_HASH_BYTES).digest() if hashed else b""
+
+
+class MessageBuilder:
+    """What one host is told: made in the moment and the thread in which it is sent, when all differences are known.
+
+    Attributes:
+        texts: that this host was sent; another host has none of them.
+    """
+
+    def __init__(self) -> None:
+        self.texts = SentTexts()
+
+    def messages(self, command: Command) -> Iterator[Message]:
+        """The messages that a command goes as."""
+        match command:
+            case Ask(question) | Expect(question):
+                yield from self._question(command, question)
+            case DocumentChanged(path, text):
+                sent, differences = self.texts.send(str(path), text)
+                yield from differences
+                yield WithTexts(DocumentChanged(path, ""), sent)
+            case Use(settings, folders):
+                named = list(folders.items())[:MOST_NAMES]
+                yield UseTables(settings_table(settings), {str(path): settings_table(one) for path, one in named})
+            case FilesChanged(paths):
+                for start in range(0, len(paths), MOST_NAMES):
+                    yield FilesChanged(paths[start : start + MOST_NAMES])
+            case _:
+                yield command
+
+    def made(self, message: WithPlaces) -> Made | None:
+        """The suggestion, with its places; None where the text that it speaks of is gone.
+
+        Raises:
+            ProtocolError: there is no such place.
+        """
+        first, others = message.made.suggestion, message.made.suggestion.others
+        if len(message.places) != 1 + len(others or ()) or any(one.others is not None for one in others or ()):
+            raise ProtocolError("places that are not the suggestions'")
+        at, *more = message.places
+        here = None if at is None else self.texts.place(at)
+        if here is None:
+            return None
+        if others is not None:
+            places = [here if place is None else self.texts.place(place) for place in more]
+            pairs = zip(others, places, strict=True)
+            others = tuple(replace(one, place=there) for one, there in pairs if there is not None)
+        return Made(message.made.uri, replace(first, place=here, others=others))
+
+    def _question(self, command: Ask | Expect, question: Question) -> Iterator[Message]:
+        snapshot = question.request.snapshot
+
+        def joined(name: str, texts: Iterable[str]) -> tuple[TextRef | None, tuple[Difference, ...], tuple[int, ...]]:
+            lengths = tuple(map(len, texts))
+            return (*self.texts.send(name, "".join(texts)), lengths) if lengths else (None, (), ())
+
+        text, before = self.texts.send(snapshot.path or snapshot.uri, snapshot.text)
+        neighbours, more, cells = joined(f"{snapshot.uri}\0", snapshot.neighbours)
+        chunks, most, lengths = joined(f"{snapshot.uri}\0\0", [extra.text for extra in snapshot.extras])
+        yield from (*before, *more, *most)
+        extras = tuple(replace(extra, text="") for extra in snapshot.extras)
+        bare = replace(snapshot, text="", neighbours=(), extras=extras)
+        stripped = replace(question, request=replace(question.request, snapshot=bare), place=_NOWHERE)
+        sent = Ask(stripped) if isinstance(command, Ask) else Expect(stripped, command.known, command.unserved)
+        yield WithTexts(sent, text, neighbours, cells, chunks, lengths)
+
+
+def with_texts(message: WithTexts, texts: KeptTexts) -> Ask | Expect | DocumentChanged:
+    """The command, with the texts that were sent.
+
+    Raises:
+        GapError: a text is not here.
+        ProtocolError: it asks behind the end of its text, or its texts are not what it says.
+    """
+    command, text = message.command, texts.text(message.text)
+    if isinstance(command, DocumentChanged):
+        return DocumentChanged(command.path, text)
+    question = command.question
+    request, snapshot, selected = question.request, question.request.snapshot, question.request.selected
+    neighbours = "" if message.neighbours is None else texts.text(message.neighbours)
+    chunks = "" if message.chunks is None else texts.text(message.chunks)
+    if request.offset > len(text) or (selected is not None and not selected.start <= selected.end <= len(text)):
+        raise ProtocolError("a question about no place in its text")
+    if sum(message.cells) != len(neighbours):
+        raise ProtocolError("cells that are not its neighbours")
+    if sum(message.lengths) != len(chunks) or len(message.lengths) != len(snapshot.extras):
+        raise ProtocolError("extras that are not its chunks")
+    paths = [snapshot.path, *(one.path for one in snapshot.definitions), *(one.path for one in snapshot.yanks)]
+    for path in paths:
+        if path is not None:
+            whole_path(path)
+    whole = replace(
+        snapshot,
+        text=text,
+        neighbours=_cut(neighbours, message.cells),
+        extras=tuple(
+            replace(extra, text=chunk)
+            for extra, chunk in zip(snapshot.extras, _cut(chunks, message.lengths), strict=True)
+        ),
+    )
+    request = replace(request, snapshot=whole)
+    question = replace(question, request=request, place=place_of(request))
+    return Ask(question) if isinstance(command, Ask) else Expect(question, command.known, command.unserved)
+
+
+def with_places(made: Made, slot: int, texts: KeptTexts) -> WithPlaces | None:
+    """A suggestion as it is sent; None where its document's text is not known to both sides any more."""
+    suggestion = made.suggestion
+    here = texts.place(slot, suggestion.place)
+    if here is None:
+        return None
+    others, places = suggestion.others, list[PlaceRef | None]([here])
+    if others is not None:
+        places += [None if one.place == suggestion.place else texts.place(slot, one.place) for one in others]
+        others = tuple(Suggestion(_NOWHERE, one.text, one.replaces) for one in others)
+    return WithPlaces(Made(made.uri, replace(suggestion, place=_NOWHERE, others=others)), tuple(places))
+
+
+def _cut(text: str, lengths: Iterable[int]) -> tuple[str, ...]:
+    ends = [0]
+    for length in lengths:
+        ends.append(ends[-1] + length)
+    return tuple(text[start:end] for start, end in pairwise(ends))

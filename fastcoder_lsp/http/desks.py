@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 
-from fastcoder_lsp.completion.host import HostListener, ModelHost
+from fastcoder_lsp.completion.protocol import HostListener, ModelHost
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Statistics, Status

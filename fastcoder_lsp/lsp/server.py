@@ -21,7 +21,7 @@ from pygls.exceptions import JsonRpcException, JsonRpcInternalError
 from pygls.lsp.server import LanguageServer
 
 from fastcoder_lsp import __version__
-from fastcoder_lsp.completion.host import OpenHost
+from fastcoder_lsp.completion.protocol import OpenHost
 from fastcoder_lsp.lsp.arrival import arrived, now_ms
 from fastcoder_lsp.lsp.capabilities import server_capabilities
 from fastcoder_lsp.lsp.client import initialization_options, read_client, read_folders

@@ -14,7 +14,15 @@ from pathlib import Path
 
 from lsprotocol.types import MessageType
 
-from fastcoder_lsp.completion.host import HostListener, ModelHost, OpenHost
+from fastcoder_lsp.completion.protocol import (
+    DocumentChanged,
+    DocumentClosed,
+    FilesChanged,
+    HostListener,
+    ModelHost,
+    OpenHost,
+    Use,
+)
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Problem, Settings
@@ -134,7 +142,7 @@ class Session:
         if made_from(settings) != made_from(self._running):
             self.service.use(settings, self._folder_settings())
         else:
-            self.service.host.use(settings, self._folder_settings())
+            self.service.host.send(Use(settings, self._folder_settings()))
         if settings.enabled != self._running.enabled:
             self._switched = None
             self.service.set_enabled(settings.enabled)
@@ -182,11 +190,11 @@ class Session:
         path = path_of(uri) if uri.startswith("file:") else None
         if document is None or path is None:
             return
-        self.service.host.document_changed(path, document.clean_text)
+        self.service.host.send(DocumentChanged(path, document.clean_text))
 
     def files_changed(self, uris: Iterable[str]) -> None:
         """Files on the disk that the client has seen change."""
-        self.service.host.files_changed([path for uri in uris if (path := path_of(uri)) is not None])
+        self.service.host.send(FilesChanged(tuple(path for uri in uris if (path := path_of(uri)) is not None)))
 
     def document_closed(self, uri: str, text: str) -> None:
         """Drop what is kept for it, unless it turns out to be renamed."""
@@ -194,7 +202,7 @@ class Session:
         self.traces.forget(uri)
         path = path_of(uri) if uri.startswith("file:") else None
         if path is not None:
-            self.service.host.document_closed(path)
+            self.service.host.send(DocumentClosed(path))
         self._closed_documents.closed(uri, text)
 
     def document_renamed(self, old: str, new: str) -> None:

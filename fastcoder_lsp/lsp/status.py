@@ -10,7 +10,7 @@ from typing import Final
 
 from lsprotocol import types
 
-from fastcoder_lsp.completion.host import HostFacts
+from fastcoder_lsp.completion.protocol import HostFacts
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.lsp.client import Client
 from fastcoder_lsp.lsp.endpoint import Endpoint

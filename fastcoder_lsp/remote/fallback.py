@@ -5,24 +5,35 @@ back once the server has answered for a while.
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from fastcoder_lsp.completion.host import HostListener, ModelHost, OpenHost
-from fastcoder_lsp.completion.question import Answer, Question
+from fastcoder_lsp.completion.protocol import (
+    Answered,
+    Ask,
+    Enable,
+    Event,
+    Forgotten,
+    HostListener,
+    Load,
+    Made,
+    ModelHost,
+    OpenHost,
+    StatusChanged,
+)
+from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import Counts, Reason
+from fastcoder_lsp.core import Reason
 
 _CALM: Final = 20
 """After so many answers of the server the model is given back: what fails soon again would have it loaded anew."""
 
 
 class Fallback:
-    """A `HostListener` between the model on this machine and the front.
+    """Stands between the model on this machine and the front.
 
     Attributes:
         host: the model on this machine; what it is told before it is needed costs nothing.
@@ -41,7 +52,7 @@ class Fallback:
         self._lock = threading.Lock()
         self._why: Reason | None = None
         self._opened, self._given_back, self._calm = False, False, 0
-        self.host: ModelHost = open_local(self, settings, folders)
+        self.host: ModelHost = open_local(self.on, settings, folders)
 
     @property
     def active(self) -> bool:
@@ -51,12 +62,12 @@ class Fallback:
     def ask(self, question: Question, why: Reason) -> None:
         """It is to answer this, for `why` the server does not."""
         self._begin(why)
-        self.host.ask(question)
+        self.host.send(Ask(question))
 
-    def load(self, reply: Callable[[bool], object], why: Reason) -> None:
+    def load(self, ticket: int, why: Reason) -> None:
         """It is to be made ready, for `why` the server is not."""
         self._begin(why)
-        self.host.load(reply)
+        self.host.send(Load(ticket))
 
     def calm(self) -> None:
         """The server has answered."""
@@ -65,57 +76,34 @@ class Fallback:
             give_back = self._opened and not self._given_back and self._calm >= _CALM
             self._given_back = self._given_back or give_back
         if give_back:
-            self.host.enable(enabled=False)
+            self.host.send(Enable(False))
 
     def _begin(self, why: Reason) -> None:
         with self._lock:
             self._why, self._calm, self._opened = why, 0, True
             again, self._given_back = self._given_back, False
         if again:
-            self.host.enable(enabled=True)
+            self.host.send(Enable(True))
 
-    # `HostListener`, from its threads -------------------------------------------------------------------------------
-
-    def answered(self, number: int, answer: Answer) -> None:
-        """Where it has failed as well, the server's reason is the one that the user can act on."""
+    def on(self, event: Event) -> None:
+        """The model says this, from its threads."""
         why = self._why
-        if why is not None and answer.outcome == "failed":
-            answer = replace(answer, reason=why)
-        self._listener.answered(number, answer)
+        match event:
+            case Answered(number, answer) if why is not None and answer.outcome == "failed":
+                # Where it has failed as well, the server's reason is the one that the user can act on.
+                self._listener(Answered(number, replace(answer, reason=why)))
+            case Made() | Forgotten() if why is None:
+                pass
+            case StatusChanged(status):
+                if why is not None:
+                    self._listener(StatusChanged(_explained(status, why)))
+            case _:
+                self._listener(event)
 
-    def made(self, uri: str, suggestion: Suggestion) -> None:
-        """See `HostListener`."""
-        if self.active:
-            self._listener.made(uri, suggestion)
 
-    def forgotten(self, uri: str | None) -> None:
-        """See `HostListener`."""
-        if self.active:
-            self._listener.forgotten(uri)
-
-    def counted(self, what: str, by: int) -> None:
-        """See `HostListener`."""
-        self._listener.counted(what, by)
-
-    def worked(self, counts: Counts) -> None:
-        """See `HostListener`."""
-        self._listener.worked(counts)
-
-    def told(self, status: Status) -> None:
-        """Its state is what the user sees while it stands in; where there is none, why the server does not answer."""
-        why = self._why
-        if why is None:
-            return
-        if status.state == "error":
-            self._listener.told(Status("error", message=why.text, hint=why.hint))
-        else:
-            message = status.message or f"{why.text} The local model answers meanwhile."
-            self._listener.told(replace(status, message=message, hint=status.hint or why.hint))
-
-    def indexing(self, done: int, total: int, *, building: bool) -> None:
-        """See `HostListener`."""
-        self._listener.indexing(done, total, building=building)
-
-    def notice(self, text: str) -> None:
-        """See `HostListener`."""
-        self._listener.notice(text)
+def _explained(status: Status, why: Reason) -> Status:
+    """What the user sees while it stands in; where it has failed, why the server does not answer."""
+    if status.state == "error":
+        return Status("error", message=why.text, hint=why.hint)
+    message = status.message or f"{why.text} The local model answers meanwhile."
+    return replace(status, message=message, hint=status.hint or why.hint)

@@ -6,14 +6,37 @@ the server; files, folders and settings go no further than this machine.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 import psutil
 
-from fastcoder_lsp.completion.host import HostFacts, HostListener, OpenHost
+from fastcoder_lsp.completion.protocol import (
+    Answered,
+    Ask,
+    Command,
+    DocumentChanged,
+    DocumentClosed,
+    Emitter,
+    Enable,
+    Expect,
+    Forget,
+    Forgotten,
+    HostFacts,
+    HostListener,
+    Load,
+    Loaded,
+    Notice,
+    Noticed,
+    OpenHost,
+    Reload,
+    Rename,
+    StatusChanged,
+    Use,
+    Withdraw,
+)
 from fastcoder_lsp.completion.question import Answer, Clock, Question, policy_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
@@ -58,13 +81,14 @@ class ServerHost:
         clock: Clock = lambda: time.monotonic() * 1e3,
     ) -> None:
         self._listener, self._settings = listener, settings
-        self._pieces, self._excerpts = Pieces(folders, listener.notice), Excerpts()
+        self._pieces, self._excerpts = Pieces(folders, lambda text: listener(Notice(text))), Excerpts()
         self._allowed = Allowed(settings, folders)
         self._reader = ThreadPoolExecutor(1, "fastcoder-remote-files")
         self._server = Server(settings, way, time_outs)
         self._pauses = Pauses(pauses_s)
         self._clock = clock
-        self._asking = Asking(self._server, self._excerpt, listener, self._failed, self._well, self._pauses, clock)
+        events = Emitter(listener)
+        self._asking = Asking(self._server, self._excerpt, events, self._failed, self._well, self._pauses, clock)
         self._fallback = Fallback(open_local, listener, settings, folders) if settings.remote_fallback else None
         self._noticed: str | None = None
         self._process = psutil.Process()
@@ -72,73 +96,37 @@ class ServerHost:
 
     # `ModelHost`, from any thread -----------------------------------------------------------------------------------
 
-    def ask(self, question: Question) -> None:
-        """See `ModelHost`."""
-        self._loop.post(partial(self._asking.ask, question))
-
-    def noticed(self, asked_ms: float, *, answered: bool) -> None:
-        """See `ModelHost`."""
-        self._loop.post(partial(self._asking.noticed, answered=answered))
-        if self._fallback is not None:
-            self._fallback.host.noticed(asked_ms, answered=answered)
-
-    def withdraw(self, number: int) -> None:
-        """See `ModelHost`."""
-        self._loop.post(partial(self._withdraw, number))
-
-    def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
-        """See `ModelHost`."""
-        self._loop.post(partial(self._expect, question, known=known, unserved=unserved))
-
-    def forget(self, uri: str) -> None:
-        """See `ModelHost`."""
-        self._loop.post(partial(self._forget, uri))
-
-    def rename(self, old: str, new: str) -> None:
-        """See `ModelHost`."""
-        self._loop.post(partial(self._asking.rename, old, new))
-        if self._fallback is not None:
-            self._fallback.host.rename(old, new)
-
-    def load(self, reply: Callable[[bool], object]) -> None:
-        """See `ModelHost`: asks the server what it is."""
-        self._loop.post(lambda: asyncio.get_running_loop().create_task(self._load(reply)))
-
-    def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
-        """See `ModelHost`; another server is another host's."""
-        self._settings = settings
-        self._allowed.change(settings, folders)
-        self._pieces.change(folders)
-        if self._fallback is not None:
-            self._fallback.host.use(settings, folders)
-
-    def reload(self) -> None:
-        """See `ModelHost`: the server is asked anew what it is, at once and whatever went wrong."""
-        self._loop.post(self._reload)
-
-    def enable(self, *, enabled: bool) -> None:
-        """See `ModelHost`."""
-        self._loop.post(partial(self._enable, enabled=enabled))
-
-    def document_changed(self, path: Path, text: str) -> None:
-        """See `ModelHost`."""
-        self._pieces.document_changed(path, text)
-        if self._fallback is not None:
-            self._fallback.host.document_changed(path, text)
-
-    def document_closed(self, path: Path) -> None:
-        """See `ModelHost`."""
-        self._pieces.document_closed(path)
-        if self._fallback is not None:
-            self._fallback.host.document_closed(path)
-
-    def files_changed(self, paths: Iterable[Path]) -> None:
-        """See `ModelHost`."""
-        if self._fallback is not None:
-            self._fallback.host.files_changed(paths)
+    def send(self, command: Command) -> None:
+        """Questions go to the server; all but them is told to the local model too, which may have to stand in."""
+        match command:
+            case Ask(question):
+                self._loop.post(partial(self._asking.ask, question))
+            case Noticed(_, answered):
+                self._loop.post(partial(self._asking.noticed, answered=answered))
+                self._tell_local(command)
+            case Withdraw() | Expect() | Forget() | Reload() | Enable():
+                self._loop.post(partial(self._take, command))
+            case Rename(old, new):
+                self._loop.post(partial(self._asking.rename, old, new))
+                self._tell_local(command)
+            case Load(ticket):  # asks the server what it is
+                self._loop.post(lambda: asyncio.get_running_loop().create_task(self._load(ticket)))
+            case Use(settings, folders):  # another server is another host's
+                self._settings = settings
+                self._allowed.change(settings, folders)
+                self._pieces.change(folders)
+                self._tell_local(command)
+            case DocumentChanged(path, text):
+                self._pieces.document_changed(path, text)
+                self._tell_local(command)
+            case DocumentClosed(path):
+                self._pieces.document_closed(path)
+                self._tell_local(command)
+            case _:
+                self._tell_local(command)
 
     def facts(self) -> HostFacts:
-        """See `ModelHost`."""
+        """Of the server, or of the local model while that stands in."""
         identity = self._server.identity
         if self._fallback is not None and self._fallback.active:
             return self._fallback.host.facts()
@@ -152,7 +140,7 @@ class ServerHost:
         )
 
     def close(self, wait_s: float) -> None:
-        """See `ModelHost`."""
+        """End the thread, and the local model."""
         if self._fallback is not None:
             self._fallback.host.close(wait_s / 2)
         self._loop.end(self._end, wait_s / 2)
@@ -176,53 +164,48 @@ class ServerHost:
         most = question.request.max_tokens or self._settings.completion_max_tokens
         return self._excerpts.take(question, pieces, most, far=dialect.finishes)
 
-    def _withdraw(self, number: int) -> None:
-        self._asking.withdraw(number)
+    def _take(self, command: Withdraw | Expect | Forget | Reload | Enable) -> None:
+        match command:
+            case Withdraw(number):
+                self._asking.withdraw(number)
+            case Expect(question, known, unserved):
+                stands_in = self._fallback is not None and self._fallback.active
+                if not stands_in or self._pauses.holds(self._clock()) is None:
+                    self._asking.expect(question, known=known, unserved=unserved)
+                    return
+            case Forget(uri):
+                self._asking.forget(uri)
+                self._listener(Forgotten(uri))
+            case Reload():  # the server is asked anew what it is, at once and whatever went wrong
+                self._asking.clear()
+                self._server.forget()
+                self._pauses.answered()
+                self._noticed = None
+                self._listener(Forgotten(None))
+            case Enable(enabled) if not enabled:
+                self._asking.clear()
+        self._tell_local(command)
+        if isinstance(command, Enable):
+            self._listener(StatusChanged(Status("starting" if command.enabled else "off")))
+
+    def _tell_local(self, command: Command) -> None:
         if self._fallback is not None:
-            self._fallback.host.withdraw(number)
+            self._fallback.host.send(command)
 
-    def _expect(self, question: Question, *, known: bool, unserved: bool) -> None:
-        if self._fallback is not None and self._fallback.active and self._pauses.holds(self._clock()) is not None:
-            self._fallback.host.expect(question, known=known, unserved=unserved)
-        else:
-            self._asking.expect(question, known=known, unserved=unserved)
-
-    def _forget(self, uri: str) -> None:
-        self._asking.forget(uri)
-        self._listener.forgotten(uri)
-        if self._fallback is not None:
-            self._fallback.host.forget(uri)
-
-    async def _load(self, reply: Callable[[bool], object]) -> None:
+    async def _load(self, ticket: int) -> None:
         there = False
         try:
-            self._listener.told(Status("loading", message=f"connecting to {self._server.host}"))
+            self._listener(StatusChanged(Status("loading", message=f"connecting to {self._server.host}")))
             await self._server.meet()
-            self._listener.told(Status("ready"))
+            self._listener(StatusChanged(Status("ready")))
             there = True
         except RemoteError as error:
             self._pauses.failed(error, self._clock())
             self._failed(None, error)
             if self._fallback is not None:
-                self._fallback.load(reply, error.reason)
+                self._fallback.load(ticket, error.reason)
                 return
-        reply(there)
-
-    def _reload(self) -> None:
-        self._asking.clear()
-        self._server.forget()
-        self._pauses.answered()
-        self._noticed = None
-        self._listener.forgotten(None)
-        if self._fallback is not None:
-            self._fallback.host.reload()
-
-    def _enable(self, *, enabled: bool) -> None:
-        if not enabled:
-            self._asking.clear()
-        if self._fallback is not None:
-            self._fallback.host.enable(enabled=enabled)
-        self._listener.told(Status("starting" if enabled else "off"))
+        self._listener(Loaded(ticket, there))
 
     def _failed(self, question: Question | None, error: RemoteError) -> None:
         """The server did not answer: the local model does, or the question has a reason for its answer."""
@@ -231,13 +214,13 @@ class ServerHost:
             self._not_sent(question, reason)
             return
         if self._fallback is None:
-            self._listener.told(Status("error", message=reason.text, hint=reason.hint))
+            self._listener(StatusChanged(Status("error", message=reason.text, hint=reason.hint)))
             if question is not None:
-                self._listener.answered(question.number, Answer("failed", (), "error", reason))
+                self._listener(Answered(question.number, Answer("failed", (), "error", reason)))
             return
         if self._noticed != reason.code:
             self._noticed = reason.code
-            self._listener.notice(f"{reason.text} {reason.hint}")
+            self._listener(Notice(f"{reason.text} {reason.hint}"))
         if question is not None:
             self._fallback.ask(question, reason)
 
@@ -248,8 +231,8 @@ class ServerHost:
         if self._fallback is not None:
             self._fallback.ask(question, reason)
             return
-        self._listener.told(Status("ready"))
-        self._listener.answered(question.number, Answer("empty", (), reason.code, reason))
+        self._listener(StatusChanged(Status("ready")))
+        self._listener(Answered(question.number, Answer("empty", (), reason.code, reason)))
 
     def _well(self) -> None:
         """The server has answered."""

@@ -4,17 +4,32 @@ What concerns files is nothing to them: for commands and tests that have one mod
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
 import psutil
 
-from fastcoder_lsp.completion.host import HostFacts, HostListener
-from fastcoder_lsp.completion.question import Clock, Question
-from fastcoder_lsp.config import Settings
+from fastcoder_lsp.completion.protocol import (
+    Ask,
+    Command,
+    Emitter,
+    Enable,
+    Expect,
+    Forget,
+    HostFacts,
+    HostListener,
+    Load,
+    Loaded,
+    Noticed,
+    Reload,
+    Rename,
+    Use,
+    Withdraw,
+)
+from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.client import Client
+from fastcoder_lsp.scheduling.model import SomeModel
 from fastcoder_lsp.scheduling.scheduler import IDLE_MS, Scheduler, now_ms
 
 LoadRuntime = Callable[[Progress], Runtime]
@@ -35,65 +50,56 @@ class Whole:
         """Its runtime has closed it."""
 
 
+def tell_seat(seat: Client, command: Command, listener: HostListener) -> None:
+    """Have a seat do what a command says that concerns neither files nor how the model is loaded."""
+    match command:
+        case Ask(question):
+            seat.ask(question)
+        case Noticed(asked_ms, answered):
+            seat.noticed(asked_ms, answered=answered)
+        case Withdraw(number):
+            seat.withdraw(number)
+        case Expect(question, known, unserved):
+            seat.expect(question, known=known, unserved=unserved)
+        case Forget(uri):
+            seat.forget(uri)
+        case Rename(old, new):
+            seat.rename(old, new)
+        case Load(ticket):
+            seat.load(lambda well: listener(Loaded(ticket, well)))
+        case Enable(enabled):
+            seat.enable(enabled=enabled)
+
+
 class SeatHost:
-    """`completion.host.ModelHost` over a seat.
+    """`completion.protocol.ModelHost` over a seat.
 
     Args:
-        seat: the front's.
-        reload: has the model loaded anew.
+        scheduler: has the model.
+        listener: told what comes of it.
+        make_runtime: makes this front's part of the model.
+        reload: has the model loaded anew: whoever makes it knows by which settings.
+        enabled: whether the front wants the model at first.
     """
 
-    def __init__(self, seat: Client, reload: Callable[[], None]) -> None:
-        self.seat, self._reload = seat, reload
+    def __init__(
+        self,
+        scheduler: Scheduler[SomeModel],
+        listener: HostListener,
+        make_runtime: Callable[[SomeModel], Runtime],
+        reload: Callable[[], None] = lambda: None,
+        *,
+        enabled: bool = True,
+    ) -> None:
+        self._listener, self._reload = listener, reload
+        self.seat = scheduler.join(Emitter(listener), make_runtime, enabled=enabled)
 
-    def ask(self, question: Question) -> None:
-        """The newest question."""
-        self.seat.ask(question)
-
-    def noticed(self, asked_ms: float, *, answered: bool) -> None:
-        """Somebody asked, which needs no model."""
-        self.seat.noticed(asked_ms, answered=answered)
-
-    def withdraw(self, number: int) -> None:
-        """Nobody waits for the answer to a question."""
-        self.seat.withdraw(number)
-
-    def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
-        """What will be asked next."""
-        self.seat.expect(question, known=known, unserved=unserved)
-
-    def forget(self, uri: str) -> None:
-        """A document was closed."""
-        self.seat.forget(uri)
-
-    def rename(self, old: str, new: str) -> None:
-        """A document has another name."""
-        self.seat.rename(old, new)
-
-    def load(self, reply: Callable[[bool], object]) -> None:
-        """Load the model now."""
-        self.seat.load(reply)
-
-    def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:  # noqa: ARG002 as the protocol has it
-        """Load the model anew: whoever makes it knows by which settings."""
-        self._reload()
-
-    def reload(self) -> None:
-        """Load the model anew."""
-        self._reload()
-
-    def enable(self, *, enabled: bool) -> None:
-        """Off unloads the model."""
-        self.seat.enable(enabled=enabled)
-
-    def document_changed(self, path: Path, text: str) -> None:
-        """No workspace."""
-
-    def document_closed(self, path: Path) -> None:
-        """No workspace."""
-
-    def files_changed(self, paths: Iterable[Path]) -> None:
-        """No workspace."""
+    def send(self, command: Command) -> None:
+        """There is no workspace: what concerns files is nothing to it."""
+        if isinstance(command, Use | Reload):
+            self._reload()
+        else:
+            tell_seat(self.seat, command, self._listener)
 
     def facts(self) -> HostFacts:
         """What is known of it."""
@@ -135,8 +141,9 @@ class DirectHost(SeatHost):
     ) -> None:
         self.load_runtime = load
         self.scheduler = Scheduler(lambda progress: Whole(load(progress)), clock, idle_ms)
-        seat = self.scheduler.join(listener, lambda whole: whole.runtime, enabled=enabled)
-        super().__init__(seat, lambda: self._use(self.load_runtime))
+        super().__init__(
+            self.scheduler, listener, lambda whole: whole.runtime, lambda: self._use(self.load_runtime), enabled=enabled
+        )
         self._thread = threading.Thread(target=self.scheduler.run, name="fastcoder-scheduler", daemon=True)
         if threaded:
             self._thread.start()

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.host.local import Core, LoadModel, LocalHost, MakeRuntime

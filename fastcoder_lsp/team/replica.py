@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings, cache_folder

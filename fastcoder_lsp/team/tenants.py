@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fastcoder_lsp.completion.host import HostListener, ModelHost
+from fastcoder_lsp.completion.protocol import HostListener, ModelHost
 from fastcoder_lsp.completion.question import policy_of
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status

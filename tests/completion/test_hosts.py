@@ -1,18 +1,29 @@
 """Whatever the host does, who asked is answered once: it may be another process, which stalls, dies, talks nonsense."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from concurrent.futures import Future
-from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fastcoder_lsp.completion.host import HostFacts, HostListener
+from fastcoder_lsp.completion.protocol import (
+    Answered,
+    Ask,
+    Command,
+    Forgotten,
+    HostFacts,
+    HostListener,
+    Indexing,
+    Made,
+    Notice,
+    StatusChanged,
+    Withdraw,
+    Worked,
+)
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion
-from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Snapshot
 
 URI = "file:///a.py"
@@ -32,45 +43,15 @@ class ScriptedHost:
         self.told: list[str] = []
         self.at_once: Callable[[Question], None] = lambda _: None
 
-    def ask(self, question: Question) -> None:
-        self.questions.append(question)
-        self.at_once(question)
-
-    def noticed(self, asked_ms: float, *, answered: bool) -> None:
-        self.told.append("noticed")
-
-    def withdraw(self, number: int) -> None:
-        self.told.append(f"withdraw {number}")
-
-    def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
-        self.told.append("expect")
-
-    def forget(self, uri: str) -> None:
-        self.told.append("forget")
-
-    def rename(self, old: str, new: str) -> None:
-        self.told.append("rename")
-
-    def load(self, reply: Callable[[bool], object]) -> None:
-        self.told.append("load")
-
-    def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
-        self.told.append("use")
-
-    def reload(self) -> None:
-        self.told.append("reload")
-
-    def enable(self, *, enabled: bool) -> None:
-        self.told.append(f"enable {enabled}")
-
-    def document_changed(self, path: Path, text: str) -> None:
-        self.told.append("document_changed")
-
-    def document_closed(self, path: Path) -> None:
-        self.told.append("document_closed")
-
-    def files_changed(self, paths: Iterable[Path]) -> None:
-        self.told.append("files_changed")
+    def send(self, command: Command) -> None:
+        match command:
+            case Ask(question):
+                self.questions.append(question)
+                self.at_once(question)
+            case Withdraw(number):
+                self.told.append(f"withdraw {number}")
+            case _:
+                self.told.append(type(command).__name__)
 
     def facts(self) -> HostFacts:
         return HostFacts("a model", "an engine", {"automatic": 250.0}, resident_bytes=7, process_id=1, fronts=3)
@@ -111,7 +92,7 @@ def test_an_answer_that_never_comes_keeps_no_later_one_away() -> None:
     editor = Editor()
     lost, later = editor.ask("a = "), editor.ask("b = ")
     assert lost.result(0).finish == "superseded"
-    editor.host.listener.answered(2, answer("2"))
+    editor.host.listener(Answered(2, answer("2")))
     assert later.result(0).text == "2"
     assert "withdraw 1" in editor.host.told
     left = editor.ask("c = ")
@@ -125,27 +106,27 @@ def test_an_answer_that_comes_twice_late_or_for_nobody_is_heard_once() -> None:
     editor = Editor()
     older, newer = editor.ask("a = "), editor.ask("b = ")
     for number in (2, 2, 1, 0, -1, 3, 99, 2):
-        editor.host.listener.answered(number, answer(str(number)))
+        editor.host.listener(Answered(number, answer(str(number))))
     assert older.result(0).finish == "superseded"
     assert newer.result(0).text == "2"
     counts = editor.service.statistics()
     assert (counts.shown, counts.superseded, counts.failed) == (1, 1, 0)
     third = editor.ask("c = ")
     assert not third.done(), "what came for question 3 before it was asked is not its answer"
-    editor.host.listener.answered(3, answer("3"))
+    editor.host.listener(Answered(3, answer("3")))
     assert third.result(0).text == "3"
 
 
 def test_an_answer_within_the_question_is_heard() -> None:
     """From a host that is gone and says so at once; the next question finds another one."""
     editor = Editor()
-    editor.host.at_once = lambda question: editor.host.listener.answered(
-        question.number, Answer.failed(Status("error", message="gone"))
+    editor.host.at_once = lambda question: editor.host.listener(
+        Answered(question.number, Answer.failed(Status("error", message="gone")))
     )
     first = editor.ask("a = ").result(0)
     assert first.reason is not None
     assert first.reason.text == "gone"
-    editor.host.at_once = lambda question: editor.host.listener.answered(question.number, answer("1"))
+    editor.host.at_once = lambda question: editor.host.listener(Answered(question.number, answer("1")))
     assert editor.ask("a = ", version=9).result(0).text == "1"
 
 
@@ -159,8 +140,8 @@ def test_what_is_known_of_the_host_is_what_it_said() -> None:
 def test_progress_and_notices_go_through() -> None:
     """As the front wants them."""
     editor = Editor()
-    editor.host.listener.indexing(3, 10, building=True)
-    editor.host.listener.notice("look")
+    editor.host.listener(Indexing(3, 10, building=True))
+    editor.host.listener(Notice("look"))
     assert editor.heard[-2:] == [(3, 10, True), ("look",)]
 
 
@@ -172,9 +153,9 @@ def test_a_listener_that_fails_does_not_reach_the_host() -> None:
 
     editor = Editor()
     service = CompletionService(editor._open, fail, on_indexing=fail, on_notice=fail)
-    service.told(Status("ready"))
-    service.indexing(1, 2, building=False)
-    service.notice("look")
+    service.on(StatusChanged(Status("ready")))
+    service.on(Indexing(1, 2, building=False))
+    service.on(Notice("look"))
 
 
 NONSENSE = st.lists(
@@ -205,18 +186,18 @@ def test_any_order_of_anything(story: list[tuple[str, object]]) -> None:
                 if editor.futures:
                     editor.futures[-1].cancel()
             case "answered", int(number):
-                listener.answered(number, answer("1"))
+                listener(Answered(number, answer("1")))
             case "made", str(text):
-                listener.made(URI, Suggestion(Place("a = ", "\n"), text))
+                listener(Made(URI, Suggestion(Place("a = ", "\n"), text)))
             case "forgotten", uri:
-                listener.forgotten(uri if isinstance(uri, str) else None)
+                listener(Forgotten(uri if isinstance(uri, str) else None))
             case "told", "loading" | "ready" | "error" | "thinking" as state:
-                listener.told(Status(state))
+                listener(StatusChanged(Status(state)))
             case "close", _:
                 editor.service.document_closed(URI)
             case _:
                 editor.service.reload()
-        listener.worked(Counts())
+        listener(Worked(Counts()))
     editor.service.shutdown()
     assert editor.answers == dict.fromkeys(range(len(editor.futures)), 1)
     counts = editor.service.statistics()

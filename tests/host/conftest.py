@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.address import cache_part, named_address
 from fastcoder_lsp.host.greeting import greet

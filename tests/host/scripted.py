@@ -1,23 +1,37 @@
 """A host around a `ModelHost` that says what the question tells it to, in this process or in one of its own."""
 
 import ctypes
+import re
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fastcoder_lsp.completion.host import HostFacts, HostListener, Turn
+from fastcoder_lsp.completion.protocol import (
+    Answered,
+    Ask,
+    Command,
+    Event,
+    HostFacts,
+    HostListener,
+    Load,
+    Loaded,
+    Made,
+    Message,
+    StatusChanged,
+    Turn,
+)
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Recalled, Suggestion
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.core import CompletionRequest, Counts, Snapshot
+from fastcoder_lsp.core import CompletionRequest, Snapshot
 
 
 @dataclass
 class Heard:
-    """A `HostListener` that keeps all it is told."""
+    """Keeps all it is told."""
 
     answers: dict[int, list[Answer]] = field(default_factory=dict)
     makes: list[tuple[str, Suggestion]] = field(default_factory=list)
@@ -26,40 +40,22 @@ class Heard:
     at_s: dict[int, float] = field(default_factory=dict)
     news: threading.Condition = field(default_factory=threading.Condition)
 
-    def answered(self, number: int, answer: Answer) -> None:
+    loads: list[bool] = field(default_factory=list)
+
+    def __call__(self, event: Event) -> None:
         with self.news:
-            self.at_s[number] = time.perf_counter()
-            self.answers.setdefault(number, []).append(answer)
-            self.news.notify_all()
-
-    def made(self, uri: str, suggestion: Suggestion) -> None:
-        with self.news:
-            self.makes.append((uri, suggestion))
-            self.news.notify_all()
-
-    def forgotten(self, uri: str | None) -> None:
-        self.other("forgotten", uri)
-
-    def counted(self, what: str, by: int) -> None:
-        self.other("counted", what, by)
-
-    def worked(self, counts: Counts) -> None:
-        self.other("worked", counts)
-
-    def told(self, status: Status) -> None:
-        with self.news:
-            self.statuses.append(status)
-            self.news.notify_all()
-
-    def indexing(self, done: int, total: int, *, building: bool) -> None:
-        self.other("indexing", done, total, building)
-
-    def notice(self, text: str) -> None:
-        self.other("notice", text)
-
-    def other(self, *what: object) -> None:
-        with self.news:
-            self.others.append(what)
+            match event:
+                case Answered(number, answer):
+                    self.at_s[number] = time.perf_counter()
+                    self.answers.setdefault(number, []).append(answer)
+                case Made(uri, suggestion):
+                    self.makes.append((uri, suggestion))
+                case StatusChanged(status):
+                    self.statuses.append(status)
+                case Loaded(_, well):
+                    self.loads.append(well)
+                case _:
+                    self.others.append(said(event))
             self.news.notify_all()
 
     def wait(self, until: Callable[[], object], seconds: float = 60.0) -> None:
@@ -83,56 +79,28 @@ class ScriptedHost:
         self.calls.append(("open", settings, dict(folders)))
         self.closed = threading.Event()
         self.turn: Turn = ""
-        listener.told(Status("ready"))
+        listener(StatusChanged(Status("ready")))
+
+    def send(self, command: Command) -> None:
+        match command:
+            case Ask(question):
+                self.calls.append(("ask", question))
+                self.ask(question)
+            case Load(ticket):
+                self.calls.append(("load",))
+                self.listener(Loaded(ticket, True))
+            case _:
+                self.calls.append(said(command))
 
     def ask(self, question: Question) -> None:
-        self.calls.append(("ask", question))
-        said = question.place.before.rpartition(" ")[2].upper()
-        if said in {"HANG", "LATER"}:
+        word = question.place.before.rpartition(" ")[2].upper()
+        if word in {"HANG", "LATER"}:
             return
-        while said == "SEIZE":
+        while word == "SEIZE":
             ctypes.PyDLL(None).usleep(900_000)  # no other thread runs meanwhile
-        self.listener.made(question.uri, Suggestion(question.place, said, 0, ()))
-        self.listener.answered(
-            question.number, Answer("shown", (Recalled(said, 0),), "stop", ms={"total": 1.0}, model="scripted")
-        )
-
-    def noticed(self, asked_ms: float, *, answered: bool) -> None:
-        self.calls.append(("noticed", asked_ms, answered))
-
-    def withdraw(self, number: int) -> None:
-        self.calls.append(("withdraw", number))
-
-    def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
-        self.calls.append(("expect", question, known, unserved))
-
-    def forget(self, uri: str) -> None:
-        self.calls.append(("forget", uri))
-
-    def rename(self, old: str, new: str) -> None:
-        self.calls.append(("rename", old, new))
-
-    def load(self, reply: Callable[[bool], object]) -> None:
-        self.calls.append(("load",))
-        reply(True)
-
-    def use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
-        self.calls.append(("use", settings, dict(folders)))
-
-    def reload(self) -> None:
-        self.calls.append(("reload",))
-
-    def enable(self, *, enabled: bool) -> None:
-        self.calls.append(("enable", enabled))
-
-    def document_changed(self, path: Path, text: str) -> None:
-        self.calls.append(("document_changed", path, text))
-
-    def document_closed(self, path: Path) -> None:
-        self.calls.append(("document_closed", path))
-
-    def files_changed(self, paths: Iterable[Path]) -> None:
-        self.calls.append(("files_changed", tuple(paths)))
+        self.listener(Made(question.uri, Suggestion(question.place, word, 0, ())))
+        answer = Answer("shown", (Recalled(word, 0),), "stop", ms={"total": 1.0}, model="scripted")
+        self.listener(Answered(question.number, answer))
 
     def facts(self) -> HostFacts:
         return HostFacts(model="scripted", engine="none", budget_ms={"automatic": 500.0}, turn=self.turn, context=True)
@@ -140,6 +108,12 @@ class ScriptedHost:
     def close(self, wait_s: float) -> None:
         self.calls.append(("close",))
         self.closed.set()
+
+
+def said(message: Message) -> tuple[object, ...]:
+    """A command or an event as a tuple: its name in lower case, and its fields."""
+    name = re.sub("(?<!^)(?=[A-Z])", "_", type(message).__name__).lower()
+    return (name, *(getattr(message, field) for field in message.__struct_fields__))
 
 
 def question(number: int, text: str, uri: str = "file:///w/a.py", offset: int | None = None) -> Question:

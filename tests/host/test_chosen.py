@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import (
+    Ask,
+    DocumentChanged,
+    DocumentClosed,
+    Enable,
+    Forget,
+    HostListener,
+    Load,
+    Noticed,
+    Use,
+    Withdraw,
+)
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.chosen import ChosenHost
 from tests.host.scripted import Heard, ScriptedHost, question
@@ -39,7 +50,7 @@ class Kinds:
         return open_one
 
     def asks(self, number: int, text: str = "value = word") -> str:
-        self.host.ask(question(number, text))
+        self.host.send(Ask(question(number, text)))
         self.heard.wait(lambda: number in self.heard.answers)
         (answer,) = self.heard.answers[number]
         return answer.candidates[0].text if answer.candidates else answer.outcome
@@ -55,13 +66,13 @@ def kinds() -> Kinds:
 
 def test_it_is_opened_by_the_settings_that_came_before_the_first_question(kinds: Kinds) -> None:
     """And told of the documents that are open, once, and of nothing that concerns questions that nobody asked."""
-    kinds.host.document_changed(Path("/w/a.py"), "old")
-    kinds.host.document_changed(Path("/w/b.py"), "closed")
-    kinds.host.document_changed(Path("/w/a.py"), "new")
-    kinds.host.document_closed(Path("/w/b.py"))
-    kinds.host.noticed(1.0, answered=True)
-    kinds.host.forget("file:///w/b.py")
-    kinds.host.use(SHARED, FOLDERS)
+    kinds.host.send(DocumentChanged(Path("/w/a.py"), "old"))
+    kinds.host.send(DocumentChanged(Path("/w/b.py"), "closed"))
+    kinds.host.send(DocumentChanged(Path("/w/a.py"), "new"))
+    kinds.host.send(DocumentClosed(Path("/w/b.py")))
+    kinds.host.send(Noticed(1.0, answered=True))
+    kinds.host.send(Forget("file:///w/b.py"))
+    kinds.host.send(Use(SHARED, FOLDERS))
     assert not kinds.opened
     assert kinds.host.facts().model == ""
     assert kinds.asks(1) == "WORD"
@@ -74,33 +85,31 @@ def test_it_is_opened_by_the_settings_that_came_before_the_first_question(kinds:
 
 def test_what_is_told_while_it_opens_is_told_in_its_order(kinds: Kinds) -> None:
     kinds.gate.clear()
-    loaded: list[bool] = []
-    kinds.host.ask(question(1, "value = hang"))
-    kinds.host.document_changed(Path("/w/a.py"), "text")
-    kinds.host.withdraw(1)
-    kinds.host.load(loaded.append)
-    kinds.host.enable(enabled=True)
-    kinds.host.ask(question(2, "value = word"))
+    kinds.host.send(Ask(question(1, "value = hang")))
+    kinds.host.send(DocumentChanged(Path("/w/a.py"), "text"))
+    kinds.host.send(Withdraw(1))
+    kinds.host.send(Load(1))
+    kinds.host.send(Enable(enabled=True))
+    kinds.host.send(Ask(question(2, "value = word")))
     kinds.gate.set()
     kinds.heard.wait(lambda: 2 in kinds.heard.answers)
     assert kinds.calls() == ["open", "ask", "document_changed", "withdraw", "load", "enable", "ask"]
-    assert loaded == [True]
+    assert kinds.heard.loads == [True]
 
 
 def test_where_the_settings_change_the_other_kind_goes_on(kinds: Kinds) -> None:
     """The first one is closed, and heard no more; whoever waits for a model that is being opened is told."""
     assert kinds.asks(1) == "WORD"
-    kinds.host.document_changed(Path("/w/a.py"), "text")
+    kinds.host.send(DocumentChanged(Path("/w/a.py"), "text"))
     first = kinds.opened[0][1]
-    kinds.host.use(SHARED, FOLDERS)
+    kinds.host.send(Use(SHARED, FOLDERS))
     kinds.heard.wait(first.closed.is_set)
-    first.ask(question(2, "value = late"))
+    first.send(Ask(question(2, "value = late")))
     assert 2 not in kinds.heard.answers
     kinds.gate.clear()
-    loaded: list[bool] = []
-    kinds.host.load(loaded.append)
-    kinds.host.use(SETTINGS, FOLDERS)
-    assert loaded == [False]
+    kinds.host.send(Load(1))
+    kinds.host.send(Use(SETTINGS, FOLDERS))
+    assert kinds.heard.loads == [False]
     kinds.gate.set()
     assert kinds.asks(3) == "WORD"
     [_, last] = [host for kind, host in kinds.opened if kind == "alone"]  # who is not wanted any more may come later
@@ -109,14 +118,13 @@ def test_where_the_settings_change_the_other_kind_goes_on(kinds: Kinds) -> None:
 
 
 def test_what_cannot_be_opened_is_an_answer_and_tried_again(kinds: Kinds) -> None:
-    loaded: list[bool] = []
     kinds.failure = OSError("no such thing")
     kinds.gate.clear()
-    kinds.host.ask(question(1, "value = word"))
-    kinds.host.load(loaded.append)
+    kinds.host.send(Ask(question(1, "value = word")))
+    kinds.host.send(Load(1))
     kinds.gate.set()
-    kinds.heard.wait(lambda: loaded)
-    assert loaded == [False]
+    kinds.heard.wait(lambda: kinds.heard.loads)
+    assert kinds.heard.loads == [False]
     assert [answer.outcome for answer in kinds.heard.answers[1]] == ["failed"]
     assert kinds.heard.statuses[-1].state == "error"
     kinds.failure = None
@@ -124,19 +132,18 @@ def test_what_cannot_be_opened_is_an_answer_and_tried_again(kinds: Kinds) -> Non
 
 
 def test_off_and_on_are_told_where_there_is_nothing_to_switch(kinds: Kinds) -> None:
-    kinds.host.enable(enabled=False)
-    kinds.host.enable(enabled=True)
+    kinds.host.send(Enable(enabled=False))
+    kinds.host.send(Enable(enabled=True))
     assert [status.state for status in kinds.heard.statuses] == ["off", "starting"]
     assert not kinds.opened
 
 
 def test_closed_while_it_opens_nothing_stays(kinds: Kinds) -> None:
     kinds.gate.clear()
-    loaded: list[bool] = []
-    kinds.host.load(loaded.append)
+    kinds.host.send(Load(1))
     kinds.host.close(1.0)
-    kinds.host.load(loaded.append)
-    assert loaded == [False, False]
+    kinds.host.send(Load(1))
+    assert kinds.heard.loads == [False, False]
     kinds.gate.set()
     kinds.heard.wait(lambda: bool(kinds.opened) and kinds.opened[0][1].closed.is_set())
     assert kinds.calls() == ["open", "close"]

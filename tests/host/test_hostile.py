@@ -17,23 +17,31 @@ import psutil
 import pytest
 from msgspec import inspect
 
+from fastcoder_lsp.completion.protocol import Ask, Indexing, Load, Loaded, Made, Notice
 from fastcoder_lsp.host import server
 from fastcoder_lsp.host.channel import Channel
-from fastcoder_lsp.host.codec import Codec
 from fastcoder_lsp.host.connected_front import ConnectedFront
 from fastcoder_lsp.host.control import find_hosts
-from fastcoder_lsp.host.front_messages import AskFronts, FromFront, Hello, Load, Ping, Use
-from fastcoder_lsp.host.host_messages import Loaded
-from fastcoder_lsp.host.messages import MOST_BYTES, PROTOCOL, ProtocolError
+from fastcoder_lsp.host.transport import (
+    MOST_BYTES,
+    PROTOCOL,
+    AskFronts,
+    Codec,
+    FromClient,
+    Hello,
+    Ping,
+    ProtocolError,
+    UseTables,
+)
 from fastcoder_lsp.scheduling.model import trim_heap
 from tests.host.conftest import BUILD, Place
 from tests.host.scripted import Heard, question
 
 CODEC = Codec()
-MESSAGES = inspect.type_info(FromFront)
+MESSAGES = inspect.type_info(FromClient)
 assert isinstance(MESSAGES, inspect.UnionType)
 HELLO = CODEC.encode(Hello(PROTOCOL, BUILD, 1, "front"))
-USE = CODEC.encode(Use({}, []))
+USE = CODEC.encode(UseTables({}, {}))
 
 
 LEAVES: dict[type[inspect.Type], list[Any]] = {
@@ -43,6 +51,7 @@ LEAVES: dict[type[inspect.Type], list[Any]] = {
     inspect.StrType: ["", "front", "control", "model", "\0", "x" * 11_000],
     inspect.BoolType: [False, True],
     inspect.NoneType: [None],
+    inspect.CustomType: ["", "/", "/w", "w", "/x\0y", "/" * 70_000, 7, None],
 }
 
 
@@ -54,7 +63,9 @@ def absurd(kind: inspect.Type, chance: random.Random) -> Any:
             return [*tag, *(absurd(field.type, chance) for field in kind.fields)]
         case inspect.UnionType():
             return absurd(chance.choice(kind.types), chance)
-        case inspect.ListType():
+        case inspect.DataclassType():
+            return {field.encode_name: absurd(field.type, chance) for field in kind.fields}
+        case inspect.ListType() | inspect.VarTupleType():
             return [absurd(kind.item_type, chance)] * chance.choice([0, 1, 3, 6_000 if chance.random() < 0.1 else 2])
         case inspect.DictType():
             return {absurd(kind.key_type, chance): absurd(kind.value_type, chance) for _ in range(3)}
@@ -116,7 +127,7 @@ def test_bad_messages_leave_nothing_behind_and_the_others_are_served(
     monkeypatch.setattr(logging.getLogger("fastcoder_lsp.host.server"), "disabled", True)  # pytest keeps every line
     chance, heard = random.Random(messages), Heard()
     front = place.front(heard)
-    front.ask(question(1, "say x"))
+    front.send(Ask(question(1, "say x")))
     heard.wait(lambda: 1 in heard.answers)
     for _ in range(20):
         say_badly(place, chance)
@@ -130,9 +141,9 @@ def test_bad_messages_leave_nothing_behind_and_the_others_are_served(
         say_badly(place, chance)
         place.hosts[1:] = []
         if number % 50 == 0:
-            front.ask(question(number, f"say word{number}"))
+            front.send(Ask(question(number, f"say word{number}")))
             heard.wait(partial(heard.answers.__contains__, number))
-    front.ask(question(messages, "say last"))
+    front.send(Ask(question(messages, "say last")))
     heard.wait(lambda: messages in heard.answers)
 
     assert all(answers[0].outcome == "shown" and len(answers) == 1 for answers in heard.answers.values())
@@ -161,7 +172,7 @@ def settled(place: Place, fronts: int) -> None:
     raise AssertionError((place.server.fronts(), [thread.name for thread in threading.enumerate()]))
 
 
-@pytest.mark.parametrize("first", [Ping(), AskFronts(), Use({}, []), Hello(PROTOCOL, BUILD, 1, "other")])
+@pytest.mark.parametrize("first", [Ping(), AskFronts(), UseTables({}, {}), Hello(PROTOCOL, BUILD, 1, "other")])
 @pytest.mark.parametrize("place", ["unix"], indirect=True)
 def test_whoever_does_not_greet_is_sent_away(place: Place, first: Any) -> None:
     channel = Channel(place.address.connect())
@@ -232,10 +243,10 @@ def test_who_reads_nothing_costs_bounded_memory_and_nobody_else_anything(place: 
     listener = place.hosts[0].listener
     asked = question(1, "x" * 1000)
     for number in range(20_000):
-        listener.indexing(number, 20_000, building=True)
-        listener.notice(f"{number % 10}")
-        listener.made("file:///w/a.py", asked_suggestion(asked.place))
-    front.ask(question(1, "say x"))
+        listener(Indexing(number, 20_000, building=True))
+        listener(Notice(f"{number % 10}"))
+        listener(Made("file:///w/a.py", asked_suggestion(asked.place)))
+    front.send(Ask(question(1, "say x")))
     heard.wait(lambda: 1 in heard.answers)
     assert os.getpid() in {one.process_id for one in place.server._fronts}
     silent.close()

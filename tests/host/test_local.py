@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fastcoder_lsp.completion.protocol import Ask, DocumentChanged, Use
 from fastcoder_lsp.completion.question import Policy, Question, place_of
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, EngineInfo, Prefilled, Progress, Snapshot, StepCosts, Verified
@@ -95,7 +96,7 @@ class Fronts:
 def ask(host: LocalHost, heard: Heard, number: int = 1, uri: str = "file:///a.py") -> str:
     """What is said at the end of a line, "" for nothing."""
     request = CompletionRequest(Snapshot(uri, None, "python", number, f"x{number} = 2\n\n"), 7)
-    host.ask(Question(number, request, place_of(request), Policy(), 0.0, 0.0))
+    host.send(Ask(Question(number, request, place_of(request), Policy(), 0.0, 0.0)))
     heard.wait(lambda: number in heard.answers)
     (answer,) = heard.answers[number]
     return answer.candidates[0].text if answer.candidates else ""
@@ -165,7 +166,7 @@ def test_a_store_gives_a_front_what_its_own_rules_allow(fronts: Fronts, root: Pa
     around_free, around_careful = (around for _, around in fronts.made)
     hears_free.wait(lambda: knows(around_free, "somebody = 2"))
     hears_careful.wait(lambda: knows(around_careful, "everybody = 1"))
-    free.document_changed(root / "private/b.py", "unsaved = 3\n")
+    free.send(DocumentChanged(root / "private/b.py", "unsaved = 3\n"))
     hears_free.wait(lambda: knows(around_free, "unsaved = 3"))
     for hidden in ("somebody = 2", "unsaved = 3"):
         assert not knows(around_careful, hidden)
@@ -174,7 +175,7 @@ def test_a_store_gives_a_front_what_its_own_rules_allow(fronts: Fronts, root: Pa
 def test_open_texts_end_with_the_front_that_sent_them(fronts: Fronts, root: Path) -> None:
     """Those that it sent before there was a model, too."""
     (one, hears_one), (two, hears_two) = fronts.open(root), fronts.open(root)
-    one.document_changed(root / "new.py", "never_saved = 1\n")
+    one.send(DocumentChanged(root / "new.py", "never_saved = 1\n"))
     assert ask(one, hears_one) == SAYS
     assert ask(two, hears_two) == SAYS
     around = fronts.made[1][1]
@@ -189,13 +190,13 @@ def test_other_settings_of_a_front_load_no_model_anew(fronts: Fronts, root: Path
     assert ask(one, hears_one) == SAYS
     assert ask(two, hears_two) == SAYS
     plain = replace(SETTINGS, index_enabled=False)
-    one.use(plain, {root: plain})
+    one.send(Use(plain, {root: plain}))
     assert ask(one, hears_one, 2) == SAYS
     assert len(fronts.loaded) == 1
     assert [(seat, around.pin is None) for seat, around in fronts.made[2:]] == [("front-1", True)]
     assert len(fronts.core.stores.indexes) == 1
     other = replace(plain, model="another")
-    one.use(other, {root: other})
+    one.send(Use(other, {root: other}))
     assert ask(one, hears_one, 3) == SAYS
     assert ask(two, hears_two, 2) == SAYS
     assert len(fronts.loaded) == 2
@@ -225,7 +226,7 @@ def test_code_for_the_prompt_comes_from_the_front_s_own_folders(fronts: Fronts, 
     assert [may["project/a.py"](0), may["project/private/b.py"](0), may["beside/c.py"](0)] == [True, True, False]
     assert not may["beside/c.py"](1)
     careful = replace(shows, read_exclude=("private/",))
-    one.use(shows, {root: careful})
+    one.send(Use(shows, {root: careful}))
     assert [may["project/a.py"](0), may["project/private/b.py"](0)] == [True, False]
 
 

@@ -16,6 +16,7 @@ import psutil
 import pytest
 from filelock import FileLock
 
+from fastcoder_lsp.completion.protocol import Ask, DocumentChanged, Notice, Use
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.config.programs import python_command
 from fastcoder_lsp.errors import ResourceError
@@ -71,7 +72,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
 
 
 def ask(heard: Heard, front: RemoteHost, number: int, text: str = "say x") -> None:
-    front.ask(question(number, text))
+    front.send(Ask(question(number, text)))
     heard.wait(lambda: number in heard.answers)
 
 
@@ -151,7 +152,7 @@ def test_a_front_that_takes_another_model_goes_to_its_process(machine: Machine) 
     front = machine.front(heard)
     ask(heard, front, 1)
     before = front.facts().process_id
-    front.use(Settings(model="toy", host_linger_s=1), {})
+    front.send(Use(Settings(model="toy", host_linger_s=1), {}))
     ask(heard, front, 2)
     assert front.facts().process_id != before
     assert not [answer for answers in heard.answers.values() for answer in answers if answer.outcome != "shown"]
@@ -169,12 +170,12 @@ def test_killed_while_it_is_asked_each_question_is_answered_once(machine: Machin
             number += 1
             text += f"{key}"
             hangs = chance.random() < 0.5
-            front.ask(question(number, f"{text} hang" if hangs else f"{text} word{number}"))
-            front.document_changed(Path("/w/a.py"), text)
+            front.send(Ask(question(number, f"{text} hang" if hangs else f"{text} word{number}")))
+            front.send(DocumentChanged(Path("/w/a.py"), text))
         os.kill(process_id, signal.SIGKILL)
         heard.wait(answered(heard, front, number, process_id))
         number += 1
-        front.ask(question(number, f"{text} again{kill}"))
+        front.send(Ask(question(number, f"{text} again{kill}")))
         heard.wait(partial(heard.answers.__contains__, number))
         # Either it was asked before the death was noticed, and says so, or it has its text from the next process.
         (answer,) = heard.answers[number]
@@ -207,7 +208,7 @@ def test_a_process_that_hangs_is_given_up_and_replaced(machine: Machine) -> None
     front = machine.front(heard, patience=Patience(tick_s=0.05, asked=2, silent=8, hung=16, loading=1))
     ask(heard, front, 1)
     process_id = front.facts().process_id
-    front.ask(question(2, "x seize"))
+    front.send(Ask(question(2, "x seize")))
     heard.wait(lambda: 2 in heard.answers)
     (answer,) = heard.answers[2]
     assert answer.reason is not None
@@ -215,7 +216,7 @@ def test_a_process_that_hangs_is_given_up_and_replaced(machine: Machine) -> None
     number = 2
     while front.facts().process_id == process_id:
         number += 1
-        front.ask(question(number, "say x"))
+        front.send(Ask(question(number, "say x")))
         heard.wait(answered(heard, front, number, process_id))
     assert gone(process_id)
     ask(heard, front, number + 1)
@@ -273,7 +274,7 @@ def test_a_process_whose_worker_comes_to_nothing_more_ends_and_is_replaced(machi
     front = machine.front(heard)
     ask(heard, front, 1)
     process_id = front.facts().process_id
-    front.ask(question(2, "x hang"))
+    front.send(Ask(question(2, "x hang")))
     heard.wait(lambda: 2 in heard.answers)
     (answer,) = heard.answers[2]
     assert answer.reason is not None
@@ -287,7 +288,7 @@ def test_a_log_that_cannot_be_written_costs_no_suggestion(machine: Machine) -> N
     cache_folder().mkdir(parents=True)
     (cache_folder() / "host").write_text("no folder")
     heard = Heard()
-    reach = FindOrStart([machine.folder], machine.command, "test", heard.notice)
+    reach = FindOrStart([machine.folder], machine.command, "test", lambda text: heard(Notice(text)))
     front = RemoteHost(heard, machine.settings, {}, reach, pauses_s=PAUSES_S)
     machine.fronts.append(front)
     ask(heard, front, 1)
@@ -363,7 +364,7 @@ def test_a_process_waits_for_the_end_of_the_one_whose_door_is_closed(machine: Ma
     heard = Heard()
     with FileLock(lock_path(address, "host"), thread_local=False):
         front = machine.front(heard)
-        front.ask(question(1, "say x"))
+        front.send(Ask(question(1, "say x")))
         time.sleep(1.5)
         assert 1 not in heard.answers
     heard.wait(lambda: 1 in heard.answers)

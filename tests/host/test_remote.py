@@ -6,6 +6,29 @@ from pathlib import Path
 
 import numpy as np
 
+from fastcoder_lsp.completion.protocol import (
+    Answered,
+    Ask,
+    Counted,
+    DocumentChanged,
+    DocumentClosed,
+    Enable,
+    Expect,
+    FilesChanged,
+    Forget,
+    Forgotten,
+    Indexing,
+    Load,
+    Made,
+    Notice,
+    Noticed,
+    Reload,
+    Rename,
+    StatusChanged,
+    Use,
+    Withdraw,
+    Worked,
+)
 from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Recalled, Suggestion, Work
@@ -25,6 +48,7 @@ from fastcoder_lsp.core import (
     TracedToken,
     Yank,
 )
+from fastcoder_lsp.host.transport import WithTexts
 from tests.host.conftest import Place
 from tests.host.scripted import Heard, question
 
@@ -41,8 +65,8 @@ def test_a_question_comes_as_it_was_asked(place: Place) -> None:
     asked = replace(asked, place=type(asked.place)(HALF[:2] + "\ud800x", HALF[5:]))
 
     heard.wait(lambda: place.hosts)
-    front.expect(asked, known=True, unserved=False)
-    front.ask(asked)
+    front.send(Expect(asked, known=True, unserved=False))
+    front.send(Ask(asked))
     heard.wait(lambda: 2 in heard.answers)
 
     calls = place.hosts[0].calls
@@ -57,8 +81,8 @@ def test_a_text_that_is_typed_goes_as_differences_and_comes_whole(place: Place) 
     for number in range(1, 80):
         text = text[:300_000] + f" word{number}" + text[300_000:]
         asked = question(number, text, offset=300_000 + len(f" word{number}"))
-        front.document_changed(Path("/w/a.py"), text)
-        front.ask(asked)
+        front.send(DocumentChanged(Path("/w/a.py"), text))
+        front.send(Ask(asked))
         heard.wait(partial(heard.answers.__contains__, number))
         assert place.hosts[0].calls[-1] == ("ask", asked)
         assert heard.makes[-1] == ("file:///w/a.py", Suggestion(asked.place, f"WORD{number}", 0, ()))
@@ -82,18 +106,18 @@ def test_what_a_client_gives_along_comes_with_each_question(place: Place) -> Non
         asked = replace(plain, request=replace(plain.request, snapshot=snapshot))
         if number == 8:
             next(iter(place.server._fronts))._texts._of.clear()
-        front.ask(asked)
+        front.send(Ask(asked))
         heard.wait(partial(heard.answers.__contains__, number))
         assert place.hosts[0].calls[-1] == ("ask", asked)
-        sent.append(front._telling._question(asked)[1])
-    assert sent == [[]] * 11, "the host has all of it"
+        sent.append([type(one) for one in front._builder.messages(Ask(asked))])
+    assert sent == [[WithTexts]] * 11, "the host has all of it"
 
 
 def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
     heard = Heard()
     front = place.front(heard)
     asked = question(5, "x hang")
-    front.ask(asked)
+    front.send(Ask(asked))
     heard.wait(lambda: place.hosts and place.hosts[0].calls[-1] == ("ask", asked))
     listener = place.hosts[0].listener
     trace = StepTrace((TracedToken(b"\xff", "auto", 2),), DraftTree.chain([1, 2]), (b"a", b"b"), (1,))
@@ -110,17 +134,17 @@ def test_what_comes_of_it_is_told_as_it_was(place: Place) -> None:
         (trace,),
     )
     suggestion = Suggestion(asked.place, HALF, 1, (Suggestion(asked.place, "other"),), Work(counts, (trace,)))
-    listener.counted("ahead", 2)
-    listener.worked(counts)
-    listener.made(asked.uri, suggestion)
-    listener.made(asked.uri, Suggestion(asked.place, "", reason=answer.reason))
-    listener.forgotten(None)
-    listener.forgotten(asked.uri)
-    listener.indexing(3, 5, building=True)
-    listener.notice("no\udcff disk")
-    listener.told(Status("error", None, "message", "hint"))
+    listener(Counted("ahead", 2))
+    listener(Worked(counts))
+    listener(Made(asked.uri, suggestion))
+    listener(Made(asked.uri, Suggestion(asked.place, "", reason=answer.reason)))
+    listener(Forgotten(None))
+    listener(Forgotten(asked.uri))
+    listener(Indexing(3, 5, building=True))
+    listener(Notice("no\udcff disk"))
+    listener(StatusChanged(Status("error", None, "message", "hint")))
     drawn = replace(trace.tree, draws=(Draw(1, Proposal(np.array([2]), np.array([1.0]))),))  # no matter of a front's
-    listener.answered(5, replace(answer, trace=(replace(trace, tree=drawn),)))
+    listener(Answered(5, replace(answer, trace=(replace(trace, tree=drawn),))))
 
     heard.wait(lambda: 5 in heard.answers)
     assert heard.answers[5] == [answer]
@@ -142,19 +166,18 @@ def test_verbs_arrive_in_their_order(place: Place) -> None:
     settings = Settings(model="toy", threads=2, read_exclude=("a", "é*"))
     folders = {Path("/w"): Settings(read_max_files=3), Path("/w/\udcff"): Settings()}
     front = place.front(heard, settings, folders)
-    loads: list[bool] = []
     heard.wait(lambda: place.hosts)
-    front.document_changed(Path("/w/b.py"), "b")
-    front.noticed(12.5, answered=True)
-    front.withdraw(8)
-    front.rename("untitled:a", "untitled:b")
-    front.forget("untitled:b")
-    front.files_changed([Path(f"/w/{n}") for n in range(3)])
-    front.document_closed(Path("/w/b.py"))
-    front.enable(enabled=False)
-    front.reload()
-    front.use(settings, {})
-    front.load(loads.append)
+    front.send(DocumentChanged(Path("/w/b.py"), "b"))
+    front.send(Noticed(12.5, answered=True))
+    front.send(Withdraw(8))
+    front.send(Rename("untitled:a", "untitled:b"))
+    front.send(Forget("untitled:b"))
+    front.send(FilesChanged(tuple(Path(f"/w/{n}") for n in range(3))))
+    front.send(DocumentClosed(Path("/w/b.py")))
+    front.send(Enable(enabled=False))
+    front.send(Reload())
+    front.send(Use(settings, {}))
+    front.send(Load(1))
     heard.wait(lambda: ("load",) in place.hosts[0].calls)
 
     calls = place.hosts[0].calls
@@ -190,14 +213,14 @@ def test_a_status_goes_with_whose_turn_it_is(place: Place) -> None:
     """Told anew when that changes, though the state is the same; the command line hears of it, too."""
     heard, others = Heard(), Heard()
     front, other = place.front(heard), place.front(others)
-    front.ask(question(1, "value = word"))
-    other.ask(question(1, "value = word"))
+    front.send(Ask(question(1, "value = word")))
+    other.send(Ask(question(1, "value = word")))
     heard.wait(lambda: front.facts().fronts == 2 and 1 in heard.answers)
     others.wait(lambda: 1 in others.answers)
     before = len(heard.statuses)
     for host in place.hosts:
         host.turn = "other"
-    front.ask(question(2, "value = hang"))
+    front.send(Ask(question(2, "value = hang")))
     # A status that was under way before is one more, too.
     heard.wait(lambda: len(heard.statuses) > before and front.facts().turn == "other")
     assert heard.statuses[-1] == heard.statuses[before - 1]

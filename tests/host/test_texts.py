@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from fastcoder_lsp.completion.suggestions import Place
 from fastcoder_lsp.core.differences import common_end, first_difference
 from fastcoder_lsp.host import texts as module
-from fastcoder_lsp.host.codec import Codec
-from fastcoder_lsp.host.messages import Difference, PlaceAt, ProtocolError, TextAt
 from fastcoder_lsp.host.texts import GapError, KeptTexts, SentTexts
+from fastcoder_lsp.host.transport import Codec, Difference, PlaceRef, ProtocolError, TextRef
 
 CODEC = Codec()
 LETTERS = st.text(st.sampled_from("ab\n é\ud800\udc00𝄞"), max_size=12)
@@ -17,12 +16,12 @@ EDITS = st.lists(st.tuples(st.sampled_from("pqrs"), st.integers(0, 40), st.integ
 
 
 def over_the_wire(difference: Difference) -> Difference:
-    received = CODEC.from_front(CODEC.encode(difference))
+    received = CODEC.from_client(CODEC.encode(difference))
     assert isinstance(received, Difference)
     return received
 
 
-def sent_over(front: SentTexts, host: KeptTexts, name: str, text: str) -> TextAt | None:
+def sent_over(front: SentTexts, host: KeptTexts, name: str, text: str) -> TextRef | None:
     """Send a text; None where the host has lost what it differs from, of which the front is told."""
     where, differences = front.send(name, text)
     try:
@@ -107,8 +106,8 @@ def test_nonsense_is_refused() -> None:
         with pytest.raises(ProtocolError):
             host.take(Difference(at.slot, 2, 1, head, tail, middle))
     with pytest.raises(ProtocolError):
-        front.place(PlaceAt(at, 4, 0, b"", 5))
-    assert front.place(PlaceAt(TextAt(at.slot, 99), 0, 0, b"", 0)) is None
+        front.place(PlaceRef(at, 4, 0, b"", 5))
+    assert front.place(PlaceRef(TextRef(at.slot, 99), 0, 0, b"", 0)) is None
 
 
 def test_what_is_remembered_is_bounded() -> None:

@@ -21,7 +21,7 @@ import pytest
 
 import fastcoder_lsp
 from fastcoder_lsp.host.control import find_hosts, stop_host
-from fastcoder_lsp.host.host_messages import Fronts
+from fastcoder_lsp.host.transport import Fronts
 from fastcoder_lsp.model import ModelFiles
 
 pytestmark = [

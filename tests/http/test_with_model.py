@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import uvicorn
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import EngineInfo, Prefilled, Progress, StepCosts, Verified
 from fastcoder_lsp.draft.none import NoDrafter
@@ -120,7 +120,7 @@ class ToyServer:
 
     def open(self, listener: HostListener) -> SeatHost:
         """A place for one more listener; all of them have one model, and one thread that uses it."""
-        return SeatHost(self._scheduler.join(listener, self._runtime), lambda: None)
+        return SeatHost(self._scheduler, listener, self._runtime)
 
     def _load(self, _: Progress) -> Model:
         return Model(OneSlot(self.engine), Letters(), StepCosts((1, 8), (1.0, 2.0), 0.1))

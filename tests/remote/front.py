@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fastcoder_lsp.completion.host import HostListener, OpenHost
+from fastcoder_lsp.completion.protocol import HostListener, OpenHost
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status

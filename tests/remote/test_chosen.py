@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import Ask, HostListener, Use
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.chosen import ChosenHost
 from fastcoder_lsp.host.made_from import made_from
@@ -36,10 +36,10 @@ class Places:
     def after(self, settings: Settings | None = None) -> list[str]:
         """What was opened by the next answer, these settings having come before."""
         if settings is not None:
-            self.host.use(settings, {})
+            self.host.send(Use(settings, {}))
         self._number += 1
         number = self._number
-        self.host.ask(question(number, "value = word"))
+        self.host.send(Ask(question(number, "value = word")))
         self.heard.wait(lambda: number in self.heard.answers)
         return self.opened
 

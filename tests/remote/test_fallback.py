@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import Answered, DocumentChanged, HostListener, StatusChanged, Use
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
@@ -32,8 +32,8 @@ class Missing(ScriptedHost):
 
     def ask(self, question: Question) -> None:
         status = Status("error", message="There is no model.", hint="Run: fastcoder-lsp model pull")
-        self.listener.told(status)
-        self.listener.answered(question.number, Answer.failed(status))
+        self.listener(StatusChanged(status))
+        self.listener(Answered(question.number, Answer.failed(status)))
 
 
 def broken(_: object) -> object:
@@ -80,7 +80,7 @@ def test_it_is_not_opened_for_nothing(serve: Callable[..., ScriptedServer], fron
     """While the server answers, the local model is told what costs nothing and is asked nothing."""
     server, local = serve(LlamaServer(lambda _: "1\n")), Local()
     asking = front(server.url, local)
-    asking.service.host.document_changed(Path("/w/a.py"), "x = 1\n")
+    asking.service.host.send(DocumentChanged(Path("/w/a.py"), "x = 1\n"))
     for number in range(5):
         assert asking.ask(f"x{number} = word").text == "1"
     asking.service.document_closed("file:///w/a.py")
@@ -120,7 +120,7 @@ def test_other_settings_reach_it(serve: Callable[..., ScriptedServer], front: Ca
     local = Local()
     asking = front(serve(broken).url, local)
     settings = replace(asking.settings, power="saver")
-    asking.service.host.use(settings, {})
+    asking.service.host.send(Use(settings, {}))
     asking.service.document_renamed("file:///a", "file:///b")
     asking.service.set_enabled(False)
     until(lambda: local.calls("enable"))

@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import DocumentChanged, FilesChanged, HostListener, Reload
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot, Yank
@@ -46,7 +46,7 @@ class Workspace:
         self._version += 1
         text = f"# {self._version}\n{TEXT}"
         path = self.root / "a.py"
-        self.service.host.document_changed(path, text)
+        self.service.host.send(DocumentChanged(path, text))
         snapshot = Snapshot(path.as_uri(), str(path), "python", self._version, text, yanks=self.yanks)
         return self.service.submit(CompletionRequest(snapshot, len(text)), WHOLE).result(60).text
 
@@ -96,7 +96,7 @@ def test_what_is_imported_goes_along_where_it_may(serve: Callable[..., ScriptedS
 
     def told() -> bool:
         workspace.service.document_closed((tmp_path / "a.py").as_uri())
-        workspace.service.host.reload()
+        workspace.service.host.send(Reload())
         workspace.ask()
         return any("rotate_by_quarter" in piece["text"] for piece in sent(server))
 
@@ -108,7 +108,7 @@ def test_what_is_imported_goes_along_where_it_may(serve: Callable[..., ScriptedS
     assert str(tmp_path) not in everything
     assert sum(len(piece["text"]) for piece in sent(server)) <= CHARACTERS
     (tmp_path / ".gitignore").write_text("ignored.py\nturn.py\n")
-    workspace.service.host.files_changed([tmp_path / ".gitignore"])
+    workspace.service.host.send(FilesChanged((tmp_path / ".gitignore",)))
 
     def untold() -> bool:
         workspace.ask()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from fastcoder_lsp.completion.protocol import Use
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from tests.remote.front import WAIT_S, Front, until
@@ -107,9 +108,9 @@ def test_rules_hold_from_the_moment_that_they_change(serve: Serve, front: Fronts
     (root / ".gitignore").unlink()
     assert asking.ask("z = ", uri=path.as_uri()).text == "1"
     settings = replace(asking.settings, read_exclude=("*.py",))
-    asking.service.host.use(settings, {root: settings})
+    asking.service.host.send(Use(settings, {root: settings}))
     assert ask(asking, path).reason is not None
-    asking.service.host.use(asking.settings, {root / "sub": asking.settings})
+    asking.service.host.send(Use(asking.settings, {root / "sub": asking.settings}))
     assert ask(asking, path).reason is not None, "it is outside of the workspace now"
     assert nothing_left(server)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.completion.status import Status
@@ -147,7 +148,7 @@ class Slot(SimulatedEngine):
 class SharingHost(SeatHost):
     """One front's host; what it loads, all have."""
 
-    def __init__(self, shared: "Shared", front: "Front") -> None:
+    def __init__(self, shared: "Shared", front: "Front", listener: HostListener) -> None:
         def make(model: Model) -> Runtime:
             if front.failure is not None:
                 raise front.failure
@@ -161,8 +162,9 @@ class SharingHost(SeatHost):
                 costs=model.costs,
             )
 
-        seat = shared.scheduler.join(front.service, make, enabled=front.enabled)
-        super().__init__(seat, lambda: shared.scheduler.use(shared.load))
+        super().__init__(
+            shared.scheduler, listener, make, lambda: shared.scheduler.use(shared.load), enabled=front.enabled
+        )
 
 
 @dataclass
@@ -186,10 +188,8 @@ class Front:
     host: SharingHost = field(init=False)
 
     def __post_init__(self) -> None:
-        def open_host(service: object) -> SharingHost:
-            assert isinstance(service, CompletionService)
-            self.service = service
-            self.host = SharingHost(self.shared, self)
+        def open_host(listener: HostListener) -> SharingHost:
+            self.host = SharingHost(self.shared, self, listener)
             return self.host
 
         self.service = CompletionService(open_host, self.statuses.append, enabled=self.enabled, clock=self.shared.clock)

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.config import Settings
@@ -91,8 +91,7 @@ class Person:
         self.table, self.name, self.text, self.version = table, name, text, 0
 
         def open_host(listener: HostListener) -> SeatHost:
-            seat = table.scheduler.join(listener, lambda kept: make_runtime(kept.model, SETTINGS, ALONE, name))
-            return SeatHost(seat, lambda: None)
+            return SeatHost(table.scheduler, listener, lambda kept: make_runtime(kept.model, SETTINGS, ALONE, name))
 
         self.service = CompletionService(open_host, lambda _: None, clock=table.clock)
 

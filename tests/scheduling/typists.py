@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.completion.host import HostListener
+from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.completion.service import CompletionService
 from fastcoder_lsp.core import (
@@ -161,7 +161,7 @@ class Typist:
             )
 
         def open_host(listener: HostListener) -> SeatHost:
-            return SeatHost(self.scheduler.join(listener, make), lambda: None)
+            return SeatHost(self.scheduler, listener, make)
 
         self.service = CompletionService(open_host, lambda _: None, clock=self.clock, on_late=self.on_late)
         self.service.preload()

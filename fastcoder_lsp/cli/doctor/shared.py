@@ -7,7 +7,7 @@ from fastcoder_lsp.cli.doctor.check import Check
 from fastcoder_lsp.errors import UsageError
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.host.host_messages import Fronts
+    from fastcoder_lsp.host.transport import Fronts
 
 _STOP = "To end it, run: fastcoder-lsp host stop"
 
