@@ -256,34 +256,3 @@ HostListener: TypeAlias = Callable[[Event], None]
 """Told what comes of it all, by a thread of the host's, or of the connection's."""
 OpenHost = Callable[[HostListener, Settings, Mapping[Path, Settings]], ModelHost]
 """Opens a host for a listener, with the settings of the model and of the folders; returns at once."""
-
-
-class Emitter:
-    """Turns the scheduler's calls of a `completion.question.Listener` into events."""
-
-    def __init__(self, listener: HostListener) -> None:
-        self._emit = listener
-
-    def answered(self, number: int, answer: Answer) -> None:
-        """The question of this number has its answer."""
-        self._emit(Answered(number, answer))
-
-    def made(self, uri: str, suggestion: Suggestion) -> None:
-        """This is suggested in a document from now on."""
-        self._emit(Made(uri, suggestion))
-
-    def forgotten(self, uri: str | None) -> None:
-        """What was made for a document holds no more."""
-        self._emit(Forgotten(uri))
-
-    def counted(self, what: str, by: int) -> None:
-        """A field of `Statistics` grows."""
-        self._emit(Counted(what, by))
-
-    def worked(self, counts: Counts) -> None:
-        """The model did this work."""
-        self._emit(Worked(counts))
-
-    def told(self, status: Status) -> None:
-        """The state has changed."""
-        self._emit(StatusChanged(status))

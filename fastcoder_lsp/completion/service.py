@@ -271,8 +271,7 @@ class CompletionService:
         if waiting is None:
             return
         why = reason or (reasons.loading(self._status) if self._loading() else reasons.superseded())
-        empty = nothing(waiting.question.request, "superseded", why)
-        self._tally.count("superseded", waiting.answer(empty))
+        self._tally.count("superseded", waiting.answer(nothing(waiting.question.request, "superseded", why)))
         self.host.send(protocol.Withdraw(waiting.question.number))
 
     def _loading(self) -> bool:

@@ -40,12 +40,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """The rest of a suggestion: insert `text`, replacing `replaces` characters right of the cursor."""
+    """The rest of a suggestion (`interim` as it has it): insert `text`, replacing so many characters to the right."""
 
     text: str
     replaces: Natural
     interim: bool = field(default=False, compare=False)
-    """As `Suggestion.interim`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from fastcoder_lsp.completion.protocol import (
     Command,
     DocumentChanged,
     DocumentClosed,
-    Emitter,
     FilesChanged,
     HostFacts,
     HostListener,
@@ -35,7 +34,7 @@ from fastcoder_lsp.host.made_from import front_part, model_part
 from fastcoder_lsp.host.workspace import FrontWorkspace
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
-from fastcoder_lsp.scheduling.direct import tell_seat
+from fastcoder_lsp.scheduling.direct import Emitter, tell_seat
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import partial
 
 from fastcoder_lsp.completion import reasons
-from fastcoder_lsp.completion.question import Answer, Clock, Listener, Question
+from fastcoder_lsp.completion.protocol import Answered, Counted, HostListener, Made, StatusChanged, Worked
+from fastcoder_lsp.completion.question import Answer, Clock, Question
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Counts, Reason
@@ -47,7 +48,7 @@ class Asking:
         self,
         server: Server,
         excerpt: Callable[[Question, Dialect], Awaitable[Excerpt]],
-        listener: Listener,
+        listener: HostListener,
         failed: Callable[[Question | None, RemoteError], None],
         well: Callable[[], None],
         pauses: Pauses,
@@ -69,7 +70,7 @@ class Asking:
         self._leave()
         self._unserved = None
         if stays_here(question):
-            self._listener.answered(question.number, Answer("empty", (), "secret", reasons.secret_line()))
+            self._listener(Answered(question.number, Answer("empty", (), "secret", reasons.secret_line())))
             self._rests()
             return
         if (error := self._pauses.holds(self._clock())) is not None:
@@ -81,14 +82,14 @@ class Asking:
             return
         patient = self._server.identity is None
         self._waiting = Waiting(question, self._clock(), partial(self._overdue, question), patient=patient)
-        self._listener.told(Status("thinking"))
+        self._listener(StatusChanged(Status("thinking")))
         saying = self._serving(question)
         if saying is None or not saying.has_enough_for(question):
             self._begin(question)
         elif saying.ahead:
             saying.ahead = False
         else:
-            self._listener.counted("adopted", 1)
+            self._listener(Counted("adopted", 1))
         if saying is not None and saying is self._saying and saying.finished:
             self._ended(saying)
 
@@ -181,7 +182,7 @@ class Asking:
         self._stream = None
         self._pauses.answered()
         self._well()
-        self._listener.worked(Counts(steps=saying.pieces, tokens=saying.pieces))
+        self._listener(Worked(Counts(steps=saying.pieces, tokens=saying.pieces)))
         self._ended(saying)
 
     def _took(self, saying: Saying) -> None:
@@ -199,15 +200,15 @@ class Asking:
         elif self._unserved is not None and "\n" in saying.said:
             useful = saying.useful()
             if useful.text and useful.rest(self._unserved.place) is not None:
-                self._listener.made(saying.uri, useful)
+                self._listener(Made(saying.uri, useful))
 
     def _ended(self, saying: Saying) -> None:
         """All is said: that is the answer, or is told to whoever comes there."""
         waiting = self._waiting
         if waiting is None:
-            self._listener.counted("ahead" if saying.ahead else "background", 1)
+            self._listener(Counted("ahead" if saying.ahead else "background", 1))
             made = self._suggestion(saying)
-            self._listener.made(saying.uri, made if made.text else replace(made, reason=saying.why_nothing()))
+            self._listener(Made(saying.uri, made if made.text else replace(made, reason=saying.why_nothing())))
             return
         if not saying.serves(waiting.question):
             self._begin(waiting.question)
@@ -218,9 +219,9 @@ class Asking:
         """What was said, with the other answers if they were looked for."""
         others = () if saying.others is None and saying.question.candidates > 1 else saying.others
         for other in reversed(others or ()):
-            self._listener.made(saying.uri, other)
+            self._listener(Made(saying.uri, other))
         if others:
-            self._listener.counted("alternatives", len(others))
+            self._listener(Counted("alternatives", len(others)))
         return replace(saying.made(), others=others)
 
     def _overdue(self, question: Question) -> None:
@@ -232,10 +233,10 @@ class Asking:
         serving = self._serving(question)
         beginning = serving.useful() if serving is not None else Suggestion(question.place, "")
         if beginning.rest(question.place) is not None:
-            self._listener.counted("budgeted", 1)
+            self._listener(Counted("budgeted", 1))
             self._answer(waiting, saying, beginning, "budget")
         else:
-            self._listener.counted("budgeted_empty", 1)
+            self._listener(Counted("budgeted_empty", 1))
             self._unserved = question
             reason = reasons.slow(self._server.host, waiting.allowed_ms, None, invoked=question.request.invoked)
             self._answer(waiting, saying, Suggestion(question.place, ""), "budget", reason)
@@ -247,9 +248,9 @@ class Asking:
         question, ms = waiting.question, waiting.spans.close()
         answer = answer_of(question, suggestion, finish, ms, saying, self._server.identity, reason)
         if suggestion.text and saying is not None:
-            self._listener.made(saying.uri, suggestion)
+            self._listener(Made(saying.uri, suggestion))
         self._leave()
-        self._listener.answered(question.number, answer)
+        self._listener(Answered(question.number, answer))
 
     # When it does not -----------------------------------------------------------------------------------------------
 
@@ -274,8 +275,8 @@ class Asking:
         waiting = self._waiting
         self._leave(quietly=True)
         if waiting is not None:
-            self._listener.answered(waiting.question.number, Answer.failed(status))
-        self._listener.told(status)
+            self._listener(Answered(waiting.question.number, Answer.failed(status)))
+        self._listener(StatusChanged(status))
 
     def _leave(self, *, quietly: bool = False) -> None:
         """Nobody waits any more."""
@@ -285,7 +286,7 @@ class Asking:
             return
         waiting.over()
         if not quietly:
-            self._listener.told(Status("ready"))
+            self._listener(StatusChanged(Status("ready")))
 
     def _rests(self) -> None:
         """Nobody waits for what is being said: it goes on for a while, for whoever comes there next."""

@@ -19,7 +19,6 @@ from fastcoder_lsp.completion.protocol import (
     Command,
     DocumentChanged,
     DocumentClosed,
-    Emitter,
     Enable,
     Expect,
     Forget,
@@ -87,8 +86,7 @@ class ServerHost:
         self._server = Server(settings, way, time_outs)
         self._pauses = Pauses(pauses_s)
         self._clock = clock
-        events = Emitter(listener)
-        self._asking = Asking(self._server, self._excerpt, events, self._failed, self._well, self._pauses, clock)
+        self._asking = Asking(self._server, self._excerpt, listener, self._failed, self._well, self._pauses, clock)
         self._fallback = Fallback(open_local, listener, settings, folders) if settings.remote_fallback else None
         self._noticed: str | None = None
         self._process = psutil.Process()
