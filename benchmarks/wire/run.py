@@ -19,7 +19,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.address import named_address
-from fastcoder_lsp.host.greeting import greet
+from fastcoder_lsp.host.connection import greet
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.process import run_host
 from fastcoder_lsp.host.remote import RemoteHost

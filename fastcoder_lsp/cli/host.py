@@ -85,8 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _serve(arguments: argparse.Namespace) -> NoReturn:
     from fastcoder_lsp.cli.serve import leave
     from fastcoder_lsp.host.host_log import log_to_stderr
-    from fastcoder_lsp.host.process import run_host
-    from fastcoder_lsp.host.shared import SharedModel
+    from fastcoder_lsp.host.process import SharedModel, run_host
 
     log_to_stderr()
     code = run_host(arguments.folder, arguments.key, arguments.linger, SharedModel())

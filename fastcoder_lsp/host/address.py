@@ -1,11 +1,16 @@
-"""Where a host is found: a name made of the user's folder, the build and what the model is made from."""
+"""Where a host is found: a name made of the user's folder, the build and what the model is made from.
+
+The folder is the user's alone. Others may have made it before us, or a link in its place: such a folder is not taken,
+and nothing in it is touched.
+"""
 
 import contextlib
 import hashlib
 import os
 import socket
+import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,11 +18,8 @@ from fastcoder_lsp import __version__
 from fastcoder_lsp.config import Settings, cache_folder, kernels_folder, runtime_folders
 from fastcoder_lsp.config.surroundings import computing_environment
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.host.listening import Address
-from fastcoder_lsp.host.loopback import LoopbackAddress
+from fastcoder_lsp.host.listening import Address, LoopbackAddress, UnixAddress
 from fastcoder_lsp.host.made_from import model_part
-from fastcoder_lsp.host.private_folder import private_folder
-from fastcoder_lsp.host.unix import UnixAddress
 
 LONGEST_PATH: Final = 103
 """Bytes of a Unix socket's path that every system knows."""
@@ -111,3 +113,56 @@ def lock_path(address: Address, what: str) -> Path:
     folder when the user logs out.
     """
     return address.folder / f"{address.key}.{what}.lock"
+
+
+_NOBODY_ELSE = 0o077
+_OTHERS_WRITE = 0o022
+
+
+def private_folder(candidates: Iterable[Path]) -> Path:
+    """The first of `candidates` that is the user's alone, made where there is none.
+
+    Raises:
+        UsageError: none is; the text says why.
+    """
+    refused = []
+    for folder in candidates:
+        why = _refusal(folder)
+        if why is None:
+            return folder
+        refused.append(f"{folder}: {why}")
+    raise UsageError(
+        f"no folder is private to this user ({'; '.join(refused)})",
+        "Fix or remove one of them, or set XDG_RUNTIME_DIR.",
+    )
+
+
+def _refusal(folder: Path) -> str | None:
+    """Why it is not taken; None where it is."""
+    try:
+        if not folder.parent.exists():
+            folder.parent.mkdir(mode=0o700, parents=True)
+        if os.name == "nt":  # below the user's profile, which nobody else may write to
+            folder.mkdir(exist_ok=True)
+            return None
+        above = folder.parent.stat()
+        if above.st_uid not in (0, os.geteuid()) or (
+            above.st_mode & _OTHERS_WRITE and not above.st_mode & stat.S_ISVTX
+        ):
+            return "other users can replace it"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        facts = folder.lstat()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    if not stat.S_ISDIR(facts.st_mode):
+        return "it is a link, or not a folder"
+    if facts.st_uid != os.geteuid():
+        return "it belongs to another user"
+    if facts.st_mode & _OTHERS_WRITE:
+        return "other users can write to it"
+    try:
+        if facts.st_mode & _NOBODY_ELSE:
+            folder.chmod(0o700)
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return None if os.access(folder, os.W_OK | os.X_OK) else "you cannot write to it"

@@ -36,8 +36,7 @@ from fastcoder_lsp.completion.protocol import (
 )
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import Reason, StepTrace
-from fastcoder_lsp.host.channel import Channel
-from fastcoder_lsp.host.outbox import Outbox
+from fastcoder_lsp.host.connection import Channel, Outbox
 from fastcoder_lsp.host.texts import GapError, KeptTexts, with_places, with_texts
 from fastcoder_lsp.host.transport import (
     Again,

@@ -12,8 +12,7 @@ import psutil
 
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host.address import build, cache_part, named_address, runtime_folder
-from fastcoder_lsp.host.greeting import SilentError, greet
-from fastcoder_lsp.host.link import Reached
+from fastcoder_lsp.host.connection import Reached, SilentError, greet
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.transport import AskFronts, Codec, Fronts, ProtocolError, Stop
 

@@ -19,11 +19,9 @@ from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.host.channel import Channel
-from fastcoder_lsp.host.heartbeat import Heartbeat, Patience
+from fastcoder_lsp.host.connection import Channel, Outbox, Reached
+from fastcoder_lsp.host.liveness import Heartbeat, Patience, resume
 from fastcoder_lsp.host.made_from import model_part
-from fastcoder_lsp.host.outbox import Outbox
-from fastcoder_lsp.host.stopped import resume
 from fastcoder_lsp.host.transport import Codec, FromHost, ProtocolError
 
 logger = logging.getLogger(__name__)
@@ -36,14 +34,6 @@ _HINT = (
 )
 _SAID_BEFORE_ERROR = 3
 """Losses in a row that are told as another start; more are told as an error."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """A host that was greeted."""
-
-    channel: Channel
-    process: psutil.Process | None
 
 
 Reach = Callable[[Settings], Reached]

@@ -1,6 +1,7 @@
-"""The host's process, from the moment it has the lock to its end: a minute after its last front, or when it hangs.
+"""The host's process, from the moment it has the lock to its end: a minute after its last client, or when it hangs.
 
-Owns its life, and knows no model: what fronts share is handed in.
+It holds a lock, which makes it the only one at its address, and the name that it listens at; both come back where
+somebody has deleted them. What clients share, the model, is made when the first one comes: the greeting needs none.
 """
 
 import faulthandler
@@ -10,21 +11,124 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from fastcoder_lsp.completion.protocol import OpenHost
-from fastcoder_lsp.host.address import build
+from filelock import FileLock, Timeout
+
+from fastcoder_lsp.completion.protocol import HostListener, ModelHost, OpenHost
+from fastcoder_lsp.config import Settings, cache_folder
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.host.address import build, keep_known, lock_path, named_address, private_folder
 from fastcoder_lsp.host.host_log import turn_over
-from fastcoder_lsp.host.listening import Address
-from fastcoder_lsp.host.place import Place
+from fastcoder_lsp.host.listening import Address, Listening
+from fastcoder_lsp.host.liveness import WorkerWatch
 from fastcoder_lsp.host.server import HostServer
-from fastcoder_lsp.host.worker_watch import WorkerWatch
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.host.local import Core
 
 logger = logging.getLogger(__name__)
+
+
+class Place:
+    """A host's place at an address.
+
+    Attributes:
+        address: where.
+
+    Args:
+        folder: of the address, private.
+        key: its name.
+    """
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self.address = named_address(folder, key)
+        self._path = lock_path(self.address, "host")
+        self._lock = FileLock(self._path, mode=0o600, thread_local=False)
+        self._locked: tuple[int, int] | None = None
+
+    def take(self, wait_s: float) -> bool:
+        """Become the only host there; False where another one has the place for so long."""
+        try:
+            self._lock.acquire(timeout=wait_s)
+        except Timeout:
+            return False
+        self._locked = _file(self._path)
+        return True
+
+    def listen(self) -> Listening:
+        """Be found there.
+
+        Raises:
+            OSError: the system does not allow it.
+        """
+        return self.address.listen()
+
+    def keep(self, server: HostServer) -> bool:
+        """Take back what was deleted of the place; False where another host has taken it meanwhile.
+
+        What the system refuses is tried again at the next call.
+        """
+        keep_known(self.address)
+        with suppress(OSError, UsageError):
+            if _file(self._path) != self._locked:
+                private_folder([self.address.folder])
+                self._lock.release()
+                if not self.take(0):
+                    return False
+            if not server.found():
+                server.listen_at(self.listen())
+        return True
+
+    def leave(self) -> None:
+        """Somebody else may take the place."""
+        self._lock.release()
+
+
+def _file(path: Path) -> tuple[int, int] | None:
+    """Which file goes by a name; None where there is none."""
+    try:
+        facts = path.stat()
+    except FileNotFoundError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+class SharedModel:
+    """One model, as `host.local` has it, behind a door (`process.Shared`)."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._core: Core | None = None
+
+    def open(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ModelHost:
+        """A front's place (`completion.protocol.OpenHost`)."""
+        with self._lock:
+            if self._core is None:
+                # Seconds of importing; who connects is greeted before.
+                from fastcoder_lsp.host.local import Core  # noqa: PLC0415
+                from fastcoder_lsp.runtime.load import load_model, make_runtime  # noqa: PLC0415
+
+                self._core = Core(load_model, make_runtime, settings, cache_folder())
+            core = self._core
+        return core.open(listener, settings, folders)
+
+    def probe(self, reply: Callable[[], object]) -> None:
+        """Have the worker call `reply` between two pieces of work; returns at once."""
+        if self._core is None:
+            reply()
+        else:
+            self._core.probe(reply)
+
+    def close(self, wait_s: float) -> None:
+        """End in order; waits at most so long."""
+        if self._core is not None:
+            self._core.close(wait_s)
+
 
 MOST_FILES: Final = 8192
 """Open at once: sockets, mapped files, and watches of folders."""

@@ -1,13 +1,13 @@
 """`ModelHost` over a connection: the client's side of the process that has the model.
 
-Owns what the host is told and in which order, and what its messages mean. Every command leaves a message and returns;
-the connection's life (finding a host, losing it, another one) is `link`'s.
+Owns what the host is told and in which order, what another host is to be told after it, and what its messages mean.
+Every command leaves a message and returns; the connection's life (finding a host, losing it, another one) is `link`'s.
 """
 
 import logging
 import threading
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from fastcoder_lsp.completion.protocol import (
     Enable,
     Event,
     Expect,
+    Forget,
     HostFacts,
     HostListener,
     Load,
@@ -27,16 +28,17 @@ from fastcoder_lsp.completion.protocol import (
     Message,
     Noticed,
     Reload,
+    Rename,
     StatusChanged,
     Use,
     Withdraw,
 )
-from fastcoder_lsp.completion.question import Answer
+from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.host.heartbeat import Patience
+from fastcoder_lsp.host.connection import Outbox
 from fastcoder_lsp.host.link import Link, Reach
-from fastcoder_lsp.host.outbox import Outbox
+from fastcoder_lsp.host.liveness import Patience
 from fastcoder_lsp.host.texts import MessageBuilder
 from fastcoder_lsp.host.transport import (
     Again,
@@ -50,9 +52,111 @@ from fastcoder_lsp.host.transport import (
     Welcome,
     WithPlaces,
 )
-from fastcoder_lsp.host.wanted import Wanted
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Wanted:
+    """All of it.
+
+    Attributes:
+        settings: of the model.
+        folders: of the workspace, with their settings.
+        enabled: whether this client needs a model.
+        documents: open documents and their texts.
+        question: whose answer somebody waits for.
+        upcoming: what will be asked next, while somebody waits there for a late text.
+        loads: tickets of those who wait for the model.
+        ready: whether the model was there: a new host loads it at once.
+    """
+
+    settings: Settings
+    folders: Mapping[Path, Settings]
+    enabled: bool
+    documents: dict[Path, str] = field(default_factory=dict)
+    question: Question | None = None
+    upcoming: Question | None = None
+    loads: set[int] = field(default_factory=set)
+    ready: bool = False
+
+    def follow(self, command: Command) -> None:  # noqa: C901 a case for each command
+        """The client wants this."""
+        match command:
+            case Ask(question):
+                self.question, self.upcoming = question, None
+            case Noticed(_, answered) if answered:
+                self.upcoming = None
+            case Withdraw(number):
+                self.take_question(number)
+            case Expect(question, _, unserved):
+                self.upcoming = question if unserved else None
+            case Forget(uri):
+                self._forget(uri)
+            case Rename(old, new):
+                self._rename(old, new)
+            case Load(ticket):
+                self.loads.add(ticket)
+            case Use(settings, folders):
+                self.settings, self.folders = settings, dict(folders)
+            case Enable(enabled):
+                self.enabled = enabled
+            case DocumentChanged(path, text):
+                self.documents[path] = text
+            case DocumentClosed(path):
+                self.documents.pop(path, None)
+
+    def commands(self) -> Iterator[Command]:
+        """What a host that knows nothing is told."""
+        yield Use(self.settings, self.folders)
+        if self.enabled != self.settings.enabled:
+            yield Enable(self.enabled)
+        for path, text in self.documents.items():
+            yield DocumentChanged(path, text)
+        for ticket in sorted(self.loads):
+            yield Load(ticket)
+        if self.ready and self.enabled:
+            yield Load(0)  # nobody waits for it
+        yield from self.questions()
+
+    def questions(self) -> Iterator[Command]:
+        """All that somebody waits for."""
+        if self.upcoming is not None:
+            yield Expect(self.upcoming, known=False, unserved=True)
+        if self.question is not None:
+            yield Ask(self.question)
+
+    def take_question(self, number: int | None = None) -> Question | None:
+        """The open question, which is no longer; None where it has not this number, or there is none."""
+        question = self.question
+        if question is None or (number is not None and question.number != number):
+            return None
+        self.question = None
+        return question
+
+    def take_load(self, ticket: int) -> bool:
+        """Whether somebody waits for the model by this ticket; nobody does any longer."""
+        awaited = ticket in self.loads
+        self.loads.discard(ticket)
+        return awaited
+
+    def take_loads(self) -> tuple[int, ...]:
+        """The tickets of all who wait for the model, which the caller answers."""
+        loads = tuple(sorted(self.loads))
+        self.loads.clear()
+        return loads
+
+    def _forget(self, uri: str) -> None:
+        if self.question is not None and self.question.uri == uri:
+            self.question = None
+        if self.upcoming is not None and self.upcoming.uri == uri:
+            self.upcoming = None
+
+    def _rename(self, old: str, new: str) -> None:
+        if self.question is not None and self.question.uri == old:
+            self.question = self.question.renamed(new)
+        if self.upcoming is not None and self.upcoming.uri == old:
+            self.upcoming = self.upcoming.renamed(new)
 
 
 class RemoteHost:

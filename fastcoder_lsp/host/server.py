@@ -16,8 +16,8 @@ from typing import Final
 import psutil
 
 from fastcoder_lsp.completion.protocol import HostFacts, OpenHost
-from fastcoder_lsp.host.channel import Channel
 from fastcoder_lsp.host.connected_front import ConnectedFront
+from fastcoder_lsp.host.connection import Channel
 from fastcoder_lsp.host.listening import GREETING_S, Listening
 from fastcoder_lsp.host.transport import (
     PROTOCOL,

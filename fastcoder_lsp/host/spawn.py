@@ -1,7 +1,8 @@
-"""Finds the host, and starts one where there is none: exactly one, however many fronts look at once.
+"""Finds the host, and starts one where there is none: exactly one, however many clients look at once.
 
-Owns the lock under which a host is started, and that what is started is nobody's child: it lives on when the editor,
-and all that the editor started, ends.
+What is started is nobody's child: it lives on when the editor, and all that the editor started, ends. On Windows a
+process has no parent that it could leave, but a window and a job, in which an editor may put all its processes to end
+them with itself; who may leave one, leaves it. (Microsoft: Process Creation Flags; Job Objects.)
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeVar
 
 import psutil
 
@@ -25,16 +26,37 @@ from fastcoder_lsp.config.programs import neutral_folder, python_command
 from fastcoder_lsp.config.surroundings import host_environment
 from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.host.address import address_of, build, lock_path
-from fastcoder_lsp.host.greeting import SilentError, VersionError, greet
+from fastcoder_lsp.host.connection import Reached, SilentError, VersionError, greet
 from fastcoder_lsp.host.host_log import log_path, open_log
-from fastcoder_lsp.host.link import Reached
 from fastcoder_lsp.host.listening import Address
+from fastcoder_lsp.host.liveness import resume
 from fastcoder_lsp.host.remote import RemoteHost
-from fastcoder_lsp.host.stopped import resume
-from fastcoder_lsp.host.windows_start import start_apart
 from fastcoder_lsp.workspace.trouble import each_once
 
 logger = logging.getLogger(__name__)
+
+Process = TypeVar("Process")
+
+NO_WINDOW: Final = 0x08000000
+"""CREATE_NO_WINDOW: a console that nobody sees, which what it starts has too; DETACHED_PROCESS would be none, and each
+of those would open one."""
+OWN_GROUP: Final = 0x00000200
+"""CREATE_NEW_PROCESS_GROUP: Ctrl+C in the editor's console is not for it."""
+LEAVE_JOB: Final = 0x01000000
+"""CREATE_BREAKAWAY_FROM_JOB, which a job may forbid: then there is no process."""
+
+
+def start_apart(start: Callable[..., Process], *arguments: Any, **named: Any) -> Process:
+    """`start(...)`, as `subprocess.Popen`, of a process that outlives who starts it, if that one's job may be left.
+
+    Raises:
+        OSError: there can be none.
+    """
+    try:
+        return start(*arguments, **named, creationflags=NO_WINDOW | OWN_GROUP | LEAVE_JOB)
+    except PermissionError:
+        return start(*arguments, **named, creationflags=NO_WINDOW | OWN_GROUP)
+
 
 START_S: Final = 60.0
 """How long a process may take until it listens: it imports next to nothing before, on a machine that may be busy."""

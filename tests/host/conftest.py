@@ -10,9 +10,8 @@ import pytest
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.address import cache_part, named_address
-from fastcoder_lsp.host.greeting import greet
-from fastcoder_lsp.host.listening import Address
-from fastcoder_lsp.host.loopback import LoopbackAddress
+from fastcoder_lsp.host.connection import greet
+from fastcoder_lsp.host.listening import Address, LoopbackAddress
 from fastcoder_lsp.host.remote import RemoteHost
 from fastcoder_lsp.host.server import HostServer
 from tests.host.scripted import Heard, ScriptedHost

@@ -15,11 +15,8 @@ import pytest
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.config.surroundings import host_environment
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.host.address import LONGEST_PATH, address_of, keep_known, key_of, runtime_folder
-from fastcoder_lsp.host.listening import ForeignError
-from fastcoder_lsp.host.loopback import LoopbackAddress
-from fastcoder_lsp.host.private_folder import private_folder
-from fastcoder_lsp.host.unix import UnixAddress, peer_user
+from fastcoder_lsp.host.address import LONGEST_PATH, address_of, keep_known, key_of, private_folder, runtime_folder
+from fastcoder_lsp.host.listening import ForeignError, LoopbackAddress, UnixAddress, peer_user
 
 KEY = "k" * 16
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a user's own folders there are nobody else's")
@@ -133,7 +130,7 @@ def test_another_users_process_is_told_apart(short: Path, monkeypatch: pytest.Mo
     connected = address.connect()
     accepted = listening.accept()
     listening.admit(accepted)
-    monkeypatch.setattr("fastcoder_lsp.host.unix.peer_user", lambda _: os.geteuid() + 1)
+    monkeypatch.setattr("fastcoder_lsp.host.listening.peer_user", lambda _: os.geteuid() + 1)
     with pytest.raises(ForeignError):
         listening.admit(accepted)
     with pytest.raises(ForeignError):

@@ -1,6 +1,6 @@
 """A silent host is asked, then given up, then replaced; only while somebody waits, and by moments in which we ran."""
 
-from fastcoder_lsp.host.heartbeat import Heartbeat, Patience
+from fastcoder_lsp.host.liveness import Heartbeat, Patience
 
 
 class Watched:

@@ -19,8 +19,8 @@ from msgspec import inspect
 
 from fastcoder_lsp.completion.protocol import Ask, Indexing, Load, Loaded, Made, Notice
 from fastcoder_lsp.host import server
-from fastcoder_lsp.host.channel import Channel
 from fastcoder_lsp.host.connected_front import ConnectedFront
+from fastcoder_lsp.host.connection import Channel
 from fastcoder_lsp.host.control import find_hosts
 from fastcoder_lsp.host.transport import (
     MOST_BYTES,

@@ -22,8 +22,8 @@ from fastcoder_lsp.config.programs import python_command
 from fastcoder_lsp.errors import ResourceError
 from fastcoder_lsp.host.address import address_of, lock_path
 from fastcoder_lsp.host.control import find_hosts, stop_host
-from fastcoder_lsp.host.heartbeat import Patience
 from fastcoder_lsp.host.listening import Address
+from fastcoder_lsp.host.liveness import Patience
 from fastcoder_lsp.host.process import MOST_FILES
 from fastcoder_lsp.host.remote import RemoteHost
 from fastcoder_lsp.host.spawn import FindOrStart

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from fastcoder_lsp.host.windows_start import LEAVE_JOB, NO_WINDOW, OWN_GROUP, start_apart
+from fastcoder_lsp.host.spawn import LEAVE_JOB, NO_WINDOW, OWN_GROUP, start_apart
 
 
 class System:

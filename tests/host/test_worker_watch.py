@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fastcoder_lsp.host.worker_watch import WorkerWatch
+from fastcoder_lsp.host.liveness import WorkerWatch
 
 LOOK_S, HUNG_S = 10.0, 60.0
 

@@ -1,13 +1,17 @@
-"""Whether the host still answers while somebody waits for it; costs nothing while nobody does.
+"""Whether the other side still works: a client watches its host, the host watches its worker.
 
-Owns the counting. Only moments at which this process itself was running count: who was stopped with it, or slept with
-the machine, has not been silent.
+Both count only moments at which this process itself was running: who was stopped with the other one, or slept with the
+machine, has not waited. Watching costs nothing while nobody waits.
 """
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
+
+import psutil
 
 logger = logging.getLogger(__name__)
 
@@ -105,3 +109,64 @@ class Heartbeat:
         if self._quiet == patience.hung * times:
             logger.error("the host is taken for hung")
             self._hung()
+
+
+class Asked(Protocol):
+    """What fronts ask for."""
+
+    def asking(self) -> bool:
+        """Whether a front waits."""
+        ...
+
+    def loading(self) -> bool:
+        """Whether a model is being loaded, which takes what it takes."""
+        ...
+
+
+class WorkerWatch:
+    """Looks at a worker now and then.
+
+    Args:
+        probe: has the worker call what it is given between two pieces of work; returns at once.
+        look_s: seconds between two looks.
+        clock: seconds; some systems' goes on while the machine sleeps.
+    """
+
+    def __init__(
+        self, probe: Callable[[Callable[[], object]], None], look_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._probe, self._look_s, self._clock = probe, look_s, clock
+        self._looked_s = clock()
+        self._waited_s: float | None = None
+        self._question = 0
+
+    def stuck_s(self, asked: Asked) -> float:
+        """A look: for how long it has not come to its next piece, as far as that is known."""
+        now = self._clock()
+        passed_s, self._looked_s = min(now - self._looked_s, 2 * self._look_s), now
+        if asked.loading():
+            self._waited_s = None
+        elif self._waited_s is not None:
+            self._waited_s += passed_s
+        elif asked.asking():
+            self._waited_s, self._question = 0.0, self._question + 1
+            question = self._question
+            self._probe(lambda: self._came(question))
+        return self._waited_s or 0.0
+
+    def _came(self, question: int) -> None:
+        if question == self._question:
+            self._waited_s = None
+
+
+def resume(process_id: int) -> bool:
+    """Have a stopped process go on; whether it was stopped."""
+    try:
+        process = psutil.Process(process_id)
+        if process.status() != psutil.STATUS_STOPPED:
+            return False
+        process.resume()
+    except (psutil.Error, ValueError):  # it has ended, or is in another container
+        return False
+    logger.warning("process %d was stopped, and goes on", process_id)
+    return True

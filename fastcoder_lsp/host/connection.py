@@ -1,0 +1,229 @@
+"""A connection between a client and a host: its framing, what waits to be sent, and the greeting.
+
+Each message goes behind its length, four bytes, the most significant first. Whoever has something to tell never waits:
+an `Outbox` keeps it, and of each kind only the newest where that says it all.
+"""
+
+import contextlib
+import os
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+import psutil
+
+from fastcoder_lsp.completion.protocol import Message
+from fastcoder_lsp.host.listening import GREETING_S, Address
+from fastcoder_lsp.host.transport import MOST_BYTES, PROTOCOL, Codec, Hello, ProtocolError, Welcome
+
+_LENGTH = struct.Struct("!I")
+_RECEIVED = 65_536
+
+
+class Channel:
+    """Sends and receives bytes, message by message.
+
+    Args:
+        connected: the socket; closed with this.
+        most: bytes of one message that are still received.
+    """
+
+    def __init__(self, connected: socket.socket, most: int = MOST_BYTES) -> None:
+        self._socket, self._most = connected, most
+        self._writing = threading.Lock()
+        self._closed = False
+
+    def send(self, bodies: Iterable[bytes]) -> None:
+        """Send messages; waits for as long as the other side reads nothing.
+
+        Raises:
+            OSError: the connection has ended.
+        """
+        data = b"".join(part for body in bodies for part in (_LENGTH.pack(len(body)), body))
+        with self._writing:
+            self._socket.sendall(data)
+
+    def receive(self) -> bytes | None:
+        """The next message; None at the end of the connection.
+
+        Raises:
+            ProtocolError: it is too long, or cut.
+            OSError: the connection broke, or the time set by `limit` is over.
+        """
+        head = self._exactly(_LENGTH.size, begun=False)
+        if head is None:
+            return None
+        (length,) = _LENGTH.unpack(head)
+        if length > self._most:
+            raise ProtocolError(f"a message of {length} bytes")
+        return self._exactly(length, begun=True)
+
+    def limit(self, seconds: float | None) -> None:
+        """How long sending and receiving may wait from now on; None: for ever."""
+        self._socket.settimeout(seconds)
+
+    def close(self) -> None:
+        """End the connection, from any thread: whoever reads or writes wakes."""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+    def _exactly(self, count: int, *, begun: bool) -> bytes | None:
+        """So many bytes; None where the connection ended before the first, and none had come.
+
+        Raises:
+            ProtocolError: it ended within.
+        """
+        data = bytearray()
+        while len(data) < count:
+            # No more is set aside than has come: a length is a claim.
+            piece = self._socket.recv(min(_RECEIVED, count - len(data)))
+            if not piece:
+                if begun or data:
+                    raise ProtocolError("the connection ended within a message")
+                return None
+            data += piece
+        return bytes(data)
+
+
+Maker: TypeAlias = Callable[[], Iterable[Message]]
+"""Makes messages at the moment they are sent, in the thread that sends: what a text differs from is known then."""
+Sum = TypeVar("Sum")
+
+MOST = 4096
+"""Things to tell; who has not read as many is taken for gone."""
+
+
+class Outbox:
+    """For any number of threads that tell, and one that sends."""
+
+    def __init__(self) -> None:
+        self._news = threading.Condition()
+        self._makers: dict[Hashable, Maker] = {}
+        self._unnamed = 0
+        self._closed = False
+
+    def put(self, *messages: Message, key: Hashable = None) -> None:
+        """Tell this; `key`: it takes the place of what has this key and is not sent yet."""
+        self.make(lambda: messages, key)
+
+    def make(self, maker: Maker, key: Hashable = None) -> None:
+        """Tell what `maker` makes, once it is sent."""
+        with self._news:
+            if key is None:
+                self._unnamed += 1
+                key = self._unnamed
+            self._makers.pop(key, None)  # the newest goes last: it may speak of what was told in between
+            self._makers[key] = maker
+            if len(self._makers) > MOST:
+                self._closed = True
+            self._news.notify()
+
+    def drop(self, key: Hashable) -> bool:
+        """Take back what is not sent yet; whether there was something."""
+        with self._news:
+            return self._makers.pop(key, None) is not None
+
+    def take(self) -> list[Maker] | None:
+        """All there is to send; waits until there is something. None: closed, or more than anybody reads."""
+        with self._news:
+            self._news.wait_for(lambda: self._makers or self._closed)
+            if self._closed and (not self._makers or len(self._makers) > MOST):
+                return None
+            makers = list(self._makers.values())
+            self._makers.clear()
+            return makers
+
+    def close(self) -> None:
+        """Nothing more comes; what is there may still be sent."""
+        with self._news:
+            self._closed = True
+            self._news.notify()
+
+
+class SilentError(OSError):
+    """Somebody took the connection, and says nothing. `process_id`: who, where the system tells it; else 0."""
+
+    def __init__(self, process_id: int) -> None:
+        super().__init__("a process is there that says nothing")
+        self.process_id = process_id
+
+
+class VersionError(ProtocolError):
+    """The host is of another version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A host that was greeted."""
+
+    channel: Channel
+    process: psutil.Process | None
+
+
+def greet(address: Address, build: str, role: str = "front", wait_s: float = GREETING_S) -> Reached:
+    """Connect to the host that is there.
+
+    Args:
+        address: where.
+        build: of this process.
+        role: as in `Hello`.
+        wait_s: for its greeting.
+
+    Raises:
+        SilentError: it does not greet.
+        OSError: there is none.
+        VersionError: it is of another version; the command line may speak with it all the same.
+        ProtocolError: it is no host.
+    """
+    connected = address.connect()
+    channel = Channel(connected)
+    try:
+        welcome = _welcome(channel, build, role, wait_s)
+    except TimeoutError as error:
+        process_id = _peer_process(connected)
+        channel.close()
+        raise SilentError(process_id) from error
+    except BaseException:
+        channel.close()
+        raise
+    if role == "front" and (welcome.protocol, welcome.build) != (PROTOCOL, build):
+        channel.close()
+        raise VersionError("a host of another version")
+    process = None
+    with contextlib.suppress(psutil.Error, ValueError, OverflowError):  # ended again, or in another container
+        process = psutil.Process(welcome.process_id)
+    return Reached(channel, process)
+
+
+def _welcome(channel: Channel, build: str, role: str, wait_s: float) -> Welcome:
+    codec = Codec()
+    channel.limit(wait_s)
+    channel.send([codec.encode(Hello(PROTOCOL, build, os.getpid(), role))])
+    data = channel.receive()
+    if data is None:
+        raise ConnectionResetError("the host is just ending")
+    welcome = codec.from_host(data)
+    if not isinstance(welcome, Welcome):
+        raise ProtocolError("no greeting")
+    channel.limit(None)
+    return welcome
+
+
+def _peer_process(connected: socket.socket) -> int:
+    """Who listens there; 0 where nobody can tell."""
+    try:
+        if hasattr(socket, "SO_PEERCRED"):
+            told = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            return int(struct.unpack("3i", told)[0])
+        if sys.platform == "darwin":
+            return connected.getsockopt(0, 2)  # SOL_LOCAL, LOCAL_PEERPID
+    except OSError:
+        pass
+    return 0
