@@ -134,8 +134,8 @@ def _shared(settings: "Settings") -> tuple["OpenDesk", Callable[[], None]]:
 def _alone(settings: "Settings") -> tuple["OpenDesk", Callable[[], None]]:
     """The same with a model in this process, which ends with it."""
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.host.local import Core
+    from fastcoder_lsp.host.local import ModelServer
     from fastcoder_lsp.runtime.load import load_model, make_runtime
 
-    core = Core(load_model, make_runtime, settings, cache_folder())
+    core = ModelServer(load_model, make_runtime, settings, cache_folder())
     return lambda listener: core.open(listener, settings, {}), lambda: core.close(_END_S)

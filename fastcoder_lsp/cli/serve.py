@@ -71,21 +71,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 def open_host(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
     """Where the model lives: in the shared process, in this one, or behind a server, as the settings say."""
-    from fastcoder_lsp.host.chosen import ChosenHost
+    from fastcoder_lsp.host.selector import BackendSelector
 
-    return ChosenHost(_open_shared, _open_alone, listener, settings, folders, _open_remote)
+    return BackendSelector(_open_shared, _open_alone, listener, settings, folders, _open_remote)
 
 
 def _open_remote(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
     from functools import partial
 
     from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
-    from fastcoder_lsp.host.chosen import ChosenHost
+    from fastcoder_lsp.host.selector import BackendSelector
     from fastcoder_lsp.remote.client import Way
     from fastcoder_lsp.remote.host import ServerHost
 
     way = Way(partial(read_remote_key, settings), proxy_for(settings.remote_url))
-    local = partial(ChosenHost, _open_shared, _open_alone)
+    local = partial(BackendSelector, _open_shared, _open_alone)
     return ServerHost(listener, settings, folders, way, local)
 
 

@@ -47,7 +47,7 @@ MakeRuntime = Callable[[Model, Settings, Surroundings, str], Runtime]
 """Makes what a front has of it, by its settings, its workspace and its name; called in the scheduler's thread."""
 
 
-class Core:
+class ModelServer:
     """What fronts share.
 
     Args:
@@ -136,7 +136,7 @@ class LocalHost:
 
     def __init__(
         self,
-        core: Core,
+        core: ModelServer,
         name: str,
         listener: HostListener,
         settings: Settings,
@@ -229,4 +229,4 @@ def open_alone(
     folders: Mapping[Path, Settings],
 ) -> LocalHost:
     """A host of one front, which ends with it (`OpenHost` but for the first two)."""
-    return Core(load, make, settings, cache_folder(), alone=True).open(listener, settings, folders)
+    return ModelServer(load, make, settings, cache_folder(), alone=True).open(listener, settings, folders)

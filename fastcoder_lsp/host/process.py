@@ -29,7 +29,7 @@ from fastcoder_lsp.host.liveness import WorkerWatch
 from fastcoder_lsp.host.server import HostServer
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.host.local import Core
+    from fastcoder_lsp.host.local import ModelServer
 
 logger = logging.getLogger(__name__)
 
@@ -103,17 +103,17 @@ class SharedModel:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._core: Core | None = None
+        self._core: ModelServer | None = None
 
     def open(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ModelHost:
         """A front's place (`completion.protocol.OpenHost`)."""
         with self._lock:
             if self._core is None:
                 # Seconds of importing; who connects is greeted before.
-                from fastcoder_lsp.host.local import Core  # noqa: PLC0415
+                from fastcoder_lsp.host.local import ModelServer  # noqa: PLC0415
                 from fastcoder_lsp.runtime.load import load_model, make_runtime  # noqa: PLC0415
 
-                self._core = Core(load_model, make_runtime, settings, cache_folder())
+                self._core = ModelServer(load_model, make_runtime, settings, cache_folder())
             core = self._core
         return core.open(listener, settings, folders)
 

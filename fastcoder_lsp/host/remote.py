@@ -1,7 +1,7 @@
 """`ModelHost` over a connection: the client's side of the process that has the model.
 
 Owns what the host is told and in which order, what another host is to be told after it, and what its messages mean.
-Every command leaves a message and returns; the connection's life (finding a host, losing it, another one) is `link`'s.
+Every command leaves a message and returns; `supervisor` finds a host, notices that it is lost, and finds another one.
 """
 
 import logging
@@ -37,8 +37,8 @@ from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.connection import Outbox
-from fastcoder_lsp.host.link import Link, Reach
 from fastcoder_lsp.host.liveness import Patience
+from fastcoder_lsp.host.supervisor import ConnectionSupervisor, Reach
 from fastcoder_lsp.host.texts import MessageBuilder
 from fastcoder_lsp.host.transport import (
     Again,
@@ -57,7 +57,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Wanted:
+class DesiredState:
     """All of it.
 
     Attributes:
@@ -182,26 +182,26 @@ class RemoteHost:
     ) -> None:
         self._listener = listener
         self._lock = threading.RLock()
-        self._wanted = Wanted(settings, dict(folders), settings.enabled)
+        self._desired = DesiredState(settings, dict(folders), settings.enabled)
         self._outbox: Outbox | None = None
         self._builder = MessageBuilder()
         self._facts = HostFacts(shared=True)
         self._status = Status("starting")
-        self._link = Link(self, reach, patience, pauses_s)
-        self._link.start()
+        self._supervisor = ConnectionSupervisor(self, reach, patience, pauses_s)
+        self._supervisor.start()
 
     # `ModelHost`, from any thread -------------------------------------------------------------------------------------
 
     def send(self, command: Command) -> None:
         """Leave a message, and keep what another host is to be told."""
         with self._lock:
-            before = self._wanted.settings
-            self._wanted.follow(command)
+            before = self._desired.settings
+            self._desired.follow(command)
             self._say(command)
         if isinstance(command, Ask | Load):
-            self._link.awaiting()
+            self._supervisor.awaiting()
         elif isinstance(command, Use):
-            self._link.settings_changed(before, command.settings)
+            self._supervisor.settings_changed(before, command.settings)
 
     def facts(self) -> HostFacts:
         """What was told last."""
@@ -209,7 +209,7 @@ class RemoteHost:
 
     def close(self, wait_s: float) -> None:
         """Say what is left to say, and end; whoever still waits is answered."""
-        self._link.close(wait_s)
+        self._supervisor.close(wait_s)
         self.lost(Answer.failed(None), None)
 
     # For the link, from its threads -----------------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class RemoteHost:
         """There is a host that knows nothing: it is told everything."""
         with self._lock:
             self._outbox, self._builder = outbox, MessageBuilder()
-            for command in self._wanted.commands():
+            for command in self._desired.commands():
                 self._say(command)
 
     def disconnected(self) -> None:
@@ -229,7 +229,7 @@ class RemoteHost:
     def lost(self, answer: Answer, status: Status | None) -> None:
         """Who waits gets this answer now; `status` is told, where there is one."""
         with self._lock:
-            question, loads = self._wanted.take_question(), self._wanted.take_loads()
+            question, loads = self._desired.take_question(), self._desired.take_loads()
         if status is not None:
             self._status_changed(StatusChanged(status))
         if question is not None:
@@ -245,11 +245,11 @@ class RemoteHost:
 
     def settings(self) -> Settings:
         """Those that hold."""
-        return self._wanted.settings
+        return self._desired.settings
 
     def awaited(self) -> bool:
         """Whether somebody waits for the host."""
-        return self._wanted.question is not None or bool(self._wanted.loads)
+        return self._desired.question is not None or bool(self._desired.loads)
 
     def loading(self) -> bool:
         """Whether it loads a model, as far as it said."""
@@ -264,9 +264,9 @@ class RemoteHost:
         match message:
             case Answered(number):
                 with self._lock:
-                    question = self._wanted.take_question(number)
+                    question = self._desired.take_question(number)
                 if question is not None:
-                    self._link.served()
+                    self._supervisor.served()
                 self._tell(message)
             case WithPlaces():
                 if (made := self._builder.made(message)) is not None:
@@ -279,7 +279,7 @@ class RemoteHost:
                     self._tell(StatusChanged(self._status))  # it is told with whoever shares the host
             case Loaded(ticket):
                 with self._lock:
-                    awaited = self._wanted.take_load(ticket)
+                    awaited = self._desired.take_load(ticket)
                 if awaited:
                     self._tell(message)
             case Again(slot):
@@ -299,11 +299,11 @@ class RemoteHost:
     def _messages(self, builder: MessageBuilder, command: Command) -> Iterable[Message]:
         """Made when it is sent: a question that was answered or withdrawn before is not."""
         if isinstance(command, Ask):
-            question = self._wanted.question
+            question = self._desired.question
             if question is None or question.number != command.question.number:
                 return ()
         elif isinstance(command, Use):  # what holds by now
-            command = Use(self._wanted.settings, self._wanted.folders)
+            command = Use(self._desired.settings, self._desired.folders)
         return builder.messages(command)
 
     def _lost_text(self, slot: int) -> None:
@@ -312,16 +312,16 @@ class RemoteHost:
         if name is None:
             return
         with self._lock:
-            for path, text in self._wanted.documents.items():
+            for path, text in self._desired.documents.items():
                 if str(path) == name:
                     self._say(DocumentChanged(path, text))
-            for command in self._wanted.questions():
+            for command in self._desired.questions():
                 self._say(command)
 
     def _status_changed(self, event: StatusChanged) -> None:
         state = event.status.state
         self._status = event.status
-        self._wanted.ready = state in {"ready", "thinking"} or (self._wanted.ready and state != "off")
+        self._desired.ready = state in {"ready", "thinking"} or (self._desired.ready and state != "off")
         self._tell(event)
 
     def _tell(self, event: Event) -> None:

@@ -16,7 +16,7 @@ from typing import Final
 import psutil
 
 from fastcoder_lsp.completion.protocol import HostFacts, OpenHost
-from fastcoder_lsp.host.connected_front import ConnectedFront
+from fastcoder_lsp.host.client_connection import ClientConnection
 from fastcoder_lsp.host.connection import Channel
 from fastcoder_lsp.host.listening import GREETING_S, Listening
 from fastcoder_lsp.host.transport import (
@@ -55,7 +55,7 @@ class HostServer:
         self._codec = Codec()
         self._changed = threading.Condition()
         self._connections: set[Channel] = set()
-        self._fronts: set[ConnectedFront] = set()
+        self._fronts: set[ClientConnection] = set()
         self._alone_since = self._started = time.monotonic()
         self._known = HostFacts()
         """What the last front that went knew of the model, which stays as long as the process."""
@@ -163,9 +163,9 @@ class HostServer:
             raise ProtocolError("a front of another version")
         else:
             channel.limit(None)
-            self._serve_front(ConnectedFront(channel, self._codec, hello.process_id, self._open_host, self.fronts))
+            self._serve_front(ClientConnection(channel, self._codec, hello.process_id, self._open_host, self.fronts))
 
-    def _serve_front(self, front: ConnectedFront) -> None:
+    def _serve_front(self, front: ClientConnection) -> None:
         with self._changed:
             full = len(self._fronts) >= MOST_FRONTS
         if full:

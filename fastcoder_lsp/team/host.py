@@ -11,7 +11,7 @@ from pathlib import Path
 from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.host.local import Core, LoadModel, LocalHost, MakeRuntime
+from fastcoder_lsp.host.local import LoadModel, LocalHost, MakeRuntime, ModelServer
 from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime
@@ -53,7 +53,7 @@ class TenantHost(LocalHost):
         return runtime
 
 
-class TeamCore(Core):
+class TeamCore(ModelServer):
     """What tenants share: the weights, and whose turn it is.
 
     Attributes:

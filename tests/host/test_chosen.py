@@ -20,7 +20,7 @@ from fastcoder_lsp.completion.protocol import (
     Withdraw,
 )
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.host.chosen import ChosenHost
+from fastcoder_lsp.host.selector import BackendSelector
 from tests.host.scripted import Heard, ScriptedHost, question
 
 SETTINGS = replace(Settings(), host_enabled=False)
@@ -37,7 +37,7 @@ class Kinds:
         self.gate.set()
         self.failure: Exception | None = None
         self.heard = Heard()
-        self.host = ChosenHost(self.opens("shared"), self.opens("alone"), self.heard, SETTINGS, FOLDERS)
+        self.host = BackendSelector(self.opens("shared"), self.opens("alone"), self.heard, SETTINGS, FOLDERS)
 
     def opens(self, kind: str) -> Callable[[HostListener, Settings, Mapping[Path, Settings]], ScriptedHost]:
         def open_one(listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ScriptedHost:

@@ -19,7 +19,7 @@ from msgspec import inspect
 
 from fastcoder_lsp.completion.protocol import Ask, Indexing, Load, Loaded, Made, Notice
 from fastcoder_lsp.host import server
-from fastcoder_lsp.host.connected_front import ConnectedFront
+from fastcoder_lsp.host.client_connection import ClientConnection
 from fastcoder_lsp.host.connection import Channel
 from fastcoder_lsp.host.control import find_hosts
 from fastcoder_lsp.host.transport import (
@@ -158,7 +158,7 @@ def test_bad_messages_leave_nothing_behind_and_the_others_are_served(
 
 def fronts_in_memory() -> int:
     """Whoever else's tests ran in this process may have left some, and proxies of what is gone have no class to ask."""
-    return sum(type(one) is ConnectedFront for one in gc.get_objects())
+    return sum(type(one) is ClientConnection for one in gc.get_objects())
 
 
 def settled(place: Place, fronts: int) -> None:

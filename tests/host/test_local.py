@@ -15,7 +15,7 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.engine.one_slot import OneSlot
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.host import workspace
-from fastcoder_lsp.host.local import Core, LocalHost
+from fastcoder_lsp.host.local import LocalHost, ModelServer
 from fastcoder_lsp.runtime.parts import Limits, Model, Runtime, Surroundings
 from fastcoder_lsp.runtime.slots import Slots
 from fastcoder_lsp.workspace.rules import ReadingRules
@@ -66,7 +66,7 @@ class Fronts:
         self.loaded: list[Model] = []
         self.engines: list[Engine] = []
         self.made: list[tuple[str, Surroundings]] = []
-        self.core = Core(self.load, self.make, SETTINGS, cache)
+        self.core = ModelServer(self.load, self.make, SETTINGS, cache)
 
     def load(self, settings: Settings, _progress: Progress) -> Model:
         assert settings.drafter == "auto", "a front's drafter is no matter of the shared model's"

@@ -8,8 +8,8 @@ import pytest
 
 from fastcoder_lsp.completion.protocol import Ask, HostListener, Use
 from fastcoder_lsp.config import Settings
-from fastcoder_lsp.host.chosen import ChosenHost
 from fastcoder_lsp.host.made_from import made_from
+from fastcoder_lsp.host.selector import BackendSelector
 from tests.host.scripted import Heard, ScriptedHost, question
 
 ALONE = replace(Settings(), host_enabled=False)
@@ -23,7 +23,7 @@ class Places:
         self.opened: list[str] = []
         self.heard = Heard()
         remote = self.opens("remote") if asks else None
-        self.host = ChosenHost(self.opens("shared"), self.opens("alone"), self.heard, settings, {}, remote)
+        self.host = BackendSelector(self.opens("shared"), self.opens("alone"), self.heard, settings, {}, remote)
         self._number = 0
 
     def opens(self, kind: str) -> Callable[[HostListener, Settings, Mapping[Path, Settings]], ScriptedHost]:

@@ -36,7 +36,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.made_from import place_part
 
 
-class ChosenHost:
+class BackendSelector:
     """`ModelHost`, opened when it is first needed, and anew where the settings name another place.
 
     Args:

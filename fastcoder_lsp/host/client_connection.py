@@ -68,7 +68,7 @@ _DOCUMENTS: Final = 64
 """Documents whose slots of texts are known by their URI."""
 
 
-class ConnectedFront:
+class ClientConnection:
     """A front that was greeted, until it goes.
 
     Attributes:

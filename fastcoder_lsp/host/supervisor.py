@@ -49,7 +49,7 @@ class _Loss:
     hint: str = ""
 
 
-class Linked(Protocol):
+class Supervised(Protocol):
     """Whose connection it is."""
 
     def settings(self) -> Settings:
@@ -85,18 +85,18 @@ class Linked(Protocol):
         ...
 
 
-class Link:
+class ConnectionSupervisor:
     """Keeps one front connected.
 
     Args:
-        linked: whose connection it is.
+        supervised: whose connection it is.
         reach: finds or starts a host.
         patience: how long one may be silent.
         pauses_s: see `RemoteHost`.
     """
 
-    def __init__(self, linked: Linked, reach: Reach, patience: Patience, pauses_s: tuple[float, ...]) -> None:
-        self._linked, self._reach, self._patience, self._pauses_s = linked, reach, patience, pauses_s
+    def __init__(self, supervised: Supervised, reach: Reach, patience: Patience, pauses_s: tuple[float, ...]) -> None:
+        self._supervised, self._reach, self._patience, self._pauses_s = supervised, reach, patience, pauses_s
         self._codec = Codec()
         self._news = threading.Condition()
         self._channel: Channel | None = None
@@ -162,7 +162,7 @@ class Link:
     def _once(self) -> "_Loss":
         """One host, from its greeting to its end, and how that came about."""
         try:
-            reached = self._reach(self._linked.settings())
+            reached = self._reach(self._supervised.settings())
         except (OSError, ProtocolError) as error:
             return _Loss(f"the shared process cannot be reached ({error})")
         except FastcoderError as error:
@@ -175,11 +175,11 @@ class Link:
     def _serve(self, reached: Reached) -> str:
         channel, outbox = reached.channel, Outbox()
         heartbeat = Heartbeat(
-            self._linked.awaited,
-            self._linked.loading,
-            self._linked.ping,
+            self._supervised.awaited,
+            self._supervised.loading,
+            self._supervised.ping,
             lambda: reached.process is not None and resume(reached.process.pid),
-            lambda: self._linked.lost(Answer("failed", (), "error", reasons.host_lost("it does not answer")), None),
+            lambda: self._supervised.lost(Answer("failed", (), "error", reasons.host_lost("it does not answer")), None),
             lambda: _end(reached),
             self._patience,
         )
@@ -191,12 +191,12 @@ class Link:
             self._channel, self._outbox, self._heartbeat = channel, outbox, heartbeat
         began = time.monotonic()
         writer = threading.Thread(target=self._write, args=(channel, outbox), name="fastcoder-host-writer", daemon=True)
-        self._linked.connected(outbox)
+        self._supervised.connected(outbox)
         writer.start()
         try:
             why = self._read(channel, heartbeat)
         finally:
-            self._linked.disconnected()
+            self._supervised.disconnected()
             with self._news:
                 self._channel = self._outbox = self._heartbeat = None
             heartbeat.close()
@@ -211,7 +211,7 @@ class Link:
         try:
             while (data := channel.receive()) is not None:
                 heartbeat.heard()
-                self._linked.hear(self._codec.from_host(data))
+                self._supervised.hear(self._codec.from_host(data))
         except OSError as error:
             return f"the connection to the shared process broke ({error.strerror or type(error).__name__})"
         except ProtocolError as error:
@@ -236,16 +236,16 @@ class Link:
         """Until another host is looked for. Who asks meanwhile is answered at once, but for a pause of no time."""
         answer = Answer("failed", (), "error", reasons.host_lost(why))
         logger.warning("%s; another one is started in %g s", why, pause_s)
-        self._linked.lost(answer, status)
+        self._supervised.lost(answer, status)
         until = time.monotonic() + pause_s
         while (left_s := until - time.monotonic()) > 0:
             with self._news:
                 if self._closed or self._moved:
                     return
-                if not self._linked.awaited():
+                if not self._supervised.awaited():
                     self._news.wait(left_s)
-            if self._linked.awaited():
-                self._linked.lost(answer, None)
+            if self._supervised.awaited():
+                self._supervised.lost(answer, None)
 
     def _ends(self) -> bool:
         return self._closed
