@@ -5,8 +5,7 @@ The host answers each question at once, and says when it had it.
 
 import threading
 import time
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 
 from fastcoder_lsp.completion.protocol import (
     Answered,
@@ -21,7 +20,6 @@ from fastcoder_lsp.completion.protocol import (
 )
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
 from fastcoder_lsp.completion.suggestions import Recalled, Suggestion
-from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 
 TAKEN = "taken"
@@ -31,7 +29,7 @@ TAKEN = "taken"
 class InstantHost:
     """Answers every question with the same line (`completion.protocol.ModelHost`)."""
 
-    def __init__(self, listener: HostListener, _settings: Settings, _folders: Mapping[Path, Settings]) -> None:
+    def __init__(self, listener: HostListener, *_: object) -> None:
         self._listener = listener
 
     def send(self, command: Command) -> None:

@@ -23,6 +23,7 @@ from fastcoder_lsp.host.connection import greet
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.process import run_host
 from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 KEY, BUILD = "benchmark", "bench wire"
 _ANSWER_S = 30.0
@@ -59,7 +60,7 @@ def measure(folder: Path, requests: int, lines: int, pause_ms: float) -> npt.NDA
     asker = Asker()
     address = named_address(folder, KEY)
     _wait_for(address)
-    front = RemoteHost(asker.on, Settings(), {}, lambda _: greet(address, BUILD), pauses_s=(0.05,))
+    front = RemoteHost(asker.on, Settings(), {}, OpenTexts(), lambda _: greet(address, BUILD), pauses_s=(0.05,))
     half = "    value = compute(value, other)\n" * (lines // 2)
     taken = []
     for number in range(1, requests + 2):

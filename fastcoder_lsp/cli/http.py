@@ -127,8 +127,9 @@ def _serve(settings: "Settings", host: str, port: int, door: "Door") -> None:
 def _shared(settings: "Settings") -> tuple["OpenDesk", Callable[[], None]]:
     """Opens a front of the process that editors share, and ends what is this command's own: nothing."""
     from fastcoder_lsp.host.spawn import open_shared
+    from fastcoder_lsp.workspace.open_texts import OpenTexts
 
-    return lambda listener: open_shared(listener, settings, {}), lambda: None
+    return lambda listener: open_shared(listener, settings, {}, OpenTexts()), lambda: None
 
 
 def _alone(settings: "Settings") -> tuple["OpenDesk", Callable[[], None]]:

@@ -12,6 +12,7 @@ from fastcoder_lsp.errors import UsageError
 if TYPE_CHECKING:
     from fastcoder_lsp.completion.protocol import HostListener, ModelHost
     from fastcoder_lsp.config import Settings
+    from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 _SWITCH_INTERVAL_S: Final = 0.0005
 """How long the worker may keep Python to itself while a message waits; the default of 5 ms would be felt in typing."""
@@ -69,14 +70,18 @@ def run(arguments: argparse.Namespace) -> int:
     leave(code)
 
 
-def open_host(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
+def open_host(
+    listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]", texts: "OpenTexts"
+) -> "ModelHost":
     """Where the model lives: in the shared process, in this one, or behind a server, as the settings say."""
     from fastcoder_lsp.host.selector import BackendSelector
 
-    return BackendSelector(_open_shared, _open_alone, listener, settings, folders, _open_remote)
+    return BackendSelector(_open_shared, _open_alone, listener, settings, folders, texts, _open_remote)
 
 
-def _open_remote(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
+def _open_remote(
+    listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]", texts: "OpenTexts"
+) -> "ModelHost":
     from functools import partial
 
     from fastcoder_lsp.config.remote_way import proxy_for, read_remote_key
@@ -86,20 +91,24 @@ def _open_remote(listener: "HostListener", settings: "Settings", folders: "Mappi
 
     way = Way(partial(read_remote_key, settings), proxy_for(settings.remote_url))
     local = partial(BackendSelector, _open_shared, _open_alone)
-    return ServerHost(listener, settings, folders, way, local)
+    return ServerHost(listener, settings, folders, texts, way, local)
 
 
-def _open_shared(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
+def _open_shared(
+    listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]", texts: "OpenTexts"
+) -> "ModelHost":
     from fastcoder_lsp.host.spawn import open_shared
 
-    return open_shared(listener, settings, folders)
+    return open_shared(listener, settings, folders, texts)
 
 
-def _open_alone(listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]") -> "ModelHost":
+def _open_alone(
+    listener: "HostListener", settings: "Settings", folders: "Mapping[Path, Settings]", texts: "OpenTexts"
+) -> "ModelHost":
     from fastcoder_lsp.host.local import open_alone
     from fastcoder_lsp.runtime.load import load_model, make_runtime
 
-    return open_alone(load_model, make_runtime, listener, settings, folders)
+    return open_alone(load_model, make_runtime, listener, settings, folders, texts)
 
 
 def take_wire() -> tuple[BinaryIO, BinaryIO]:

@@ -18,6 +18,7 @@ from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Counts
 from fastcoder_lsp.core.bounds import MOST_NAMES, Moment, Name, Natural, Short, Whole
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 Turn = Literal["", "own", "other"]
 """Whose question is worked on while a client waits for an answer: its own, or another client's."""
@@ -254,5 +255,6 @@ class ModelHost(Protocol):
 
 HostListener: TypeAlias = Callable[[Event], None]
 """Told what comes of it all, by a thread of the host's, or of the connection's."""
-OpenHost = Callable[[HostListener, Settings, Mapping[Path, Settings]], ModelHost]
-"""Opens a host for a listener, with the settings of the model and of the folders; returns at once."""
+OpenHost = Callable[[HostListener, Settings, Mapping[Path, Settings], OpenTexts], ModelHost]
+"""Opens a host for a listener, with the settings of the model and of the folders, and the open documents; returns at
+once. The host is not told what is open already, and puts the texts that it is told into the same place."""

@@ -57,6 +57,7 @@ from fastcoder_lsp.host.transport import (
     told,
     whole_path,
 )
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 logger = logging.getLogger(__name__)
 
@@ -180,7 +181,7 @@ class ClientConnection:
         folders = {whole_path(path): settings_of(table) for path, table in message.folders.items()}
         self.folders = tuple(message.folders)
         if self._host is None:
-            self._host = self._open_host(self.on, settings, folders)
+            self._host = self._open_host(self.on, settings, folders, OpenTexts())
         else:
             self._host.send(Use(settings, folders))
         self.tell_facts()

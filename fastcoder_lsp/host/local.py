@@ -36,6 +36,7 @@ from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
 from fastcoder_lsp.scheduling.direct import Emitter, tell_seat
 from fastcoder_lsp.scheduling.scheduler import Scheduler
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 
 if TYPE_CHECKING:
@@ -70,10 +71,16 @@ class ModelServer:
         self._thread = threading.Thread(target=self.scheduler.run, name="fastcoder-scheduler", daemon=True)
         self._thread.start()
 
-    def open(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> "LocalHost":
+    def open(
+        self,
+        listener: HostListener,
+        settings: Settings,
+        folders: Mapping[Path, Settings],
+        texts: OpenTexts | None = None,
+    ) -> "LocalHost":
         """A place for one more front (`OpenHost`)."""
         with self._lock:
-            front = LocalHost(self, next(self._names), listener, settings, folders)
+            front = LocalHost(self, next(self._names), listener, settings, folders, texts)
             self._fronts[front] = None
         self.want(settings)
         return front
@@ -132,6 +139,7 @@ class LocalHost:
         listener: the front.
         settings: of the model, and of this front's part of it.
         folders: of its workspace, with their settings.
+        texts: of its open documents; None: there are none.
     """
 
     def __init__(
@@ -141,10 +149,11 @@ class LocalHost:
         listener: HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
+        texts: OpenTexts | None = None,
     ) -> None:
         self._core, self._name, self._listener, self._settings = core, name, listener, settings
         self._process = psutil.Process()
-        self._workspace = FrontWorkspace(folders, core.stores, self._indexing, self._notice)
+        self._workspace = FrontWorkspace(folders, core.stores, texts or OpenTexts(), self._indexing, self._notice)
         self._seat = core.scheduler.join(Emitter(listener), self._make, enabled=settings.enabled)
 
     def send(self, command: Command) -> None:
@@ -227,6 +236,7 @@ def open_alone(
     listener: HostListener,
     settings: Settings,
     folders: Mapping[Path, Settings],
+    texts: OpenTexts,
 ) -> LocalHost:
     """A host of one front, which ends with it (`OpenHost` but for the first two)."""
-    return ModelServer(load, make, settings, cache_folder(), alone=True).open(listener, settings, folders)
+    return ModelServer(load, make, settings, cache_folder(), alone=True).open(listener, settings, folders, texts)

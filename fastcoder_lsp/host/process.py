@@ -27,6 +27,7 @@ from fastcoder_lsp.host.host_log import turn_over
 from fastcoder_lsp.host.listening import Address, Listening
 from fastcoder_lsp.host.liveness import WorkerWatch
 from fastcoder_lsp.host.server import HostServer
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 if TYPE_CHECKING:
     from fastcoder_lsp.host.local import ModelServer
@@ -105,7 +106,9 @@ class SharedModel:
         self._lock = threading.Lock()
         self._core: ModelServer | None = None
 
-    def open(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ModelHost:
+    def open(
+        self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
+    ) -> ModelHost:
         """A front's place (`completion.protocol.OpenHost`)."""
         with self._lock:
             if self._core is None:
@@ -115,7 +118,7 @@ class SharedModel:
 
                 self._core = ModelServer(load_model, make_runtime, settings, cache_folder())
             core = self._core
-        return core.open(listener, settings, folders)
+        return core.open(listener, settings, folders, texts)
 
     def probe(self, reply: Callable[[], object]) -> None:
         """Have the worker call `reply` between two pieces of work; returns at once."""

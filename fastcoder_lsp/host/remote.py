@@ -52,6 +52,7 @@ from fastcoder_lsp.host.transport import (
     Welcome,
     WithPlaces,
 )
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +65,7 @@ class DesiredState:
         settings: of the model.
         folders: of the workspace, with their settings.
         enabled: whether this client needs a model.
-        documents: open documents and their texts.
+        texts: of the open documents.
         question: whose answer somebody waits for.
         upcoming: what will be asked next, while somebody waits there for a late text.
         loads: tickets of those who wait for the model.
@@ -74,7 +75,7 @@ class DesiredState:
     settings: Settings
     folders: Mapping[Path, Settings]
     enabled: bool
-    documents: dict[Path, str] = field(default_factory=dict)
+    texts: OpenTexts
     question: Question | None = None
     upcoming: Question | None = None
     loads: set[int] = field(default_factory=set)
@@ -102,16 +103,16 @@ class DesiredState:
             case Enable(enabled):
                 self.enabled = enabled
             case DocumentChanged(path, text):
-                self.documents[path] = text
+                self.texts.put(path, text)
             case DocumentClosed(path):
-                self.documents.pop(path, None)
+                self.texts.remove(path)
 
     def commands(self) -> Iterator[Command]:
         """What a host that knows nothing is told."""
         yield Use(self.settings, self.folders)
         if self.enabled != self.settings.enabled:
             yield Enable(self.enabled)
-        for path, text in self.documents.items():
+        for path, text in self.texts.copy().items():
             yield DocumentChanged(path, text)
         for ticket in sorted(self.loads):
             yield Load(ticket)
@@ -166,6 +167,7 @@ class RemoteHost:
         listener: told what comes of it all, by the connection's thread.
         settings: of the model.
         folders: of the workspace, with their settings.
+        texts: of the open documents.
         reach: connects to the host for these settings, and starts it where there is none.
         patience: how long a host may be silent while somebody waits for it.
         pauses_s: between a lost host and the next one, the first after the first loss.
@@ -176,13 +178,14 @@ class RemoteHost:
         listener: HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
+        texts: OpenTexts,
         reach: Reach,
         patience: Patience = Patience(),  # noqa: B008 a frozen value
         pauses_s: tuple[float, ...] = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0),
     ) -> None:
         self._listener = listener
         self._lock = threading.RLock()
-        self._desired = DesiredState(settings, dict(folders), settings.enabled)
+        self._desired = DesiredState(settings, dict(folders), settings.enabled, texts)
         self._outbox: Outbox | None = None
         self._builder = MessageBuilder()
         self._facts = HostFacts(shared=True)
@@ -312,7 +315,7 @@ class RemoteHost:
         if name is None:
             return
         with self._lock:
-            for path, text in self._desired.documents.items():
+            for path, text in self._desired.texts.copy().items():
                 if str(path) == name:
                     self._say(DocumentChanged(path, text))
             for command in self._desired.questions():

@@ -34,6 +34,7 @@ from fastcoder_lsp.completion.question import Answer
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.made_from import place_part
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 
 class BackendSelector:
@@ -45,6 +46,7 @@ class BackendSelector:
         listener: told what comes of it.
         settings: of the model.
         folders: of the workspace, with their settings.
+        texts: of the open documents.
         remote: opens the server that `remote.url` names; None: none is asked, whatever the settings say.
     """
 
@@ -55,11 +57,12 @@ class BackendSelector:
         listener: HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
+        texts: OpenTexts,
         remote: OpenHost | None = None,
     ) -> None:
         self._shared, self._alone, self._remote, self._listener = shared, alone, remote, listener
         self._settings, self._folders, self._enabled = settings, dict(folders), settings.enabled
-        self._texts: dict[Path, str] = {}
+        self._texts = texts
         self._lock = threading.Lock()
         self._host: ModelHost | None = None
         self._gate = _Gate(listener)
@@ -71,11 +74,9 @@ class BackendSelector:
         """In the order of the calls; what needs a host has it opened."""
         match command:
             case DocumentChanged(path, text):
-                with self._lock:
-                    self._texts[path] = text
+                self._texts.put(path, text)
             case DocumentClosed(path):
-                with self._lock:
-                    self._texts.pop(path, None)
+                self._texts.remove(path)
             case Enable(enabled):
                 self._enabled = enabled
             case Use(settings, folders) if self._use(settings, folders):
@@ -140,9 +141,8 @@ class BackendSelector:
         return True
 
     def _begin(self) -> None:
-        """Have it opened, and told what was told before."""
+        """Have it opened; the open documents it has from `texts`."""
         self._opening = True
-        self._queue.extend(DocumentChanged(path, text) for path, text in self._texts.items())
         settings = replace(self._settings, enabled=self._enabled)
         threading.Thread(
             target=self._open, args=(self._gate, settings, self._folders), name="fastcoder-host-open", daemon=True
@@ -150,7 +150,7 @@ class BackendSelector:
 
     def _open(self, gate: "_Gate", settings: Settings, folders: Mapping[Path, Settings]) -> None:
         try:
-            host = self._opener(settings)(gate, settings, folders)
+            host = self._opener(settings)(gate, settings, folders, self._texts)
         except BaseException as error:  # noqa: BLE001 what it imports raises anything
             self._failed(gate, failure("The model could not be loaded", error))
             return

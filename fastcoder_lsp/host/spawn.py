@@ -31,6 +31,7 @@ from fastcoder_lsp.host.host_log import log_path, open_log
 from fastcoder_lsp.host.listening import Address
 from fastcoder_lsp.host.liveness import resume
 from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.trouble import each_once
 
 logger = logging.getLogger(__name__)
@@ -178,9 +179,11 @@ class FindOrStart:
             return Path(os.devnull).open("ab")
 
 
-def open_shared(listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> RemoteHost:
+def open_shared(
+    listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
+) -> RemoteHost:
     """A front of the process that all editors share (`completion.protocol.OpenHost`)."""
-    return RemoteHost(listener, settings, folders, FindOrStart(notice=lambda text: listener(Notice(text))))
+    return RemoteHost(listener, settings, folders, texts, FindOrStart(notice=lambda text: listener(Notice(text))))
 
 
 @contextlib.contextmanager

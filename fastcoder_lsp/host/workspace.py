@@ -1,6 +1,6 @@
 """One front's workspace, as the process with the model has it: what may be read in it, what is open, its datastore.
 
-Owns the folders and the open texts that the front has told, and which stores they are drafted from. Nothing is read but
+Owns the folders that the front has told, and which stores they are drafted from. Nothing is read but
 what the settings that came with a folder allow, and no other front's folders, texts or stores are looked into.
 """
 
@@ -14,6 +14,7 @@ from fastcoder_lsp.prompt.context import GivenExtras
 from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
 from fastcoder_lsp.runtime.parts import Surroundings
 from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.store_folders import words_file
 
@@ -29,6 +30,7 @@ class FrontWorkspace:
     Args:
         folders: with their settings.
         stores: what it shares with other fronts.
+        texts: of the open documents.
         indexing: told how far the index is, by any thread.
         notice: told what a person should know, by any thread.
     """
@@ -37,18 +39,18 @@ class FrontWorkspace:
         self,
         folders: Mapping[Path, Settings],
         stores: "SharedStores",
+        texts: OpenTexts,
         indexing: "Callable[[IndexProgress], None]",
         notice: Callable[[str], None],
     ) -> None:
         self._lock = threading.Lock()
-        self._stores, self._indexing, self._notice = stores, indexing, notice
-        self._open_texts: dict[Path, str] = {}
+        self._stores, self._texts, self._indexing, self._notice = stores, texts, indexing, notice
         self._datastore: Datastore | None = None
         self._closed = False
         self._folders = dict(folders)
         self._readable_folders: dict[Path, ReadableFolder | None] = {}
         """Of those that a question came from: a workspace may have hundreds."""
-        self._context = GivenExtras(RepositoryContext(self._readable, self._texts))
+        self._context = GivenExtras(RepositoryContext(self._readable, texts.copy))
 
     def surroundings(self, *, drafted_from: bool) -> Surroundings:
         """What a model is told of it. `drafted_from`: whether anybody reads the datastore."""
@@ -59,9 +61,7 @@ class FrontWorkspace:
             elif drafted_from and self._datastore is None and not self._closed:
                 from fastcoder_lsp.workspace.datastore import Datastore  # noqa: PLC0415 brings a compiler along
 
-                self._datastore = Datastore(self._folders, self._stores, self._indexing, self._notice)
-                for path, text in self._open_texts.items():
-                    self._datastore.document_changed(path, text)
+                self._datastore = Datastore(self._folders, self._stores, self._indexing, self._notice, self._texts)
             datastore = self._datastore
             name = "\n".join(sorted(map(str, self._folders)))
         if unwanted is not None:
@@ -84,15 +84,14 @@ class FrontWorkspace:
     def document_changed(self, path: Path, text: str) -> None:
         """An open document's text, saved or not."""
         with self._lock:
-            self._open_texts.pop(path, None)  # the latest one stands last
-            self._open_texts[path] = text
+            self._texts.put(path, text)
             if self._datastore is not None:
                 self._datastore.document_changed(path, text)
 
     def document_closed(self, path: Path) -> None:
         """A document was closed: the disk holds again."""
         with self._lock:
-            self._open_texts.pop(path, None)
+            self._texts.remove(path)
             if self._datastore is not None:
                 self._datastore.document_closed(path)
 
@@ -103,17 +102,12 @@ class FrontWorkspace:
             datastore.files_changed(paths)
 
     def close(self, wait_s: float) -> None:
-        """The front is gone, and its texts with it; waits at most so long for what ends with that."""
+        """The front is gone; waits at most so long for what ends with that."""
         with self._lock:
             self._closed = True
             datastore, self._datastore = self._datastore, None
-            self._open_texts.clear()
         if datastore is not None:
             datastore.stop(wait_s)
-
-    def _texts(self) -> dict[Path, str]:
-        with self._lock:
-            return dict(self._open_texts)
 
     def _readable(self, path: Path) -> ReadableFolder | None:
         """From the scheduler's thread: where code for the prompt may come from, and by which rules."""

@@ -44,6 +44,7 @@ from fastcoder_lsp.workspace.accepts import Accepts
 from fastcoder_lsp.workspace.document import position_at
 from fastcoder_lsp.workspace.documents import Documents
 from fastcoder_lsp.workspace.folders import Folder, Folders
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.uris import path_of
 
@@ -102,7 +103,7 @@ class Session:
         self.reporter.context = self.shows_other_files
 
     def _open_host(self, listener: HostListener) -> ModelHost:
-        return self._open(listener, self._running, self._folder_settings())
+        return self._open(listener, self._running, self._folder_settings(), OpenTexts())
 
     def settings(self, folder: Folder | None = None) -> Settings:
         """The settings that hold in a folder; without one, the session's."""

@@ -27,6 +27,7 @@ from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Reason
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 _CALM: Final = 20
 """After so many answers of the server the model is given back: what fails soon again would have it loaded anew."""
@@ -43,16 +44,22 @@ class Fallback:
         listener: the front.
         settings: of the model.
         folders: of the workspace, with their settings.
+        texts: of the open documents.
     """
 
     def __init__(
-        self, open_local: OpenHost, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]
+        self,
+        open_local: OpenHost,
+        listener: HostListener,
+        settings: Settings,
+        folders: Mapping[Path, Settings],
+        texts: OpenTexts,
     ) -> None:
         self._listener = listener
         self._lock = threading.Lock()
         self._why: Reason | None = None
         self._opened, self._given_back, self._calm = False, False, 0
-        self.host: ModelHost = open_local(self.on, settings, folders)
+        self.host: ModelHost = open_local(self.on, settings, folders, texts)
 
     @property
     def active(self) -> bool:

@@ -52,6 +52,7 @@ from fastcoder_lsp.remote.loop_thread import LoopThread
 from fastcoder_lsp.remote.pauses import PAUSES_S, Pauses
 from fastcoder_lsp.remote.pieces import Pieces
 from fastcoder_lsp.remote.server import Server
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 
 class ServerHost:
@@ -61,6 +62,7 @@ class ServerHost:
         listener: told what comes of it all, by the loop's thread or the local model's.
         settings: name the server.
         folders: of the workspace, with their settings.
+        texts: of the open documents.
         way: leads to the server.
         open_local: opens the model on this machine, for `remote.fallback`.
         time_outs: how long the server may be silent.
@@ -73,21 +75,22 @@ class ServerHost:
         listener: HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
+        texts: OpenTexts,
         way: Way,
         open_local: OpenHost,
         time_outs: TimeOuts = TimeOuts(),  # noqa: B008 a frozen value
         pauses_s: tuple[float, ...] = PAUSES_S,
         clock: Clock = lambda: time.monotonic() * 1e3,
     ) -> None:
-        self._listener, self._settings = listener, settings
-        self._pieces, self._excerpts = Pieces(folders, lambda text: listener(Notice(text))), Excerpts()
+        self._listener, self._settings, self._texts = listener, settings, texts
+        self._pieces, self._excerpts = Pieces(folders, texts, lambda text: listener(Notice(text))), Excerpts()
         self._allowed = Allowed(settings, folders)
         self._reader = ThreadPoolExecutor(1, "fastcoder-remote-files")
         self._server = Server(settings, way, time_outs)
         self._pauses = Pauses(pauses_s)
         self._clock = clock
         self._asking = Asking(self._server, self._excerpt, listener, self._failed, self._well, self._pauses, clock)
-        self._fallback = Fallback(open_local, listener, settings, folders) if settings.remote_fallback else None
+        self._fallback = Fallback(open_local, listener, settings, folders, texts) if settings.remote_fallback else None
         self._noticed: str | None = None
         self._process = psutil.Process()
         self._loop = LoopThread()
@@ -115,10 +118,10 @@ class ServerHost:
                 self._pieces.change(folders)
                 self._tell_local(command)
             case DocumentChanged(path, text):
-                self._pieces.document_changed(path, text)
+                self._texts.put(path, text)
                 self._tell_local(command)
             case DocumentClosed(path):
-                self._pieces.document_closed(path)
+                self._texts.remove(path)
                 self._tell_local(command)
             case _:
                 self._tell_local(command)

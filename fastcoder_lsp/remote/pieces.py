@@ -14,6 +14,7 @@ from fastcoder_lsp.completion.question import Question
 from fastcoder_lsp.config import Settings, cache_folder
 from fastcoder_lsp.documents import LatestDocuments
 from fastcoder_lsp.remote.excerpt import Piece, window
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 if TYPE_CHECKING:
     from fastcoder_lsp.host.workspace import FrontWorkspace
@@ -30,13 +31,13 @@ class Pieces:
 
     Args:
         folders: of the workspace, with their settings.
+        texts: of the open documents.
         notice: told what a person should know.
     """
 
-    def __init__(self, folders: Mapping[Path, Settings], notice: Callable[[str], None]) -> None:
+    def __init__(self, folders: Mapping[Path, Settings], texts: OpenTexts, notice: Callable[[str], None]) -> None:
         self._lock = threading.Lock()
-        self._folders, self._notice = _said(folders), notice
-        self._texts: dict[Path, str] = {}
+        self._folders, self._texts, self._notice = _said(folders), texts, notice
         self._workspace: FrontWorkspace | None = None
         self._found: LatestDocuments[tuple[Found, float]] = LatestDocuments(16)
 
@@ -46,20 +47,6 @@ class Pieces:
             self._folders = _said(folders)
             if self._workspace is not None:
                 self._workspace.change(self._folders)
-
-    def document_changed(self, path: Path, text: str) -> None:
-        """An open document's text; from any thread."""
-        with self._lock:
-            self._texts[path] = text
-            if self._workspace is not None:
-                self._workspace.document_changed(path, text)
-
-    def document_closed(self, path: Path) -> None:
-        """A document was closed; from any thread."""
-        with self._lock:
-            self._texts.pop(path, None)
-            if self._workspace is not None:
-                self._workspace.document_closed(path)
 
     def wanted(self) -> bool:
         """Whether any folder's code may go along."""
@@ -95,9 +82,7 @@ class Pieces:
         with self._lock:
             if self._workspace is None:
                 stores = SharedStores(cache_folder())
-                self._workspace = FrontWorkspace(self._folders, stores, lambda _: None, self._notice)
-                for path, text in self._texts.items():
-                    self._workspace.document_changed(path, text)
+                self._workspace = FrontWorkspace(self._folders, stores, self._texts, lambda _: None, self._notice)
             return self._workspace
 
 

@@ -20,6 +20,7 @@ from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.searcher import Searcher
 from fastcoder_lsp.workspace.common_code import CommonCode, Installed
 from fastcoder_lsp.workspace.live_index import IndexProgress
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import resolved
 from fastcoder_lsp.workspace.shared_indexes import SharedIndex, apart
 from fastcoder_lsp.workspace.shared_stores import SharedStores
@@ -49,6 +50,7 @@ class Datastore:
         stores: what it shares with other workspaces.
         report: told of the live indexes' progress, by any thread.
         notice: told what a person should know, by any thread.
+        texts: of the open documents.
     """
 
     def __init__(
@@ -57,10 +59,11 @@ class Datastore:
         stores: SharedStores,
         report: Callable[[IndexProgress], None] = lambda _progress: None,
         notice: Callable[[str], None] = log.warning,
+        texts: OpenTexts | None = None,
     ) -> None:
         self._folders, self._stores, self._report, self._notice = dict(folders), stores, report, each_once(notice)
         self._lock = threading.Lock()
-        self._open_texts: dict[Path, str] = {}
+        self._texts = texts or OpenTexts()
         self._keys: dict[str, str] = {}
         self._shapes: dict[TableShape, None] = {}
         """Of the tables that were asked for."""
@@ -97,14 +100,14 @@ class Datastore:
         """An open document's text; line ends are line feeds. Costs microseconds."""
         # Under the lock, so that `start` neither misses a text nor tells an older one after it.
         with self._lock:
-            self._open_texts[path] = text
+            self._texts.put(path, text)
             for index in self._indexes():
                 index.document_changed(path, text)
 
     def document_closed(self, path: Path) -> None:
         """A document was closed: the disk's text holds again."""
         with self._lock:
-            self._open_texts.pop(path, None)
+            self._texts.remove(path)
             for index in self._indexes():
                 index.document_closed(path)
 
@@ -186,9 +189,9 @@ class Datastore:
 
     def _open_index(self, folders: Mapping[Path, Settings], encoder: Encoder) -> SharedIndex:
         label = object()
-        index = self._stores.indexes.open(folders, encoder, partial(self._told, label), self._notice)
+        index = self._stores.indexes.open(folders, encoder, partial(self._told, label), self._notice, self._texts)
         self._labels[index] = label
-        for path, text in self._open_texts.items():
+        for path, text in self._texts.copy().items():
             index.document_changed(path, text)
         return index
 

@@ -13,6 +13,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.index.chunks import Encoder
 from fastcoder_lsp.index.searcher import StoreSnapshot
 from fastcoder_lsp.workspace.live_index import IndexProgress, LiveIndex
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import reading_part, resolved
 
 Report = Callable[[IndexProgress], None]
@@ -43,8 +44,8 @@ class _Shared:
 
     index: LiveIndex
     users: dict["SharedIndex", None] = field(default_factory=dict)
-    texts: dict[Path, dict["SharedIndex", str]] = field(default_factory=dict)
-    """Of each open document what its users told, who told last at the end."""
+    opened: dict[Path, dict["SharedIndex", None]] = field(default_factory=dict)
+    """The users who have a document open, who told its text last at the end."""
     progress: IndexProgress | None = None
     notices: list[str] = field(default_factory=list)
 
@@ -65,7 +66,14 @@ class SharedIndexes:
     def __len__(self) -> int:
         return len(self._indexes)
 
-    def open(self, folders: Mapping[Path, Settings], encoder: Encoder, report: Report, notice: Notice) -> "SharedIndex":
+    def open(
+        self,
+        folders: Mapping[Path, Settings],
+        encoder: Encoder,
+        report: Report,
+        notice: Notice,
+        texts: OpenTexts,
+    ) -> "SharedIndex":
         """The index of these folders, begun where nobody has it; who comes later is told what was told before.
 
         Args:
@@ -73,9 +81,10 @@ class SharedIndexes:
             encoder: the tokenizer.
             report: told of progress, by any thread; it calls nothing here.
             notice: told what a person should know, by any thread; it calls nothing here.
+            texts: of the user's open documents.
         """
         with self._lock:
-            user = SharedIndex(self, encoder, report, notice)
+            user = SharedIndex(self, encoder, report, notice, texts)
             self._join(user, folders)
             return user
 
@@ -92,11 +101,11 @@ class SharedIndexes:
                 self._indexes[key], user.key = shared, key
                 shared.index.change(folders)
                 return None
-            texts = {} if shared is None else {path: told[user] for path, told in shared.texts.items() if user in told}
+            opened = [] if shared is None else [path for path, users in shared.opened.items() if user in users]
             ending = self.leave(user)
             self._join(user, folders)
-            for path, text in texts.items():
-                self.tell(user, path, text)
+            for path in opened:
+                self.tell(user, path, user.texts.get(path))
             return ending
 
     def leave(self, user: "SharedIndex") -> threading.Thread | None:
@@ -107,7 +116,7 @@ class SharedIndexes:
                 return None
             del shared.users[user]
             if shared.users:
-                for path in [path for path, told in shared.texts.items() if user in told]:
+                for path in [path for path, users in shared.opened.items() if user in users]:
                     self._take_back(shared, user, path)
                 return None
             del self._indexes[user.key]
@@ -124,9 +133,9 @@ class SharedIndexes:
             if text is None:
                 self._take_back(shared, user, path)
                 return
-            told = shared.texts.setdefault(path, {})
-            told.pop(user, None)
-            told[user] = text
+            users = shared.opened.setdefault(path, {})
+            users.pop(user, None)
+            users[user] = None
             shared.index.document_changed(path, text)
 
     def index_of(self, user: "SharedIndex") -> LiveIndex | None:
@@ -171,13 +180,17 @@ class SharedIndexes:
 
     @staticmethod
     def _take_back(shared: _Shared, user: "SharedIndex", path: Path) -> None:
-        told = shared.texts.get(path, {})
-        was_last = next(reversed(told), None) is user
-        told.pop(user, None)
-        if told and was_last:
-            shared.index.document_changed(path, next(reversed(told.values())))
-        elif not told:
-            shared.texts.pop(path, None)
+        users = shared.opened.get(path, {})
+        was_last = next(reversed(users), None) is user
+        users.pop(user, None)
+        while users and was_last:
+            before = next(reversed(users))
+            if (text := before.texts.get(path)) is not None:
+                shared.index.document_changed(path, text)
+                return
+            del users[before]  # it has closed the document, which it says next
+        if not users:
+            shared.opened.pop(path, None)
             shared.index.document_closed(path)
 
 
@@ -189,10 +202,13 @@ class SharedIndex:
         encoder: the tokenizer.
         report: told of progress.
         notice: told what a person should know.
+        texts: of its open documents.
     """
 
-    def __init__(self, indexes: SharedIndexes, encoder: Encoder, report: Report, notice: Notice) -> None:
-        self._indexes, self.encoder, self.report, self.notice = indexes, encoder, report, notice
+    def __init__(
+        self, indexes: SharedIndexes, encoder: Encoder, report: Report, notice: Notice, texts: OpenTexts
+    ) -> None:
+        self._indexes, self.encoder, self.report, self.notice, self.texts = indexes, encoder, report, notice, texts
         self.key: Key = ()
 
     def pin(self) -> tuple[StoreSnapshot, ...]:

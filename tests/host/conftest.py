@@ -14,6 +14,7 @@ from fastcoder_lsp.host.connection import greet
 from fastcoder_lsp.host.listening import Address, LoopbackAddress
 from fastcoder_lsp.host.remote import RemoteHost
 from fastcoder_lsp.host.server import HostServer
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import Heard, ScriptedHost
 
 BUILD = "test"
@@ -46,14 +47,17 @@ class Place:
             heard,
             settings or Settings(),
             folders or {},
+            OpenTexts(),
             lambda _: greet(self.address, BUILD),
             pauses_s=(0.0, 0.05, 0.05, 0.05, 0.05),
         )
         self.fronts.append(front)
         return front
 
-    def _open(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ScriptedHost:
-        self.hosts.append(ScriptedHost(listener, settings, folders))
+    def _open(
+        self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
+    ) -> ScriptedHost:
+        self.hosts.append(ScriptedHost(listener, settings, folders, texts))
         return self.hosts[-1]
 
     def close(self) -> None:

@@ -27,6 +27,7 @@ from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.completion.suggestions import Recalled, Suggestion
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import CompletionRequest, Snapshot
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 
 
 @dataclass
@@ -74,7 +75,10 @@ class ScriptedHost:
     "seize" the whole process hangs.
     """
 
-    def __init__(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> None:
+    def __init__(
+        self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
+    ) -> None:
+        self.texts = texts
         self.listener, self.calls = listener, list[tuple[object, ...]]()
         self.calls.append(("open", settings, dict(folders)))
         self.closed = threading.Event()

@@ -1,7 +1,7 @@
 """The host that the settings choose: opened when needed, told what was told before, another one where they change."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,11 +16,13 @@ from fastcoder_lsp.completion.protocol import (
     HostListener,
     Load,
     Noticed,
+    OpenHost,
     Use,
     Withdraw,
 )
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.selector import BackendSelector
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import Heard, ScriptedHost, question
 
 SETTINGS = replace(Settings(), host_enabled=False)
@@ -37,14 +39,18 @@ class Kinds:
         self.gate.set()
         self.failure: Exception | None = None
         self.heard = Heard()
-        self.host = BackendSelector(self.opens("shared"), self.opens("alone"), self.heard, SETTINGS, FOLDERS)
+        self.host = BackendSelector(
+            self.opens("shared"), self.opens("alone"), self.heard, SETTINGS, FOLDERS, OpenTexts()
+        )
 
-    def opens(self, kind: str) -> Callable[[HostListener, Settings, Mapping[Path, Settings]], ScriptedHost]:
-        def open_one(listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ScriptedHost:
+    def opens(self, kind: str) -> OpenHost:
+        def open_one(
+            listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
+        ) -> ScriptedHost:
             assert self.gate.wait(60)
             if self.failure is not None:
                 raise self.failure
-            self.opened.append((kind, ScriptedHost(listener, settings, folders)))
+            self.opened.append((kind, ScriptedHost(listener, settings, folders, texts)))
             return self.opened[-1][1]
 
         return open_one
@@ -78,8 +84,9 @@ def test_it_is_opened_by_the_settings_that_came_before_the_first_question(kinds:
     assert kinds.asks(1) == "WORD"
     ((kind, host),) = kinds.opened
     assert kind == "shared"
-    assert host.calls[:2] == [("open", SHARED, FOLDERS), ("document_changed", Path("/w/a.py"), "new")]
-    assert kinds.calls()[2:] == ["ask"]
+    assert host.calls[0] == ("open", SHARED, FOLDERS)
+    assert host.texts.copy() == {Path("/w/a.py"): "new"}
+    assert kinds.calls()[1:] == ["ask"]
     kinds.heard.wait(lambda: kinds.host.facts().model == "scripted")
 
 
@@ -113,7 +120,7 @@ def test_where_the_settings_change_the_other_kind_goes_on(kinds: Kinds) -> None:
     kinds.gate.set()
     assert kinds.asks(3) == "WORD"
     [_, last] = [host for kind, host in kinds.opened if kind == "alone"]  # who is not wanted any more may come later
-    assert ("document_changed", Path("/w/a.py"), "text") in last.calls
+    assert last.texts.get(Path("/w/a.py")) == "text"
     kinds.heard.wait(lambda: all(host.closed.is_set() for kind, host in kinds.opened if kind == "shared"))
 
 

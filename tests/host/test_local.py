@@ -18,6 +18,7 @@ from fastcoder_lsp.host import workspace
 from fastcoder_lsp.host.local import LocalHost, ModelServer
 from fastcoder_lsp.runtime.parts import Limits, Model, Runtime, Surroundings
 from fastcoder_lsp.runtime.slots import Slots
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.rules import ReadingRules
 from fastcoder_lsp.workspace.shared_stores import SharedStores
 from tests.completion.toys import Letters, ToyPrompts
@@ -253,7 +254,9 @@ def test_of_hundreds_of_folders_only_those_have_rules_that_questions_come_from(
     monkeypatch.setattr(workspace, "ReadingRules", counted)
     shown = replace(CAREFUL, context_enabled=True)
     folders = {tmp_path / f"{number}": shown for number in range(400)}
-    of = workspace.FrontWorkspace(folders, SharedStores(tmp_path / "cache"), lambda _: None, lambda _: None)
+    of = workspace.FrontWorkspace(
+        folders, SharedStores(tmp_path / "cache"), OpenTexts(), lambda _: None, lambda _: None
+    )
     assert of._readable(tmp_path / "elsewhere" / "a.py") is None
     assert made == []
     first = of._readable(tmp_path / "7" / "a.py")

@@ -27,6 +27,7 @@ from fastcoder_lsp.host.liveness import Patience
 from fastcoder_lsp.host.process import MOST_FILES
 from fastcoder_lsp.host.remote import RemoteHost
 from fastcoder_lsp.host.spawn import FindOrStart
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import Heard, question
 
 PAUSES_S = (0.0, 0.05, 0.1)
@@ -46,7 +47,9 @@ class Machine:
     def front(self, heard: Heard, settings: Settings | None = None, patience: Patience | None = None) -> RemoteHost:
         reach = FindOrStart([self.folder], self.command, "test")
         self.fronts.append(
-            RemoteHost(heard, settings or self.settings, {}, reach, patience or Patience(), pauses_s=PAUSES_S)
+            RemoteHost(
+                heard, settings or self.settings, {}, OpenTexts(), reach, patience or Patience(), pauses_s=PAUSES_S
+            )
         )
         return self.fronts[-1]
 
@@ -289,7 +292,7 @@ def test_a_log_that_cannot_be_written_costs_no_suggestion(machine: Machine) -> N
     (cache_folder() / "host").write_text("no folder")
     heard = Heard()
     reach = FindOrStart([machine.folder], machine.command, "test", lambda text: heard(Notice(text)))
-    front = RemoteHost(heard, machine.settings, {}, reach, pauses_s=PAUSES_S)
+    front = RemoteHost(heard, machine.settings, {}, OpenTexts(), reach, pauses_s=PAUSES_S)
     machine.fronts.append(front)
     ask(heard, front, 1)
     process_id = front.facts().process_id

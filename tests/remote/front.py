@@ -15,6 +15,7 @@ from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Late, Snapshot
 from fastcoder_lsp.remote.client import TimeOuts, Way
 from fastcoder_lsp.remote.host import ServerHost
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import ScriptedHost
 
 URI = "file:///w/a.py"
@@ -55,7 +56,9 @@ class Front:
             used = way or Way(lambda: "")
             opener = local or ScriptedHost
             roots = dict.fromkeys(folders, self.settings)
-            return ServerHost(listener, self.settings, roots, used, opener, time_outs or TimeOuts(), pauses_s)
+            return ServerHost(
+                listener, self.settings, roots, OpenTexts(), used, opener, time_outs or TimeOuts(), pauses_s
+            )
 
         self.service = CompletionService(
             open_host, self.statuses.append, on_late=self.lates.append, on_notice=self.notices.append

@@ -1,15 +1,16 @@
 """Where the settings name a server, that is opened; where they name another one, or none, the next place is."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.completion.protocol import Ask, HostListener, Use
+from fastcoder_lsp.completion.protocol import Ask, HostListener, OpenHost, Use
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.host.made_from import made_from
 from fastcoder_lsp.host.selector import BackendSelector
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import Heard, ScriptedHost, question
 
 ALONE = replace(Settings(), host_enabled=False)
@@ -23,13 +24,17 @@ class Places:
         self.opened: list[str] = []
         self.heard = Heard()
         remote = self.opens("remote") if asks else None
-        self.host = BackendSelector(self.opens("shared"), self.opens("alone"), self.heard, settings, {}, remote)
+        self.host = BackendSelector(
+            self.opens("shared"), self.opens("alone"), self.heard, settings, {}, OpenTexts(), remote
+        )
         self._number = 0
 
-    def opens(self, kind: str) -> Callable[[HostListener, Settings, Mapping[Path, Settings]], ScriptedHost]:
-        def open_one(listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ScriptedHost:
+    def opens(self, kind: str) -> OpenHost:
+        def open_one(
+            listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
+        ) -> ScriptedHost:
             self.opened.append(kind)
-            return ScriptedHost(listener, settings, folders)
+            return ScriptedHost(listener, settings, folders, texts)
 
         return open_one
 

@@ -8,6 +8,7 @@ from fastcoder_lsp.completion.protocol import Answered, DocumentChanged, HostLis
 from fastcoder_lsp.completion.question import Answer, Question
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.config import Settings
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import ScriptedHost
 from tests.remote.front import Front, until
 from tests.remote.scripted_server import LlamaServer, ScriptedServer, as_json
@@ -19,8 +20,10 @@ class Local:
     def __init__(self, kind: type[ScriptedHost] = ScriptedHost) -> None:
         self.kind, self.opened = kind, list[ScriptedHost]()
 
-    def __call__(self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings]) -> ScriptedHost:
-        self.opened.append(self.kind(listener, settings, folders))
+    def __call__(
+        self, listener: HostListener, settings: Settings, folders: Mapping[Path, Settings], texts: OpenTexts
+    ) -> ScriptedHost:
+        self.opened.append(self.kind(listener, settings, folders, texts))
         return self.opened[-1]
 
     def calls(self, name: str) -> list[tuple[object, ...]]:

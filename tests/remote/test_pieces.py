@@ -15,6 +15,7 @@ from fastcoder_lsp.core import CompletionRequest, Snapshot, Yank
 from fastcoder_lsp.remote.client import Way
 from fastcoder_lsp.remote.host import ServerHost
 from fastcoder_lsp.remote.pieces import CHARACTERS
+from fastcoder_lsp.workspace.open_texts import OpenTexts
 from tests.host.scripted import ScriptedHost
 from tests.remote.front import WHOLE, until
 from tests.remote.scripted_server import LlamaServer, ScriptedServer
@@ -35,7 +36,7 @@ class Workspace:
         settings = replace(Settings(), remote_url=url, remote_fallback=False, context_enabled=context)
 
         def open_host(listener: HostListener) -> ServerHost:
-            return ServerHost(listener, settings, {root: settings}, Way(lambda: ""), ScriptedHost)
+            return ServerHost(listener, settings, {root: settings}, OpenTexts(), Way(lambda: ""), ScriptedHost)
 
         self.service = CompletionService(open_host, lambda _: None)
         self._version = 0

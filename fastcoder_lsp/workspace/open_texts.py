@@ -1,0 +1,36 @@
+"""The texts of one client's open documents: one copy in each process, which all readers there share."""
+
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+
+class OpenTexts:
+    """Texts by path, the one that changed last at the end; for any thread.
+
+    Who is told of a change puts it here before telling anybody else. To put the same text again changes nothing.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._texts: dict[Path, str] = {}
+
+    def put(self, path: Path, text: str) -> None:
+        """An open document's text, saved or not: it overrides the disk."""
+        with self._lock:
+            self._texts.pop(path, None)
+            self._texts[path] = text
+
+    def remove(self, path: Path) -> None:
+        """The document was closed: the disk holds again."""
+        with self._lock:
+            self._texts.pop(path, None)
+
+    def get(self, path: Path) -> str | None:
+        """The text of an open document; None where it is not open."""
+        return self._texts.get(path)
+
+    def copy(self) -> Mapping[Path, str]:
+        """All of them, as they are now."""
+        with self._lock:
+            return dict(self._texts)
