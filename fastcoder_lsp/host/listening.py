@@ -110,7 +110,7 @@ class UnixAddress:
         return self.folder / f"{self.key}.sock"
 
     def connect(self) -> socket.socket:
-        """See `Address`."""
+        """A connection to the process that listens at the socket, which is this user's."""
         if not is_own(self.path, stat.S_IFSOCK):
             raise FileNotFoundError(f"no socket of this user at {self.path}")
         connected = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -125,7 +125,7 @@ class UnixAddress:
         return connected
 
     def listen(self) -> Listening:
-        """See `Address`."""
+        """Listen at the socket; what a host that died has left of it is removed."""
         with contextlib.suppress(FileNotFoundError):
             self.path.unlink()  # of a host that died: only one has the lock
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -201,7 +201,7 @@ class LoopbackAddress:
         return self.folder / f"{self.key}.port"
 
     def connect(self) -> socket.socket:
-        """See `Address`."""
+        """A connection to the process at the port, which knows the token."""
         if not is_own(self.path, stat.S_IFREG):
             raise FileNotFoundError(f"no file of this user at {self.path}")
         port, _, token = self.path.read_text(encoding="ascii").partition(" ")
@@ -218,7 +218,7 @@ class LoopbackAddress:
         return connected
 
     def listen(self) -> Listening:
-        """See `Address`."""
+        """Listen at a free port, and tell it with a new token."""
         listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         token = secrets.token_hex(_TOKEN_BYTES)
         try:

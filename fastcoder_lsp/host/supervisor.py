@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -22,7 +22,10 @@ from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.host.connection import Channel, Outbox, Reached
 from fastcoder_lsp.host.liveness import Heartbeat, Patience, resume
 from fastcoder_lsp.host.made_from import model_part
-from fastcoder_lsp.host.transport import Codec, FromHost, ProtocolError
+from fastcoder_lsp.host.transport import Codec, ProtocolError
+
+if TYPE_CHECKING:
+    from fastcoder_lsp.host.remote import RemoteHost
 
 logger = logging.getLogger(__name__)
 
@@ -49,42 +52,6 @@ class _Loss:
     hint: str = ""
 
 
-class Supervised(Protocol):
-    """Whose connection it is."""
-
-    def settings(self) -> Settings:
-        """Those that hold."""
-        ...
-
-    def connected(self, outbox: Outbox) -> None:
-        """There is a host that knows nothing."""
-        ...
-
-    def disconnected(self) -> None:
-        """There is none."""
-        ...
-
-    def lost(self, answer: Answer, status: Status | None) -> None:
-        """Who waits gets this answer."""
-        ...
-
-    def hear(self, message: FromHost) -> None:
-        """The host said this."""
-        ...
-
-    def ping(self) -> None:
-        """Ask whether it is there."""
-        ...
-
-    def awaited(self) -> bool:
-        """Whether somebody waits for it."""
-        ...
-
-    def loading(self) -> bool:
-        """Whether it loads a model."""
-        ...
-
-
 class ConnectionSupervisor:
     """Keeps one front connected.
 
@@ -95,7 +62,7 @@ class ConnectionSupervisor:
         pauses_s: see `RemoteHost`.
     """
 
-    def __init__(self, supervised: Supervised, reach: Reach, patience: Patience, pauses_s: tuple[float, ...]) -> None:
+    def __init__(self, supervised: "RemoteHost", reach: Reach, patience: Patience, pauses_s: tuple[float, ...]) -> None:
         self._supervised, self._reach, self._patience, self._pauses_s = supervised, reach, patience, pauses_s
         self._codec = Codec()
         self._news = threading.Condition()
