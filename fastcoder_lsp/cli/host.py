@@ -119,7 +119,7 @@ def _lines(host: "Found") -> Iterator[str]:
     if told.nice:
         yield f"  low priority (nice {told.nice}), like the editor that started it: other editors wait longer"
     for front in told.fronts:
-        folders = ", ".join(front.folders) or "no folder open"
+        folders = ", ".join(os.fsdecode(folder) for folder in front.folders) or "no folder open"
         asking = ", working for it" if front.turn else ", waiting" if front.asking else ""
         yield f"  editor's server {front.process_id}: {folders}, for {_time(front.connected_s)}{asking}"
     if not told.fronts:

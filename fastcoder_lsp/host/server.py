@@ -29,6 +29,7 @@ from fastcoder_lsp.host.transport import (
     ProtocolError,
     Stop,
     Welcome,
+    encoded,
     told,
 )
 
@@ -220,7 +221,7 @@ class HostServer:
             fronts=tuple(
                 FrontAt(
                     front.process_id,
-                    front.folders,
+                    tuple(map(encoded, front.folders)),
                     front.asking,
                     now - front.connected_s,
                     known[front].turn == "own",

@@ -124,6 +124,7 @@ class Facts(Message, frozen=True):
 
 
 # Greeting, liveness, command line -------------------------------------------------------------------------------------
+# The command line speaks to hosts of any version: `Hello`, `Welcome`, `AskFronts`, `Fronts` and `Stop` never change.
 
 
 class Hello(Message, frozen=True):
@@ -166,7 +167,7 @@ class FrontAt(Part, frozen=True):
     """
 
     process_id: Natural
-    folders: tuple[Name, ...]
+    folders: tuple[Annotated[bytes, Meta(max_length=65_536)], ...]
     asking: bool
     connected_s: float
     turn: bool = False

@@ -159,7 +159,7 @@ def test_who_answers_byte_by_byte_is_not_waited_for(here: Machine, monkeypatch: 
 
 def test_it_says_whose_turn_it_is_and_how_urgent_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """To people, and to `doctor`."""
-    fronts = FrontAt(21, ("/w/one",), True, 3.0), FrontAt(22, (), True, 500.0, turn=True), FrontAt(23, (), False, 9.0)
+    fronts = FrontAt(21, (b"/w/one",), True, 3.0), FrontAt(22, (), True, 500.0, turn=True), FrontAt(23, (), False, 9.0)
     told = Fronts(7, "0.1+abc", "model", "engine", 2**30, 60.0, fronts)
     found = Found(named_address(tmp_path, "k" * 16), told, 7)
     assert list(_lines(found)) == [
