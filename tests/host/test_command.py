@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 from msgspec import structs
 
@@ -18,7 +19,7 @@ from fastcoder_lsp.host import control
 from fastcoder_lsp.host.address import cache_part, named_address
 from fastcoder_lsp.host.control import Found, find_hosts
 from fastcoder_lsp.host.host_log import MOST_BYTES, log_path, older, open_log
-from fastcoder_lsp.host.transport import FrontAt, Fronts
+from fastcoder_lsp.host.transport import AskFronts, Codec, FrontAt, Fronts, Hello, Stop
 from tests.host.scripted import Heard
 from tests.host.test_process import Machine, ask, gone, machine
 
@@ -179,3 +180,16 @@ def test_it_says_whose_turn_it_is_and_how_urgent_it_is(monkeypatch: pytest.Monke
     (check,) = check_host()
     assert check.state == "note"
     assert "nice 10" in check.text
+
+
+def test_what_hosts_of_the_first_release_say_is_understood() -> None:
+    """They run on when the package is updated: `host status` shows them, and `host stop` ends them."""
+    front = [21, [b"/w/one"], True, 3.0, True]
+    said = ["Fronts", 7, "0.1+abc", "model", "engine", 2**30, 60.0, [front], 0]
+    fronts = (FrontAt(21, (b"/w/one",), True, 3.0, True),)
+    assert Codec().from_host(msgspec.msgpack.encode(said)) == Fronts(
+        7, "0.1+abc", "model", "engine", 2**30, 60.0, fronts
+    )
+    assert msgspec.msgpack.decode(Codec().encode(Stop())) == ["Stop"]
+    assert msgspec.msgpack.decode(Codec().encode(AskFronts())) == ["AskFronts"]
+    assert msgspec.msgpack.decode(Codec().encode(Hello(7, "0.2", 1, "control"))) == ["Hello", 7, "0.2", 1, "control"]
