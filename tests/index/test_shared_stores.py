@@ -39,8 +39,8 @@ def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SharedStores:
 def begin(stores: SharedStores) -> Iterator[Open]:
     opened: list[Datastore] = []
 
-    def make(folders: Mapping[Path, Settings], **told: Callable[..., None]) -> Datastore:
-        opened.append(Datastore(folders, stores, **told))
+    def make(folders: Mapping[Path, Settings], report: Callable[[IndexProgress], None] = lambda _: None) -> Datastore:
+        opened.append(Datastore(folders, stores, report))
         opened[-1].start(ToyEncoder())
         assert opened[-1].settle(60)
         return opened[-1]
