@@ -1,7 +1,7 @@
-"""One front in the host's process: what it says becomes commands to a `ModelHost`, and events go back.
+"""One front in the host's process: its messages become commands to a `ModelHost`, and events go back to it.
 
-Owns the connection from the greeting to its end, and the texts that the front has sent. Two threads: one reads (and is
-there whatever the model does), one writes, so that whoever tells something waits for nobody. Whatever is no proper
+Owns the connection from the greeting to its end, and the texts that the front has sent. One thread reads, and answers
+pings while the model works. Another thread writes, so that the scheduler never waits for a slow front. An invalid
 message ends this connection, and no other one.
 """
 
@@ -131,7 +131,7 @@ class ClientConnection:
         self._outbox.make(self._facts, key="facts")
 
     def facts(self) -> HostFacts:
-        """What its `ModelHost` says of itself."""
+        """The facts that its `ModelHost` reports."""
         return HostFacts() if self._host is None else self._host.facts()
 
     def on(self, event: Event) -> None:
@@ -159,7 +159,7 @@ class ClientConnection:
             case _:
                 self._outbox.put(event)
 
-    # What the front says, in the thread that reads --------------------------------------------------------------------
+    # Messages from the front, in the reader thread --------------------------------------------------------------------
 
     def _take(self, message: FromClient) -> None:
         match message:
@@ -207,7 +207,7 @@ class ClientConnection:
         if isinstance(command, Ask) and self._fronts() > 1:
             self.tell_facts()  # whose turn it is
 
-    # What goes back, in the thread that writes ------------------------------------------------------------------------
+    # Messages to the front, in the writer thread ----------------------------------------------------------------------
 
     def _write(self) -> None:
         """Send what there is until the connection ends, or the front has read nothing for too long."""

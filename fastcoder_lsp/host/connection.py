@@ -1,7 +1,7 @@
 """A connection between a client and a host: its framing, what waits to be sent, and the greeting.
 
-Each message goes behind its length, four bytes, the most significant first. Whoever has something to tell never waits:
-an `Outbox` keeps it, and of each kind only the newest where that says it all.
+A message follows its length, four bytes, the most significant first. Senders never wait: an `Outbox` keeps their
+messages, and of each kind only the newest where that one replaces the others.
 """
 
 import contextlib
@@ -97,7 +97,7 @@ Maker: TypeAlias = Callable[[], Iterable[Message]]
 Sum = TypeVar("Sum")
 
 MOST = 4096
-"""Things to tell; who has not read as many is taken for gone."""
+"""Unsent messages at most; a peer that has not read as many is taken for gone."""
 
 
 class Outbox:
@@ -141,14 +141,14 @@ class Outbox:
             return makers
 
     def close(self) -> None:
-        """Nothing more comes; what is there may still be sent."""
+        """Accept no more messages; those that wait may still be sent."""
         with self._news:
             self._closed = True
             self._news.notify()
 
 
 class SilentError(OSError):
-    """Somebody took the connection, and says nothing. `process_id`: who, where the system tells it; else 0."""
+    """A process accepted the connection and does not greet. `process_id`: its id where the system tells it, else 0."""
 
     def __init__(self, process_id: int) -> None:
         super().__init__("a process is there that says nothing")
@@ -217,7 +217,7 @@ def _welcome(channel: Channel, build: str, role: str, wait_s: float) -> Welcome:
 
 
 def _peer_process(connected: socket.socket) -> int:
-    """Who listens there; 0 where nobody can tell."""
+    """The id of the process that listens there; 0 where the system does not tell it."""
     try:
         if hasattr(socket, "SO_PEERCRED"):
             told = connected.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

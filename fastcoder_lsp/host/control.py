@@ -1,4 +1,4 @@
-"""What the command line asks of hosts: who is there, and that they end."""
+"""The command line's side: lists the hosts of this user, and stops them."""
 
 import threading
 import time

@@ -14,7 +14,7 @@ from typing import BinaryIO, Final
 from fastcoder_lsp.config import cache_folder
 
 MOST_BYTES: Final = 2_000_000
-"""Of the file; what is older lies in the one before."""
+"""Of the file; older lines are in the file before it."""
 
 
 def log_path() -> Path:
@@ -55,7 +55,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def turn_over() -> None:
-    """Go on in a new file where this process' own has become long; what cannot be done is left."""
+    """Start a new file where this process' own has become long; on errors the old one is kept."""
     with suppress(OSError):
         if log_path().stat().st_size > MOST_BYTES:
             with open_log() as log:
@@ -64,7 +64,7 @@ def turn_over() -> None:
 
 
 def log_to_stderr() -> None:
-    """What this package logs goes there, from the level "info" on: no piece of anybody's code."""
+    """Log this package's messages there, from the level "info" on; they never quote the user's code."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(levelname)s %(name)s: %(message)s"))
     log = logging.getLogger("fastcoder_lsp")

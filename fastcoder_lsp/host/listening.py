@@ -25,7 +25,7 @@ GREETING_S: Final = 5.0
 
 
 class ForeignError(OSError):
-    """Whoever is at the other end is not this user, or cannot show it."""
+    """The process at the other end is another user's, or cannot prove that it is this user's."""
 
 
 class Listening(Protocol):
@@ -56,7 +56,7 @@ class Listening(Protocol):
         ...
 
     def close(self) -> None:
-        """Nobody finds it any longer, and who waits in `accept` wakes."""
+        """Remove its name; threads that wait in `accept` wake up."""
         ...
 
 
@@ -125,7 +125,7 @@ class UnixAddress:
         return connected
 
     def listen(self) -> Listening:
-        """Listen at the socket; what a host that died has left of it is removed."""
+        """Listen at the socket; removes the socket of a host that died."""
         with contextlib.suppress(FileNotFoundError):
             self.path.unlink()  # of a host that died: only one has the lock
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

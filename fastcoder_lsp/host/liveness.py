@@ -68,7 +68,7 @@ class Heartbeat:
         self._thread.start()
 
     def awaiting(self) -> None:
-        """Somebody waits for the host from now on."""
+        """A request waits for the host from now on."""
         with self._news:
             self._news.notify()
 
@@ -112,7 +112,7 @@ class Heartbeat:
 
 
 class Asked(Protocol):
-    """What fronts ask for."""
+    """The requests of all fronts."""
 
     def asking(self) -> bool:
         """Whether a front waits."""

@@ -49,7 +49,7 @@ MakeRuntime = Callable[[Model, Settings, Surroundings, str], Runtime]
 
 
 class ModelServer:
-    """What fronts share.
+    """The model, its scheduler and the stores, which all fronts share.
 
     Args:
         load: loads the model.
@@ -157,7 +157,7 @@ class LocalHost:
         self._seat = core.scheduler.join(Emitter(listener), self._make, enabled=settings.enabled)
 
     def send(self, command: Command) -> None:
-        """What concerns files goes to the workspace, what concerns the model itself to all who share it."""
+        """Pass it on: files to the workspace, questions to the scheduler, a reload to the model that all share."""
         match command:
             case Use(settings, folders):
                 self._use(settings, folders)
@@ -177,7 +177,7 @@ class LocalHost:
         self._seat.post(self._seat, lambda: _call(call))
 
     def facts(self) -> HostFacts:
-        """What is known of it at this moment."""
+        """The facts at this moment."""
         info, budgets, loaded = self._seat.info(), self._seat.budgets, self._seat.model.loaded
         return HostFacts(
             model=info.model if info else "",

@@ -16,12 +16,12 @@ REMOTE: Final = (
 
 
 def model_part(settings: Settings) -> tuple[object, ...]:
-    """What a loaded model is made from."""
+    """The settings that a loaded model depends on."""
     return tuple(getattr(settings, name) for name in MODEL)
 
 
 def front_part(settings: Settings) -> tuple[object, ...]:
-    """What a front's part of a loaded model is made from."""
+    """The settings that a front's part of a loaded model depends on."""
     return tuple(getattr(settings, name) for name in FRONT)
 
 

@@ -1,7 +1,7 @@
 """The host's process, from the moment it has the lock to its end: a minute after its last client, or when it hangs.
 
-It holds a lock, which makes it the only one at its address, and the name that it listens at; both come back where
-somebody has deleted them. What clients share, the model, is made when the first one comes: the greeting needs none.
+It holds a lock, which makes it the only one at its address, and the name that it listens at; it makes both again where
+somebody has deleted them. The model is made when the first client comes: the greeting needs none.
 """
 
 import faulthandler
@@ -72,7 +72,7 @@ class Place:
     def keep(self, server: HostServer) -> bool:
         """Take back what was deleted of the place; False where another host has taken it meanwhile.
 
-        What the system refuses is tried again at the next call.
+        Where the system refuses it, the next call tries again.
         """
         keep_known(self.address)
         with suppress(OSError, UsageError):
@@ -86,7 +86,7 @@ class Place:
         return True
 
     def leave(self) -> None:
-        """Somebody else may take the place."""
+        """Release the place for another host."""
         self._lock.release()
 
 
@@ -112,7 +112,7 @@ class SharedModel:
         """A front's place (`completion.protocol.OpenHost`)."""
         with self._lock:
             if self._core is None:
-                # Seconds of importing; who connects is greeted before.
+                # Takes seconds of importing; fronts are greeted before.
                 from fastcoder_lsp.host.local import ModelServer  # noqa: PLC0415
                 from fastcoder_lsp.runtime.load import load_model, make_runtime  # noqa: PLC0415
 
@@ -159,7 +159,7 @@ class Limits:
 
 
 class Shared(Protocol):
-    """What fronts share."""
+    """The model that fronts share."""
 
     @property
     def open(self) -> OpenHost:

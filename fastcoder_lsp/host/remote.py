@@ -108,7 +108,7 @@ class DesiredState:
                 self.texts.remove(path)
 
     def commands(self) -> Iterator[Command]:
-        """What a host that knows nothing is told."""
+        """The commands for a new host."""
         yield Use(self.settings, self.folders)
         if self.enabled != self.settings.enabled:
             yield Enable(self.enabled)
@@ -136,7 +136,7 @@ class DesiredState:
         return question
 
     def take_load(self, ticket: int) -> bool:
-        """Whether somebody waits for the model by this ticket; nobody does any longer."""
+        """Whether a `Load` with this ticket is open; closes it."""
         awaited = ticket in self.loads
         self.loads.discard(ticket)
         return awaited
@@ -207,30 +207,30 @@ class RemoteHost:
             self._supervisor.settings_changed(before, command.settings)
 
     def facts(self) -> HostFacts:
-        """What was told last."""
+        """The facts that the host reported last."""
         return self._facts
 
     def close(self, wait_s: float) -> None:
-        """Say what is left to say, and end; whoever still waits is answered."""
+        """Send the messages that are left, and end; open requests are answered."""
         self._supervisor.close(wait_s)
         self.lost(Answer.failed(None), None)
 
     # For the link, from its threads -----------------------------------------------------------------------------------
 
     def connected(self, outbox: Outbox) -> None:
-        """There is a host that knows nothing: it is told everything."""
+        """Tell a new host everything."""
         with self._lock:
             self._outbox, self._builder = outbox, MessageBuilder()
             for command in self._desired.commands():
                 self._say(command)
 
     def disconnected(self) -> None:
-        """There is none; what is wanted waits."""
+        """The connection has ended; commands wait for the next host."""
         with self._lock:
             self._outbox = None
 
     def lost(self, answer: Answer, status: Status | None) -> None:
-        """Who waits gets this answer now; `status` is told, where there is one."""
+        """Give this answer to all open requests; report `status`, where there is one."""
         with self._lock:
             question, loads = self._desired.take_question(), self._desired.take_loads()
         if status is not None:
@@ -241,7 +241,7 @@ class RemoteHost:
             self._tell(Loaded(ticket, False))
 
     def ping(self) -> None:
-        """Is anybody there?"""
+        """Send a ping."""
         with self._lock:
             if self._outbox is not None:
                 self._outbox.put(Ping(), key="ping")
@@ -259,7 +259,7 @@ class RemoteHost:
         return self._status.state in {"starting", "loading"}
 
     def hear(self, message: FromHost) -> None:  # noqa: C901, PLR0912 a case for each message
-        """The host said this.
+        """Handle a message from the host.
 
         Raises:
             ProtocolError: it never should.

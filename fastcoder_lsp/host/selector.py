@@ -1,7 +1,7 @@
 """The host that the settings choose: the process that all editors share, one in this process, or a server.
 
-It is opened at the first question and not before: clients tell their settings after the session began. What is told
-before is kept; opening takes seconds of importing where it is this process, so a thread does it.
+It is opened at the first question and not before: clients send their settings after the session began. Commands that
+come while it opens wait in a queue. A thread opens it, because a model in this process takes seconds of importing.
 """
 
 import threading
@@ -71,7 +71,7 @@ class BackendSelector:
         self._opening = self._closed = False
 
     def send(self, command: Command) -> None:
-        """In the order of the calls; what needs a host has it opened."""
+        """Pass a command on, in the order of the calls; questions and `Load` open a host where there is none."""
         match command:
             case DocumentChanged(path, text):
                 self._texts.put(path, text)
@@ -103,7 +103,7 @@ class BackendSelector:
         )
 
     def close(self, wait_s: float) -> None:
-        """End what is open; whoever waits for the model is told."""
+        """Close the host; open `Load`s are answered."""
         with self._lock:
             self._closed, host, pending = True, self._host, self._give_up()
         self._refuse(pending)
@@ -186,7 +186,7 @@ class BackendSelector:
         self._refuse(pending)
 
     def _give_up(self) -> tuple[Command, ...]:
-        """What waits to be told, which nobody is told now."""
+        """Empty the queue; the commands that were in it."""
         pending = tuple(self._queue)
         self._queue.clear()
         return pending

@@ -1,4 +1,4 @@
-"""The host's door: takes connections, greets them, and counts the fronts that are there.
+"""The host's server: accepts connections, greets them, and counts its fronts.
 
 Owns who is connected, and when nobody is. It knows nothing of models: each front's calls go to a `ModelHost` of its
 own, which `open_host` makes.
@@ -36,7 +36,7 @@ from fastcoder_lsp.host.transport import (
 logger = logging.getLogger(__name__)
 
 MOST_FRONTS: Final = 128
-"""At once; whoever comes then is sent away. Each has a thread or two."""
+"""At once; more are turned away. Each has one or two threads."""
 _MOST_OTHERS: Final = 16
 """Connections beside those: of the command line, and of those who have not greeted yet."""
 
@@ -59,7 +59,7 @@ class HostServer:
         self._fronts: set[ClientConnection] = set()
         self._alone_since = self._started = time.monotonic()
         self._known = HostFacts()
-        """What the last front that went knew of the model, which stays as long as the process."""
+        """The facts that the last front had when it left: the model stays as long as the process."""
         self._closed = threading.Event()
 
     def serve(self) -> None:

@@ -1,8 +1,8 @@
 """Finds the host, and starts one where there is none: exactly one, however many clients look at once.
 
-What is started is nobody's child: it lives on when the editor, and all that the editor started, ends. On Windows a
-process has no parent that it could leave, but a window and a job, in which an editor may put all its processes to end
-them with itself; who may leave one, leaves it. (Microsoft: Process Creation Flags; Job Objects.)
+The new process is detached: it outlives the editor and all processes that the editor started. On Windows it gets a
+console of its own, and leaves the editor's job where the job allows that: a job ends with the editor. (Microsoft:
+Process Creation Flags; Job Objects.)
 """
 
 import contextlib
@@ -138,7 +138,7 @@ class FindOrStart:
                 _kill(error.process_id)
             raise
         except VersionError as error:
-            # What is started is what is installed, which this process, begun before, is not.
+            # A new host runs the installed version; this process began before it was installed.
             raise UsageError(
                 "fastcoder-lsp was updated after this editor started", "Restart the editor, or its language server."
             ) from error
@@ -167,7 +167,7 @@ class FindOrStart:
         raise ResourceError(f"the shared process did not start within {START_S:.0f} s", _HINT)
 
     def _log(self) -> BinaryIO:
-        """What the process says goes there: it is needed for suggestions, and the log is not."""
+        """The log of the new process; suggestions work without it."""
         try:
             return open_log()
         except OSError as error:
@@ -190,7 +190,7 @@ def open_shared(
 def _started(command: Sequence[str], log: BinaryIO) -> Iterator[Callable[[], bool]]:
     """A process that is nobody's child, and whether it has ended already.
 
-    Nobody is told of the end of another's child. But it holds one end of a pipe as long as it lives, and lives long.
+    A process cannot wait for one that is not its child. So the new one holds an end of a pipe for as long as it lives.
 
     Raises:
         ResourceError: the system does not allow it, or it ended with an error.
@@ -224,7 +224,7 @@ def _run(command: Sequence[str], log: BinaryIO, held: int = -1) -> subprocess.Po
                 cwd=neutral_folder(),
                 env=host_environment(),
             )
-        # What is started leaves its own child behind, and ends at once (`--detach`).
+        # With `--detach` the command leaves its own child behind and ends at once.
         done = subprocess.run(
             [*command, "--detach"],
             stdin=subprocess.DEVNULL,

@@ -1,7 +1,6 @@
-"""The life of a front's connection: a host is found or started, lost, and found again after growing pauses.
+"""Keeps a client connected: finds or starts a host, notices that it is lost, and finds another one after a pause.
 
-Owns the threads: one reads, one writes, one looks whether the host is there. Knows no message but by its reader and
-writer, and nothing of what is asked: that is `remote`'s.
+Owns three threads: one reads, one writes, one checks that the host still answers. The messages are `remote`'s.
 """
 
 import logging
@@ -77,7 +76,7 @@ class ConnectionSupervisor:
         self._thread.start()
 
     def awaiting(self) -> None:
-        """Somebody waits for the host."""
+        """A request waits for the host."""
         with self._news:
             heartbeat = self._heartbeat
             self._news.notify_all()
@@ -134,7 +133,7 @@ class ConnectionSupervisor:
             return _Loss(f"the shared process cannot be reached ({error})")
         except FastcoderError as error:
             return _Loss(error.message, error.hint)
-        except Exception as error:  # a mistake of ours costs one try; who waits is answered, and the next try comes
+        except Exception as error:  # a bug costs one try: open requests are answered, and the next try comes
             logger.exception("no host")
             return _Loss(f"the shared process cannot start ({type(error).__name__})")
         return _Loss(self._serve(reached))
@@ -174,7 +173,7 @@ class ConnectionSupervisor:
         return why
 
     def _read(self, channel: Channel, heartbeat: Heartbeat) -> str:
-        """What the host says, until it ends; why it did."""
+        """Handle the host's messages until the connection ends; returns why it ended."""
         try:
             while (data := channel.receive()) is not None:
                 heartbeat.heard()
@@ -200,7 +199,7 @@ class ConnectionSupervisor:
             channel.close()
 
     def _rest(self, pause_s: float, why: str, status: Status) -> None:
-        """Until another host is looked for. Who asks meanwhile is answered at once, but for a pause of no time."""
+        """Wait until the next try. Requests in this pause are answered at once, unless it takes no time."""
         answer = Answer("failed", (), "error", reasons.host_lost(why))
         logger.warning("%s; another one is started in %g s", why, pause_s)
         self._supervised.lost(answer, status)

@@ -1,8 +1,8 @@
 """Documents' texts between two processes: the whole text once, then what differs from the last one.
 
 Owns both sides' memories, bounded, and the arithmetic. A text is a number within a slot; slots are documents, by
-whatever name the front gives them. What comes back from the host is a place, told as a difference from a text that the
-front has sent, so that no whole text goes back. Nothing else turns texts and places into messages, or back.
+whatever name the front gives them. The host sends places back, as differences from a text that the front has sent, so
+that no whole text goes back. Nothing else turns texts and places into messages, or back.
 """
 
 import hashlib
@@ -58,7 +58,7 @@ class GapError(Exception):
 
 @dataclass(slots=True)
 class _Sent:
-    """What the other side was sent of one document; `texts`: number → text, the latest last."""
+    """The texts of one document that the other side was sent; `texts`: number → text, the latest last."""
 
     slot: int
     number: int = 0
@@ -85,7 +85,7 @@ class SentTexts:
         self._slots = 0
 
     def send(self, name: str, text: str) -> tuple[TextRef, tuple[Difference, ...]]:
-        """What to send so that the host has `text`, and how to speak of it; nothing where it is what was sent last."""
+        """A reference to `text`, and the differences to send before it; none where `text` was sent last."""
         with self._lock:
             sent = self._fetch(name)
             if sent.texts and next(reversed(sent.texts.values())) == text:
@@ -132,7 +132,7 @@ class SentTexts:
         return sent
 
     def _differences(self, sent: _Sent, text: str) -> Iterator[Difference]:
-        """What leads from the last text to `text`, whose number becomes the slot's."""
+        """The differences from the last text to `text`, whose number becomes the slot's."""
         known = bool(sent.texts)
         base = next(reversed(sent.texts.values())) if known else ""
         head = first_difference(base, text)
@@ -229,7 +229,7 @@ def _hash(text: str, *, hashed: bool) -> bytes:
 
 
 class MessageBuilder:
-    """What one host is told: made in the moment and the thread in which it is sent, when all differences are known.
+    """Makes the messages for one host at the moment they are sent: only then the differences are known.
 
     Attributes:
         texts: that this host was sent; another host has none of them.

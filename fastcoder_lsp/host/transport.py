@@ -31,7 +31,7 @@ Some = TypeVar("Some")
 
 
 class ProtocolError(Exception):
-    """The other side says what it never should; the connection ends."""
+    """The other side sent an invalid message; the connection ends."""
 
 
 class Part(Struct, frozen=True, array_like=True):
@@ -118,7 +118,7 @@ class UseTables(Message, frozen=True):
 
 
 class Facts(Message, frozen=True):
-    """What is known of the host."""
+    """The facts of the host."""
 
     facts: HostFacts
 
@@ -242,7 +242,7 @@ class Codec:
             return self._encoder.encode(Escaped(self._encoder.encode(_mapped(_builtins(message), _escaped))))
 
     def from_client(self, data: bytes) -> FromClient:
-        """What a client said.
+        """Decode a client's message.
 
         Raises:
             ProtocolError: it is no message.
@@ -250,7 +250,7 @@ class Codec:
         return _decoded(self._client, data)
 
     def from_host(self, data: bytes) -> FromHost:
-        """What the host said.
+        """Decode the host's message.
 
         Raises:
             ProtocolError: it is no message.

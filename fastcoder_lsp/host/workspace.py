@@ -53,7 +53,7 @@ class FrontWorkspace:
         self._context = GivenExtras(RepositoryContext(self._readable, texts.copy))
 
     def surroundings(self, *, drafted_from: bool) -> Surroundings:
-        """What a model is told of it. `drafted_from`: whether anybody reads the datastore."""
+        """The model's view of it. `drafted_from`: whether a drafter reads the datastore."""
         with self._lock:
             unwanted = None if drafted_from else self._datastore
             if unwanted is not None:
