@@ -2,27 +2,22 @@
 
 import argparse
 import shlex
-import signal
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from fastcoder_lsp.cli.numbers import at_least, share, weight
+from fastcoder_lsp.cli.numbers import above_zero, at_least, share, weight
 from fastcoder_lsp.cli.start import whole_path
-from fastcoder_lsp.cli.terminal import erase_line
-from fastcoder_lsp.cli.train_drafter import add_drafter_parsers
-from fastcoder_lsp.cli.train_options import add_amounts, add_model_and_data, add_tuning
-from fastcoder_lsp.cli.train_self import add_self_parser
 
 if TYPE_CHECKING:
-    from fastcoder_lsp.train.loop import Status
-    from fastcoder_lsp.train.session import Job, Listener, Result
+    from fastcoder_lsp.train.session import SessionKind
 
-Done = TypeVar("Done")
-LINES_EVERY_SECONDS = 20.0
+Filled = TypeVar("Filled")
+Actions: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"  # noqa: SLF001 no public name
+
+_RESUME = "To resume an interrupted run, give the same command again."
+_TRAIN = "Example: fastcoder-lsp train"
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -33,18 +28,23 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         description="Tune a model on your code with CLLM or SDSAT, which writes an ordinary model's folder for "
         "--model. Or train a drafter and leave the model unchanged. See docs/training.md. LoRA needs an extra: "
         "pip install 'fastcoder-lsp[train]'.",
-        epilog="Example: fastcoder-lsp train sdsat --data ~/src/mine --out tuned --max-minutes 60",
+        epilog=f"{_TRAIN} sdsat --data ~/src/mine --out tuned --max-minutes 60",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
+    for add in (_add_sdsat, _add_cllm, _add_medusa, _add_eagle, _add_dflash, _add_distill, _add_import, _add_self):
+        add(actions)
+    _add_export(actions)
+
+
+def _add_sdsat(actions: Actions) -> None:
     sdsat = actions.add_parser(
         "sdsat",
         help="teach a model adaptive tokens that guess ahead; decode with --drafter sdsat",
         description="SDSAT: training replaces some text by adaptive tokens. Decoding appends these tokens to the text, "
-        "and the model's guesses at them are verified in the next pass. To resume an interrupted run, give the same "
-        "command again.",
-        epilog="Example: fastcoder-lsp train sdsat --data ~/src/mine --out tuned --max-minutes 60",
+        f"and the model's guesses at them are verified in the next pass. {_RESUME}",
+        epilog=f"{_TRAIN} sdsat --data ~/src/mine --out tuned --max-minutes 60",
     )
-    _add_common(sdsat)
+    _add_tuned(sdsat)
     sdsat.add_argument(
         "--longest", type=at_least(1), default=5, metavar="L", help="longest run of adaptive tokens; default: 5"
     )
@@ -60,14 +60,24 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     sdsat.add_argument("--distinct", action="store_true", help="SDSAT-D: L different adaptive tokens")
     sdsat.set_defaults(run=_sdsat)
+
+
+def _sdsat(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.train.sdsat import SdsatSettings
+    from fastcoder_lsp.train.tuning import SdsatSession
+
+    return _run(SdsatSession, arguments, _filled(SdsatSettings, arguments))
+
+
+def _add_cllm(actions: Actions) -> None:
     cllm = actions.add_parser(
         "cllm",
         help="teach a model to guess several tokens at once; decode with --drafter jacobi or lookahead",
         description="CLLM: collect the model's Jacobi trajectories on your code, then teach it to predict the end of a "
-        "trajectory from each of its states. To resume an interrupted run, give the same command again.",
-        epilog="Example: fastcoder-lsp train cllm --data ~/src/mine --out tuned --max-minutes 60",
+        f"trajectory from each of its states. {_RESUME}",
+        epilog=f"{_TRAIN} cllm --data ~/src/mine --out tuned --max-minutes 60",
     )
-    _add_common(cllm)
+    _add_tuned(cllm)
     cllm.add_argument("--block", type=at_least(2), default=16, metavar="N", help="tokens guessed at once; default: 16")
     cllm.add_argument(
         "--weight", type=weight, default=1.0, metavar="W", help="weight of the autoregressive loss; default: 1"
@@ -89,14 +99,238 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--correct", type=share, default=0.2, metavar="SHARE", help="share of wrong tokens to correct; default: 0.2"
     )
     cllm.set_defaults(run=_cllm)
-    add_drafter_parsers(actions, _source, _watched)
-    add_self_parser(actions, _source)
+
+
+def _cllm(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.train.cllm import CllmSettings
+    from fastcoder_lsp.train.tuning import CllmSession
+
+    # --batch counts the trajectories in a step, not those collected at once.
+    return _run(CllmSession, arguments, _filled(CllmSettings, arguments, but="batch"))
+
+
+_ONCE = "The int8 engine reads your code once, and {} from the hidden states. " + _RESUME
+
+
+def _add_medusa(actions: Actions) -> None:
+    parser = actions.add_parser(
+        "medusa",
+        help="train Medusa's heads; decode with --drafter medusa:weights=FOLDER",
+        description="Medusa: heads on the model's last hidden state, each of which guesses a token further ahead. "
+        + _ONCE.format("the heads learn")
+        + " The model stays unchanged. With --lora or --full, the model is tuned together with its heads (Medusa-2): "
+        "the result is a new model with other answers.",
+        epilog=f"{_TRAIN} medusa --data ~/src/mine --out heads --max-minutes 60",
+    )
+    _add_drafter(parser)
+    parser.add_argument("--heads", type=at_least(1), default=4, metavar="K", help="number of heads; default: 4")
+    parser.add_argument(
+        "--blocks", type=at_least(1), default=1, metavar="N", help="residual blocks in a head; default: 1"
+    )
+    parser.add_argument(
+        "--own-heads",
+        dest="own",
+        action="store_true",
+        help="give each head a vocabulary projection of its own, as published, instead of the model's",
+    )
+    _add_tuning(parser)
+    parser.set_defaults(run=_medusa)
+
+
+def _medusa(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.errors import UsageError
+    from fastcoder_lsp.train.drafters import JointSession, MedusaSession
+    from fastcoder_lsp.train.medusa import MedusaSettings
+
+    jointly = arguments.tuning is not None
+    if jointly and (arguments.own or arguments.samples is not None or arguments.said):
+        raise UsageError(
+            "--own-heads, --samples and --said cannot be combined with --lora or --full, which tune the model",
+            "Leave out one or the other.",
+        )
+    return _run(JointSession if jointly else MedusaSession, arguments, _filled(MedusaSettings, arguments))
+
+
+def _add_eagle(actions: Actions) -> None:
+    parser = actions.add_parser(
+        "eagle",
+        help="train EAGLE's layer; decode with --drafter eagle:weights=FOLDER",
+        description="EAGLE: one layer that predicts the model's next features. --version 3 reads the features of three "
+        "layers; --version 1 reads the last layer's and starts from their best linear fit. "
+        + _ONCE.format("the layer learns"),
+        epilog=f"{_TRAIN} eagle --data ~/src/mine --out layer --max-minutes 60",
+    )
+    _add_drafter(parser)
+    parser.add_argument(
+        "--version", type=int, choices=(1, 3), default=3, help="1: EAGLE and EAGLE-2; 3: EAGLE-3; default: 3"
+    )
+    parser.add_argument(
+        "--test-steps",
+        type=at_least(1),
+        default=4,
+        metavar="N",
+        help="steps of training-time test (published: 7; EAGLE: 1); default: 4",
+    )
+    parser.add_argument("--inner", type=at_least(1), metavar="N", help="width of the inner layer; default: the model's")
+    parser.set_defaults(run=_eagle)
+
+
+def _eagle(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.train.drafters import EagleSession
+    from fastcoder_lsp.train.eagle import EagleSettings
+
+    own = EagleSettings(arguments.test_steps, arguments.version, arguments.inner or 0)
+    return _run(EagleSession, arguments, own)
+
+
+def _add_dflash(actions: Actions) -> None:
+    parser = actions.add_parser(
+        "dflash",
+        help="train DFlash's small model; decode with --drafter dflash:weights=FOLDER",
+        description="DFlash: a small model that guesses a block at once from features of several layers of the model. "
+        + _ONCE.format("the small model learns"),
+        epilog=f"{_TRAIN} dflash --data ~/src/mine --out block --max-minutes 60",
+    )
+    _add_drafter(parser)
+    parser.add_argument("--layers", type=at_least(1), default=2, metavar="N", help="layers (published: 5); default: 2")
+    parser.add_argument(
+        "--block", type=at_least(2), default=8, metavar="N", help="tokens in a block (published: 16); default: 8"
+    )
+    parser.add_argument(
+        "--anchors", type=at_least(1), default=12, metavar="N", help="anchors of a text in one step; default: 12"
+    )
+    parser.set_defaults(run=_dflash)
+
+
+def _dflash(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.train.dflash import DflashSettings
+    from fastcoder_lsp.train.drafters import DflashSession
+
+    return _run(DflashSession, arguments, _filled(DflashSettings, arguments))
+
+
+def _add_distill(actions: Actions) -> None:
+    parser = actions.add_parser(
+        "distill",
+        help="tune a smaller model on the model's answers; for --drafter draft-distilled --draft-model FOLDER",
+        description="DistillSpec: the int8 engine continues your code with the model, and a smaller model with the "
+        f"same tokenizer learns to continue it alike. {_RESUME}",
+        epilog=f"{_TRAIN} distill --student ~/small --data ~/src/mine --out student --steps 200",
+    )
+    _add_common(parser, "the model to draft for", each="texts", text="text")
+    _add_samples(parser)
+    parser.add_argument(
+        "--boost",
+        action="extend",
+        nargs="+",
+        default=[],
+        metavar="MODEL",
+        help="students tuned earlier: learn only the tokens that all of them miss (SpecInfer's boost-tuning)",
+    )
+    parser.add_argument("--student", required=True, help="the smaller model: as for `complete --model`")
+    parser.add_argument(
+        "--said",
+        type=at_least(0),
+        default=64,
+        metavar="TOKENS",
+        help="tokens that the model adds to the first half of each text; default: 64",
+    )
+    _add_tuning(parser)
+    parser.set_defaults(run=_distill)
+
+
+def _distill(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.train.distill import DistillSettings
+    from fastcoder_lsp.train.tuning import DistillSession
+
+    own = DistillSettings(arguments.student, arguments.said, tuple(arguments.boost))
+    return _run(DistillSession, arguments, own)
+
+
+def _add_import(actions: Actions) -> None:
+    parser = actions.add_parser(
+        "import",
+        help="convert a published checkpoint of EAGLE, EAGLE-3, Medusa or DFlash to a drafter",
+        description="Convert a published drafter (config.json and weights in one folder) to this program's format, and "
+        "check it against the model that it drafts for.",
+        epilog=f"{_TRAIN} import ~/EAGLE3-Model --model ~/Model --to ~/eagle3",
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the checkpoint's folder")
+    parser.add_argument("--model", default="auto", help="the model that it drafts for: as for `complete`")
+    parser.add_argument("--to", type=Path, required=True, metavar="FOLDER", help="where to write")
+    parser.set_defaults(run=_import)
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.train.published import bring_in
+
+    record = bring_in(arguments.folder, arguments.model, arguments.to, cache_folder())
+    print(f"{arguments.to}: {record.method} for {record.target_name}")
+    print(f"Use it: --drafter {record.method}:weights={shlex.quote(str(arguments.to))}")
+    return 0
+
+
+def _add_self(actions: Actions) -> None:
+    parser = actions.add_parser(
+        "self",
+        help="choose the layers that the model skips when it drafts for itself; decode with --drafter self",
+        description="Draft & Verify: the model drafts for itself, without some of its attention and inner layers. "
+        "This command searches for the best ones to skip on your code, and stores them for the model. It trains "
+        "nothing, and takes minutes.",
+        epilog=f"{_TRAIN} self --data ~/src/mine",
+    )
+    parser.add_argument("--model", default="auto", help="as for `complete`")
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        required=True,
+        metavar="SOURCE",
+        help="folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
+    )
+    parser.add_argument(
+        "--places", type=at_least(1), default=24, metavar="N", help="places in the code to measure at; default: 24"
+    )
+    parser.add_argument(
+        "--rounds", type=at_least(1), default=100, metavar="N", help="sets of layers to try; default: 100"
+    )
+    parser.add_argument(
+        "--seed", type=at_least(0), default=0, metavar="N", help="random seed; the same seed gives the same set"
+    )
+    parser.set_defaults(run=_self)
+
+
+def _self(arguments: argparse.Namespace) -> int:
+    from fastcoder_lsp.config import cache_folder
+    from fastcoder_lsp.train.skipped import search_skipped
+
+    def told(tried: int, speed: float) -> None:
+        if tried % 10 == 0:
+            print(f"{tried} sets tried, the best is {speed:.2f} times as fast", file=sys.stderr)
+
+    found, path = search_skipped(
+        arguments.model,
+        _sources(arguments),
+        cache_folder(),
+        places=arguments.places,
+        rounds=arguments.rounds,
+        seed=arguments.seed,
+        told=told,
+    )
+    attention = sorted(part // 2 for part in found.skipped if part % 2 == 0)
+    inner = sorted(part // 2 for part in found.skipped if part % 2)
+    print(f"Skipped: attention of layers {attention}, inner layers {inner}.")
+    print(f"Estimated on this code: {found.speed:.2f} times as fast as plain decoding. Stored in {path}.")
+    return 0
+
+
+def _add_export(actions: Actions) -> None:
     export = actions.add_parser(
         "export",
         help="write a run's newest checkpoint as a model's folder",
         description="Merge the newest checkpoint of a run into its base model, and write an ordinary model's folder. "
         "`train` does this at its end. Use `export` while a run continues, or to write to another folder.",
-        epilog="Example: fastcoder-lsp train export tuned --to ~/models/mine",
+        epilog=f"{_TRAIN} export tuned --to ~/models/mine",
     )
     export.add_argument("out", type=Path, metavar="FOLDER", help="the run's folder, as given to --out")
     export.add_argument("--to", type=Path, metavar="FOLDER", help="where to write; default: FOLDER/model")
@@ -104,72 +338,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     export.set_defaults(run=_export)
 
 
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    add_model_and_data(parser, "what to tune")
-    add_amounts(parser, each="windows or trajectories", text="window")
-    add_tuning(parser)
-    parser.add_argument("--rank", type=at_least(1), metavar="R", help="rank of LoRA; default: 16")
-    parser.add_argument("--device", default="auto", help="device to train on: cpu, cuda or cuda:N; default: auto")
-
-
-def _sdsat(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.train.sdsat import SdsatSettings
-    from fastcoder_lsp.train.session import Job
-
-    settings = SdsatSettings(
-        longest=arguments.longest, weight=arguments.weight, stream=arguments.stream, distinct=arguments.distinct
-    )
-    return _run(Job(method="sdsat", sdsat=settings, **_common(arguments)))
-
-
-def _cllm(arguments: argparse.Namespace) -> int:
-    from fastcoder_lsp.train.cllm import CllmSettings
-    from fastcoder_lsp.train.session import Job
-
-    settings = CllmSettings(
-        block=arguments.block,
-        weight=arguments.weight,
-        consistency=arguments.consistency,
-        correct=arguments.correct,
-        trajectories=arguments.trajectories,
-        blocks=arguments.blocks,
-    )
-    return _run(Job(method="cllm", cllm=settings, **_common(arguments)))
-
-
-def _source(name: str, here: Path | None) -> str:
-    """A source as it was meant where the command was started: what is there comes before the names that we know."""
-    path = whole_path(Path(name), here) if here is not None else Path(name)
-    return str(path) if path.exists() else name
-
-
-def _common(arguments: argparse.Namespace) -> dict[str, Any]:
-    from fastcoder_lsp.train.options import Asked
-
-    asked = Asked(
-        tuning=arguments.tuning,
-        steps=arguments.steps,
-        length=arguments.length,
-        batch=arguments.batch,
-        rate=arguments.rate,
-        rank=arguments.rank,
-        precision=arguments.precision,
-        seed=arguments.seed,
-        max_minutes=arguments.max_minutes,
-    )
-    return {
-        "model": arguments.model,
-        "data": tuple(_source(name, arguments.here) for name in arguments.data),
-        "out": arguments.out,
-        "asked": asked,
-        "device": arguments.device,
-        "restart": arguments.restart,
-    }
-
-
 def _export(arguments: argparse.Namespace) -> int:
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.train.session import export_run
+    from fastcoder_lsp.train.tuning import export_run
 
     record = export_run(arguments.out, arguments.model, arguments.to, cache_folder())
     place = arguments.to or arguments.out / "model"
@@ -177,98 +348,119 @@ def _export(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _run(job: "Job") -> int:
+def _add_common(parser: argparse.ArgumentParser, model: str, *, each: str, text: str) -> None:
+    """Add model, data, folder and amounts: a step takes several of `each`, and a `text` is cut to a length."""
+    parser.add_argument("--model", default="auto", help=f"{model}: as for `complete`")
+    parser.add_argument(
+        "--data",
+        nargs="+",
+        required=True,
+        metavar="SOURCE",
+        help="code to learn from: folders, archives, code files, corpus:NAME (see `corpus list`), or stdlib",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="the folder of the run; naming it again resumes the run",
+    )
+    parser.add_argument(
+        "--max-minutes", type=above_zero, metavar="M", help="stop after M minutes; without --steps, plan for that time"
+    )
+    parser.add_argument(
+        "--steps",
+        type=at_least(1),
+        metavar="N",
+        help="training steps; default: as published, or as many as the machine allows",
+    )
+    parser.add_argument("--batch", type=at_least(1), metavar="N", help=f"{each} in a step")
+    parser.add_argument("--length", type=at_least(2), metavar="TOKENS", help=f"{text} length in tokens")
+    parser.add_argument("--rate", type=above_zero, metavar="LR", help="highest learning rate")
+    parser.add_argument(
+        "--precision",
+        choices=("fp32", "bf16"),
+        help="precision of the computation (bf16: mixed); default: the faster one here",
+    )
+    parser.add_argument(
+        "--seed", type=at_least(0), default=0, metavar="N", help="random seed; the same seed gives the same weights"
+    )
+    parser.add_argument("--restart", action="store_true", help="discard the run that is in --out, and start again")
+
+
+def _add_tuned(parser: argparse.ArgumentParser) -> None:
+    """Add the options of CLLM and SDSAT."""
+    _add_common(parser, "what to tune", each="windows or trajectories", text="window")
+    _add_tuning(parser)
+    parser.add_argument("--rank", type=at_least(1), metavar="R", help="rank of LoRA; default: 16")
+    parser.add_argument("--device", default="auto", help="device to train on: cpu, cuda or cuda:N; default: auto")
+
+
+def _add_drafter(parser: argparse.ArgumentParser) -> None:
+    """Add the options of drafters with weights."""
+    _add_common(parser, "the model to draft for", each="texts", text="text")
+    _add_samples(parser)
+    parser.add_argument(
+        "--said",
+        type=at_least(0),
+        default=0,
+        metavar="TOKENS",
+        help="let the model continue the first half of each text by this many tokens, and learn from that; default: 0, "
+        "learn from the text itself",
+    )
+    parser.add_argument(
+        "--vocabulary",
+        type=at_least(1),
+        default=16_384,
+        metavar="N",
+        help="number of different tokens that the drafter can guess; default: 16384",
+    )
+
+
+def _add_samples(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--samples", type=at_least(1), metavar="N", help="texts to learn from; default: as many as the machine allows"
+    )
+
+
+def _add_tuning(parser: argparse.ArgumentParser) -> None:
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--lora", dest="tuning", action="store_const", const="lora", help="tune by LoRA (peft)")
+    way.add_argument("--full", dest="tuning", action="store_const", const="full", help="tune all weights")
+
+
+def _sources(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The sources as they were meant where the command was started; a path comes before a known name."""
+    places = [
+        Path(name) if arguments.here is None else whole_path(Path(name), arguments.here) for name in arguments.data
+    ]
+    return tuple(str(place) if place.exists() else name for name, place in zip(arguments.data, places, strict=True))
+
+
+def _filled(kind: type[Filled], arguments: argparse.Namespace, but: str = "") -> Filled:
+    """A dataclass filled with the arguments of its fields' names, `but` one."""
+    given = vars(arguments)
+    names = [entry.name for entry in fields(kind) if entry.name in given and entry.name != but]  # type: ignore[arg-type]
+    return kind(**{name: given[name] for name in names})
+
+
+def _run(session: "SessionKind", arguments: argparse.Namespace, own: Any) -> int:
+    """Run a training under the user's eyes, and tell its result."""
+    from fastcoder_lsp.cli.train_progress import tell, watched
     from fastcoder_lsp.config import cache_folder
-    from fastcoder_lsp.train.session import train
+    from fastcoder_lsp.train.options import Asked, Collected
+    from fastcoder_lsp.train.session import Job, train
 
-    result, interrupted = _watched(lambda listener, should_stop: train(job, cache_folder(), should_stop, listener))
-    return _tell(result, job.model, interrupted=interrupted)
-
-
-def _watched(work: "Callable[[Listener, Callable[[], bool]], Done]") -> "tuple[Done, bool]":
-    """What `work` gives, under the eyes of the user, who may stop it; and whether that happened."""
-    from fastcoder_lsp.train.session import Listener
-
-    shown = _Shown()
-    with _stop_asked() as should_stop:
-        result = work(Listener(shown.note, shown.collected, shown.status), should_stop)
-    shown.end()
-    return result, should_stop()
-
-
-def _tell(result: "Result", model: str, *, interrupted: bool) -> int:
-    outcome, record = result.outcome, result.record
-    if record is None:
-        print("Stopped before the first step. To resume, give the same command again.")
-        return 130 if interrupted else 0
-    done = "done" if outcome.finished else "stopped; to resume, give the same command again"
-    print(f"{outcome.step} steps in {outcome.seconds / 60:.1f} minutes, {done}.")
-    ends = {name: value for name, value in record.figures.items() if name.startswith("held_out_")}
-    for name in sorted({name.rpartition("_")[0] for name in ends}):
-        term = name.removeprefix("held_out_")
-        print(f"{term} loss on held-out text: {ends[name + '_first']:.3f} → {ends[name + '_last']:.3f}")
-    print(f"Model: {result.folder}  (losses: {result.folder.parent / 'losses.svg'})")
-    drafter = "sdsat" if record.method == "sdsat" else "jacobi"
-    folder, before = shlex.quote(str(result.folder)), shlex.quote(model)
-    print(f"Measure it: fastcoder-lsp bench trained --model {folder} --before {before}")
-    print(f"Use it: fastcoder-lsp complete FILE --model {folder} --drafter {drafter}")
+    job = Job(
+        model=arguments.model,
+        data=_sources(arguments),
+        out=arguments.out,
+        asked=_filled(Asked, arguments),
+        own=own,
+        collected=_filled(Collected, arguments),
+        device=getattr(arguments, "device", "cpu"),
+        restart=arguments.restart,
+    )
+    result, interrupted = watched(lambda told, should_stop: train(session, job, cache_folder(), should_stop, told))
+    tell(result)
     return 130 if interrupted else 0
-
-
-@contextmanager
-def _stop_asked() -> Iterator[Callable[[], bool]]:
-    """Whether the user asked to stop (Ctrl-C, or SIGTERM); asked twice, it stops at once."""
-    asked: list[int] = []
-
-    def ask(number: int, _frame: object) -> None:
-        asked.append(number)
-        if len(asked) > 1:
-            raise KeyboardInterrupt
-        print("\nStopping after this step. Press Ctrl-C again to stop now.", file=sys.stderr)
-
-    kinds = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(kind, ask) for kind in kinds]
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for kind, handler in zip(kinds, before, strict=True):
-            signal.signal(kind, handler)
-
-
-class _Shown:
-    """Notes and one live line on stderr; where nobody watches, a line every now and then."""
-
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-        self._last = 0.0
-        self._open = False
-
-    def note(self, text: str) -> None:
-        self.end()
-        print(text, file=sys.stderr, flush=True)
-
-    def collected(self, done: int, wanted: int) -> None:
-        self._line(f"collected {done}/{wanted}", last=done == wanted)
-
-    def status(self, status: "Status") -> None:
-        losses = "  ".join(f"{name} {loss:.3f}" for name, loss in status.losses.items())
-        left = (status.steps - status.step) * status.step_seconds
-        minutes, seconds = divmod(int(left), 60)
-        text = f"step {status.step}/{status.steps}  {losses}  rate {status.rate:.1e}  {status.step_seconds:.2f} s/step"
-        self._line(f"{text}  {minutes}:{seconds:02} left", last=status.step == status.steps)
-
-    def end(self) -> None:
-        """End the live line, so that what is printed next begins on a line of its own."""
-        if self._open:
-            print(file=sys.stderr)
-            self._open = False
-
-    def _line(self, text: str, *, last: bool) -> None:
-        now = time.monotonic()
-        if self._live:
-            erase_line()
-            print(text, end="", file=sys.stderr, flush=True)
-            self._open = True
-        elif last or now - self._last > LINES_EVERY_SECONDS:
-            self._last = now
-            print(text, file=sys.stderr, flush=True)

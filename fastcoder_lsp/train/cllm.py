@@ -1,8 +1,8 @@
-"""CLLM's examples: from any state of a trajectory the model is to say what it says from the fixed point.
+"""CLLM's examples: from any state of a trajectory the model learns to predict the fixed point.
 
 Kou et al. 2024, *CLLMs: Consistency Large Language Models*, section 3.2. loss = consistency + w · autoregressive. The
-states of a block hang as branches beside the text; the tokens in which a state is right already are the text's own, and
-teach nothing, so a branch begins at its first wrong token. Owns which states are shown and the correction of some.
+states of a block hang as branches beside the text; a state's right tokens are the text's own and teach nothing, so a
+branch begins at its first wrong token. Owns which states are shown and the correction of some.
 """
 
 import random
@@ -13,7 +13,6 @@ from typing import Literal
 import numpy as np
 
 from fastcoder_lsp.train.example import Example, Ids, Labels, Pairs, trunk
-from fastcoder_lsp.train.sequences import Sequences
 from fastcoder_lsp.train.trajectories import Trajectory
 
 CONSISTENCY, AUTOREGRESSIVE = "consistency", "autoregressive"
@@ -103,7 +102,7 @@ class _Tree:
 
 
 class CllmTask:
-    """CLLM over trajectories: `batch` of them a step, all once in each round, another order every round."""
+    """CLLM over trajectories: `batch` of them in a step, all once in each epoch, each epoch in another order."""
 
     def __init__(
         self, trajectories: Sequence[Trajectory], settings: CllmSettings, *, batch: int, seed: int, held_out: int
@@ -114,15 +113,15 @@ class CllmTask:
 
     @property
     def weights(self) -> dict[str, float]:
-        """The weight of each loss term (`loop.Task`)."""
+        """The weight of each loss term."""
         return self._settings.weights()
 
     def examples(self, step: int) -> list[Example]:
-        """The examples to train on (`loop.Task`)."""
+        """The examples to train on."""
         return list(self._examples(step))
 
     def held_out(self) -> list[Example]:
-        """The examples that are held out for measuring (`loop.Task`)."""
+        """The held-out examples."""
         draws = (random.Random(f"held out {place}") for place in range(len(self._held)))  # noqa: S311 reproducible
         return [example_of(one, self._settings, draw) for one, draw in zip(self._held, draws, strict=True)]
 
@@ -132,24 +131,3 @@ class CllmTask:
             order = np.random.default_rng([self._seed, epoch]).permutation(len(self._trajectories))
             draw = random.Random(f"states {self._seed} {index}")  # noqa: S311 a reproducible draw, no secret
             yield example_of(self._trajectories[order[place]], self._settings, draw)
-
-
-def prompts(sequences: Sequences, middle: int | None, start: int, count: int) -> list[Ids]:
-    """What a user's editor would ask: up to the middle mark where a window has one, else a text's first part.
-
-    Args:
-        sequences: windows of the texts.
-        middle: the id of the middle mark, None where the model has none.
-        start: number of the first prompt.
-        count: how many.
-    """
-    found = []
-    for index in range(start, start + count):
-        sequence = sequences.at(index)
-        marks = np.flatnonzero((sequence.tokens == (-1 if middle is None else middle)) & ~sequence.text)
-        draw = random.Random(f"prompt {index}")  # noqa: S311 a reproducible draw, no secret
-        # A window that is re-ordered with the suffix first goes on behind its mark with the prefix.
-        least = int(marks[0]) + 1 if len(marks) else max(1, len(sequence) // 4)
-        end = least if len(marks) and draw.random() < 0.5 else draw.randint(least, max(least, len(sequence) * 3 // 4))
-        found.append(sequence.tokens[: max(end, 2)])
-    return found

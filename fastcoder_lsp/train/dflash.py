@@ -11,16 +11,14 @@ keys, d numbers of a head.
 
 import math
 import random
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.train.rotation import THETA, normed, turned
-from fastcoder_lsp.train.samples import Sample, order
-from fastcoder_lsp.train.teacher import Teacher, states_of
+from fastcoder_lsp.train.layer import THETA, normed, turned
+from fastcoder_lsp.train.samples import DrafterLesson, Sample, states_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,77 +57,40 @@ def numbers_of(shape: Shape, settings: DflashSettings) -> dict[str, float]:
     }
 
 
-class DflashLesson:
-    """The model over samples: `batch` of these a step (`loop.Lesson`)."""
+class DflashLesson(DrafterLesson[DflashSettings]):
+    """The small model over samples."""
 
-    def __init__(
-        self,
-        teacher: Teacher,
-        samples: Sequence[Sample],
-        held: Sequence[Sample],
-        settings: DflashSettings,
-        *,
-        batch: int,
-        seed: int,
-    ) -> None:
-        shape = teacher.shape
+    def beginning(self) -> dict[str, torch.Tensor]:
+        """Random matrices. Held-out samples without room for a block are left out of the evaluation."""
+        self._held = [sample for sample in self._held if self._places(sample)]
+        shape, layers = self._teacher.shape, self._settings.layers
         width, q, kv = shape.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
         sizes = {"q": (q, width), "k": (kv, width), "v": (kv, width), "o": (width, q)}
         sizes |= {"gate": (shape.inner, width), "up": (shape.inner, width), "down": (width, shape.inner)}
-        draw = torch.Generator().manual_seed(seed)
+        draw = torch.Generator().manual_seed(self._seed)
 
         def matrix(rows: int, columns: int) -> torch.Tensor:
             drawn = torch.randn((rows, columns), generator=draw)
             return torch.mul(drawn, columns**-0.5)
 
-        found = {"fc": matrix(width, settings.layers * width), "mask": matrix(1, width)[0]}
+        found = {"fc": matrix(width, layers * width), "mask": matrix(1, width)[0]}
         found |= {"norm_features": torch.ones(width), "norm_last": torch.ones(width)}
-        for layer in range(settings.layers):
+        for layer in range(layers):
             found |= {f"{layer}.{name}": matrix(*size) for name, size in sizes.items()}
             found |= {f"{layer}.{name}": torch.ones(width) for name in ("norm_in", "norm_post")}
-        self._parts = {name: torch.nn.Parameter(value) for name, value in sorted(found.items())}
-        self._teacher, self._samples, self._held = teacher, samples, held
-        self._settings, self._batch, self._seed = settings, batch, seed
-
-    def parameters(self) -> dict[str, torch.nn.Parameter]:
-        """What changes (`Lesson`)."""
-        return self._parts
-
-    def gradients(self, step: int) -> dict[str, float]:
-        """Of a step's samples (`Lesson`)."""
-        means: dict[str, float] = {}
-        for index in range(step * self._batch, (step + 1) * self._batch):
-            sample = self._samples[order(len(self._samples), self._seed, index)]
-            loss = self._loss(sample, random.Random(f"anchors {self._seed} {index}"))  # noqa: S311 reproducible
-            if loss is not None:
-                (loss / self._batch).backward()  # type: ignore[no-untyped-call]
-                means["block"] = means.get("block", 0.0) + loss.item() / self._batch
-        return means
-
-    def held_out(self) -> dict[str, float]:
-        """Of the samples that no step shows (`Lesson`)."""
-        with torch.no_grad():
-            draws = (random.Random(f"held out {place}") for place in range(len(self._held)))  # noqa: S311 as above
-            found = [self._loss(one, draw) for one, draw in zip(self._held, draws, strict=True)]
-        losses = [loss.item() for loss in found if loss is not None]
-        return {"block": sum(losses) / len(losses)} if losses else {}
-
-    def ranks(self) -> tuple[tuple[float, ...], ...]:
-        """None: the tree grows by the model's own confidence."""
-        return ()
+        return found
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """As `draft.dflash_model.BlockModel` reads them."""
-        frozen = {"head": self._teacher.head_DE, "ids": self._teacher.ids_D}
-        return {name: value.detach() for name, value in self._parts.items()} | frozen
+        """With the target's head."""
+        return super().tensors() | {"head": self._teacher.head_DE}
 
-    def _loss(self, sample: Sample, draw: random.Random) -> torch.Tensor | None:
-        """The mean loss over the places of blocks behind anchors that are drawn; None where no block fits."""
-        block, first = self._settings.block, max(sample.first - 1, 1)
-        places = range(first, len(sample) - block + 1)
+    def terms(self, sample: Sample, draw: str) -> dict[str, torch.Tensor]:
+        """The mean loss over the places of blocks behind drawn anchors; none where no block fits."""
+        block, places = self._settings.block, self._places(sample)
         if not places:
-            return None
-        anchors_A = torch.tensor(sorted(draw.sample(places, min(len(places), self._settings.anchors))))
+            return {}
+        drawn = random.Random(draw).sample(places, min(len(places), self._settings.anchors))  # noqa: S311 reproducible
+        anchors_A = torch.tensor(sorted(drawn))
         tokens_T = torch.from_numpy(sample.tokens)
         logits_ABD = self.logits(states_of(sample), self._teacher.embed(tokens_T[anchors_A]), anchors_A)
         wanted_AB = anchors_A[:, None] + torch.arange(1, block)
@@ -137,7 +98,11 @@ class DflashLesson:
         fade_B = torch.tensor([math.exp(-place / self._settings.gamma) for place in range(block - 1)])
         weights_AB = fade_B * (labels_AB >= 0)
         loss_AB = F.cross_entropy(logits_ABD.flatten(0, 1), labels_AB.clamp(min=0).flatten(), reduction="none")
-        return (loss_AB.view_as(weights_AB) * weights_AB).sum() / weights_AB.sum().clamp(min=1e-6)
+        return {"block": (loss_AB.view_as(weights_AB) * weights_AB).sum() / weights_AB.sum().clamp(min=1e-6)}
+
+    def _places(self, sample: Sample) -> range:
+        """The places of a sample that a whole block follows."""
+        return range(max(sample.first - 1, 1), len(sample) - self._settings.block + 1)
 
     def logits(self, states_TLE: torch.Tensor, embedded_AE: torch.Tensor, anchors_A: torch.Tensor) -> torch.Tensor:
         """What is said behind anchors, [A, B − 1, D], each of which sees the states before it and its own block."""

@@ -1,52 +1,73 @@
-"""DistillSpec: a smaller model learns to say what the target says, so that more of its drafts are accepted.
+"""DistillSpec: a smaller model learns to predict what the target predicts, so that more of its drafts are accepted.
 
 Zhou et al. 2024, *DistillSpec: Improving Speculative Decoding via Knowledge Distillation*, section 4: on texts that the
-target said itself, the loss is a divergence between both models' distributions at every token; here the forward KL, one
-of the paper's two that need no draws of the student (its on-policy data would have to be said anew after every step).
-Owns the lesson: the student's passes and the loss; texts and the target's states are `samples`'.
+target generated, the loss is a divergence between both models' distributions at every token; here the forward KL, one
+of the paper's two that need no draws of the student (its on-policy data would have to be drawn after every step).
 
-Legend: T tokens of a text, E width of the target, V tokens that both models know.
+Boost-tuning is Miao et al. 2024, *SpecInfer*, section 3: smaller models are tuned one after another, each on the tokens
+that the ones before it miss, so that their merged trees hold more of the target's answer. The paper leaves out prompts
+whose whole continuation an earlier model predicts; here it is tokens, for a continuation of code is seldom all right
+and never all wrong.
+
+Legend: T tokens of a text, E width of the target, V tokens that both models know, N earlier students.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
-from fastcoder_lsp.core import NORMED
-from fastcoder_lsp.train.boosting import Earlier
 from fastcoder_lsp.train.losses import CHUNK_CPU
-from fastcoder_lsp.train.samples import Sample, order
-from fastcoder_lsp.train.teacher import states_of
-from fastcoder_lsp.train.trainable import Trainable
-
-LAYERS = (NORMED,)
+from fastcoder_lsp.train.samples import Sample, SampleLesson, states_of
+from fastcoder_lsp.train.trainable import Trainable, load_model
 
 
 @dataclass(frozen=True, slots=True)
 class DistillSettings:
-    """What is taught to whom.
-
-    Attributes:
-        student: the smaller model, as for `--model`.
-        said: tokens that the target says behind each text's half.
-        boost: students that were tuned before: only what all of them miss is learnt (`boosting`).
-    """
+    """`said`: tokens that the target generates after each text's first half; `boost`: students tuned earlier."""
 
     student: str = ""
     said: int = 64
     boost: tuple[str, ...] = ()
 
 
-class DistillLesson:
-    """A student over samples: `batch` of these a step (`loop.Lesson`).
+class Earlier:
+    """The students that were tuned before, often none.
+
+    Args:
+        folders: of their models, in the transformers format.
+
+    Raises:
+        ModelInvalidError: transformers cannot load one.
+    """
+
+    def __init__(self, folders: Sequence[Path] = ()) -> None:
+        self._models = [load_model(folder, torch.float32).eval() for folder in folders]
+        self._said: dict[bytes, torch.Tensor] = {}
+
+    def said(self, sample: Sample) -> torch.Tensor:
+        """The most likely token of each student after each token of a text, [N, T]; computed once."""
+        text = sample.tokens.tobytes()
+        if text not in self._said:
+            tokens, said_NT = torch.from_numpy(sample.tokens)[None], torch.zeros((0, len(sample)), dtype=torch.int64)
+            with torch.no_grad():
+                for model in self._models:
+                    best_T = model(input_ids=tokens, use_cache=False).logits[0].argmax(1)
+                    said_NT = torch.cat([said_NT, best_T[None]])
+            self._said[text] = said_NT
+        return self._said[text]
+
+
+class DistillLesson(SampleLesson):
+    """A student over samples.
 
     Args:
         trainable: the student.
         head_VE: the target's head.
-        samples: texts that the target said, with its last normed states.
-        held: likewise, never learnt from.
-        batch: samples a step.
+        samples: texts that the target generated, with its last normed states.
+        held: likewise, held out.
+        batch: samples in a step.
         seed: of their order.
         earlier: students that were tuned before; None: there are none.
     """
@@ -62,34 +83,21 @@ class DistillLesson:
         seed: int,
         earlier: Earlier | None = None,
     ) -> None:
+        super().__init__(samples, held, batch=batch, seed=seed)
         self.trainable, self._earlier = trainable, earlier or Earlier()
-        self._head_VE, self._samples, self._held = head_VE, samples, held
-        self._batch, self._seed = batch, seed
+        self._head_VE = head_VE
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
-        """The student's that change (`Lesson`)."""
+        """The student's trained parameters."""
         return self.trainable.parameters()
 
-    def gradients(self, step: int) -> dict[str, float]:
-        """Of a step's samples (`Lesson`)."""
-        means = {"divergence": 0.0}
-        for index in range(step * self._batch, (step + 1) * self._batch):
-            sample = self._samples[order(len(self._samples), self._seed, index)]
-            with self.trainable.precision():
-                loss = self._loss(sample)
-            (loss / self._batch).backward()  # type: ignore[no-untyped-call]
-            means["divergence"] += loss.item() / self._batch
-        return means
-
-    def held_out(self) -> dict[str, float]:
-        """Of the samples that no step shows (`Lesson`)."""
-        if not self._held:
-            return {}
-        with torch.no_grad(), self.trainable.precision():
-            return {"divergence": sum(self._loss(one).item() for one in self._held) / len(self._held)}
+    def terms(self, sample: Sample, _draw: str) -> dict[str, torch.Tensor]:
+        """The divergence."""
+        with self.trainable.precision():
+            return {"divergence": self._loss(sample)}
 
     def _loss(self, sample: Sample) -> torch.Tensor:
-        """The mean forward KL over the tokens that the target said and no earlier student says, in nats."""
+        """The mean forward KL over the target's tokens that no earlier student predicts, in nats."""
         start = max(sample.first - 1, 0)
         tokens = torch.from_numpy(sample.tokens)[None]
         said_TV = self.trainable.model(input_ids=tokens, use_cache=False).logits[0, start:]
@@ -104,5 +112,5 @@ class DistillLesson:
             learnt_C = (earlier_NT[:, first : first + rows] != right_CV.argmax(1)).all(0)
             total = total + ((right_CV.exp() * (right_CV - own_CV)).sum(1) * learnt_C).sum()
             count += int(learnt_C.sum())
-        # Where nothing is left to learn the sum is of zeros, which has a gradient, too: none.
+        # Where nothing is left to learn, the sum is of zeros and its gradient zero.
         return total / max(count, 1)

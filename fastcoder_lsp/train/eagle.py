@@ -1,12 +1,19 @@
-"""EAGLE-3's layer: from the target's features it learns to go on with its own.
+"""EAGLE's layers: from the target's features they learn to go on with their own.
 
-Li et al. 2025, *EAGLE-3*, section 3: no features are predicted, only tokens; the features are those behind a low, a
-middle and a high layer; *training-time test* shows the layer its own output for as many steps as it will go on by
-itself when decoding. Loss = Σ_j 0.8^j · cross-entropy to the target's probabilities at step j, over the tokens that can
-be said. Owns the module and the loss. The row of token i at step j has token i + 1 + j beside it and sees the target's
-features up to i, and of its own steps those of row i.
+EAGLE-3 (Li et al. 2025, section 3) predicts no features, only tokens; its features are those behind a low, a middle and
+a high layer. *Training-time test* shows the layer its own output for as many steps as it will take by itself when
+decoding. Loss = Σ_j 0.8^j · cross-entropy to the target's probabilities at step j, over the tokens that can be
+predicted. The row of token i at step j has token i + 1 + j beside it and sees the target's features up to i, and of its
+own steps those of row i.
 
-Legend: T rows, E width, D tokens that can be said, H heads, K of them with keys, d numbers of a head.
+EAGLE (Li et al. 2024, sections 3.1 and 3.2; EAGLE-2's layer is the same): the features of a token, and the token after
+it, give the features of that one. The target's own head reads them; the loss is their distance (smooth L1) and 0.1 ·
+cross-entropy to the target's predictions. Three choices differ. The layer begins as the best linear guess (least
+squares over the samples), with attention and inner layer adding nothing yet. Features are scaled to 1 in each number,
+for a few of a model's are a hundred times as large as the others. And where EAGLE adds noise, so that the layer gets
+used to slightly wrong features, it is shown its own (training-time test).
+
+Legend: T rows, E width, D tokens that can be predicted, H heads, K of them with keys, d numbers of a head.
 """
 
 from collections.abc import Sequence
@@ -16,23 +23,22 @@ import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
 
 from fastcoder_lsp.engine.architecture import Shape
-from fastcoder_lsp.train.eagle_steps import Steps
-from fastcoder_lsp.train.rotation import THETA, normed
-from fastcoder_lsp.train.samples import Sample, order
-from fastcoder_lsp.train.teacher import Teacher, states_of
+from fastcoder_lsp.train.layer import THETA, Steps, normed
+from fastcoder_lsp.train.samples import DrafterLesson, Sample, states_of
 
-FADE = 0.8
-"""What a step's loss weighs against that of the step before."""
+SAYING = 0.1
+"""EAGLE's weight of the cross-entropy beside the distance of the features (published)."""
+FITTED = 60_000
+"""Most tokens that the linear guess is fitted to."""
+RIDGE = 1e-2
+"""The ridge of that fit, relative to each number's own square mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class EagleSettings:
-    """Which layer, and how it learns.
+    """`steps` of training-time test (published: 7; EAGLE: 1); `inner`: width of the inner layer, 0: the target's.
 
-    Attributes:
-        steps: of training-time test (EAGLE-3: published 7; EAGLE: 1).
-        version: 3 for EAGLE-3's layer, 1 for the one of EAGLE and EAGLE-2 (`eagle_features`).
-        inner: width of the inner layer; 0: the target's.
+    `version`: 3 for EAGLE-3's layer, 1 for that of EAGLE and EAGLE-2.
     """
 
     steps: int = 4
@@ -41,22 +47,22 @@ class EagleSettings:
 
 
 def layers_of(layers: int) -> tuple[int, ...]:
-    """A low, a middle and a high layer of a target of so many, as the published checkpoints have them."""
+    """A low, a middle and a high layer of a target with so many, as in the published checkpoints."""
     return (min(2, layers), max(1, layers // 2), max(1, layers - 3))
 
 
 def sized(shape: Shape, settings: EagleSettings) -> Shape:
-    """The layer's sizes: the target's, but for what `settings` say, and values for every head in EAGLE's layer.
+    """The layer's sizes: the target's, but for `settings`, and with values for every head in EAGLE's layer.
 
-    What a row says of the next token comes to it through the values alone, there: shared among a small model's heads
-    they are too narrow for it.
+    There a row learns of the next token through the values alone; shared among a small model's heads they are too
+    narrow for that.
     """
     inner = settings.inner or shape.inner
     return replace(shape, inner=inner, kv_heads=shape.heads if settings.version == 1 else shape.kv_heads)
 
 
 def numbers_of(shape: Shape, settings: EagleSettings) -> dict[str, float]:
-    """What the drafter's record says of the layer."""
+    """The layer's sizes for the drafter's record."""
     shape = sized(shape, settings)
     return {
         "version": settings.version,
@@ -68,49 +74,15 @@ def numbers_of(shape: Shape, settings: EagleSettings) -> dict[str, float]:
     }
 
 
-class EagleLesson:
-    """The layer over samples: `batch` of these a step (`loop.Lesson`)."""
+class EagleLesson(DrafterLesson[EagleSettings]):
+    """EAGLE-3's layer over samples."""
 
-    def __init__(
-        self,
-        teacher: Teacher,
-        samples: Sequence[Sample],
-        held: Sequence[Sample],
-        settings: EagleSettings,
-        *,
-        batch: int,
-        seed: int,
-    ) -> None:
-        self._teacher, self._samples, self._held = teacher, samples, held
-        self._settings, self._batch, self._seed = settings, batch, seed
-        self._shape = sized(teacher.shape, settings)
-        self._parts = {name: torch.nn.Parameter(value) for name, value in sorted(self._beginning().items())}
+    @property
+    def _shape(self) -> Shape:
+        return sized(self._teacher.shape, self._settings)
 
-    def parameters(self) -> dict[str, torch.nn.Parameter]:
-        """What changes (`Lesson`)."""
-        return self._parts
-
-    def gradients(self, step: int) -> dict[str, float]:
-        """Of a step's samples (`Lesson`)."""
-        chosen = range(step * self._batch, (step + 1) * self._batch)
-        shown = [self._samples[order(len(self._samples), self._seed, index)] for index in chosen]
-        return self._losses(shown, learn=True)
-
-    def held_out(self) -> dict[str, float]:
-        """Of the samples that no step shows (`Lesson`)."""
-        with torch.no_grad():
-            return self._losses(self._held, learn=False)
-
-    def ranks(self) -> tuple[tuple[float, ...], ...]:
-        """None: the tree grows by the layer's own confidence."""
-        return ()
-
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """As `draft.eagle_layer.EagleLayer` reads them."""
-        return {name: value.detach() for name, value in self._parts.items()} | {"ids": self._teacher.ids_D}
-
-    def _beginning(self) -> dict[str, torch.Tensor]:
-        """The parameters before the first step."""
+    def beginning(self) -> dict[str, torch.Tensor]:
+        """Random matrices, and the target's head."""
         shape = self._shape
         width, q, kv = shape.width, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
         sizes = {
@@ -129,19 +101,7 @@ class EagleLesson:
         found["head"] = self._teacher.head_DE.clone()
         return found
 
-    def _losses(self, samples: Sequence[Sample], *, learn: bool) -> dict[str, float]:
-        means: dict[str, float] = {}
-        for sample in samples:
-            losses = self._steps(sample)
-            if learn and losses:
-                weighed = [FADE**step * loss / len(samples) for step, loss in enumerate(losses)]
-                torch.stack(weighed).sum().backward()  # type: ignore[no-untyped-call]
-            for step, loss in enumerate(losses):
-                name = f"step{step + 1}"
-                means[name] = means.get(name, 0.0) + loss.item() / len(samples)
-        return means
-
-    def _steps(self, sample: Sample) -> list[torch.Tensor]:
+    def terms(self, sample: Sample, _draw: str) -> dict[str, torch.Tensor]:
         """The mean loss of each step of training-time test over one sample."""
         states_TLE = states_of(sample)
         tokens_T = torch.from_numpy(sample.tokens)
@@ -150,7 +110,7 @@ class EagleLesson:
         known_T = self._teacher.places_V[tokens_T] >= 0
         hidden_TE = F.linear(states_TLE[:, :-1].flatten(1), self._parts["fc"])
         layer = Steps(self._parts, self._shape)
-        found: list[torch.Tensor] = []
+        found: dict[str, torch.Tensor] = {}
         for step in range(self._settings.steps):
             rows = len(sample) - 2 - step  # row i has token i + 1 + step beside it, and says the one after that
             start = max(sample.first - 2 - step, 0)
@@ -163,5 +123,93 @@ class EagleLesson:
             loss_T = -(target_TD[1 + step : 1 + step + rows] * torch.log_softmax(logits_TD, dim=1)).sum(1)
             weights_T = known_T[2 + step : 2 + step + rows].float()
             weights_T[:start] = 0
-            found.append((loss_T * weights_T).sum() / weights_T.sum().clamp(min=1))
+            found[f"step{step + 1}"] = (loss_T * weights_T).sum() / weights_T.sum().clamp(min=1)
         return found
+
+
+class FeatureLesson(EagleLesson):
+    """EAGLE's layer over samples."""
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """As `draft.eagle_layer.EagleLayer` reads them: the target's embeddings are not scaled there."""
+        found = {name: value.detach().clone() for name, value in self._parts.items()}
+        found["fc"][:, : self._shape.width] *= self._embedded_scale
+        return found | {"feature_scale": self._scale_E, "head": self._head_DE, "ids": self._teacher.ids_D}
+
+    def beginning(self) -> dict[str, torch.Tensor]:
+        """The best linear guess, with attention and inner layer adding nothing."""
+        self._embedded_scale = 1 / self._teacher.embedding_UE.square().mean().sqrt()
+        self._scale_E = 1 / _square_means(self._samples, self._teacher.shape.width).sqrt().clamp(min=1e-6)
+        self._head_DE = self._teacher.head_DE / self._scale_E
+        shape = self._shape
+        width, heads = shape.width, shape.heads * shape.head_dim
+        draw = torch.Generator().manual_seed(self._seed)
+
+        def drawn(rows: int, columns: int) -> torch.Tensor:
+            return torch.randn((rows, columns), generator=draw).mul(columns**-0.5)
+
+        return {
+            "fc": self._linear_guess(),
+            **{name: drawn(heads, width) for name in ("q", "k", "v")},
+            **{name: drawn(shape.inner, width) for name in ("gate", "up")},
+            "o": torch.zeros(width, heads),
+            "down": torch.zeros(width, shape.inner),
+            "norm_post": torch.ones(width),
+        }
+
+    def _linear_guess(self) -> torch.Tensor:
+        """The matrix from embedding and features to the next features with the least squared error, [E, 2E]."""
+        width = self._shape.width
+        squares, products, rows = torch.zeros(2 * width, 2 * width), torch.zeros(2 * width, width), 0
+        for sample in self._samples:
+            x_TF, next_TE = self._seen(sample)
+            squares += x_TF.T @ x_TF
+            products += x_TF.T @ next_TE
+            rows += len(x_TF)
+            if rows > FITTED:
+                break
+        held_back = torch.diag(squares.diagonal() * RIDGE + 1e-6 * max(rows, 1))
+        guess_EF: torch.Tensor = torch.linalg.solve(squares + held_back, products)
+        return guess_EF.T.contiguous()
+
+    def _seen(self, sample: Sample) -> tuple[torch.Tensor, torch.Tensor]:
+        """Embeddings and features of a text's rows, and the next features; the first token's are like no others."""
+        features_TE, embedded_TE = self._inputs(sample)
+        return torch.cat([embedded_TE[2:], features_TE[1:-1]], 1), features_TE[2:]
+
+    def _inputs(self, sample: Sample) -> tuple[torch.Tensor, torch.Tensor]:
+        embedded_TE = self._teacher.embed(torch.from_numpy(sample.tokens)) * self._embedded_scale
+        return states_of(sample)[:, -1] * self._scale_E, embedded_TE
+
+    def terms(self, sample: Sample, _draw: str) -> dict[str, torch.Tensor]:
+        """The mean loss of each step of training-time test over one sample."""
+        features_TE, embedded_TE = self._inputs(sample)
+        with torch.no_grad():
+            target_TD = torch.softmax(features_TE @ self._head_DE.T, dim=1)
+        known_T = self._teacher.places_V[torch.from_numpy(sample.tokens)] >= 0
+        layer, hidden_TE = Steps(self._parts, self._shape), features_TE
+        found: dict[str, torch.Tensor] = {}
+        for step in range(self._settings.steps):
+            rows = len(sample) - 2 - step  # as in `EagleLesson`
+            start = max(sample.first - 2 - step, 0)
+            if rows <= start:
+                break
+            hidden_TE = layer.step(embedded_TE[1 + step : 1 + step + rows], hidden_TE[:rows])
+            said_TD = torch.log_softmax(F.linear(hidden_TE, self._head_DE), dim=1)
+            saying_T = -(target_TD[1 + step : 1 + step + rows] * said_TD).sum(1)
+            off_T = F.smooth_l1_loss(hidden_TE, features_TE[1 + step : 1 + step + rows], reduction="none").mean(1)
+            weights_T = known_T[2 + step : 2 + step + rows].float()
+            weights_T[:start] = 0
+            loss_T = off_T + SAYING * saying_T
+            found[f"step{step + 1}"] = (loss_T * weights_T).sum() / weights_T.sum().clamp(min=1)
+        return found
+
+
+def _square_means(samples: Sequence[Sample], width: int) -> torch.Tensor:
+    """Of each number of the features, over the samples."""
+    total, rows = torch.zeros(width), 1
+    for sample in samples:
+        states_TE = states_of(sample)[1:, -1]
+        total += states_TE.square().sum(0)
+        rows += len(states_TE)
+    return total / rows

@@ -1,34 +1,34 @@
-"""The training loop: gradients of a step → one step of AdamW, until it is done or time is up.
+"""The training loop: gradients of a step → one step of AdamW, until all steps are made or time is up.
 
-Owns the optimiser, the rate's schedule and the moments at which a checkpoint is written. A step is a function of the
-weights, the optimiser and its number alone, so a run that was stopped ends at the weights of one that was not.
+Owns the optimiser, the learning rate's schedule, how many steps fit into the user's time, and the moments at which a
+checkpoint is written. A step is a function of the weights, the optimiser and its number alone, so an interrupted run
+ends at the weights of an uninterrupted one.
 """
 
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import torch
 
 from fastcoder_lsp.errors import FastcoderError
-from fastcoder_lsp.train import checkpoint as checkpoints
-from fastcoder_lsp.train.curve import Curve, Point, draw
 from fastcoder_lsp.train.example import Example
 from fastcoder_lsp.train.forward import Forward
 from fastcoder_lsp.train.losses import term_sums, total
 from fastcoder_lsp.train.options import TrainSettings
+from fastcoder_lsp.train.run_folder import Curve, Point, RunFolder
 from fastcoder_lsp.train.trainable import Trainable
 
 CHECKPOINT_SECONDS = 120.0
 MEASURED = 4
-"""Times that held-out text is measured on the way, evenly spread, beside before and after."""
+"""Evaluations on held-out text during the run, evenly spread, beside those before and after."""
+FEWEST_STEPS = 8
 
 
 class Task(Protocol):
-    """What is learnt: the examples of each step, and the weights of the loss terms."""
+    """The examples of each step, and the weights of the loss terms."""
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -36,41 +36,33 @@ class Task(Protocol):
         ...
 
     def examples(self, step: int) -> Sequence[Example]:
-        """The examples of a step; the same for the same step, always."""
+        """The examples of a step: always the same for the same step."""
         ...
 
     def held_out(self) -> Sequence[Example]:
-        """Examples that no step gives."""
+        """Examples that no step trains on."""
         ...
 
 
 class Lesson(Protocol):
-    """What changes, and by what: all that the loop asks of whatever is trained."""
+    """The parameters of a training, and their gradients."""
 
     def parameters(self) -> Mapping[str, torch.nn.Parameter]:
-        """What changes, by name, in a fixed order."""
+        """The trained parameters by name, in a fixed order."""
         ...
 
     def gradients(self, step: int) -> dict[str, float]:
-        """Add the gradients of a step to the parameters; the mean of each loss term. A function of both alone."""
+        """Add the gradients of a step to the parameters, and return the mean of each loss term."""
         ...
 
     def held_out(self) -> dict[str, float]:
-        """The mean of each loss term on text that no step shows; none where nothing is held out."""
+        """The mean of each loss term on held-out text; empty where nothing is held out."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where a run is.
-
-    Attributes:
-        step: steps that were made.
-        steps: steps in all.
-        losses: running means of the loss terms.
-        rate: the learning rate.
-        step_seconds: seconds a step took of late.
-    """
+    """The progress of a run: `losses` are running means, `step_seconds` the duration of recent steps."""
 
     step: int
     steps: int
@@ -81,33 +73,56 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a run ended: `finished`, or stopped after `step` steps; `seconds` of this part of it."""
+    """How a run ended after `step` steps; `seconds` is the duration since it was last resumed."""
 
     step: int
     finished: bool
     seconds: float
 
 
-class Trainer:
-    """One run of a lesson. `folder` holds its checkpoints and its curve; what is there is gone on with."""
+@dataclass(frozen=True, slots=True)
+class Minutes:
+    """A budget of `most` minutes from now on; None: no limit."""
 
-    def __init__(self, lesson: Lesson, settings: TrainSettings, folder: Path) -> None:
+    most: float | None
+    _started: float = field(default_factory=time.monotonic)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds passed so far."""
+        return time.monotonic() - self._started
+
+    def left(self) -> float | None:
+        """Minutes left; None where there is no limit."""
+        return None if self.most is None else self.most - self.seconds / 60
+
+    def end_of(self, share: float) -> Callable[[], bool]:
+        """Whether `share` of the minutes that are left now has passed."""
+        left = self.left()
+        until = math.inf if left is None else time.monotonic() + 60 * left * share
+        return lambda: time.monotonic() > until
+
+
+class Trainer:
+    """One run of a lesson, resumed from the newest checkpoint in `folder`."""
+
+    def __init__(self, lesson: Lesson, settings: TrainSettings, folder: RunFolder) -> None:
         self._lesson, self._settings, self._folder = lesson, settings, folder
         self._parameters = lesson.parameters()
         self._optimiser = torch.optim.AdamW(
             self._parameters.values(), lr=settings.rate, betas=settings.betas, weight_decay=settings.decay
         )
-        found = checkpoints.newest(folder)
+        found = folder.newest()
         self.step = found.step if found else 0
         if found:
-            checkpoints.unpack(found, self._parameters, self._optimiser)
-        self.curve = Curve(folder / "losses.jsonl", self.step)
+            found.restore(self._parameters, self._optimiser)
+        self.curve = Curve(folder.path, self.step)
 
     def run(self, should_stop: Callable[[], bool], told: Callable[[Status], None], *, minutes: float | None) -> Outcome:
-        """Go on until all steps are made, `should_stop` says so, or `minutes` are over; a checkpoint is written then.
+        """Train until all steps are made, `should_stop` says so, or `minutes` are over, then write a checkpoint.
 
         Raises:
-            FastcoderError: the loss is no number any more, or memory or disk do not suffice.
+            FastcoderError: the loss became infinite or NaN, or memory or disk do not suffice.
         """
         started = saved = time.monotonic()
         deadline = math.inf if minutes is None else started + 60 * minutes
@@ -123,7 +138,7 @@ class Trainer:
             self.curve.add(Point(self.step, losses))
             if self.step % every == 0 or self.step == settings.steps:
                 self._measure()
-            told(Status(self.step, settings.steps, self.curve.smoothed(), self._rate(self.step - 1), pace))
+            told(Status(self.step, settings.steps, self.curve.smoothed(), rate(self.step - 1, settings), pace))
             if time.monotonic() - saved > CHECKPOINT_SECONDS:
                 self.save()
                 saved = time.monotonic()
@@ -132,9 +147,8 @@ class Trainer:
 
     def save(self) -> None:
         """Write a checkpoint and the curve's picture."""
-        checkpoints.save(self._folder, self.step, checkpoints.pack(self._parameters, self._optimiser))
-        picture = draw(self.curve.points, f"{self._folder.name}: losses")
-        (self._folder / "losses.svg").write_text(picture, encoding="utf-8")
+        self._folder.save(self.step, self._parameters, self._optimiser)
+        self.curve.draw()
 
     def _make_step(self) -> dict[str, float]:
         """One step; the mean loss of each term before it."""
@@ -146,7 +160,7 @@ class Trainer:
                 "Choose a smaller --rate or --precision fp32, and start again with --restart.",
             )
         for group in self._optimiser.param_groups:
-            group["lr"] = self._rate(self.step)
+            group["lr"] = rate(self.step, self._settings)
         self._optimiser.step()
         self._optimiser.zero_grad(set_to_none=True)
         self.step += 1
@@ -157,22 +171,19 @@ class Trainer:
         if means := self._lesson.held_out():
             self.curve.add(Point(self.step, means, held_out=True))
 
-    def _rate(self, step: int) -> float:
-        return rate(step, self._settings)
-
 
 class ModelLesson:
-    """A model that is tuned by the examples of a task."""
+    """A model tuned on the examples of a task (`Lesson`)."""
 
     def __init__(self, trainable: Trainable, forward: Forward, task: Task) -> None:
         self._trainable, self._forward, self._task = trainable, forward, task
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
-        """The model's that change (`Lesson`)."""
+        """The model's trained parameters."""
         return self._trainable.parameters()
 
     def gradients(self, step: int) -> dict[str, float]:
-        """Of the task's examples of this step (`Lesson`)."""
+        """On the task's examples of this step."""
         examples = self._task.examples(step)
         counts = _counts(examples)
         means: dict[str, float] = {}
@@ -190,7 +201,7 @@ class ModelLesson:
         return means
 
     def held_out(self) -> dict[str, float]:
-        """Of the task's held-out examples (`Lesson`)."""
+        """On the task's held-out examples."""
         examples = self._task.held_out()
         counts, means = _counts(examples), dict[str, float]()
         with torch.no_grad(), self._trainable.precision():
@@ -201,7 +212,7 @@ class ModelLesson:
 
 
 def time_step(lesson: Lesson) -> float:
-    """Seconds that a step takes, tried without any effect on the weights; the first of two tries warms up."""
+    """Seconds of a step, measured without changing the weights; the first of two tries warms up."""
     took = 0.0
     for _ in range(2):
         began = time.monotonic()
@@ -221,7 +232,7 @@ def rate(step: int, settings: TrainSettings) -> float:
 
 
 def passes(examples: Sequence[Example], rows: int) -> Iterator[list[Example]]:
-    """The examples in their order, as many a pass as fit in `rows`, at least one."""
+    """The examples in order, as many in a pass as fit into `rows` tokens, at least one."""
     part: list[Example] = []
     for example in examples:
         if part and sum(map(len, part)) + len(example) > rows:
@@ -244,3 +255,36 @@ def _add(means: dict[str, float], sums: Mapping[str, torch.Tensor], counts: Mapp
     """Add an example's share to the means of a step."""
     for name, value in sums.items():
         means[name] = means.get(name, 0.0) + value.item() / counts[name]
+
+
+def with_plan(settings: TrainSettings, folder: RunFolder) -> TrainSettings:
+    """The settings with the planned number of steps, if the run in `folder` has a plan."""
+    plan = folder.plan()
+    return replace(settings, steps=plan.get("steps", settings.steps), warm_up=plan.get("warm_up", settings.warm_up))
+
+
+def fitted(
+    lesson: Lesson,
+    settings: TrainSettings,
+    folder: RunFolder,
+    left: float | None,
+    told: Callable[[str], None],
+    *,
+    used: float,
+) -> TrainSettings:
+    """The settings with as many steps as fit into the time; planned once and kept when the run is resumed.
+
+    Args:
+        lesson: one of its steps is timed.
+        settings: of the run.
+        folder: keeps the plan.
+        left: minutes left; None: no limit.
+        told: receives a note.
+        used: the share of that time for steps; evaluation and writing take the rest.
+    """
+    if left is not None and "steps" not in folder.plan():
+        seconds = time_step(lesson)
+        steps = max(FEWEST_STEPS, int(60 * left * used / seconds))
+        folder.set_plan(steps=steps, warm_up=max(1, round(settings.warm_up / settings.steps * steps)))
+        told(f"{seconds:.1f} s a step: {steps} steps fit into the time; to set their number, use --steps")
+    return with_plan(settings, folder)

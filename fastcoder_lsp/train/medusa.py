@@ -1,27 +1,39 @@
-"""Medusa's heads: each learns to say the token one place further ahead from the target's last hidden state.
+"""Medusa's heads: each learns to predict the token one place further ahead from the target's last hidden state.
 
-Cai et al. 2024, *Medusa*, section 2.2.1 (Medusa-1: the target is frozen; Medusa-2 is `medusa_joint`): the loss is the
-sum of the heads' cross-entropies, each weighing λ = 0.8 of the one before; heads begin as the target's own. Owns the
-module, the loss, and the accuracies of the candidates by rank, which the tree is built from. A choice: all heads share
-the target's frozen head and differ in their residual blocks; the paper gives each a head of its own, which `own` does.
+Cai et al. 2024, *Medusa*. Medusa-1, section 2.2.1: the target is frozen; the loss is the sum of the heads'
+cross-entropies, each weighing λ = 0.8 of the one before; heads begin as the target's own. One choice differs: all heads
+share the target's frozen head and differ in their residual blocks; the paper gives each a head of its own, as `own`
+does.
+
+Medusa-2, section 2.2.2: heads and model are trained together. The loss is the model's own (the next token) and λ0 times
+that of the heads; the heads learn alone at first, then both, the heads by a larger rate. The result is a model with
+other answers. The optimiser knows one rate, so heads are stored as a quarter of their values: with AdamW, whose steps
+do not depend on a gradient's size, they learn four times as fast.
+
+Legend: T tokens of a sample or window, K heads, B blocks, E width, D tokens that can be predicted.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch.nn import functional as F  # noqa: N812 its name everywhere
 
-from fastcoder_lsp.core import NORMED
-from fastcoder_lsp.train.samples import Sample, order
-from fastcoder_lsp.train.teacher import Teacher, states_of
+from fastcoder_lsp.train import sequences
+from fastcoder_lsp.train.samples import DrafterLesson, Sample, Teacher, states_of
+from fastcoder_lsp.train.trainable import Trainable
 
-LAYERS = (NORMED,)
 FADE = 0.8
-"""λ: what a head's loss weighs against that of the head before it."""
+"""λ: the weight of a head's loss over that of the head before it."""
 RANKS = 10
 """Candidates of a head whose accuracies are measured."""
+HEADS_SHARE = 0.2
+"""λ0 of Medusa-2: the weight of the heads' loss beside the model's."""
+FASTER = 4.0
+"""The heads' rate over the model's."""
+ALONE = 0.2
+"""The share of steps in which the heads learn alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,49 +45,23 @@ class MedusaSettings:
     own: bool = False
 
 
-class MedusaLesson:
-    """Heads over samples: `batch` of these a step (`loop.Lesson`).
+class MedusaLesson(DrafterLesson[MedusaSettings]):
+    """Heads over samples (Medusa-1)."""
 
-    Legend: T tokens of a sample, K heads, B blocks, E width, D tokens that can be said.
-    """
+    def beginning(self) -> dict[str, torch.Tensor]:
+        """Blocks that add nothing, and copies of the target's head where each head has its own."""
+        sizes = (self._settings.heads, self._settings.blocks, self._teacher.shape.width)
+        found = {"blocks.weight": torch.zeros(*sizes, sizes[-1]), "blocks.bias": torch.zeros(sizes)}
+        if self._settings.own:
+            found["head"] = self._teacher.head_DE.expand(self._settings.heads, -1, -1).clone()
+        return found
 
-    def __init__(
-        self,
-        teacher: Teacher,
-        samples: Sequence[Sample],
-        held: Sequence[Sample],
-        settings: MedusaSettings,
-        *,
-        batch: int,
-        seed: int,
-    ) -> None:
-        width = teacher.shape.width
-        sizes = (settings.heads, settings.blocks, width)
-        self.weight_KBEE = torch.nn.Parameter(torch.zeros(*sizes, width))
-        self.bias_KBE = torch.nn.Parameter(torch.zeros(sizes))
-        head = teacher.head_DE.expand(settings.heads, -1, -1).clone() if settings.own else teacher.head_DE
-        self.head = torch.nn.Parameter(head, requires_grad=settings.own)
-        self._teacher, self._samples, self._held, self._settings = teacher, samples, held, settings
-        self._batch, self._seed = batch, seed
-
-    def parameters(self) -> dict[str, torch.nn.Parameter]:
-        """What changes (`Lesson`)."""
-        found = {"blocks.bias": self.bias_KBE, "blocks.weight": self.weight_KBEE}
-        return found | ({"head": self.head} if self._settings.own else {})
-
-    def gradients(self, step: int) -> dict[str, float]:
-        """Of a step's samples (`Lesson`)."""
-        chosen = range(step * self._batch, (step + 1) * self._batch)
-        shown = [self._samples[order(len(self._samples), self._seed, index)] for index in chosen]
-        return self._losses(shown, learn=True)
-
-    def held_out(self) -> dict[str, float]:
-        """Of the samples that no step shows (`Lesson`)."""
-        with torch.no_grad():
-            return self._losses(self._held, learn=False)
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """With the target's head where all share it."""
+        return {"head": self._teacher.head_DE} | super().tensors()
 
     def ranks(self) -> tuple[tuple[float, ...], ...]:
-        """For each head how often its i-th candidate is right, on samples that no step shows."""
+        """For each head how often its i-th candidate is right, on held-out samples."""
         right_KR, seen_K = np.zeros((self._settings.heads, RANKS)), np.zeros(self._settings.heads)
         with torch.no_grad():
             for sample in self._held or self._samples[:8]:
@@ -86,14 +72,9 @@ class MedusaLesson:
                     seen_K[head] += len(labels_N)
         return tuple(map(tuple, (right_KR / np.maximum(seen_K, 1)[:, None]).tolist()))
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """As `draft.medusa.Heads` reads them."""
-        parts = {"blocks.weight": self.weight_KBEE, "blocks.bias": self.bias_KBE, "head": self.head}
-        return {name: value.detach() for name, value in parts.items()} | {"ids": self._teacher.ids_D}
-
-    def _losses(self, samples: Sequence[Sample], *, learn: bool) -> dict[str, float]:
-        """The mean cross-entropy of each head; where it is learnt from, gradients of their weighed sum are added."""
-        means: dict[str, float] = {}
+    def losses(self, shown: Sequence[tuple[Sample, str]], *, learn: bool) -> dict[str, float]:
+        """The mean cross-entropy of each head; one head is learnt at a time, so that its logits alone take memory."""
+        samples, means = [sample for sample, _ in shown], dict[str, float]()
         counts = [
             sum(max(len(one) - self._from(one) - 2 - head, 1) for one in samples)
             for head in range(self._settings.heads)
@@ -115,12 +96,11 @@ class MedusaLesson:
         return max(sample.first - 1, 0)
 
     def _outputs(self, sample: Sample) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        """For each head its logits [N, D] and labels [N]: from the state of token t it says token t + 2 + k."""
         start = self._from(sample)
         state_TE = states_of(sample)[start:, 0]
         labels_T = self._teacher.places_V[torch.from_numpy(sample.tokens.astype(np.int64))][start:]
-        own = self.head if self._settings.own else self.head[None]
-        yield from head_outputs(state_TE, labels_T, self.weight_KBEE, self.bias_KBE, own)
+        head_HDE = self._parts.get("head", self._teacher.head_DE[None])
+        yield from head_outputs(state_TE, labels_T, self._parts["blocks.weight"], self._parts["blocks.bias"], head_HDE)
 
 
 def head_outputs(
@@ -130,17 +110,111 @@ def head_outputs(
     bias_KBE: torch.Tensor,
     head_HDE: torch.Tensor,
 ) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-    """For each head its logits [N, D] and labels [N]: from the state of token t it says token t + 2 + k.
+    """For each head k its logits [N, D] and labels [N]: from the state of token t it predicts token t + 2 + k.
 
-    Args:
-        state_TE: the last states of a text.
-        labels_T: its tokens, as they are labelled.
-        weight_KBEE: the heads' blocks.
-        bias_KBE: their biases.
-        head_HDE: a matrix over the tokens for each head, or one for all.
+    `head_HDE` is a matrix over the tokens for each head, or one for all.
     """
     for head, (weight_BEE, bias_BE) in enumerate(zip(weight_KBEE, bias_KBE, strict=True)):
         x_NE = state_TE[: max(len(state_TE) - 2 - head, 0)]
         for weight_EE, bias_E in zip(weight_BEE, bias_BE, strict=True):
             x_NE = x_NE + F.silu(F.linear(x_NE, weight_EE, bias_E))
         yield F.linear(x_NE, head_HDE[head % len(head_HDE)]), labels_T[2 + head :]
+
+
+class JointLesson:
+    """A model and heads over windows of text, `batch` of them in a step (Medusa-2; `loop.Lesson`).
+
+    Args:
+        trainable: the model.
+        texts: the windows.
+        places_V: for each token its place among those that the heads can predict; -1 for the others.
+        head_DE: the rows of the model's head for these tokens, shared by the heads and frozen.
+        settings: of the heads.
+        alone: steps in which the heads learn alone.
+        batch: windows in a step.
+    """
+
+    def __init__(
+        self,
+        trainable: Trainable,
+        texts: sequences.Sequences,
+        places_V: torch.Tensor,
+        head_DE: torch.Tensor,
+        settings: MedusaSettings,
+        *,
+        alone: int,
+        batch: int,
+    ) -> None:
+        sizes = (settings.heads, settings.blocks, head_DE.shape[1])
+        self._weight_KBEE = torch.nn.Parameter(torch.zeros(*sizes, head_DE.shape[1]))
+        self._bias_KBE = torch.nn.Parameter(torch.zeros(sizes))
+        self.trainable, self._texts, self._places_V, self._head_DE = trainable, texts, places_V, head_DE
+        self._settings, self._alone, self._batch = settings, alone, batch
+        self._held = texts.held_out()[: trainable.settings.held_out]
+
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        """The model's and the heads'."""
+        return self.trainable.parameters() | {"heads/bias": self._bias_KBE, "heads/weight": self._weight_KBEE}
+
+    def gradients(self, step: int) -> dict[str, float]:
+        """On a step's windows."""
+        shown = [self._texts.at(index) for index in range(step * self._batch, (step + 1) * self._batch)]
+        means = self._losses(shown, learn=True, alone=step < self._alone)
+        for parameter in self.trainable.parameters().values():
+            if parameter.grad is None:  # it has no gradient, but it counts this step as the others do
+                parameter.grad = torch.zeros_like(parameter)
+        return means
+
+    def held_out(self) -> dict[str, float]:
+        """On held-out windows."""
+        with torch.no_grad():
+            return self._losses(self._held, learn=False, alone=False)
+
+    def heads(self) -> dict[str, torch.Tensor]:
+        """The heads' true values, by the names of `MedusaLesson`."""
+        return {
+            "blocks.weight": FASTER * self._weight_KBEE.detach(),
+            "blocks.bias": FASTER * self._bias_KBE.detach(),
+        }
+
+    def taught(self, teacher: Teacher) -> Teacher:
+        """`teacher` with the tokens and the rows of the head that the heads learnt with."""
+        ids_D = torch.nonzero(self._places_V >= 0)[:, 0]
+        return replace(teacher, ids_D=ids_D, places_V=self._places_V, head_DE=self._head_DE)
+
+    def _losses(self, windows: Sequence[sequences.Sequence], *, learn: bool, alone: bool) -> dict[str, float]:
+        """The mean of each window's losses; with `learn`, gradients of their weighted sum are added."""
+        means: dict[str, float] = {}
+        for window in windows:
+            losses = self._window(window, alone=alone)
+            for name, loss in losses.items():
+                means[name] = means.get(name, 0.0) + loss.item() / len(windows)
+            if learn:
+                heads = [losses[name] for name in losses if name != "plain"]
+                total = sum((HEADS_SHARE * FADE**head * loss for head, loss in enumerate(heads)), torch.zeros(()))
+                total = total if alone else total + losses["plain"]
+                if total.requires_grad:
+                    (total / len(windows)).backward()  # type: ignore[no-untyped-call]
+        return means
+
+    def _window(self, window: sequences.Sequence, *, alone: bool) -> dict[str, torch.Tensor]:
+        """`plain`: the model's cross-entropy of the next token; `head1`…: the heads'; of text alone, in nats."""
+        tokens = torch.from_numpy(window.tokens)
+        labels_T = torch.where(torch.from_numpy(window.text), tokens, -1)
+        with self.trainable.precision(), torch.set_grad_enabled(torch.is_grad_enabled() and not alone):
+            said = self.trainable.model(input_ids=tokens[None], use_cache=False, output_hidden_states=True)
+        state_TE = said.hidden_states[-1][0].float()
+        losses = {"plain": _loss(said.logits[0, :-1].float(), labels_T[1:])}
+        places_T = torch.where(labels_T < 0, -1, self._places_V[tokens])
+        heads = head_outputs(
+            state_TE, places_T, FASTER * self._weight_KBEE, FASTER * self._bias_KBE, self._head_DE[None]
+        )
+        for head, (logits_ND, places_N) in enumerate(heads):
+            losses[f"head{head + 1}"] = _loss(logits_ND, places_N)
+        return losses
+
+
+def _loss(logits_NV: torch.Tensor, labels_N: torch.Tensor) -> torch.Tensor:
+    """The mean cross-entropy where there is a label; 0 where there is none."""
+    known = max(int((labels_N >= 0).sum()), 1)
+    return F.cross_entropy(logits_NV, labels_N, ignore_index=-1, reduction="sum") / known

@@ -1,25 +1,32 @@
-"""What a user may choose about a training, what was published, and what this machine makes of it.
+"""The choices of a training: the user's options, the published settings, and what fits this machine.
 
-Owns the defaults: each is the papers', unless the machine is too small for it, and then a note says so. Plain values.
+Each default is the paper's, unless the machine is too small for it; then a note says so.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Literal
 
-Method = Literal["cllm", "sdsat", "distill", "medusa"]
+import psutil
+import torch
+
+from fastcoder_lsp.errors import UsageError
+
+Method = Literal["cllm", "sdsat", "distill", "medusa", "medusa-2", "eagle", "dflash"]
 Tuning = Literal["full", "lora"]
 
+DRAFTERS = ("medusa", "eagle", "dflash")
+"""Methods that train a drafter's own weights; the others tune a model."""
 SMALL_PARAMETERS = 50_000_000
 """Models below it are taught with larger steps, for the published ones are for billions of parameters."""
 LORA_PARAMETERS = 100_000_000
 """On a CPU, models above it are tuned by LoRA: full tuning takes 16 bytes a parameter and three times the work."""
 BYTES_A_PARAMETER = 18
-"""Of full tuning: weight, gradient and AdamW's two moments in fp32, and what a pass keeps."""
+"""Memory of full tuning: weight, gradient and AdamW's two moments in fp32, and the activations of a pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the user said; None: as published, or as the machine allows."""
+    """The user's options; None: as published, or as the machine allows."""
 
     tuning: Tuning | None = None
     steps: int | None = None
@@ -33,8 +40,21 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
+class Collected:
+    """The samples to collect.
+
+    `samples`: number of texts, None: as the machine allows. `said`: tokens that the target generates after the first
+    half of each text, 0: it only reads the text. `vocabulary`: most tokens that the drafter can predict.
+    """
+
+    samples: int | None = None
+    said: int = 0
+    vocabulary: int = 16_384
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
-    """What there is: `device` for torch; `memory` of that device in bytes; `fast_bf16`: bf16 pays; `parameters`: N."""
+    """`memory` of the device in bytes; `fast_bf16`: products in bf16 are faster here; `parameters` of the model."""
 
     device: str
     memory: int
@@ -43,32 +63,48 @@ class Machine:
 
     @property
     def is_cpu(self) -> bool:
-        """Whether it is a CPU."""
+        """Whether the device is a CPU."""
         return self.device == "cpu"
+
+
+def machine(device: str, parameters: int, *, drafter: bool = False) -> Machine:
+    """The machine behind `device`.
+
+    Args:
+        device: "auto", "cpu", "cuda" or "cuda:N".
+        parameters: of the model.
+        drafter: a drafter's weights are trained, not the model's.
+
+    Raises:
+        UsageError: there is no such device.
+    """
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    kind = device.partition(":")[0]
+    if kind not in ("cpu", "cuda") or (kind == "cuda" and not torch.cuda.is_available()):
+        raise UsageError(f"this machine has no device {device}", "Use --device cpu.")
+    if kind == "cuda":
+        memory = int(torch.cuda.get_device_properties(device).total_memory)
+        return Machine(device, memory, torch.cuda.is_bf16_supported(), parameters)
+    # Without AMX's tiles bf16 is slower than fp32 for a whole model. A drafter's products are faster by vectors, too:
+    # on a core of a Zen 4 server they take half of fp32's time.
+    fast = _cpu_has("_is_amx_tile_supported") or (drafter and _cpu_has("_is_avx512_bf16_supported"))
+    return Machine(device, psutil.virtual_memory().available, fast, parameters)
+
+
+def _cpu_has(name: str) -> bool:
+    """Ask torch about this CPU; there is no public name."""
+    ask = getattr(torch.cpu, name, None)
+    return ask is not None and bool(ask())
 
 
 @dataclass(frozen=True, slots=True)
 class TrainSettings:
-    """A training, settled: the same values give the same weights on the same machine.
+    """The settled settings of a training: the same values give the same weights on the same machine.
 
-    Attributes:
-        tuning: the method.
-        device: for torch.
-        precision: of the computation.
-        seed: of everything that is drawn.
-        length: tokens of a window.
-        batch: windows (SDSAT) or trajectories (CLLM) a step.
-        steps: how many are made.
-        warm_up: steps in which the rate rises.
-        rate: the rate after that.
-        final_rate: the rate at the end, to which a cosine leads.
-        betas: of AdamW.
-        decay: of AdamW.
-        clip: the longest gradient.
-        rows: tokens of one pass.
-        held_out: windows that losses are measured on.
-        rank: of LoRA.
-        alpha: of LoRA.
+    `length`: tokens of a window. `batch`: windows, trajectories or samples in a step. The learning rate rises to `rate`
+    during `warm_up` steps, and a cosine leads to `final_rate`. `betas` and `decay` are AdamW's, `rank` and `alpha`
+    LoRA's. `clip`: largest norm of a gradient. `rows`: tokens of one pass. `held_out`: windows for evaluation.
     """
 
     tuning: Tuning
@@ -92,7 +128,7 @@ class TrainSettings:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a paper trained with. `final_share`: the last rate over the first; `of_lora`: the rate is LoRA's."""
+    """The settings of a paper. `final_share`: last over highest rate; `of_lora`: the rate is LoRA's."""
 
     length: int
     batch: int
@@ -101,6 +137,7 @@ class Published:
     rate: float
     final_share: float
     betas: tuple[float, float]
+    clip: float = 1.0
     of_lora: bool = False
 
 
@@ -109,40 +146,48 @@ PUBLISHED: dict[Method, Published] = {
     "sdsat": Published(16384, 256, 2000, 0.2, 5e-5, 0.2, (0.9, 0.95)),
     # CLLM, appendix A: 2e-5, cosine, 3 % warm-up; a batch of 128 over one epoch of some 100,000 trajectories.
     "cllm": Published(2048, 128, 800, 0.03, 2e-5, 0.1, (0.9, 0.999)),
-    # Medusa-2, section 2.2.2 and appendix: LoRA, 5e-4, four times that for the heads, cosine, batches of 64.
-    "medusa": Published(2048, 64, 1900, 0.1, 5e-4, 0.05, (0.9, 0.999), of_lora=True),
     # DistillSpec's own constants were not at hand: these are usual ones for students of some 100 M parameters.
     "distill": Published(2048, 32, 20_000, 0.03, 3e-4, 0.1, (0.9, 0.999)),
+    # Medusa-1, section 3 and appendix B: cosine with warm-up, batches of 64, two rounds of 60,000 dialogues. By its
+    # code: 1e-3, for a tenth of the steps warmed up to.
+    "medusa": Published(2048, 64, 1900, 0.1, 1e-3, 0.05, (0.9, 0.999)),
+    # Medusa-2, section 2.2.2 and appendix: LoRA, 5e-4, four times that for the heads, cosine, batches of 64.
+    "medusa-2": Published(2048, 64, 1900, 0.1, 5e-4, 0.05, (0.9, 0.999), of_lora=True),
+    # EAGLE-3, section 4: 5e-5, β 0.9 and 0.95, gradients of 0.5 at most; 68,000 dialogues and 464,000 more. By its
+    # code: windows of 2,048, two a GPU and step (counted here as of eight), 800,000 steps of which 12,000 warm up.
+    "eagle": Published(2048, 16, 800_000, 0.015, 5e-5, 0.05, (0.9, 0.95), clip=0.5),
+    # DFlash, section 5: 6e-4, cosine, 4 % warm-up, gradients of 1 at most, six rounds of some 800,000 samples.
+    "dflash": Published(3072, 32, 150_000, 0.04, 6e-4, 0.05, (0.9, 0.999)),
 }
 
 
 def settle(method: Method, asked: Asked, machine: Machine) -> tuple[TrainSettings, list[str]]:
-    """Every setting, and a note for each that is not as published."""
-    published, notes = PUBLISHED[method], list[str]()
-    small = machine.parameters < SMALL_PARAMETERS
+    """Every setting, and a note for each that differs from the published one."""
+    published, notes, drafter = PUBLISHED[method], list[str](), method in DRAFTERS
     known = "usual" if method == "distill" else "published"
 
     def scaled(name: str, value: float, paper: float, why: str) -> None:
         if value != paper:
             notes.append(f"{name}: {value:,g} ({known}: {paper:,g}; {why})")
 
-    tuning = asked.tuning or _tuning(machine)
+    tuning: Tuning = "full" if drafter else asked.tuning or _tuning(machine)
     if tuning == "lora":
         notes.append(f"LoRA ({known}: all weights are tuned; --full does that)")
-    length = asked.length or min(published.length, _length(machine))
-    batch = asked.batch or _batch(machine, published)
-    steps = asked.steps or (200 if machine.is_cpu else published.steps)
-    rate = asked.rate or _rate(published.rate / (10 if published.of_lora else 1), tuning, machine)
+    length = asked.length or min(published.length, 384 if machine.is_cpu else 2048)
+    batch = asked.batch or (4 if machine.is_cpu else min(published.batch, 32))
+    steps = asked.steps or ((400 if drafter else 200) if machine.is_cpu else published.steps)
+    rate = asked.rate or (1e-3 if drafter else _rate(published, tuning, machine))
     why = "a CPU" if machine.is_cpu else "one device"
     scaled("tokens of a window", length, published.length, "as asked" if asked.length else why)
     scaled("windows a step", batch, published.batch, "as asked" if asked.batch else why)
     scaled("steps", steps, published.steps, "as asked" if asked.steps else why)
-    why = "LoRA" if tuning == "lora" else f"{machine.parameters / 1e6:.0f} M parameters"
+    if not drafter:
+        why = "LoRA" if tuning == "lora" else f"{machine.parameters / 1e6:.0f} M parameters"
     scaled("learning rate", rate, published.rate, "as asked" if asked.rate else why)
     settings = TrainSettings(
         tuning=tuning,
         device=machine.device,
-        precision=asked.precision or ("bf16" if machine.fast_bf16 and not small else "fp32"),
+        precision=asked.precision or ("bf16" if machine.fast_bf16 and not _is_small(machine) else "fp32"),
         seed=asked.seed,
         length=length,
         batch=batch,
@@ -151,7 +196,8 @@ def settle(method: Method, asked: Asked, machine: Machine) -> tuple[TrainSetting
         rate=rate,
         final_rate=rate * published.final_share,
         betas=published.betas,
-        rows=max(length + length // 2, 768 if machine.is_cpu else 8192),
+        clip=published.clip,
+        rows=1024 if drafter else max(length + length // 2, 768 if machine.is_cpu else 8192),
         held_out=8 if machine.is_cpu else 24,
         rank=asked.rank or 16,
         alpha=2 * (asked.rank or 16),
@@ -159,9 +205,8 @@ def settle(method: Method, asked: Asked, machine: Machine) -> tuple[TrainSetting
     return settings, notes
 
 
-def differences(left: TrainSettings, right: TrainSettings) -> list[str]:
-    """Names of the settings in which two trainings differ."""
-    return [entry.name for entry in fields(left) if getattr(left, entry.name) != getattr(right, entry.name)]
+def _is_small(machine: Machine) -> bool:
+    return machine.parameters < SMALL_PARAMETERS
 
 
 def _tuning(machine: Machine) -> Tuning:
@@ -170,15 +215,8 @@ def _tuning(machine: Machine) -> Tuning:
     return "full" if machine.parameters * BYTES_A_PARAMETER < machine.memory else "lora"
 
 
-def _length(machine: Machine) -> int:
-    return 384 if machine.is_cpu else 2048
-
-
-def _batch(machine: Machine, published: Published) -> int:
-    return 4 if machine.is_cpu else min(published.batch, 32)
-
-
-def _rate(published: float, tuning: Tuning, machine: Machine) -> float:
+def _rate(published: Published, tuning: Tuning, machine: Machine) -> float:
+    rate = published.rate / (10 if published.of_lora else 1)
     if tuning == "lora":
-        return 10 * published
-    return 20 * published if machine.parameters < SMALL_PARAMETERS else published
+        return 10 * rate
+    return 20 * rate if _is_small(machine) else rate

@@ -28,8 +28,9 @@ from fastcoder_lsp.errors import ModelInvalidError, UsageError
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.model.drafter_files import DrafterRecord
 from fastcoder_lsp.train import eagle
-from fastcoder_lsp.train.drafter_session import require_place, write_drafter
-from fastcoder_lsp.train.teacher import shape_of
+from fastcoder_lsp.train.dflash import layers_of
+from fastcoder_lsp.train.drafters import require_place, write_drafter
+from fastcoder_lsp.train.samples import shape_of
 
 Tensors = dict[str, torch.Tensor]
 FILES = ("model.safetensors", "medusa_lm_head.safetensors", "medusa_lm_head.pt", "pytorch_model.bin")
@@ -194,7 +195,7 @@ def _dflash(
     for layer in range(count):
         names |= {f"layers.{layer}.{name}": f"{layer}.{ours}" for name, ours in (_LAYER | _IN_LAYER).items()}
     ours = _renamed(tensors, names)
-    read = more.get("target_layer_ids") or [layer - 1 for layer in _dflash_layers(shape.layers, count)]
+    read = more.get("target_layer_ids") or [layer - 1 for layer in layers_of(shape.layers, count)]
     _sized("fc", tuple(ours["fc"].shape), (shape.width, len(read) * shape.width))
     with open_weights(files.folder) as weights:
         mask = int(more["mask_token_id"])
@@ -207,12 +208,6 @@ def _dflash(
         )
     numbers = {"layers": float(count), "block": float(config["block_size"]), **_numbers(config)}
     return numbers, tuple(int(layer) + 1 for layer in read), ours
-
-
-def _dflash_layers(layers: int, count: int) -> tuple[int, ...]:
-    from fastcoder_lsp.train.dflash import layers_of  # noqa: PLC0415 one name is enough of it
-
-    return layers_of(layers, count)
 
 
 def _renamed(tensors: Tensors, names: Mapping[str, str], aside: tuple[str, ...] = ()) -> Tensors:

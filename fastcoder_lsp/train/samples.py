@@ -1,29 +1,48 @@
-"""What a drafter with weights learns from: texts, and the target's hidden states at each of their tokens.
+"""The lessons of drafters: texts, the target's hidden states at each of their tokens, and its frozen tensors.
 
-The int8 engine reads each text once, or goes on with it in its own words; what it computed on the way is written to the
-run's folder, so that learning reads files and never runs the target. Owns the samples, their files, and their making:
-batch i is a function of (texts, seed, i) alone, and a run that was interrupted goes on behind its last whole file.
+The int8 engine reads each text once, or continues it; the hidden states are written to the run's folder, so training
+reads files and never runs the target. Batch i is a function of (texts, seed, i) alone, and an interrupted run goes on
+behind its last whole file. The number of samples is planned once and kept when the run is resumed.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
+from fastcoder_lsp import engine as engines
+from fastcoder_lsp.config import kernels_folder
 from fastcoder_lsp.core import KeepingEngine
 from fastcoder_lsp.decode.loop import DecodeRequest, decode
 from fastcoder_lsp.draft.registry import make
-from fastcoder_lsp.errors import FastcoderError
+from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
+from fastcoder_lsp.engine.weights import open_weights
+from fastcoder_lsp.errors import FastcoderError, UsageError
+from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.example import Ids
+from fastcoder_lsp.train.loop import Minutes
+from fastcoder_lsp.train.run_folder import RunFolder
+from fastcoder_lsp.train.sequences import Sequences
 
+Own = TypeVar("Own")
+
+HELD_OUT = 8
+"""Texts for evaluation: of the losses, and of the drafter at the end."""
+CPU_SAMPLES = 400
+SHARE = 0.4
+"""The share of --max-minutes for collecting samples or trajectories."""
 EACH = 16
 """Samples of a file."""
 QUICK = "recycling"
-"""Who drafts while the target speaks: what it says is the same, sooner."""
+"""The drafter while the target generates text, which is the same with any drafter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +51,8 @@ class Sample:
 
     Attributes:
         tokens: the text, [T].
-        first: the first token that is learnt; those before are the prompt of what the target said.
-        states_TLE: behind each layer that was asked for, in half precision.
+        first: the first token to learn; those before are the target's prompt.
+        states_TLE: the hidden states behind each collected layer, in half precision.
     """
 
     tokens: Ids
@@ -50,9 +69,9 @@ class Collector:
 
     Attributes:
         engine: the target.
-        tokenizer: its tokenizer.
-        layers: whose hidden states are kept.
-        said: tokens that the target goes on with behind the first half of a text; 0: the text is taken as it is.
+        tokenizer: the target's.
+        layers: the layers whose hidden states are kept.
+        said: tokens that the target generates after the first half of a text; 0: it reads the text as it is.
     """
 
     engine: KeepingEngine
@@ -68,7 +87,7 @@ class Collector:
         should_stop: Callable[[], bool],
         told: Callable[[int, int], None],
     ) -> list[Sample]:
-        """The samples of the texts 0…`count`; fewer where `should_stop` says so.
+        """The samples of the texts 0…`count`; fewer if `should_stop` says so.
 
         Raises:
             FastcoderError: a file of them is damaged.
@@ -112,7 +131,7 @@ class Collector:
 
 
 def _save(path: Path, samples: Sequence[Sample]) -> None:
-    """Two files: the states, to be read where they lie, and then the rest, which says that both are whole."""
+    """Two files: the states, to be mapped into memory, then the rest, whose presence says that both are whole."""
     partial = path.with_suffix(".part")
     with partial.open("wb") as file:
         np.save(file, np.concatenate([sample.states_TLE for sample in samples]))
@@ -144,6 +163,251 @@ def _load(path: Path) -> list[Sample]:
 
 
 def order(count: int, seed: int, index: int) -> int:
-    """Which of `count` samples is the index-th that is shown: all once in each round, each round in another order."""
+    """The index-th of `count` samples to train on: all once in each epoch, each epoch in another order."""
     epoch, place = divmod(index, count)
     return int(np.random.default_rng([seed, epoch]).permutation(count)[place])
+
+
+def collect(
+    collector: Collector,
+    folder: RunFolder,
+    sequences: Sequences,
+    asked: int | None,
+    minutes: Minutes,
+    should_stop: Callable[[], bool],
+    told: Callable[[int, int], None],
+) -> tuple[list[Sample], list[Sample]] | None:
+    """Samples to learn from, and held-out ones; None if the user stopped before.
+
+    Args:
+        collector: makes them.
+        folder: of the run.
+        sequences: the texts.
+        asked: the number that the user wants; None: as the machine allows.
+        minutes: of the run.
+        should_stop: whether the user wants to stop.
+        told: receives (done, wanted).
+
+    Raises:
+        UsageError: there was no time for any.
+    """
+    states, held_texts = folder.path / "states", sequences.held_out()[:HELD_OUT]
+    held = collector.samples(
+        states / "held",
+        lambda index: held_texts[index].tokens,
+        len(held_texts),
+        should_stop,
+        lambda _done, _wanted: None,
+    )
+    planned = folder.plan().get("samples")
+    late = minutes.end_of(SHARE) if planned is None else lambda: False
+    samples = collector.samples(
+        states / "learnt",
+        lambda index: sequences.at(index).tokens,
+        planned or asked or min(CPU_SAMPLES, 4 * len(sequences)),
+        lambda: should_stop() or late(),
+        told,
+    )
+    if should_stop():
+        return None
+    if not samples:
+        raise UsageError(f"collected nothing within {minutes.most} minutes", "Raise --max-minutes.")
+    if planned is None:
+        folder.set_plan(samples=len(samples))
+    return samples, held
+
+
+@dataclass(frozen=True, slots=True)
+class Teacher:
+    """Frozen tensors of the target.
+
+    Attributes:
+        shape: the target's sizes.
+        ids_D: the tokens that the drafter can predict, ascending.
+        places_V: for each token of the vocabulary its place in `ids_D`; -1 for the others.
+        head_DE: the rows of the target's head for `ids_D`.
+        known_U: the tokens of the samples and of `ids_D`, ascending.
+        embedding_UE: the embeddings of `known_U`.
+    """
+
+    shape: Shape
+    ids_D: torch.Tensor
+    places_V: torch.Tensor
+    head_DE: torch.Tensor
+    known_U: torch.Tensor
+    embedding_UE: torch.Tensor
+
+    def embed(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Embeddings of tokens that are among `known_U`, [..., E]."""
+        return self.embedding_UE[torch.searchsorted(self.known_U, tokens)]
+
+
+def shape_of(folder: Path) -> Shape:
+    """The sizes of the target.
+
+    Raises:
+        UsageError: no engine gives the hidden states of this kind of model.
+    """
+    shape = fast_shape(read_config(folder))
+    if shape is None:
+        raise UsageError(
+            f"no engine gives the hidden states of the model in {folder}",
+            "Use a model of the kinds Qwen2 or Llama, or one built like them.",
+        )
+    return shape
+
+
+def most_frequent(counts_V: Ids, count: int) -> tuple[Ids, Ids]:
+    """The most frequent tokens, ascending, [D], and each token's place among them, [V], or -1."""
+    ids_D = np.sort(np.argsort(-counts_V, kind="stable")[: min(count, len(counts_V))])
+    places_V = np.full(len(counts_V), -1, np.int64)
+    places_V[ids_D] = np.arange(len(ids_D))
+    return ids_D, places_V
+
+
+def head_rows(folder: Path, shape: Shape, ids_D: Ids) -> torch.Tensor:
+    """Rows of the head of the model in `folder`, in fp32."""
+    with open_weights(folder) as weights:
+        return weights.head(shape)[torch.from_numpy(ids_D)].float().contiguous()
+
+
+def open_target(files: ModelFiles, context: int, cache: Path) -> KeepingEngine:
+    """The target in eight bits, for `context` tokens."""
+    engine = engines.load(
+        files.folder,
+        name=files.name,
+        source=files.source,
+        digest=files.digest,
+        options=engines.EngineOptions(kind="cpu-int8", context=context),
+        cache=cache,
+        progress=lambda _share, _what: None,
+        kernels=kernels_folder(),
+    )
+    assert isinstance(engine, KeepingEngine)
+    return engine
+
+
+def make_teacher(
+    folder: Path, engine: KeepingEngine, samples: Sequence[Sample], vocabulary: int, counts_V: Ids | None = None
+) -> Teacher:
+    """The tensors for `samples`.
+
+    The drafter predicts the `vocabulary` tokens that are most frequent in the samples and in `counts_V`, the counts
+    over all texts: samples are a few of them, and know frequent tokens alone.
+    """
+    shape = shape_of(folder)
+    seen_V = np.zeros(shape.vocabulary, np.int64)
+    for sample in samples:
+        seen_V += np.bincount(sample.tokens, minlength=shape.vocabulary)
+    ids_D, places_V = most_frequent(seen_V if counts_V is None else counts_V + seen_V, vocabulary)
+    known_U = np.union1d(ids_D, np.flatnonzero(seen_V))
+    embedded = [engine.embed(part.tolist()) for part in np.array_split(known_U, len(known_U) // 4096 + 1)]
+    return Teacher(
+        shape,
+        torch.from_numpy(ids_D),
+        torch.from_numpy(places_V),
+        head_rows(folder, shape, ids_D),
+        torch.from_numpy(known_U),
+        torch.from_numpy(np.concatenate(embedded)),
+    )
+
+
+def states_of(sample: Sample) -> torch.Tensor:
+    """A sample's hidden states in fp32, [T, L, E]."""
+    return torch.from_numpy(np.asarray(sample.states_TLE, np.float32))
+
+
+class SampleLesson(ABC):
+    """Training on samples, `batch` of them in a step (`loop.Lesson`).
+
+    Args:
+        samples: to learn from.
+        held: held out.
+        batch: samples in a step.
+        seed: of their order.
+        half: compute products in bf16 on a CPU; weights, sums and the optimiser stay in fp32.
+    """
+
+    fade = 0.8
+    """The weight of each term of a sample's loss over that of the term before it."""
+
+    def __init__(
+        self, samples: Sequence[Sample], held: Sequence[Sample], *, batch: int, seed: int, half: bool = False
+    ) -> None:
+        self._samples, self._held, self._batch, self._seed, self._half = samples, held, batch, seed, half
+
+    @abstractmethod
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        """The trained parameters by name, in a fixed order."""
+
+    def terms(self, sample: Sample, draw: str) -> dict[str, torch.Tensor]:
+        """The terms of a sample's loss, for `losses`; `draw` is the seed of its random draws."""
+        raise NotImplementedError
+
+    def gradients(self, step: int) -> dict[str, float]:
+        """Add the gradients of a step, and return the mean of each loss term."""
+        chosen = range(step * self._batch, (step + 1) * self._batch)
+        shown = [
+            (self._samples[order(len(self._samples), self._seed, index)], f"anchors {self._seed} {index}")
+            for index in chosen
+        ]
+        with self._precision():
+            return self.losses(shown, learn=True)
+
+    def held_out(self) -> dict[str, float]:
+        """The mean of each loss term on held-out samples."""
+        with torch.no_grad(), self._precision():
+            return self.losses([(sample, f"held out {place}") for place, sample in enumerate(self._held)], learn=False)
+
+    def losses(self, shown: Sequence[tuple[Sample, str]], *, learn: bool) -> dict[str, float]:
+        """The mean of each loss term; with `learn`, gradients of their weighted sum are added."""
+        means: dict[str, float] = {}
+        for sample, draw in shown:
+            terms = self.terms(sample, draw)
+            if learn and terms:
+                weighed = [self.fade**place * loss / len(shown) for place, loss in enumerate(terms.values())]
+                torch.stack(weighed).sum().backward()  # type: ignore[no-untyped-call]
+            for name, loss in terms.items():
+                means[name] = means.get(name, 0.0) + loss.item() / len(shown)
+        return means
+
+    def _precision(self) -> AbstractContextManager[None]:
+        return torch.autocast("cpu", torch.bfloat16, enabled=self._half)
+
+
+class DrafterLesson(SampleLesson, Generic[Own]):
+    """A lesson whose result is a drafter: samples of a target, by the settings of the method.
+
+    The parameters begin as `beginning` says; the other arguments are those of `SampleLesson`.
+    """
+
+    def __init__(
+        self,
+        teacher: Teacher,
+        samples: Sequence[Sample],
+        held: Sequence[Sample],
+        settings: Own,
+        *,
+        batch: int,
+        seed: int,
+        half: bool = False,
+    ) -> None:
+        super().__init__(samples, held, batch=batch, seed=seed, half=half)
+        self._teacher, self._settings = teacher, settings
+        self._parts = {name: torch.nn.Parameter(value) for name, value in sorted(self.beginning().items())}
+
+    @abstractmethod
+    def beginning(self) -> dict[str, torch.Tensor]:
+        """The parameters before the first step."""
+
+    def parameters(self) -> dict[str, torch.nn.Parameter]:
+        """The drafter's own."""
+        return self._parts
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        """The drafter's tensors, as `draft` reads them."""
+        return {name: value.detach() for name, value in self._parts.items()} | {"ids": self._teacher.ids_D}
+
+    def ranks(self) -> tuple[tuple[float, ...], ...]:
+        """How often candidates are right, by place and rank; empty where the tree grows by the drafter's confidence."""
+        return ()

@@ -1,65 +1,50 @@
-"""One training from its command: model, texts, settings, task, loop, export. The composition root of this package.
+"""A training from its command to its result: the one order of things for all methods.
 
-Owns the order of things and what is planned by the clock; every part is elsewhere. Prints nothing: it tells.
+A session finds the model, reads the texts, settles the settings, claims the run's folder, prepares the lesson, trains
+within the user's time, and writes the result. A method is a subclass: it says what it prepares, what its lesson is, and
+what it writes. A session prints nothing; it tells a listener.
 """
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
+
+import torch
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.core import Progress
-from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.model import ModelFiles
-from fastcoder_lsp.model.tuned import TrainingRecord, read_record
-from fastcoder_lsp.prompt import template_of
+from fastcoder_lsp.model.drafter_files import DrafterRecord
+from fastcoder_lsp.model.tuned import TrainingRecord
 from fastcoder_lsp.tokenizer import Tokenizer
-from fastcoder_lsp.train.cllm import CllmSettings, CllmTask
-from fastcoder_lsp.train.collect import collect
-from fastcoder_lsp.train.curve import read_points, series
-from fastcoder_lsp.train.export import export, require_place
-from fastcoder_lsp.train.forward import Forward, agrees
-from fastcoder_lsp.train.jacobi import JacobiCollector
-from fastcoder_lsp.train.loop import ModelLesson, Outcome, Status, Task, Trainer
-from fastcoder_lsp.train.machine import machine
-from fastcoder_lsp.train.minutes import Minutes
-from fastcoder_lsp.train.options import Asked, Method, TrainSettings, settle
-from fastcoder_lsp.train.planning import fitted, with_plan
+from fastcoder_lsp.train.loop import Lesson, Minutes, Outcome, Status, Trainer, fitted
+from fastcoder_lsp.train.options import Asked, Collected, Machine, Method, TrainSettings, machine, settle
 from fastcoder_lsp.train.run_folder import RunFolder
-from fastcoder_lsp.train.sdsat import SdsatSettings, SdsatTask, choose_adaptive
 from fastcoder_lsp.train.sequences import Sequences
-from fastcoder_lsp.train.texts import Texts, read_texts
-from fastcoder_lsp.train.trainable import Trainable, embedding_rows, load_trainable, require_tuning
-from fastcoder_lsp.train.trajectories import Trajectory
-
-COLLECTING_SHARE = 0.4
-"""Of --max-minutes, for collecting trajectories; the rest is for learning from them."""
-PUBLISHED_TRAJECTORIES = 100_000
-"""CLLM, figure 4: from 20,000 on it pays."""
-USED = 0.95
-"""Of the time that is left, for steps: measuring and writing take the rest."""
+from fastcoder_lsp.train.texts import read_texts
+from fastcoder_lsp.train.trainable import require_tuning
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the user asked for; `method` says which of the two settings holds."""
+    """The user's request; `own` holds the settings of the method."""
 
-    method: Method
     model: str
     data: tuple[str, ...]
     out: Path
     asked: Asked
+    own: Any
+    collected: Collected = field(default_factory=Collected)
     device: str = "auto"
-    sdsat: SdsatSettings = field(default_factory=SdsatSettings)
-    cllm: CllmSettings = field(default_factory=CllmSettings)
     restart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Who is told: `note` of a sentence, `collected` of trajectories (done, wanted), `status` of each step."""
+    """Receives notes, progress of collecting (done, wanted), and the status after each step."""
 
     note: Callable[[str], None]
     collected: Callable[[int, int], None]
@@ -68,213 +53,119 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`record` of the export in `folder`; None where the run was stopped before a step was made."""
+    """`record` of the model or drafter in `folder`; None if the run was stopped before its first step.
+
+    `model`: the one that the result belongs to: that `--model` names, or the one that its heads were tuned with.
+    """
 
     outcome: Outcome
-    record: TrainingRecord | None
+    record: TrainingRecord | DrafterRecord | None
     folder: Path
+    model: str
 
 
-def train(job: Job, cache: Path, should_stop: Callable[[], bool], listener: Listener) -> Result:
-    """Run `job`, or go on with it where it was stopped; the merged model is exported at the end, and when time is up.
-
-    Raises:
-        FastcoderError: the model or the data is not there, or the folder holds another run.
-    """
-    minutes = Minutes(job.asked.max_minutes)
-    files = models.find(job.model, cache)
-    tokenizer = Tokenizer.load(files.folder)
-    texts = read_texts(job.data, tokenizer, cache)
-    settings, notes = settle(job.method, job.asked, machine(job.device, models.count_parameters(files.folder)))
-    require_tuning(settings)
-    folder = RunFolder(job.out.expanduser().absolute())
-    record, fresh = _skeleton(job, files, texts, tokenizer)
-    folder.begin(
-        {"model": job.model, "steps_asked": job.asked.steps, "settings": asdict(settings), "record": asdict(record)},
-        restart=job.restart,
-    )
-    for note in notes:
-        listener.note(note)
-    models.require_checkpoint(files.folder, _once(listener.note))
-    trained = record.adaptive if job.method == "sdsat" else ()
-    trainable = load_trainable(files.folder, settings, trained, fresh=fresh, to_merge=False)
-    forward = Forward(trainable.model, settings.device, packed=agrees(trainable.model, settings.device))
-    if not forward.packed:
-        listener.note("this model's attention does not support trees, so each branch runs by itself, which is slower")
-    sequences = Sequences(texts.texts, tokenizer, length=settings.length, seed=settings.seed)
-    listener.note(f"{sequences.files} files, {sequences.tokens:,} tokens; {_size(trainable):,} parameters to train")
-
-    run = _Run(job, folder, tokenizer, sequences, settings, trainable, listener, should_stop)
-    task = run.task(minutes.left())
-    if task is None:
-        return Result(Outcome(0, finished=False, seconds=minutes.seconds), None, folder.export)
-    lesson = ModelLesson(trainable, forward, task)
-    left = minutes.left() if job.asked.steps is None else None
-    settings = fitted(lesson, settings, folder, left, listener.note, used=USED)
-    trainer = Trainer(lesson, settings, folder.path)
-    if trainer.step:
-        listener.note(f"resuming after step {trainer.step} of {settings.steps}")
-    outcome = trainer.run(should_stop, listener.status, minutes=minutes.left())
-    if outcome.step == 0:
-        return Result(outcome, None, folder.export)
-    listener.note(f"writing {folder.export}")
-    del trainable, forward, lesson, trainer, run
-    return Result(outcome, _export(files.folder, settings, folder, folder.export, record), folder.export)
-
-
-def export_run(out: Path, model: str | None, target: Path | None, cache: Path) -> TrainingRecord:
-    """Write the newest checkpoint of the run in `out` as a model of its own, to `target` or into the run's folder.
+class Session(ABC):
+    """One training; see `run`.
 
     Raises:
-        FastcoderError: there is no checkpoint, or `model` is not the one that was tuned.
+        FastcoderError: the model or the data is missing, or the folder holds another run.
     """
-    folder = RunFolder(out.expanduser().absolute())
-    identity = folder.identity()
-    if "record" not in identity:
-        raise UsageError(
-            f"{out} contains a run of `train {identity.get('method')}`, which needs no export",
-            "Run its training command again. It resumes, and writes the result at its end.",
+
+    method: ClassVar[Method]
+    used: ClassVar[float] = 0.9
+    """The share of the time left for steps; evaluation and writing take the rest."""
+
+    def __init__(self, job: Job, cache: Path, should_stop: Callable[[], bool], listener: Listener) -> None:
+        self.job, self.cache, self.should_stop, self.listener = job, cache, should_stop, listener
+        self.minutes = Minutes(job.asked.max_minutes)
+        self.opened = ExitStack()
+        self.files = models.find(job.model, cache)
+        self.tokenizer = Tokenizer.load(self.files.folder)
+        self.others = self.find_others()
+        self.texts = read_texts(job.data, self.tokenizer, cache)
+        self.settings, notes = settle(self.method, job.asked, self.machine())
+        require_tuning(self.settings)
+        self.folder = RunFolder(job.out.expanduser().absolute())
+        self.folder.begin(self.identity(), restart=job.restart)
+        for note in notes:
+            listener.note(note)
+        for files in (self.files, *self.others):
+            models.require_checkpoint(files.folder, once(listener.note))
+        torch.manual_seed(self.settings.seed)
+        self.sequences = Sequences(
+            self.texts.texts, self.tokenizer, length=self.settings.length, seed=self.settings.seed
         )
-    record = record_of(identity["record"])
-    files = models.find(model or str(identity["model"]), cache)
-    if files.digest != record.base_digest:
-        raise UsageError(
-            f"{files.name} is not the model that the run in {out} tunes",
-            f"Name the tuned model with --model: {record.base}, weights {record.base_digest[:12]}…",
-        )
-    if target is not None:
-        require_place(target)
-    models.require_checkpoint(files.folder, _once(lambda _: None))
-    settings = settings_of(identity["settings"])
-    return _export(files.folder, with_plan(settings, folder), folder, target or folder.export, record)
+
+    def find_others(self) -> Sequence[ModelFiles]:
+        """Find the models beside the one that `--model` names, and check that they belong together."""
+        return ()
+
+    def machine(self) -> Machine:
+        """The machine, for the model that is tuned."""
+        return machine("cpu", models.count_parameters(self.files.folder))
+
+    def identity(self) -> dict[str, Any]:
+        """Everything that makes the run what it is, as JSON can hold it."""
+        return {
+            "model": self.job.model,
+            "method": self.method,
+            "target": self.files.digest,
+            "data": self.texts.fingerprint,
+            "own": asdict(self.job.own),
+            "steps_asked": self.job.asked.steps,
+            "settings": asdict(self.settings),
+        }
+
+    @property
+    @abstractmethod
+    def place(self) -> Path:
+        """The folder of the result."""
+
+    @abstractmethod
+    def prepare(self) -> Lesson | None:
+        """The lesson; None if the user stopped before it was ready."""
+
+    @abstractmethod
+    def write(self) -> TrainingRecord | DrafterRecord:
+        """Write the result to `place`."""
+
+    def run(self) -> Result:
+        """Train, or resume the run; write the result at the end, when time is up, and when the user stops."""
+        with self.opened:
+            lesson = self.prepare()
+            if lesson is None:
+                return self.result(Outcome(0, finished=False, seconds=self.minutes.seconds), None)
+            self.settings = self.fitted(lesson)
+            trainer = Trainer(lesson, self.settings, self.folder)
+            if trainer.step:
+                self.listener.note(f"resuming after step {trainer.step} of {self.settings.steps}")
+            outcome = trainer.run(self.should_stop, self.listener.status, minutes=self.minutes.left())
+            if outcome.step == 0:
+                return self.result(outcome, None)
+            del lesson, trainer  # a model is loaded once more to be written
+            return self.result(outcome, self.write())
+
+    def result(self, outcome: Outcome, record: TrainingRecord | DrafterRecord | None) -> Result:
+        """The result in `place`."""
+        return Result(outcome, record, self.place, self.job.model)
+
+    def fitted(self, lesson: Lesson) -> TrainSettings:
+        """The settings with as many steps as fit into the time, unless the user named their number."""
+        left = self.minutes.left() if self.job.asked.steps is None else None
+        return fitted(lesson, self.settings, self.folder, left, self.listener.note, used=self.used)
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """The parts of one run, while its task is made."""
-
-    job: Job
-    folder: RunFolder
-    tokenizer: Tokenizer
-    sequences: Sequences
-    settings: TrainSettings
-    trainable: Trainable
-    listener: Listener
-    should_stop: Callable[[], bool]
-
-    def task(self, left: float | None) -> Task | None:
-        """What is to be learnt; None where the user stopped while trajectories were collected."""
-        settings, job = self.settings, self.job
-        if job.method == "sdsat":
-            return SdsatTask(
-                self.sequences,
-                self.trainable.adaptive,
-                job.sdsat,
-                batch=settings.batch,
-                seed=settings.seed,
-                held_out=settings.held_out,
-            )
-        found = self._trajectories(left)
-        if not found:
-            return None
-        return CllmTask(found, job.cllm, batch=settings.batch, seed=settings.seed, held_out=settings.held_out)
-
-    def _trajectories(self, left: float | None) -> list[Trajectory]:
-        """Collected now, or by the run that was interrupted."""
-        settings, asked, job = self.settings, self.job.cllm, self.job
-        planned = self.folder.plan().get("trajectories")
-        wanted = planned or asked.trajectories or (400 if settings.device == "cpu" else PUBLISHED_TRAJECTORIES)
-        if asked.trajectories is None and wanted != PUBLISHED_TRAJECTORIES:
-            self.listener.note(f"trajectories: {wanted} at most (published: {PUBLISHED_TRAJECTORIES:,} and more)")
-        until = None if left is None else time.monotonic() + 60 * left * COLLECTING_SHARE
-        model = self.trainable.model.eval()
-        collector = JacobiCollector(model, settings.device, block=asked.block, ends=self.tokenizer.end_ids)
-        if not collector.batched:
-            self.listener.note(
-                "this model's cache cannot be shortened, so trajectories are collected one by one, much slower"
-            )
-        windows = self.sequences
-        middle = self.tokenizer.control.get(template_of(self.tokenizer.control).middle)
-        with self.trainable.precision(), self.trainable.untrained():
-            found = collect(
-                collector,
-                windows,
-                middle,
-                asked,
-                folder=self.folder.trajectories,
-                wanted=wanted,
-                seed=settings.seed,
-                should_stop=lambda: self.should_stop() or (until is not None and time.monotonic() > until),
-                told=self.listener.collected,
-            )
-        model.train()
-        if self.should_stop():
-            return []
-        if not found:
-            raise UsageError(
-                f"{job.asked.max_minutes} minutes were too short to collect a trajectory", "Raise --max-minutes."
-            )
-        if planned is None:
-            self.folder.set_plan(trajectories=len(found))
-        return found
+SessionKind: TypeAlias = Callable[[Job, Path, Callable[[], bool], Listener], Session]
+"""A method: a subclass of `Session`."""
 
 
-def settings_of(row: Mapping[str, Any]) -> TrainSettings:
-    """Settings as JSON held them."""
-    return TrainSettings(**{**row, "betas": tuple(row["betas"])})
+def train(kind: SessionKind, job: Job, cache: Path, should_stop: Callable[[], bool], listener: Listener) -> Result:
+    """Run `job` by a method, or resume it; raises like `Session`."""
+    return kind(job, cache, should_stop, listener).run()
 
 
-def record_of(row: Mapping[str, Any]) -> TrainingRecord:
-    """A record as JSON held it."""
-    return TrainingRecord(**{**row, **{name: tuple(row[name]) for name in ("data", "adaptive", "earlier")}})
-
-
-def _skeleton(job: Job, files: ModelFiles, texts: Texts, tokenizer: Tokenizer) -> tuple[TrainingRecord, bool]:
-    """The record but for what comes out; and whether its adaptive tokens are new to the model."""
-    known = read_record(files.folder, files.digest)
-    adaptive, longest = (known.adaptive, known.longest) if known else ((), 0)
-    fresh = job.method == "sdsat" and not adaptive
-    if job.method == "sdsat":
-        count = job.sdsat.longest if job.sdsat.distinct else 1
-        if adaptive and len(adaptive) != count:
-            raise UsageError(
-                f"{files.name} has {len(adaptive)} adaptive tokens, but the options ask for {count}",
-                "Use the same --distinct and --longest as before, or start from the model that it was tuned from.",
-            )
-        adaptive = adaptive or choose_adaptive(tokenizer, embedding_rows(files.folder), count)
-        longest = job.sdsat.longest
-    own = job.sdsat if job.method == "sdsat" else job.cllm
-    record = TrainingRecord(
-        method=job.method,
-        base=files.name,
-        base_digest=files.digest,
-        weights="",
-        data=texts.sources,
-        data_digest=texts.fingerprint,
-        arguments=asdict(own),
-        adaptive=adaptive,
-        longest=longest,
-        block=job.cllm.block if job.method == "cllm" else (known.block if known else 0),
-        earlier=(*known.earlier, asdict(known)) if known else (),
-    )
-    return record, fresh
-
-
-def _export(
-    base: Path, settings: TrainSettings, folder: RunFolder, target: Path, record: TrainingRecord
-) -> TrainingRecord:
-    """Export with everything that is known of the run now."""
-    curve = read_points(folder.path / "losses.jsonl")
-    figures = {"steps": float(max((point.step for point in curve), default=0))}
-    for held_out, name in ((True, "held_out"), (False, "trained")):
-        for term, values in series(curve, held_out=held_out).items():
-            figures |= {f"{name}_{term}_first": values[0][1], f"{name}_{term}_last": values[-1][1]}
-    arguments = {**record.arguments, "training": asdict(settings)}
-    return export(base, settings, folder.path, target, replace(record, figures=figures, arguments=arguments))
-
-
-def _once(note: Callable[[str], None]) -> Progress:
-    """Notes what is done when it begins."""
+def once(note: Callable[[str], None]) -> Progress:
+    """A progress that notes each piece of work when it begins."""
     said: set[str] = set()
 
     def tell(_share: float, what: str) -> None:
@@ -283,7 +174,3 @@ def _once(note: Callable[[str], None]) -> Progress:
             note(what)
 
     return tell
-
-
-def _size(trainable: Trainable) -> int:
-    return sum(parameter.numel() for parameter in trainable.parameters().values())

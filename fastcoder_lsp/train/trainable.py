@@ -1,28 +1,39 @@
-"""The model as it is trained: loaded whole or with LoRA, with rows for adaptive tokens, its changing tensors by name.
+"""The model as it is trained: loaded whole or with LoRA, with rows for adaptive tokens, and its merged export.
 
-Owns what is trained and what is frozen, and the way back to ordinary weights (`merged`). Knows no data and no losses.
+Owns which tensors are trained and which are frozen, and the way back to an ordinary transformers folder, which appears
+whole or not at all. Knows no data and no losses.
 """
 
+import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
 from transformers import AutoModelForCausalLM
 from transformers.utils import logging as hf_logging
 
-from fastcoder_lsp.engine.architecture import BROKEN_HINT
-from fastcoder_lsp.errors import InstallationError, ModelInvalidError
+from fastcoder_lsp.engine.architecture import BROKEN_HINT, read_config
+from fastcoder_lsp.errors import InstallationError, ModelInvalidError, UsageError
+from fastcoder_lsp.model.digest import combined, sha256_file
+from fastcoder_lsp.model.files import weight_files
 from fastcoder_lsp.model.needs import install_line
+from fastcoder_lsp.model.store import publish
+from fastcoder_lsp.model.tuned import RECORD, TrainingRecord
 from fastcoder_lsp.train.options import TrainSettings
+from fastcoder_lsp.train.run_folder import RunFolder
 
 ROWS = "adaptive_rows"
 ROUND = 16
 """Rows of an embedding come in multiples of it, which the int8 engine wants."""
+
+_TOKENIZER = ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "vocab.json", "merges.txt")
+_OTHER = ("tokenizer.model", "added_tokens.json", "chat_template.jinja", "generation_config.json", "LICENSE")
 
 
 @dataclass(slots=True)
@@ -35,7 +46,7 @@ class Trainable:
     rows: torch.nn.Parameter | None
 
     def parameters(self) -> dict[str, torch.nn.Parameter]:
-        """What changes, by name, in a fixed order."""
+        """The trained parameters by name, in a fixed order."""
         found = {name: value for name, value in self.model.named_parameters() if value.requires_grad}
         if self.rows is not None:
             found[ROWS] = self.rows
@@ -43,19 +54,19 @@ class Trainable:
 
     @contextmanager
     def precision(self) -> Iterator[None]:
-        """Mixed precision, where the settings want it: products in bf16, sums and parameters in fp32."""
+        """Mixed precision, if the settings say so: products in bf16, sums and parameters in fp32."""
         kind = torch.device(self.settings.device).type
         with torch.autocast(kind, torch.bfloat16, enabled=self.settings.precision == "bf16"):
             yield
 
     @contextmanager
     def untrained(self) -> Iterator[None]:
-        """The model without its LoRA: until the first step it adds nothing, and costs as much as the layers."""
+        """The model without its LoRA, which adds nothing before the first step but costs as much as the layers."""
         with self.model.disable_adapter() if self.settings.tuning == "lora" else nullcontext():
             yield
 
     def merged(self) -> Any:
-        """The model with everything that was trained put into its weights, an ordinary one of transformers."""
+        """The ordinary transformers model with everything trained merged into its weights."""
         model = self.model.merge_and_unload() if self.settings.tuning == "lora" else self.model
         if self.rows is not None:
             _write_rows(model, self.adaptive, self.rows)
@@ -70,9 +81,9 @@ def load_trainable(
     Args:
         folder: a model's, in the transformers format.
         settings: how it is tuned; `seed` gives LoRA's start.
-        adaptive: ids of adaptive tokens that are to be trained; the embedding grows where it has no such rows.
-        fresh: they mean nothing yet; else the model was taught them before.
-        to_merge: keep frozen weights in fp32, to be merged; else LoRA's frozen ones are in the training's precision.
+        adaptive: ids of the adaptive tokens to train; the embedding grows where it has no such rows.
+        fresh: the tokens are new to the model.
+        to_merge: keep frozen weights in fp32 for the merge; else LoRA's frozen ones are in the training's precision.
 
     Raises:
         ModelInvalidError: transformers cannot load it.
@@ -81,12 +92,7 @@ def load_trainable(
     hf_logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     lora = settings.tuning == "lora"
     frozen = torch.bfloat16 if lora and settings.precision == "bf16" and not to_merge else torch.float32
-    try:
-        model: Any = AutoModelForCausalLM.from_pretrained(
-            folder, dtype=frozen, local_files_only=True, trust_remote_code=False, use_safetensors=True
-        )
-    except (OSError, ValueError, KeyError, RuntimeError) as error:
-        raise ModelInvalidError(f"transformers cannot load {folder}: {error}", BROKEN_HINT) from error
+    model = load_model(folder, frozen)
     if fresh:
         _grow(model, adaptive)
     model.to("cpu" if to_merge else settings.device)
@@ -101,10 +107,22 @@ def load_trainable(
     return Trainable(model, settings, adaptive, rows)
 
 
+def load_model(folder: Path, dtype: torch.dtype) -> Any:
+    """The transformers model in `folder`.
+
+    Raises:
+        ModelInvalidError: transformers cannot load it.
+    """
+    try:
+        return AutoModelForCausalLM.from_pretrained(
+            folder, dtype=dtype, local_files_only=True, trust_remote_code=False, use_safetensors=True
+        )
+    except (OSError, ValueError, KeyError, RuntimeError) as error:
+        raise ModelInvalidError(f"transformers cannot load {folder}: {error}", BROKEN_HINT) from error
+
+
 def embedding_rows(folder: Path) -> int:
     """Rows of the embedding of the model in `folder`."""
-    from fastcoder_lsp.engine.architecture import read_config  # noqa: PLC0415
-
     size = read_config(folder).get("vocab_size")
     if not isinstance(size, int):
         raise ModelInvalidError(f"{folder / 'config.json'} has no vocab_size", BROKEN_HINT)
@@ -127,10 +145,10 @@ def _grow(model: Any, adaptive: tuple[int, ...]) -> None:
 
 
 def require_tuning(settings: TrainSettings) -> None:
-    """See that what tunes a model is installed; asked before anything is computed.
+    """Check that the packages for this kind of tuning are installed.
 
     Raises:
-        InstallationError: LoRA is wanted, and peft is not installed.
+        InstallationError: LoRA needs peft, which is not installed.
     """
     if settings.tuning == "lora" and find_spec("peft") is None:
         raise InstallationError(
@@ -178,3 +196,59 @@ def _write_rows(model: Any, adaptive: tuple[int, ...], rows: torch.Tensor) -> No
     with torch.no_grad():
         weight = model.get_input_embeddings().weight
         weight[list(adaptive)] = rows.to(weight.device, weight.dtype)
+
+
+def export(
+    base: Path, settings: TrainSettings, folder: RunFolder, target: Path, record: TrainingRecord
+) -> TrainingRecord:
+    """Write the newest checkpoint of a run, merged into the weights of `base`, to `target`; returns the full record.
+
+    Args:
+        base: the folder of the model that was tuned.
+        settings: of the training.
+        folder: of the run.
+        target: replaced where it is an export of ours.
+        record: all but the hash of the weights.
+
+    Raises:
+        FastcoderError: there is no checkpoint, it is of another model, or `target` holds other files.
+    """
+    require_place(target)
+    adaptive = record.adaptive if record.method == "sdsat" else ()
+    known = {token for earlier in record.earlier for token in earlier["adaptive"]}
+    trainable = load_trainable(base, settings, adaptive, fresh=not known.issuperset(adaptive), to_merge=True)
+    folder.restore_values(trainable.parameters())
+    return write_model(trainable, base, target, record)
+
+
+def require_place(target: Path) -> None:
+    """Check that an export may be written to `target`.
+
+    Raises:
+        UsageError: it holds other files.
+    """
+    if target.exists() and not (target / RECORD).is_file():
+        raise UsageError(f"{target} contains other files", "Name an empty or a new folder.")
+
+
+def write_model(trainable: Trainable, base: Path, target: Path, record: TrainingRecord) -> TrainingRecord:
+    """Write `trainable`, merged, to `target`, with the tokenizer of `base`; returns the full record."""
+    made = target.with_name(f"unfinished-{target.name}")
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    model = trainable.merged().to(_precision_of(base))
+    model.save_pretrained(made, max_shard_size="1TB")
+    for name in (*_TOKENIZER, *_OTHER):
+        if (base / name).is_file():
+            shutil.copyfile(base / name, made / name)
+    record = replace(record, weights=combined([sha256_file(path) for path in weight_files(made)]))
+    record.write(made)
+    publish(made, target)
+    return record
+
+
+def _precision_of(base: Path) -> torch.dtype:
+    """The precision of the base's file, so that the export is as large as the base."""
+    with safe_open(weight_files(base)[0], framework="pt") as opened:
+        kind = opened.get_slice(next(iter(opened.keys()))).get_dtype()
+    return {"BF16": torch.bfloat16, "F16": torch.float16}.get(kind, torch.float32)

@@ -9,12 +9,12 @@ from safetensors.torch import load_file, save_file
 
 from fastcoder_lsp import model as models
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.train import collecting
+from fastcoder_lsp.train import samples
 from fastcoder_lsp.train.distill import DistillSettings
-from fastcoder_lsp.train.distill_session import DistillJob, distil
-from fastcoder_lsp.train.options import Asked
+from fastcoder_lsp.train.options import Asked, Collected
 from fastcoder_lsp.train.run_folder import RunFolder
-from fastcoder_lsp.train.session import Listener, Result
+from fastcoder_lsp.train.session import Job, Listener, Result, train
+from fastcoder_lsp.train.tuning import DistillSession
 from tests.train.conftest import Speaker
 
 pytestmark = pytest.mark.ci
@@ -35,16 +35,16 @@ def test_a_student_learns_what_the_model_says(speaker: Speaker, tmp_path: Path) 
 
     def go_on(out: Path, steps: int | None = None) -> Result:
         made: list[int] = []
-        job = DistillJob(
+        job = Job(
             model=str(speaker.folder),
             data=(str(speaker.texts),),
             out=out,
             asked=Asked(tuning="full", steps=40, length=64, batch=2, rate=1e-3, precision="fp32"),
-            distill=DistillSettings(str(tmp_path / "spoilt"), said=24),
-            samples=32,
+            own=DistillSettings(str(tmp_path / "spoilt"), said=24),
+            collected=Collected(samples=32),
         )
         listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-        return distil(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
+        return train(DistillSession, job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
 
     whole = go_on(tmp_path / "whole")
     assert not go_on(tmp_path / "parts", 3).outcome.finished
@@ -63,23 +63,23 @@ def test_a_time_is_kept_to(speaker: Speaker, tmp_path: Path, monkeypatch: pytest
     notes, made = list[str](), list[int]()
 
     def go_on(out: Path) -> None:
-        job = DistillJob(
+        job = Job(
             model=str(speaker.folder),
             data=(str(speaker.texts),),
             out=out,
             asked=Asked(tuning="full", length=64, batch=2, rate=1e-3, precision="fp32", max_minutes=10),
-            distill=DistillSettings(str(speaker.folder), said=24),
-            samples=32,
+            own=DistillSettings(str(speaker.folder), said=24),
+            collected=Collected(samples=32),
         )
         listener = Listener(notes.append, lambda _done, _wanted: None, lambda status: made.append(status.step))
-        distil(job, speaker.cache, lambda: len(made) >= 2, listener)
+        train(DistillSession, job, speaker.cache, lambda: len(made) >= 2, listener)
 
     go_on(tmp_path / "run")
     plan = RunFolder(tmp_path / "run").plan()
     assert plan["samples"] == 32
     assert any(f"{plan['steps']} steps fit" in note for note in notes)
     made.clear()
-    monkeypatch.setattr(collecting, "SHARE", 0.0)
+    monkeypatch.setattr(samples, "SHARE", 0.0)
     with pytest.raises(UsageError, match="collected nothing within"):
         go_on(tmp_path / "other")
 
@@ -94,15 +94,17 @@ def test_the_next_student_learns_what_the_ones_before_it_miss(speaker: Speaker, 
     save_file(noisy, spoilt / "model.safetensors", metadata={"format": "pt"})
 
     def go_on(name: str, *boost: Path) -> Result:
-        job = DistillJob(
+        job = Job(
             model=str(speaker.folder),
             data=(str(speaker.texts),),
             out=tmp_path / name,
             asked=Asked(tuning="full", steps=3, length=64, batch=2, rate=1e-3, precision="fp32"),
-            distill=DistillSettings(str(spoilt), said=24, boost=tuple(map(str, boost))),
-            samples=8,
+            own=DistillSettings(str(spoilt), said=24, boost=tuple(map(str, boost))),
+            collected=Collected(samples=8),
         )
-        return distil(job, speaker.cache, lambda: False, Listener(lambda _: None, lambda *_: None, lambda _: None))
+        return train(
+            DistillSession, job, speaker.cache, lambda: False, Listener(lambda _: None, lambda *_: None, lambda _: None)
+        )
 
     alone, behind_nobody, behind_all = go_on("alone"), go_on("nobody", spoilt), go_on("all", spoilt, speaker.folder)
     figures = [result.record.figures for result in (alone, behind_nobody, behind_all) if result.record is not None]

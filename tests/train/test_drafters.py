@@ -23,15 +23,13 @@ from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
 from fastcoder_lsp.model.drafter_files import RECORD, WEIGHTS, open_drafter
 from fastcoder_lsp.train.dflash import DflashLesson, DflashSettings
-from fastcoder_lsp.train.drafter_session import DrafterJob, DrafterResult, train_drafter
-from fastcoder_lsp.train.drafter_settings import Collected
+from fastcoder_lsp.train.drafters import DflashSession, EagleSession, MedusaSession
 from fastcoder_lsp.train.eagle import EagleSettings
-from fastcoder_lsp.train.eagle_steps import Steps
+from fastcoder_lsp.train.layer import Steps
 from fastcoder_lsp.train.medusa import MedusaSettings
-from fastcoder_lsp.train.options import Asked
-from fastcoder_lsp.train.samples import Sample
-from fastcoder_lsp.train.session import Listener
-from fastcoder_lsp.train.teacher import make_teacher, shape_of
+from fastcoder_lsp.train.options import Asked, Collected
+from fastcoder_lsp.train.samples import Sample, make_teacher, shape_of
+from fastcoder_lsp.train.session import Job, Listener, Result, train
 from tests.train.conftest import Speaker, aside
 from tests.train.test_training import NUCLEUS, SAMPLED, engine_of, requests
 
@@ -44,6 +42,7 @@ OPTIONS = {
 }
 LEAST = {"medusa": 2.0, "eagle": 2.6, "dflash": 2.6}
 METHODS = tuple(OPTIONS)
+SESSIONS = {"medusa": MedusaSession, "eagle": EagleSession, "dflash": DflashSession}
 OWN = {"medusa": MedusaSettings(heads=2), "eagle": EagleSettings(steps=2), "dflash": DflashSettings(block=4, anchors=3)}
 
 
@@ -131,11 +130,10 @@ def test_another_target_is_refused(speaker: Speaker, trained: dict[str, Path], t
         make(f"{method}:weights={tmp_path}")
 
 
-def go(speaker: Speaker, out: Path, method: str, steps: int | None = None, said: int = 0) -> DrafterResult:
+def go(speaker: Speaker, out: Path, method: str, steps: int | None = None, said: int = 0) -> Result:
     """Train six steps, stopped after `steps` where that is given."""
     made: list[int] = []
-    job = DrafterJob(
-        method=method,  # type: ignore[arg-type]
+    job = Job(
         model=str(speaker.folder),
         data=(str(speaker.texts),),
         out=out,
@@ -144,7 +142,7 @@ def go(speaker: Speaker, out: Path, method: str, steps: int | None = None, said:
         collected=Collected(samples=20, said=said),
     )
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    return train_drafter(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
+    return train(SESSIONS[method], job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -14,8 +14,8 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.model.drafter_files import open_drafter
 from fastcoder_lsp.train.eagle import EagleSettings, sized
-from fastcoder_lsp.train.eagle_steps import Steps
-from fastcoder_lsp.train.teacher import shape_of
+from fastcoder_lsp.train.layer import Steps
+from fastcoder_lsp.train.samples import shape_of
 from tests.train.conftest import Speaker, aside
 from tests.train.test_training import engine_of, requests
 

@@ -14,34 +14,32 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.draft.registry import make
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.model.drafter_files import WEIGHTS, open_drafter
+from fastcoder_lsp.model.drafter_files import WEIGHTS, DrafterRecord, open_drafter
 from fastcoder_lsp.model.tuned import read_record
-from fastcoder_lsp.train import planning
-from fastcoder_lsp.train.drafter_session import DrafterResult
-from fastcoder_lsp.train.medusa import MedusaSettings
-from fastcoder_lsp.train.medusa_joint import JointLesson
-from fastcoder_lsp.train.medusa_session import JointJob, train_joint
+from fastcoder_lsp.train import loop
+from fastcoder_lsp.train.drafters import JointSession
+from fastcoder_lsp.train.medusa import JointLesson, MedusaSettings
 from fastcoder_lsp.train.options import Asked
-from fastcoder_lsp.train.session import Listener
-from fastcoder_lsp.train.teacher import shape_of
+from fastcoder_lsp.train.samples import shape_of
+from fastcoder_lsp.train.session import Job, Listener, Result, train
 from tests.train.conftest import Speaker, aside
 from tests.train.test_training import engine_of, requests
 
 pytestmark = pytest.mark.ci
 
 
-def go(speaker: Speaker, out: Path, steps: int | None = None) -> DrafterResult:
+def go(speaker: Speaker, out: Path, steps: int | None = None) -> Result:
     """Train ten steps by LoRA, stopped after `steps` where that is given."""
     made: list[int] = []
-    job = JointJob(
+    job = Job(
         model=str(speaker.folder),
         data=(str(speaker.texts),),
         out=out,
         asked=Asked(tuning="lora", steps=10, length=64, batch=2, rate=1e-3, precision="fp32"),
-        heads=MedusaSettings(heads=2),
+        own=MedusaSettings(heads=2),
     )
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    return train_joint(job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
+    return train(JointSession, job, speaker.cache, lambda: steps is not None and len(made) >= steps, listener)
 
 
 def test_an_interrupted_run_ends_at_the_same_weights(speaker: Speaker, tmp_path: Path) -> None:
@@ -67,14 +65,14 @@ def test_a_plan_by_the_clock_is_kept(speaker: Speaker, tmp_path: Path, monkeypat
         alone.append(lesson._alone)
         return 2500.0
 
-    monkeypatch.setattr(planning, "time_step", time_step)
+    monkeypatch.setattr(loop, "time_step", time_step)
     asked = Asked(tuning="lora", length=64, batch=2, precision="fp32", max_minutes=600.0)
-    job = JointJob(str(speaker.folder), (str(speaker.texts),), tmp_path, asked, MedusaSettings(heads=2))
+    job = Job(str(speaker.folder), (str(speaker.texts),), tmp_path, asked, MedusaSettings(heads=2))
     made: list[int] = []
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    assert not train_joint(job, speaker.cache, lambda: bool(made), listener).outcome.finished
+    assert not train(JointSession, job, speaker.cache, lambda: bool(made), listener).outcome.finished
     job = replace(job, asked=replace(asked, max_minutes=None))
-    outcome = train_joint(job, speaker.cache, lambda: False, listener).outcome
+    outcome = train(JointSession, job, speaker.cache, lambda: False, listener).outcome
     assert outcome.finished
     assert outcome.step == 12
     assert alone == [0]
@@ -85,16 +83,16 @@ def test_one_text_is_enough(speaker: Speaker, tmp_path: Path) -> None:
     texts = tmp_path / "texts"
     texts.mkdir()
     (texts / "all.py").write_text("".join(path.read_text() for path in sorted(speaker.texts.iterdir())))
-    job = JointJob(
+    job = Job(
         model=str(speaker.folder),
         data=(str(texts),),
         out=tmp_path / "out",
         asked=Asked(tuning="full", steps=3, length=64, batch=2, rate=1e-2, precision="fp32"),
-        heads=MedusaSettings(heads=2),
+        own=MedusaSettings(heads=2),
     )
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda _: None)
-    record = train_joint(job, speaker.cache, lambda: False, listener).record
-    assert record is not None
+    record = train(JointSession, job, speaker.cache, lambda: False, listener).record
+    assert isinstance(record, DrafterRecord)
     assert "ranks" not in record.lists
     learnt = load_file(tmp_path / "out/drafter" / WEIGHTS)
     with open_weights(speaker.folder) as weights:

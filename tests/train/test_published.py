@@ -16,7 +16,7 @@ from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
 from fastcoder_lsp.model.drafter_files import open_drafter
 from fastcoder_lsp.train.published import bring_in
-from fastcoder_lsp.train.teacher import shape_of
+from fastcoder_lsp.train.samples import shape_of
 from tests.train.conftest import Speaker
 from tests.train.test_training import engine_of, requests
 

@@ -11,27 +11,30 @@ from safetensors.torch import load_file
 from fastcoder_lsp import model as models
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, UsageError
-from fastcoder_lsp.model.tuned import RECORD, read_record
+from fastcoder_lsp.model.tuned import RECORD, TrainingRecord, read_record
 from fastcoder_lsp.train.cllm import CllmSettings
 from fastcoder_lsp.train.options import Asked
 from fastcoder_lsp.train.sdsat import SdsatSettings
-from fastcoder_lsp.train.session import Job, Listener, Result, export_run, train
+from fastcoder_lsp.train.session import Job, Listener, Result, train
+from fastcoder_lsp.train.tuning import CllmSession, SdsatSession, export_run
 from tests.train.conftest import Speaker
 
 STEPS = 6
 
 
+OWN = {"sdsat": SdsatSettings(), "cllm": CllmSettings(block=8, blocks=2, trajectories=6, batch=4)}
+SESSIONS = {SdsatSettings: SdsatSession, CllmSettings: CllmSession}
+
+
 def job(speaker: Speaker, out: Path, method: str, tuning: str, seed: int = 0) -> Job:
     asked = Asked(tuning=tuning, steps=STEPS, length=64, batch=2, rate=1e-3, rank=4, seed=seed, precision="fp32")  # type: ignore[arg-type]
     return Job(
-        method=method,  # type: ignore[arg-type]
         model=str(speaker.folder),
         data=(str(speaker.texts),),
         out=out,
         asked=asked,
         device="cpu",
-        sdsat=SdsatSettings(),
-        cllm=CllmSettings(block=8, blocks=2, trajectories=6, batch=4),
+        own=OWN[method],
     )
 
 
@@ -39,7 +42,7 @@ def go(wanted: Job, cache: Path, steps: int | None = None) -> Result:
     """Train, stopped after `steps` where that is given."""
     made: list[int] = []
     listener = Listener(lambda _: None, lambda _done, _wanted: None, lambda status: made.append(status.step))
-    return train(wanted, cache, lambda: steps is not None and len(made) >= steps, listener)
+    return train(SESSIONS[type(wanted.own)], wanted, cache, lambda: steps is not None and len(made) >= steps, listener)
 
 
 @pytest.mark.ci
@@ -80,7 +83,7 @@ def test_another_seed_gives_other_weights(speaker: Speaker, tmp_path: Path) -> N
 def test_what_does_not_belong_together_is_told(speaker: Speaker, sdsat: Path, tmp_path: Path) -> None:
     """Another run in the folder, another model for an export, a checkpoint of another kind, a damaged one."""
     done = go(job(speaker, tmp_path / "run", "sdsat", "full"), speaker.cache, 1)
-    assert done.record is not None
+    assert isinstance(done.record, TrainingRecord)
     with pytest.raises(UsageError, match="another run"):
         go(job(speaker, tmp_path / "run", "sdsat", "full", seed=5), speaker.cache)
     with pytest.raises(UsageError, match="is not the model"):

@@ -1,0 +1,360 @@
+"""Trainings whose result is a drafter's own weights: Medusa's heads, EAGLE's layer, DFlash's small model.
+
+Owns the drafter's folder and its evaluation. Medusa-2 also writes a model, which its heads belong to.
+"""
+
+import shutil
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from fastcoder_lsp import model as models
+from fastcoder_lsp.config import kernels_folder
+from fastcoder_lsp.core import NORMED, Engine, KeepingEngine
+from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.draft.base import DrafterParts
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.registry import make
+from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.engine.int8.linear import packed_linear
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.model import ModelFiles
+from fastcoder_lsp.model.drafter_files import WEIGHTS, DrafterRecord
+from fastcoder_lsp.model.store import publish
+from fastcoder_lsp.model.tuned import TrainingRecord
+from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.train import dflash, eagle
+from fastcoder_lsp.train.example import Ids
+from fastcoder_lsp.train.loop import Lesson, Outcome, with_plan
+from fastcoder_lsp.train.medusa import ALONE, JointLesson, MedusaLesson, MedusaSettings
+from fastcoder_lsp.train.options import Machine, TrainSettings, machine
+from fastcoder_lsp.train.samples import (
+    HELD_OUT,
+    Collector,
+    DrafterLesson,
+    Sample,
+    Teacher,
+    collect,
+    head_rows,
+    make_teacher,
+    most_frequent,
+    open_target,
+    shape_of,
+)
+from fastcoder_lsp.train.session import Result, Session
+from fastcoder_lsp.train.trainable import load_trainable, write_model
+
+TOKENS, ROWS = 48, 16
+"""A drafter is evaluated on so many tokens of each held-out text, by passes of so many rows."""
+
+
+class DrafterSession(Session):
+    """A drafter's weights are trained from the hidden states of a target, which stays as it is."""
+
+    @property
+    def place(self) -> Path:
+        """The drafter's folder."""
+        return self.folder.drafter
+
+    @abstractmethod
+    def layers(self, shape: Shape) -> tuple[int, ...]:
+        """The layers whose hidden states the drafter reads."""
+
+    @abstractmethod
+    def numbers(self, shape: Shape) -> Mapping[str, float]:
+        """The sizes for the drafter's record."""
+
+    @abstractmethod
+    def lesson(
+        self, teacher: Teacher, samples: Sequence[Sample], held: Sequence[Sample], **how: Any
+    ) -> DrafterLesson[Any]:
+        """The lesson; `how` holds `batch`, `seed` and `half`."""
+
+    def kept(self, shape: Shape) -> tuple[int, ...]:
+        """The layers whose hidden states are collected: those that the drafter reads, and more for the loss."""
+        return self.layers(shape)
+
+    def machine(self) -> Machine:
+        """The machine, for the drafter's weights."""
+        return machine("cpu", shape_of(self.files.folder).weight_count, drafter=True)
+
+    def identity(self) -> dict[str, Any]:
+        """With the samples."""
+        return {**super().identity(), "collected": asdict(self.job.collected)}
+
+    def prepare(self) -> Lesson | None:
+        """Collect the samples, and take the target's frozen tensors."""
+        collected, settings, shape = self.job.collected, self.settings, shape_of(self.files.folder)
+        context = settings.length + collected.said + 256
+        self._engine = self.opened.enter_context(closing(open_target(self.files, context, self.cache)))
+        collector = Collector(self._engine, self.tokenizer, self.kept(shape), collected.said)
+        found = collect(
+            *(collector, self.folder, self.sequences, collected.samples),
+            *(self.minutes, self.should_stop, self.listener.collected),
+        )
+        if found is None:
+            return None
+        samples, self._held = found
+        counts_V = self.sequences.counts(shape.vocabulary)
+        teacher = make_teacher(self.files.folder, self._engine, [*samples, *self._held], collected.vocabulary, counts_V)
+        self.listener.note(
+            f"{len(samples)} texts, {sum(map(len, samples)):,} tokens; {len(teacher.ids_D):,} tokens can be drafted"
+        )
+        half = settings.precision == "bf16"
+        self._lesson = self.lesson(teacher, samples, self._held, batch=settings.batch, seed=settings.seed, half=half)
+        return self._lesson
+
+    def write(self) -> DrafterRecord:
+        """Write the drafter, and evaluate it."""
+        shape, ranks = shape_of(self.files.folder), self._lesson.ranks()
+        record = DrafterRecord(
+            method=self.method,
+            target=self.files.digest,
+            target_name=self.files.name,
+            width=shape.width,
+            layers=self.layers(shape),
+            numbers=self.numbers(shape),
+            lists={"ranks": ranks} if ranks else {},
+            data=self.texts.sources,
+            figures=self.folder.figures(),
+        )
+        return write_evaluated(
+            *(self.place, record, self._lesson.tensors(), self._engine, self.tokenizer),
+            [sample.tokens for sample in self._held],
+        )
+
+
+class MedusaSession(DrafterSession):
+    """`train medusa`."""
+
+    method = "medusa"
+
+    def layers(self, shape: Shape) -> tuple[int, ...]:  # noqa: ARG002 the same for all
+        """The last one."""
+        return (NORMED,)
+
+    def numbers(self, shape: Shape) -> Mapping[str, float]:  # noqa: ARG002 as above
+        """Of the heads."""
+        return {"heads": self.job.own.heads, "blocks": self.job.own.blocks}
+
+    def lesson(
+        self, teacher: Teacher, samples: Sequence[Sample], held: Sequence[Sample], **how: Any
+    ) -> DrafterLesson[Any]:
+        """The heads."""
+        return MedusaLesson(teacher, samples, held, self.job.own, **how)
+
+
+class EagleSession(DrafterSession):
+    """`train eagle`."""
+
+    method = "eagle"
+
+    def layers(self, shape: Shape) -> tuple[int, ...]:
+        """Three of them, or for EAGLE the last one."""
+        return eagle.layers_of(shape.layers) if self.job.own.version == 3 else (NORMED,)
+
+    def kept(self, shape: Shape) -> tuple[int, ...]:
+        """With the last one, for the target's probabilities."""
+        read = self.layers(shape)
+        return read if NORMED in read else (*read, NORMED)
+
+    def numbers(self, shape: Shape) -> Mapping[str, float]:
+        """Of the layer."""
+        return eagle.numbers_of(shape, self.job.own)
+
+    def lesson(
+        self, teacher: Teacher, samples: Sequence[Sample], held: Sequence[Sample], **how: Any
+    ) -> DrafterLesson[Any]:
+        """The layer of the version."""
+        kind = eagle.EagleLesson if self.job.own.version == 3 else eagle.FeatureLesson
+        return kind(teacher, samples, held, self.job.own, **how)
+
+
+class DflashSession(DrafterSession):
+    """`train dflash`."""
+
+    method = "dflash"
+
+    def layers(self, shape: Shape) -> tuple[int, ...]:
+        """As many as the small model has."""
+        return dflash.layers_of(shape.layers, self.job.own.layers)
+
+    def numbers(self, shape: Shape) -> Mapping[str, float]:
+        """Of the small model."""
+        return dflash.numbers_of(shape, self.job.own)
+
+    def lesson(
+        self, teacher: Teacher, samples: Sequence[Sample], held: Sequence[Sample], **how: Any
+    ) -> DrafterLesson[Any]:
+        """The small model."""
+        return dflash.DflashLesson(teacher, samples, held, self.job.own, **how)
+
+
+class JointSession(Session):
+    """`train medusa --lora` or `--full` (Medusa-2): a model is tuned together with its heads."""
+
+    method = "medusa-2"
+    used = 0.85
+
+    @property
+    def place(self) -> Path:
+        """The heads' folder; the model is beside it."""
+        return self.folder.drafter
+
+    def result(self, outcome: Outcome, record: TrainingRecord | DrafterRecord | None) -> Result:
+        """The heads, which belong to the tuned model."""
+        return Result(outcome, record, self.place, str(self.folder.model))
+
+    def identity(self) -> dict[str, Any]:
+        """With the heads' vocabulary."""
+        return {
+            **super().identity(),
+            "method": "medusa, jointly",
+            "vocabulary": self.job.collected.vocabulary,
+        }
+
+    def prepare(self) -> Lesson:
+        """Load the model; a step of both is timed, for heads alone take a part of it."""
+        if self.minutes.most is not None and self.job.asked.steps is None and "steps" not in self.folder.plan():
+            self.fitted(self._lesson(self.settings, to_merge=False, share=0.0))
+        return self._lesson(with_plan(self.settings, self.folder), to_merge=False)
+
+    def _lesson(self, settings: TrainSettings, *, to_merge: bool, share: float = ALONE) -> JointLesson:
+        shape = shape_of(self.files.folder)
+        counts_V = self.sequences.counts(shape.vocabulary)
+        ids_D, places_V = most_frequent(counts_V, self.job.collected.vocabulary)
+        return JointLesson(
+            load_trainable(self.files.folder, settings, (), fresh=False, to_merge=to_merge),
+            self.sequences,
+            torch.from_numpy(places_V),
+            head_rows(self.files.folder, shape, ids_D),
+            self.job.own,
+            alone=round(share * settings.steps),
+            batch=settings.batch,
+        )
+
+    def write(self) -> DrafterRecord:
+        """Write the model, then its heads with their evaluation."""
+        self.listener.note(f"writing {self.folder.model}")
+        merged = self._lesson(self.settings, to_merge=True)
+        self.folder.restore_values(merged.parameters())
+        own: MedusaSettings = self.job.own
+        more = {"vocabulary": self.job.collected.vocabulary, "training": asdict(self.settings)}
+        record = TrainingRecord(
+            method="medusa",
+            base=self.files.name,
+            base_digest=self.files.digest,
+            weights="",
+            data=self.texts.sources,
+            data_digest=self.texts.fingerprint,
+            arguments={**asdict(own), **more},
+            figures=self.folder.figures(),
+        )
+        write_model(merged.trainable, self.files.folder, self.folder.model, record)
+        files = models.find(str(self.folder.model), self.cache)
+        held = [one.tokens for one in self.sequences.held_out()[:HELD_OUT]]
+        with closing(open_target(files, max(map(len, held), default=0) + 256, self.cache)) as engine:
+            return self._write_heads(merged, files, engine, held)
+
+    def _write_heads(
+        self, merged: JointLesson, files: ModelFiles, engine: KeepingEngine, held: Sequence[Ids]
+    ) -> DrafterRecord:
+        own, shape = self.job.own, shape_of(files.folder)
+        samples = [_sample(engine, tokens) for tokens in held]
+        counts_V = self.sequences.counts(shape.vocabulary)
+        teacher = make_teacher(files.folder, engine, samples, self.job.collected.vocabulary, counts_V)
+        heads = MedusaLesson(merged.taught(teacher), [], samples, own, batch=1, seed=0)
+        with torch.no_grad():
+            for name, value in merged.heads().items():
+                heads.parameters()[name].copy_(value)
+        ranks = heads.ranks() if samples else ()
+        record = DrafterRecord(
+            method="medusa",
+            target=files.digest,
+            target_name=files.name,
+            width=shape.width,
+            layers=(NORMED,),
+            numbers={"heads": own.heads, "blocks": own.blocks},
+            lists={"ranks": ranks} if ranks else {},
+            data=self.texts.sources,
+            figures=self.folder.figures(),
+        )
+        return write_evaluated(self.place, record, heads.tensors(), engine, self.tokenizer, held)
+
+
+def require_place(place: Path) -> None:
+    """Check that a drafter may be written to `place`.
+
+    Raises:
+        UsageError: it holds other files.
+    """
+    if place.is_dir() and any(place.iterdir()) and not (place / WEIGHTS).is_file():
+        raise UsageError(f"{place} contains other files", "Name an empty or a new folder.")
+
+
+def write_drafter(place: Path, record: DrafterRecord, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Write a drafter's folder, whole or not at all; raises like `require_place`."""
+    require_place(place)
+    made = place.with_name(f"unfinished-{place.name}")
+    shutil.rmtree(made, ignore_errors=True)
+    made.mkdir(parents=True)
+    save_file({name: value.contiguous() for name, value in tensors.items()}, made / WEIGHTS)
+    record.write(made)
+    publish(made, place)
+
+
+def write_evaluated(
+    place: Path,
+    record: DrafterRecord,
+    tensors: Mapping[str, torch.Tensor],
+    engine: Engine,
+    tokenizer: Tokenizer,
+    held: Iterable[Ids],
+) -> DrafterRecord:
+    """Write a drafter's folder, then evaluate the drafter on held-out texts and add the figures to its record."""
+    write_drafter(place, record, tensors)
+    found = _tokens_a_pass(engine, tokenizer, f"{record.method}:weights={place}", list(held))
+    record = replace(record, figures={**record.figures, **found})
+    record.write(place)
+    return record
+
+
+def _tokens_a_pass(engine: Engine, tokenizer: Tokenizer, drafter: str, texts: Sequence[Ids]) -> dict[str, float]:
+    """The mean number of tokens from a pass behind the first half of each text, and whether all are the plain ones.
+
+    Returns:
+        "tokens_a_pass" and "identical" (1 or 0); nothing where no text is held out.
+    """
+    if not texts:
+        return {}
+    parts = DrafterParts(piece=tokenizer.piece, linear=partial(packed_linear, kernels=kernels_folder()))
+    made, tokens, steps, same = make(drafter, parts), 0, 0, True
+    for text in texts:
+        request = DecodeRequest(
+            tuple(text[: max(1, len(text) // 2)].tolist()),
+            TOKENS,
+            tokenizer.end_ids,
+            tokenizer.piece,
+            tokenizer.starting_with,
+            lambda _: None,
+            nodes=ROWS,
+        )
+        plain = decode(engine, NoDrafter(), request, lambda: False)
+        drafted = decode(engine, made, request, lambda: False)
+        same &= plain.tokens == drafted.tokens
+        tokens, steps = tokens + len(drafted.tokens), steps + drafted.counts.steps
+    return {"tokens_a_pass": tokens / max(steps, 1), "identical": float(same)}
+
+
+def _sample(engine: KeepingEngine, tokens: Ids) -> Sample:
+    engine.keep_states((NORMED,))
+    engine.prefill(tokens.tolist(), lambda: False)
+    return Sample(tokens, 1, engine.states((NORMED,), 0, len(tokens)).astype(np.float16))

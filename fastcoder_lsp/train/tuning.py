@@ -1,0 +1,349 @@
+"""Trainings whose result is a model: CLLM, SDSAT and DistillSpec, with the export of their runs."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fastcoder_lsp import model as models
+from fastcoder_lsp.core import NORMED
+from fastcoder_lsp.engine.weights import open_weights
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.model import ModelFiles
+from fastcoder_lsp.model.tuned import TrainingRecord, read_record
+from fastcoder_lsp.prompt import template_of
+from fastcoder_lsp.tokenizer import Tokenizer
+from fastcoder_lsp.train.cllm import CllmSettings, CllmTask
+from fastcoder_lsp.train.distill import DistillLesson, DistillSettings, Earlier
+from fastcoder_lsp.train.forward import Forward, agrees
+from fastcoder_lsp.train.loop import Lesson, ModelLesson, Task, with_plan
+from fastcoder_lsp.train.options import Machine, TrainSettings, machine
+from fastcoder_lsp.train.run_folder import RunFolder
+from fastcoder_lsp.train.samples import SHARE, Collector, collect, open_target, shape_of
+from fastcoder_lsp.train.sdsat import SdsatSettings, SdsatTask, choose_adaptive
+from fastcoder_lsp.train.session import Session, once
+from fastcoder_lsp.train.trainable import Trainable, embedding_rows, export, load_trainable, require_place
+from fastcoder_lsp.train.trajectories import JacobiCollector, Trajectory
+from fastcoder_lsp.train.trajectories import collect as collect_trajectories
+
+CPU_TRAJECTORIES = 400
+PUBLISHED_TRAJECTORIES = 100_000
+"""CLLM, figure 4: from 20,000 on it pays."""
+
+
+class TuningSession(Session):
+    """A session that writes a model: that of a run's newest checkpoint, merged."""
+
+    @property
+    def place(self) -> Path:
+        """The model's folder."""
+        return self.folder.model
+
+    @property
+    def base(self) -> ModelFiles:
+        """The model that is tuned."""
+        return self.files
+
+    @cached_property
+    def record(self) -> TrainingRecord:
+        """The record, but for figures and weights."""
+        return TrainingRecord(
+            method=self.method,
+            base=self.base.name,
+            base_digest=self.base.digest,
+            weights="",
+            data=self.texts.sources,
+            data_digest=self.texts.fingerprint,
+            arguments=asdict(self.job.own),
+        )
+
+    def write(self) -> TrainingRecord:
+        """Export the newest checkpoint."""
+        self.listener.note(f"writing {self.place}")
+        return _export(self.base.folder, self.settings, self.folder, self.place, self.record)
+
+
+class TaskSession(TuningSession):
+    """CLLM and SDSAT: a model is tuned by the examples of a task, on any device."""
+
+    used = 0.95
+
+    def machine(self) -> Machine:
+        """The device that the user named."""
+        return machine(self.job.device, models.count_parameters(self.files.folder))
+
+    @cached_property
+    def earlier(self) -> TrainingRecord | None:
+        """The record of the base's own tuning, if it was tuned."""
+        return read_record(self.files.folder, self.files.digest)
+
+    @cached_property
+    def record(self) -> TrainingRecord:
+        """The record, with what is known of earlier tunings."""
+        record, known = super().record, self.earlier
+        if known is None:
+            return record
+        return replace(
+            record,
+            adaptive=known.adaptive,
+            longest=known.longest,
+            block=known.block,
+            earlier=(*known.earlier, asdict(known)),
+        )
+
+    def identity(self) -> dict[str, Any]:
+        """The record is a part of it, for `train export`."""
+        return {
+            "model": self.job.model,
+            "steps_asked": self.job.asked.steps,
+            "settings": asdict(self.settings),
+            "record": asdict(self.record),
+        }
+
+    def prepare(self) -> Lesson | None:
+        """Load the model and make the task."""
+        trainable, device = self.trainable(), self.settings.device
+        forward = Forward(trainable.model, device, packed=agrees(trainable.model, device))
+        if not forward.packed:
+            self.listener.note(
+                "this model's attention does not support trees, so each branch runs by itself, which is slower"
+            )
+        size = sum(parameter.numel() for parameter in trainable.parameters().values())
+        texts = self.sequences
+        self.listener.note(f"{texts.files} files, {texts.tokens:,} tokens; {size:,} parameters to train")
+        task = self.task(trainable)
+        return None if task is None else ModelLesson(trainable, forward, task)
+
+    def trainable(self) -> Trainable:
+        """The model, ready to be trained."""
+        return load_trainable(self.files.folder, self.settings, (), fresh=False, to_merge=False)
+
+    @abstractmethod
+    def task(self, trainable: Trainable) -> Task | None:
+        """The task; None if the user stopped before it was ready."""
+
+    def write(self) -> TrainingRecord:
+        """Export the newest checkpoint; the training losses are figures, too."""
+        self.listener.note(f"writing {self.place}")
+        return _export(self.files.folder, self.settings, self.folder, self.place, self.record, trained=True)
+
+
+class SdsatSession(TaskSession):
+    """`train sdsat`."""
+
+    method = "sdsat"
+
+    @cached_property
+    def record(self) -> TrainingRecord:
+        """The record with the adaptive tokens: the base's, or new ones."""
+        record, own = super().record, self._own
+        count = own.longest if own.distinct else 1
+        if record.adaptive and len(record.adaptive) != count:
+            raise UsageError(
+                f"{self.files.name} has {len(record.adaptive)} adaptive tokens, but the options ask for {count}",
+                "Use the same --distinct and --longest as before, or start from the model that it was tuned from.",
+            )
+        adaptive = record.adaptive or choose_adaptive(self.tokenizer, embedding_rows(self.files.folder), count)
+        return replace(record, adaptive=adaptive, longest=own.longest)
+
+    def trainable(self) -> Trainable:
+        """The model with rows for the adaptive tokens."""
+        fresh = self.earlier is None or not self.earlier.adaptive
+        return load_trainable(self.files.folder, self.settings, self.record.adaptive, fresh=fresh, to_merge=False)
+
+    def task(self, trainable: Trainable) -> Task:
+        """Windows with adaptive tokens."""
+        settings = self.settings
+        return SdsatTask(
+            self.sequences,
+            trainable.adaptive,
+            self._own,
+            batch=settings.batch,
+            seed=settings.seed,
+            held_out=settings.held_out,
+        )
+
+    @property
+    def _own(self) -> SdsatSettings:
+        own: SdsatSettings = self.job.own
+        return own
+
+
+class CllmSession(TaskSession):
+    """`train cllm`."""
+
+    method = "cllm"
+
+    @cached_property
+    def record(self) -> TrainingRecord:
+        """The record with the block's length."""
+        return replace(super().record, block=self._own.block)
+
+    def task(self, trainable: Trainable) -> Task | None:
+        """Trajectories, collected now or by the run that is resumed."""
+        found, settings = self._trajectories(trainable), self.settings
+        if not found:
+            return None
+        return CllmTask(found, self._own, batch=settings.batch, seed=settings.seed, held_out=settings.held_out)
+
+    def _trajectories(self, trainable: Trainable) -> list[Trajectory]:
+        settings, own = self.settings, self._own
+        planned = self.folder.plan().get("trajectories")
+        most = CPU_TRAJECTORIES if settings.device == "cpu" else PUBLISHED_TRAJECTORIES
+        wanted = planned or own.trajectories or most
+        if own.trajectories is None and wanted != PUBLISHED_TRAJECTORIES:
+            self.listener.note(f"trajectories: {wanted} at most (published: {PUBLISHED_TRAJECTORIES:,} and more)")
+        late = self.minutes.end_of(SHARE)
+        model = trainable.model.eval()
+        collector = JacobiCollector(model, settings.device, block=own.block, ends=self.tokenizer.end_ids)
+        if not collector.batched:
+            self.listener.note(
+                "this model's cache cannot be shortened, so trajectories are collected one by one, much slower"
+            )
+        with trainable.precision(), trainable.untrained():
+            found = collect_trajectories(
+                collector,
+                self.sequences,
+                self.tokenizer.control.get(template_of(self.tokenizer.control).middle),
+                blocks=own.blocks,
+                batch=own.batch,
+                folder=self.folder.path / "trajectories",
+                wanted=wanted,
+                seed=settings.seed,
+                should_stop=lambda: self.should_stop() or late(),
+                told=self.listener.collected,
+            )
+        model.train()
+        if self.should_stop():
+            return []
+        if not found:
+            raise UsageError(
+                f"{self.minutes.most} minutes were too short to collect a trajectory", "Raise --max-minutes."
+            )
+        if planned is None:
+            self.folder.set_plan(trajectories=len(found))
+        return found
+
+    @property
+    def _own(self) -> CllmSettings:
+        own: CllmSettings = self.job.own
+        return own
+
+
+class DistillSession(TuningSession):
+    """`train distill`: `--model` is the target, the student is tuned."""
+
+    method = "distill"
+
+    def find_others(self) -> Sequence[ModelFiles]:
+        """Find the student and the students tuned earlier.
+
+        Raises:
+            UsageError: the models have different tokenizers.
+        """
+        own: DistillSettings = self.job.own
+        found = [models.find(name, self.cache) for name in (own.student, *own.boost)]
+        for files in found:
+            if Tokenizer.load(files.folder).identity != self.tokenizer.identity:
+                raise UsageError(
+                    f"{files.name} and {self.files.name} have different tokenizers",
+                    "With --student and --boost, name models of the same family.",
+                )
+        return found
+
+    @property
+    def base(self) -> ModelFiles:
+        """The student."""
+        return self.others[0]
+
+    def machine(self) -> Machine:
+        """The machine, for the student."""
+        return machine("cpu", models.count_parameters(self.base.folder))
+
+    @cached_property
+    def record(self) -> TrainingRecord:
+        """The record with the target."""
+        record = super().record
+        target = {"target": self.files.name, "target_digest": self.files.digest}
+        return replace(record, arguments={**record.arguments, **target})
+
+    def identity(self) -> dict[str, Any]:
+        """With the students."""
+        earlier = [files.digest for files in self.others[1:]]
+        return {
+            **super().identity(),
+            "student": self.base.digest,
+            "earlier": earlier,
+            "samples": self.job.collected.samples,
+        }
+
+    def prepare(self) -> Lesson | None:
+        """Collect the target's texts and states, and load the student."""
+        own: DistillSettings = self.job.own
+        with closing(open_target(self.files, self.settings.length + own.said + 256, self.cache)) as engine:
+            collector = Collector(engine, self.tokenizer, (NORMED,), own.said)
+            found = collect(
+                *(collector, self.folder, self.sequences, self.job.collected.samples),
+                *(self.minutes, self.should_stop, self.listener.collected),
+            )
+        if found is None:
+            return None
+        trainable = load_trainable(self.base.folder, self.settings, (), fresh=False, to_merge=False)
+        with open_weights(self.files.folder) as weights:
+            head_VE = weights.head(shape_of(self.files.folder))
+        earlier = Earlier([files.folder for files in self.others[1:]])
+        batch, seed = self.settings.batch, self.settings.seed
+        return DistillLesson(trainable, head_VE, *found, batch=batch, seed=seed, earlier=earlier)
+
+
+def export_run(out: Path, model: str | None, target: Path | None, cache: Path) -> TrainingRecord:
+    """Write the newest checkpoint of the run in `out` as a model, to `target` or into the run's folder.
+
+    Raises:
+        FastcoderError: there is no checkpoint, or `model` is not the one that was tuned.
+    """
+    folder = RunFolder(out.expanduser().absolute())
+    identity = folder.identity()
+    if "record" not in identity:
+        raise UsageError(
+            f"{out} contains a run of `train {identity.get('method')}`, which needs no export",
+            "Run its training command again. It resumes, and writes the result at its end.",
+        )
+    record = _record_of(identity["record"])
+    files = models.find(model or str(identity["model"]), cache)
+    if files.digest != record.base_digest:
+        raise UsageError(
+            f"{files.name} is not the model that the run in {out} tunes",
+            f"Name the tuned model with --model: {record.base}, weights {record.base_digest[:12]}…",
+        )
+    if target is not None:
+        require_place(target)
+    models.require_checkpoint(files.folder, once(lambda _: None))
+    settings = with_plan(_settings_of(identity["settings"]), folder)
+    return _export(files.folder, settings, folder, target or folder.model, record, trained=True)
+
+
+def _export(
+    base: Path,
+    settings: TrainSettings,
+    folder: RunFolder,
+    target: Path,
+    record: TrainingRecord,
+    *,
+    trained: bool = False,
+) -> TrainingRecord:
+    """Export with everything that is known of the run now."""
+    arguments = {**record.arguments, "training": asdict(settings)}
+    record = replace(record, figures=folder.figures(trained=trained), arguments=arguments)
+    return export(base, settings, folder, target, record)
+
+
+def _settings_of(row: Mapping[str, Any]) -> TrainSettings:
+    return TrainSettings(**{**row, "betas": tuple(row["betas"])})
+
+
+def _record_of(row: Mapping[str, Any]) -> TrainingRecord:
+    return TrainingRecord(**{**row, **{name: tuple(row[name]) for name in ("data", "adaptive", "earlier")}})
