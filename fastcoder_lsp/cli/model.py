@@ -206,8 +206,7 @@ def _default_digest() -> str:
 
 def _announce(offer: Offer) -> None:
     """What is fetched, how large, from where, and how quick such models are here; before the first byte."""
-    from fastcoder_lsp.model.expected_speed import expectation, read_speed
-    from fastcoder_lsp.model.memory import available_bytes
+    from fastcoder_lsp.model.machine import available_bytes, expectation, read_speed
     from fastcoder_lsp.model.store import size_text
 
     if offer.reason:

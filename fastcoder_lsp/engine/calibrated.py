@@ -17,7 +17,7 @@ from fastcoder_lsp.engine.architecture import Shape, fast_shape
 from fastcoder_lsp.engine.backend import Backend, Rows
 from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.errors import UsageError
-from fastcoder_lsp.model.memory import require_memory
+from fastcoder_lsp.model.machine import require_memory
 from fastcoder_lsp.model.store import write_error, write_small
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.engine.trial import choose_engine
 from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, ResourceError, UsageError
-from fastcoder_lsp.model.checkpoint import require_checkpoint
-from fastcoder_lsp.model.memory import require_memory
+from fastcoder_lsp.model.gguf_folder import require_checkpoint
+from fastcoder_lsp.model.machine import require_memory
 from fastcoder_lsp.model.needs import require_packages
 
 logger = logging.getLogger(__name__)

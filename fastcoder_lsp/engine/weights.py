@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from fastcoder_lsp.engine.architecture import BROKEN_HINT, Shape
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError
-from fastcoder_lsp.model.open_tensors import open_tensors
-from fastcoder_lsp.model.tensors import Tensors
+from fastcoder_lsp.model.tensors import Tensors, open_tensors
 
 if TYPE_CHECKING:
     import torch

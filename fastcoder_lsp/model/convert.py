@@ -17,7 +17,7 @@ from fastcoder_lsp import errors
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import FastcoderError, InstallationError, ModelInvalidError, ResourceError
 from fastcoder_lsp.model.digest import remembered_sha256
-from fastcoder_lsp.model.origin import FORMAT, Origin, is_noted
+from fastcoder_lsp.model.files import FORMAT, Origin, is_noted
 from fastcoder_lsp.model.store import Store, disk_full, publish, writing
 
 DISK_SIGNALS = (signal.SIGBUS, signal.SIGXFSZ) if hasattr(signal, "SIGBUS") else ()

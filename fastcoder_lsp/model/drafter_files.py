@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fastcoder_lsp.errors import ModelInvalidError, UsageError
-from fastcoder_lsp.model.memory import require_memory
-from fastcoder_lsp.model.safetensors_file import SafetensorsTensors
+from fastcoder_lsp.model.machine import require_memory
+from fastcoder_lsp.model.tensors import SafetensorsTensors
 
 RECORD, WEIGHTS = "fastcoder-drafter.json", "drafter.safetensors"
 VERSION = 1

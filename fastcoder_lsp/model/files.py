@@ -1,15 +1,23 @@
-"""A model's folder in the ordinary transformers format: which files make it up, and whether they are all there.
+"""A model's folder in the ordinary transformers format: its files, the note of a GGUF, and whether they can be read.
 
-Owns the check of presence and of safety (safetensors only, never pickles); reads no tensor.
+Owns the check of presence and of safety (safetensors only, never pickles); the form of `origin.json`, the note beside a
+GGUF's configuration and tokenizer, which says where the weights are; and the check that `pull` makes, so that it
+repairs a damaged model instead of calling it ready. Reads the tokenizer and the heads of the weights.
 """
 
 import json
-from dataclasses import dataclass
+import os
+from contextlib import suppress
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from fastcoder_lsp.errors import ModelInvalidError
+from safetensors import SafetensorError, safe_open
+
+from fastcoder_lsp.errors import FastcoderError, ModelInvalidError
 from fastcoder_lsp.model.digest import combined, remembered_sha256
-from fastcoder_lsp.model.store import reading
+from fastcoder_lsp.model.gguf_header import check_header
+from fastcoder_lsp.model.store import Store, reading, write_small, writing
+from fastcoder_lsp.tokenizer import Tokenizer
 
 WEIGHTS = "model.safetensors"
 INDEX = "model.safetensors.index.json"
@@ -89,3 +97,131 @@ def _shards(index: Path) -> list[str]:
     if not names or any(not isinstance(name, str) or not name or Path(name).name != name for name in names):
         raise ModelInvalidError(f"{index} names files outside its folder", "Download or copy the model again.")
     return names
+
+
+ORIGIN = "origin.json"
+FORMAT = 1
+"""Of the note. 0: every file was converted; 1: only those that must be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """`source`: as the user knows it; `gguf_sha256`: of the file; `digest`: names the weights.
+
+    `gguf`: the file that holds the weights, as seen from the folder; empty where they were converted.
+    `size`, `mtime_ns`: that file's when its sum was taken. `format`: see `FORMAT`.
+    """
+
+    source: str = ""
+    gguf_sha256: str = ""
+    digest: str = ""
+    gguf: str = ""
+    size: int = 0
+    mtime_ns: int = 0
+    format: int = 0
+
+    def write(self, folder: Path) -> None:
+        """Put the note into the folder; raises OSError."""
+        write_small(folder / ORIGIN, json.dumps(asdict(self), indent=1) + "\n")
+
+    def at(self, gguf: Path, folder: Path, store: Path) -> "Origin":
+        """The same, of weights that lie in `gguf`; raises OSError where it is not there.
+
+        A file that is kept in `store`, as `folder` is, is named as seen from there: both may be moved together.
+        """
+        state = gguf.stat()
+        inside = gguf.is_relative_to(store) and folder.is_relative_to(store)
+        place = os.path.relpath(gguf, folder) if inside else str(gguf.absolute())
+        return replace(self, gguf=place, size=state.st_size, mtime_ns=state.st_mtime_ns)
+
+
+def read_origin(folder: Path) -> Origin:
+    """What the model in `folder` was made from.
+
+    Raises:
+        ModelInvalidError: the note is damaged.
+    """
+    try:
+        row = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
+        named = {**row}  # refuses what is no table
+        found = Origin(**{entry.name: named[entry.name] for entry in fields(Origin) if entry.name in named})
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        hint = f"Delete {folder}, and download the model again."
+        raise ModelInvalidError(f"{folder / ORIGIN} is damaged: {error}", hint) from error
+    if any(type(getattr(found, entry.name)) is not entry.type for entry in fields(Origin)):
+        hint = f"Delete {folder}, and download the model again."
+        raise ModelInvalidError(f"{folder / ORIGIN} is damaged: it has values of the wrong type", hint)
+    return found
+
+
+def is_noted(folder: Path) -> bool:
+    """Whether the model in `folder` was finished: its note is there, and whole. A torn one is none, and made again."""
+    try:
+        read_origin(folder)
+    except ModelInvalidError:
+        return False
+    return True
+
+
+def gguf_of(folder: Path) -> Path | None:
+    """The GGUF that holds the weights of the model in `folder`; None where they lie in the folder itself.
+
+    Raises:
+        ModelInvalidError: the note is damaged.
+    """
+    if not (folder / ORIGIN).is_file():
+        return None
+    named = read_origin(folder).gguf
+    return Path(os.path.normpath(folder / named)) if named else None
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """`file` cannot be used; `why` says so in a line."""
+
+    file: Path
+    why: str
+
+
+def damage(folder: Path) -> Damage | None:
+    """What is wrong with a model's files, or None."""
+    file = folder
+    try:
+        with reading(str(folder)):
+            file = folder / "config.json"
+            config = json.loads(file.read_text(encoding="utf-8"))
+            if not isinstance(config, dict) or "model_type" not in config:
+                return Damage(file, f"{file} does not describe a model")
+            file = folder / "tokenizer.json"
+            Tokenizer.load(folder)
+            if (gguf := gguf_of(folder)) is not None:
+                file = gguf
+                check_header(gguf)
+                return None
+            for file in weight_files(folder):
+                with safe_open(file, framework="np"):
+                    pass
+    except FastcoderError as error:
+        return Damage(file, error.message)
+    except (SafetensorError, ValueError, RecursionError) as error:
+        return Damage(file, f"{file} is damaged: {error}")
+    return None
+
+
+def give_up(folder: Path, file: Path, store: Store) -> bool:
+    """Let a damaged model be made anew, if it is not the user's own; returns whether it is not.
+
+    A conversion loses its mark, and is replaced when another one is whole; of the hub's cache the damaged file is
+    deleted, which its next download brings again.
+    """
+    with writing(folder, "repairing the model"):
+        if folder.is_relative_to(store.root):
+            (folder / ORIGIN).unlink(missing_ok=True)
+            return True
+        blob = file.resolve()
+        if blob.parent.name != "blobs" or folder.parent.name != "snapshots":
+            return False
+        file.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):
+            blob.unlink()
+        return True

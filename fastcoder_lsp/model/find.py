@@ -19,10 +19,19 @@ from fastcoder_lsp.model.catalogue import (
     wheel_model,
 )
 from fastcoder_lsp.model.digest import known_sha256, remembered_sha256
-from fastcoder_lsp.model.files import PICKLE_HINT, PICKLE_MESSAGE, PICKLE_SUFFIXES, ModelFiles, is_complete, open_folder
+from fastcoder_lsp.model.files import (
+    PICKLE_HINT,
+    PICKLE_MESSAGE,
+    PICKLE_SUFFIXES,
+    ModelFiles,
+    gguf_of,
+    is_complete,
+    is_noted,
+    open_folder,
+    read_origin,
+)
 from fastcoder_lsp.model.gguf_folder import drop_copies, follow, holds_weights, make_ready
-from fastcoder_lsp.model.gpu import gpu_memory_bytes
-from fastcoder_lsp.model.origin import gguf_of, is_noted, read_origin
+from fastcoder_lsp.model.machine import gpu_memory_bytes
 from fastcoder_lsp.model.store import Store, reading, size_text
 
 AUTO = "auto"

@@ -1,15 +1,75 @@
-"""The configuration of a model, in the transformers format, from the metadata of its GGUF.
+"""The configuration of a model, in the transformers format, from the metadata of its GGUF, and its tensors' names.
 
-Owns that reading, and the word on whether the weights can be used as they lie in the file: all tensors of a known
-architecture are there, of the sizes that the metadata say, and no others. Where anything is unknown there is no
-configuration, and the file is left to transformers.
+Owns the table of names for the architectures that are read directly, Llama's and Qwen2's, and the decision whether the
+weights can be used as they are in the file: all tensors of a known architecture are there, of the sizes in the
+metadata, and no others. Otherwise there is no configuration, and the file is left to transformers (`convert`).
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from fastcoder_lsp.model.gguf_header import Header, Scalar
-from fastcoder_lsp.model.gguf_names import ARCHITECTURES, EMBEDDING, HEAD, all_names
+
+ARCHITECTURES = ("llama", "qwen2")
+EMBEDDING, HEAD = "token_embd.weight", "output.weight"
+
+_WHOLE = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+_PARTS = {
+    "input_layernorm": "attn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "post_attention_layernorm": "ffn_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+_LAYER = re.compile(r"model\.layers\.(\d+)\.(.+)")
+_BIASES = {"llama": (), "qwen2": ("attn_q", "attn_k", "attn_v")}
+_TURNED = re.compile(r"blk\.\d+\.attn_([qk])\.(weight|bias)")
+
+
+def gguf_name(name: str) -> str:
+    """What GGUF calls the tensor of this name in the transformers format; empty where it has none such."""
+    stem, _, end = name.rpartition(".")
+    if match := _LAYER.fullmatch(stem):
+        part = _PARTS.get(match[2])
+        return f"blk.{match[1]}.{part}.{end}" if part else ""
+    return f"{_WHOLE[stem]}.{end}" if stem in _WHOLE else ""
+
+
+def all_names(architecture: str, layers: int, *, tied: bool) -> dict[str, str]:
+    """Every tensor of such a model: its name in the transformers format → GGUF's."""
+    names = [f"{stem}.weight" for stem in _WHOLE if not (tied and stem == "lm_head")]
+    names += [name for layer in range(layers) for name in _names_of_layer(architecture, layer)]
+    return {name: gguf_name(name) for name in names}
+
+
+def turned_heads(architecture: str, name: str, config: Mapping[str, int]) -> int:
+    """Heads of the tensor whose rows stand otherwise in a GGUF; 0 for all others.
+
+    Llama's query and key rows: a GGUF has the two numbers of a pair that rotary embeddings turn beside each other, the
+    transformers format has all first ones of a head before all second ones.
+
+    Args:
+        architecture: as GGUF calls it.
+        name: GGUF's.
+        config: of the model.
+    """
+    match = _TURNED.fullmatch(name)
+    if match is None or architecture != "llama":
+        return 0
+    return config["num_attention_heads" if match[1] == "q" else "num_key_value_heads"]
+
+
+def _names_of_layer(architecture: str, layer: int) -> Iterator[str]:
+    for part, short in _PARTS.items():
+        yield f"model.layers.{layer}.{part}.weight"
+        if short in _BIASES[architecture]:
+            yield f"model.layers.{layer}.{part}.bias"
+
 
 _CLASSES = {"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM"}
 _TOKENS = {"bos": "bos_token_id", "eos": "eos_token_id", "padding": "pad_token_id"}

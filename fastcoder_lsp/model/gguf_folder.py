@@ -1,12 +1,17 @@
 """A GGUF made ready: a folder with configuration and tokenizer from its own metadata; the weights stay in the file.
 
 Owns that folder, which takes a second and a few megabytes, and the choice between it and a conversion by transformers
-(`convert`), for files of which anything is unknown here. What earlier versions unpacked of such a file goes away.
+(`convert`), for files with anything unknown. Deletes the weights that earlier versions unpacked of such a file. For
+training and for comparisons, the weights can be unpacked on request as an ordinary checkpoint: `model.safetensors` in
+fp32 beside the configuration. No engine needs it.
 """
 
 import json
 import logging
+import math
+import os
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,14 +20,13 @@ from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS
 from fastcoder_lsp.model.convert import convert
 from fastcoder_lsp.model.digest import known_sha256
-from fastcoder_lsp.model.files import WEIGHTS
-from fastcoder_lsp.model.gguf_check import check_header
-from fastcoder_lsp.model.gguf_config import config_of
-from fastcoder_lsp.model.gguf_header import Header
-from fastcoder_lsp.model.gguf_names import ARCHITECTURES
+from fastcoder_lsp.model.files import FORMAT, INDEX, WEIGHTS, Origin, gguf_of, is_noted, read_origin, weight_files
+from fastcoder_lsp.model.gguf_config import ARCHITECTURES, all_names, config_of
+from fastcoder_lsp.model.gguf_header import Header, check_header
+from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.gguf_tokenizer import LISTS, TOKENS, tokenizer_json
-from fastcoder_lsp.model.origin import FORMAT, Origin, gguf_of, is_noted, read_origin
-from fastcoder_lsp.model.store import Store, publish, size_text, write_small, writing
+from fastcoder_lsp.model.store import Store, publish, require_space, size_text, write_small, writing
+from fastcoder_lsp.model.tensors import SafetensorsTensors
 
 log = logging.getLogger(__name__)
 
@@ -160,3 +164,81 @@ def holds_weights(folder: Path) -> bool:
 
 def _nobody() -> None:
     pass
+
+
+_AT_ONCE = 1 << 22
+
+
+def require_checkpoint(folder: Path, progress: Progress) -> None:
+    """See that the model in `folder` has its weights beside it; nothing where it has.
+
+    Args:
+        folder: of a model that was found.
+        progress: told the share done.
+
+    Raises:
+        ModelInvalidError: the file that holds the weights is damaged or gone.
+        ResourceError: the disk does not suffice.
+    """
+    if not _lacks_it(folder):
+        return
+    names = _names(folder)
+    store = Store(folder.parents[2])
+    name = f"checkpoint-{folder.name[:16]}"
+    with store.lock(name, lambda: progress(0.0, "waiting for another process that unpacks the weights")):
+        if not (folder / WEIGHTS).is_file():
+            with writing(folder, "unpacking the weights"), store.workspace(name) as work:
+                _write(work / WEIGHTS, GgufTensors.of(folder), names, progress)
+                (work / WEIGHTS).replace(folder / WEIGHTS)
+
+
+def count_parameters(folder: Path) -> int:
+    """Numbers in the weights of the model in `folder`, from the files' headers, before a checkpoint is made too.
+
+    Raises:
+        ModelInvalidError: the file that holds the weights is damaged or gone.
+    """
+    if _lacks_it(folder):
+        with closing(GgufTensors.of(folder)) as packed:
+            return sum(math.prod(packed.shape(name)) for name in _names(folder))
+    with closing(SafetensorsTensors(weight_files(folder))) as plain:
+        return sum(math.prod(plain.shape(name)) for name in plain.names())
+
+
+def _lacks_it(folder: Path) -> bool:
+    """Whether the weights are in a GGUF alone."""
+    return not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file() and gguf_of(folder) is not None
+
+
+def _names(folder: Path) -> list[str]:
+    """The tensors of a model that comes as a GGUF."""
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    return list(all_names(config["model_type"], config["num_hidden_layers"], tied=config["tie_word_embeddings"]))
+
+
+def _write(path: Path, tensors: GgufTensors, names: list[str], progress: Progress) -> None:
+    head: dict[str, object] = {"__metadata__": {"format": "pt"}}
+    total = 0
+    for name in names:
+        size = 4
+        for side in tensors.shape(name):
+            size *= side
+        head[name] = {"dtype": "F32", "shape": list(tensors.shape(name)), "data_offsets": [total, total + size]}
+        total += size
+    text = json.dumps(head, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    require_space(path.parent, total + (64 << 20), "unpacking the weights")
+    try:
+        with path.open("wb") as file:
+            file.write(len(text).to_bytes(8, "little") + text)
+            written = 0
+            for name in names:
+                rows, *columns = tensors.shape(name)
+                each = max(1, _AT_ONCE // columns[0]) if columns else rows
+                for start in range(0, rows, each):
+                    written += file.write(tensors.rows(name, start, min(rows, start + each)).tobytes())
+                progress(written / total, "unpacking the weights (first time only)")
+            file.flush()
+            os.fsync(file.fileno())
+    finally:
+        tensors.close()

@@ -13,8 +13,8 @@ from fastcoder_lsp.errors import ModelInvalidError, UsageError
 from fastcoder_lsp.model import hub
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS, WheelModel, wheel_model
 from fastcoder_lsp.model.digest import known_sha256
+from fastcoder_lsp.model.files import ORIGIN, Origin, read_origin
 from fastcoder_lsp.model.find import Kind, Reference, find, is_converted, missing, understand
-from fastcoder_lsp.model.origin import ORIGIN, Origin, read_origin
 from fastcoder_lsp.model.store import Store, folder_bytes
 
 

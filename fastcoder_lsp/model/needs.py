@@ -6,7 +6,7 @@ from importlib.metadata import PackageNotFoundError, requires
 from importlib.util import find_spec
 
 from fastcoder_lsp.errors import InstallationError
-from fastcoder_lsp.model.gpu import gpu_memory_bytes
+from fastcoder_lsp.model.machine import gpu_memory_bytes
 
 _CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
 """PyTorch's own index of builds a tenth of the size; pip prefers them, for their version is the same with a suffix."""

@@ -9,12 +9,11 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
 from fastcoder_lsp.model import hub, wheels
 from fastcoder_lsp.model.catalogue import WheelModel, fitting_models, stand_in, wheel_model
-from fastcoder_lsp.model.damage import damage, give_up
 from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
-from fastcoder_lsp.model.files import ModelFiles
+from fastcoder_lsp.model.files import ModelFiles, damage, give_up
 from fastcoder_lsp.model.find import BrokenConversionError, Kind, convert_gguf, find, is_converted, understand
 from fastcoder_lsp.model.gguf_folder import drop_copies, make_ready
-from fastcoder_lsp.model.gpu import gpu_memory_bytes
+from fastcoder_lsp.model.machine import gpu_memory_bytes
 from fastcoder_lsp.model.store import Store, require_space
 
 

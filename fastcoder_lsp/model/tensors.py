@@ -1,12 +1,24 @@
-"""A model's tensors as plain numbers, read a few rows at a time, in whatever kind of file they lie.
+"""A model's tensors as plain numbers, read a few rows at a time, from any kind of file; names are transformers'.
 
-Owns the protocol; `open_tensors` chooses the file for a model's folder. Names are those of the transformers format.
+Owns safetensors, without torch (numpy alone knows no bfloat16; the library sees each file first, and refuses a damaged
+head), and the packed integers of AWQ ("gemm", as AutoAWQ writes it) and GPTQ (AutoGPTQ): `X.qweight`, `X.qzeros`,
+`X.scales` in place of `X.weight`, whose columns are rows here. A weight is `scale · (q - zero)`; groups of inputs share
+scale and zero. `open_tensors` chooses the reader for a model's folder. Legend: K inputs, N outputs, G groups.
 """
 
-from typing import Protocol
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+
+from fastcoder_lsp.errors import ModelInvalidError
+from fastcoder_lsp.model.files import INDEX, ORIGIN, WEIGHTS, gguf_of, weight_files
+from fastcoder_lsp.model.gguf_tensors import GgufTensors
 
 
 class Tensors(Protocol):
@@ -35,3 +47,287 @@ class Tensors(Protocol):
     def close(self) -> None:
         """Close the files."""
         ...
+
+
+DAMAGED_HINT = "Download the model again: fastcoder-lsp model pull"
+_TYPES: dict[str, type[np.generic]] = {
+    "F64": np.float64,
+    "F32": np.float32,
+    "F16": np.float16,
+    "BF16": np.uint16,
+    "I64": np.int64,
+    "I32": np.int32,
+    "I16": np.int16,
+    "I8": np.int8,
+    "U64": np.uint64,
+    "U32": np.uint32,
+    "U16": np.uint16,
+    "U8": np.uint8,
+    "BOOL": np.bool_,
+}
+FRACTIONS = ("F64", "F32", "F16", "BF16")
+"""Kinds that hold numbers with a fraction."""
+
+
+class SafetensorsTensors:
+    """The tensors of one or several files; see `tensors.Tensors`."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self._files: list[BinaryIO] = []
+        self._entries: dict[str, tuple[BinaryIO, int, dict[str, Any]]] = {}
+        try:
+            for path in paths:
+                self._open(path)
+        except BaseException:
+            self.close()
+            raise
+
+    def names(self) -> tuple[str, ...]:
+        """All names."""
+        return tuple(self._entries)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._entries
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Its sizes, rows first."""
+        return tuple(self._entries[name][2]["shape"])
+
+    def kind(self, name: str) -> str:
+        """What its numbers are kept as: "F32", "BF16", "I32", "Q5_0"."""
+        return str(self._entries[name][2]["dtype"])
+
+    def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """The rows `start` to `stop`, as fp32."""
+        found = self._read(name, start, stop)
+        if self.kind(name) == "BF16":
+            wide: npt.NDArray[np.float32] = np.left_shift(found, 16, dtype=np.uint32).view(np.float32)
+            return wide
+        if self.kind(name) not in FRACTIONS:
+            raise ModelInvalidError(f"{name} is {self.kind(name)}, not a floating-point type", DAMAGED_HINT)
+        plain: npt.NDArray[np.float32] = found.astype(np.float32, copy=False)
+        return plain
+
+    def raw(self, name: str) -> npt.NDArray[Any]:
+        """The whole tensor, in the precision of its file; bfloat16 as 16-bit patterns, blocks of a GGUF as fp32."""
+        shape = self.shape(name)
+        return self._read(name, 0, shape[0]) if shape else self._bytes(name, 0, 1).reshape(())
+
+    def close(self) -> None:
+        """Close the files."""
+        for file in self._files:
+            file.close()
+
+    def _open(self, path: Path) -> None:
+        try:
+            with safe_open(path, framework="np"):  # its head fits the file
+                pass
+            file = path.open("rb")
+            self._files.append(file)
+            size = int.from_bytes(file.read(8), "little")
+            head = json.loads(file.read(size))
+        except (SafetensorError, OSError, ValueError, RecursionError) as error:
+            raise ModelInvalidError(f"{path} is damaged: {error}", DAMAGED_HINT) from error
+        for name, entry in head.items():
+            if name != "__metadata__":
+                self._entries[name] = file, 8 + size + entry["data_offsets"][0], entry
+
+    def _read(self, name: str, start: int, stop: int) -> npt.NDArray[Any]:
+        _, *inner = self.shape(name)
+        each = int(np.prod(inner, dtype=np.int64))
+        return self._bytes(name, start * each, (stop - start) * each).reshape(stop - start, *inner)
+
+    def _bytes(self, name: str, start: int, count: int) -> npt.NDArray[Any]:
+        file, place, _ = self._entries[name]
+        kind = _TYPES.get(self.kind(name))
+        if kind is None:
+            raise ModelInvalidError(f"{name} has the unsupported type {self.kind(name)}", DAMAGED_HINT)
+        found = np.empty(count, dtype=kind)
+        try:
+            file.seek(place + start * found.itemsize)
+            read = file.readinto(found.view(np.uint8).data)  # type: ignore[attr-defined]
+        except OSError as error:
+            raise ModelInvalidError(f"{name} cannot be read: {error}", DAMAGED_HINT) from error
+        if read != found.nbytes:
+            raise ModelInvalidError(f"{name} cannot be read: the file is cut short", DAMAGED_HINT)
+        return found
+
+
+HINT = "Use the same model as a GGUF file, or unquantized."
+_WEIGHT = ".weight"
+_AWQ_ORDER = np.array([0, 4, 1, 5, 2, 6, 3, 7])
+"""Which four bits of a word, counted from the lowest, hold its first, second, … number."""
+
+Ints = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """`method`: "awq" or "gptq"; `bits` of a weight; `off`: what is added to every zero."""
+
+    method: str
+    bits: int
+    off: int
+
+    @property
+    def in_a_word(self) -> int:
+        """Numbers in 32 bits."""
+        return 32 // self.bits
+
+
+def scheme_of(config: Mapping[str, Any]) -> Scheme | None:
+    """How the weights are packed by what config.json says; None for a way that is not known here, and for none."""
+    said = config.get("quantization_config")
+    if not isinstance(said, Mapping):
+        return None
+    method, bits = said.get("quant_method"), said.get("bits", said.get("w_bit"))
+    if method == "awq" and bits == 4 and str(said.get("version", "gemm")).lower() == "gemm":
+        return Scheme("awq", 4, 0)
+    form = said.get("checkpoint_format", "gptq")
+    if method == "gptq" and bits in (4, 8) and form in ("gptq", "gptq_v2"):
+        return Scheme("gptq", int(bits), 1 if form == "gptq" else 0)
+    return None
+
+
+class QuantisedTensors:
+    """The tensors of a model so packed; see `tensors.Tensors`. The words of the matrix that is read now are kept."""
+
+    def __init__(self, packed: Tensors, scheme: Scheme) -> None:
+        self._packed, self._scheme = packed, scheme
+        self._at_hand: tuple[str, _Matrix] | None = None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._packed or self._stem(name) is not None
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Its sizes, rows first."""
+        stem = self._stem(name)
+        if stem is None:
+            return self._packed.shape(name)
+        words = self._packed.shape(f"{stem}.qweight")
+        if len(words) != 2:
+            raise ModelInvalidError(f"{stem}.qweight has the shape {words}", HINT)
+        each = self._scheme.in_a_word
+        return (words[1] * each, words[0]) if self._scheme.method == "awq" else (words[1], words[0] * each)
+
+    def kind(self, name: str) -> str:
+        """What its numbers are kept as: "F32", "BF16", "I32", "Q5_0"."""
+        return self._packed.kind(name) if self._stem(name) is None else self._scheme.method
+
+    def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """The rows `start` to `stop`, as fp32."""
+        stem = self._stem(name)
+        return self._packed.rows(name, start, stop) if stem is None else self._matrix(stem).rows(start, stop)
+
+    def raw(self, name: str) -> npt.NDArray[np.generic]:
+        """The whole tensor, in the precision of its file; bfloat16 as 16-bit patterns, blocks of a GGUF as fp32."""
+        return self._packed.raw(name) if self._stem(name) is None else self.rows(name, 0, self.shape(name)[0])
+
+    def close(self) -> None:
+        """Close the files."""
+        self._at_hand = None
+        self._packed.close()
+
+    def _stem(self, name: str) -> str | None:
+        """What the names of the packed parts begin with; None for a tensor that is as it is."""
+        stem = name.removesuffix(_WEIGHT)
+        return stem if stem != name and f"{stem}.qweight" in self._packed else None
+
+    def _matrix(self, stem: str) -> "_Matrix":
+        if self._at_hand is None or self._at_hand[0] != stem:
+            self._at_hand = stem, _Matrix(self._packed, stem, self._scheme, self.shape(stem + _WEIGHT))
+        return self._at_hand[1]
+
+
+class _Matrix:
+    """The parts of one matrix.
+
+    Raises:
+        ModelInvalidError: they do not fit together.
+    """
+
+    def __init__(self, packed: Tensors, stem: str, scheme: Scheme, shape: tuple[int, ...]) -> None:
+        self._scheme = scheme
+        rows, columns = shape
+        for part in ("qzeros", "scales"):
+            if f"{stem}.{part}" not in packed:
+                raise ModelInvalidError(f"the model's files have no {stem}.{part}", HINT)
+        self._words = _integers(packed, f"{stem}.qweight")
+        self._zeros = _integers(packed, f"{stem}.qzeros")
+        self._scales_GN = packed.rows(f"{stem}.scales", 0, packed.shape(f"{stem}.scales")[0])
+        groups = len(self._scales_GN)
+        fits = self._scales_GN.shape == (groups, rows) and self._zeros.shape == (groups, rows // scheme.in_a_word)
+        if not fits or not groups or columns % groups:
+            raise ModelInvalidError(f"the parts of {stem} have different sizes", HINT)
+        self._group_K = np.arange(columns) // (columns // groups)
+        if scheme.method == "gptq" and f"{stem}.g_idx" in packed:  # inputs in order of their weight
+            self._group_K = _integers(packed, f"{stem}.g_idx").astype(np.int64)
+            if self._group_K.shape != (columns,) or self._group_K.min() < 0 or self._group_K.max() >= groups:
+                raise ModelInvalidError(f"{stem}.g_idx refers to groups that do not exist", HINT)
+
+    def rows(self, start: int, stop: int) -> npt.NDArray[np.float32]:
+        """Outputs `start` to `stop`, [N, K]."""
+        each = self._scheme.in_a_word
+        first, last = start // each * each, -(-stop // each) * each
+        zeros_GN = self._across(self._zeros[:, first // each : last // each])[:, start - first : stop - first]
+        if self._scheme.method == "awq":
+            words = self._words[:, first // each : last // each]
+            found_KN = self._across(words)[:, start - first : stop - first].astype(np.float32)
+        else:
+            found_KN = self._down(self._words[:, start:stop]).astype(np.float32)
+        # the first version of GPTQ writes a zero less one, round the corner
+        zeros_GN = (zeros_GN + self._scheme.off) & ((1 << self._scheme.bits) - 1)
+        found_KN -= zeros_GN.astype(np.float32)[self._group_K]
+        found_KN *= self._scales_GN[:, start:stop][self._group_K]
+        return np.ascontiguousarray(found_KN.T)
+
+    def _across(self, words: Ints) -> npt.NDArray[np.int64]:
+        """Numbers that lie beside each other in words: [..., W] → [..., W · numbers in a word]."""
+        bits, each = self._scheme.bits, self._scheme.in_a_word
+        places = _AWQ_ORDER if self._scheme.method == "awq" else np.arange(each)
+        found = (words.view(np.uint32)[..., None] >> (bits * places).astype(np.uint32)) & np.uint32((1 << bits) - 1)
+        return found.reshape(*words.shape[:-1], words.shape[-1] * each).astype(np.int64)
+
+    def _down(self, words: Ints) -> npt.NDArray[np.uint32]:
+        """Numbers that lie below each other: [W, N] → [W · numbers in a word, N]."""
+        bits, each = self._scheme.bits, self._scheme.in_a_word
+        shifts = (bits * np.arange(each)).astype(np.uint32)[:, None]
+        found = (np.ascontiguousarray(words).view(np.uint32)[:, None] >> shifts) & np.uint32((1 << bits) - 1)
+        return found.reshape(words.shape[0] * each, words.shape[1])
+
+
+def _integers(packed: Tensors, name: str) -> Ints:
+    found = packed.raw(name)
+    if found.dtype != np.int32:
+        raise ModelInvalidError(f"{name} is {packed.kind(name)}, not I32", HINT)
+    return np.ascontiguousarray(found).view(np.int32)
+
+
+def open_tensors(folder: Path) -> Tensors:
+    """The tensors of the model in `folder`.
+
+    Raises:
+        ModelInvalidError: a file is missing or damaged.
+    """
+    if not (folder / WEIGHTS).is_file() and not (folder / INDEX).is_file() and gguf_of(folder) is not None:
+        return GgufTensors.of(folder)
+    scheme = scheme_of(_config(folder))
+    plain = SafetensorsTensors(weight_files(folder))
+    return plain if scheme is None else QuantisedTensors(plain, scheme)
+
+
+def rounded_already(folder: Path) -> str:
+    """What rounded the weights of the model in `folder` before, "GGUF" or "AWQ"; empty: nothing is known."""
+    if (folder / ORIGIN).is_file():
+        return "GGUF"
+    scheme = scheme_of(_config(folder))
+    return "" if scheme is None else scheme.method.upper()
+
+
+def _config(folder: Path) -> Mapping[str, Any]:
+    """What config.json says; nothing where it cannot be read, which who reads the model's shape says."""
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return config if isinstance(config, dict) else {}

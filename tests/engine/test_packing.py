@@ -21,8 +21,8 @@ from fastcoder_lsp.engine.int8.packed_file import UNFINISHED, packed_in_memory, 
 from fastcoder_lsp.engine.int8.stored import Wanted, load_arrays
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.model.expected_speed import BESIDE_BYTES, WEIGHTS, expected_bytes
 from fastcoder_lsp.model.inventory import engine_conversions
+from fastcoder_lsp.model.machine import BESIDE_BYTES, WEIGHTS, expected_bytes
 
 WIDTH, INNER, VOCABULARY = 64, 208, 40_000
 

@@ -16,8 +16,8 @@ from fastcoder_lsp.engine.architecture import fast_shape, graph_shape, read_conf
 from fastcoder_lsp.engine.int8.packing import matrices
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.model.damage import damage
-from fastcoder_lsp.model.gguf_check import check_header
+from fastcoder_lsp.model.files import damage
+from fastcoder_lsp.model.gguf_header import check_header
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.faults.small_model import write_model
 from tests.model.tiny import write_gguf

@@ -16,7 +16,7 @@ from fastcoder_lsp import model
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, ResourceError
 from fastcoder_lsp.model.convert import convert
 from fastcoder_lsp.model.convert_worker import require_memory
-from fastcoder_lsp.model.gguf_check import check_header
+from fastcoder_lsp.model.gguf_header import check_header
 from fastcoder_lsp.model.store import Store, require_space
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.model.tiny import write_gguf

@@ -4,8 +4,8 @@ import tracemalloc
 
 import pytest
 
-from fastcoder_lsp.model import expected_speed
-from fastcoder_lsp.model.expected_speed import ABOVE_LIMIT, WEIGHTS, expectation, expected_ms, read_speed
+from fastcoder_lsp.model import machine
+from fastcoder_lsp.model.machine import ABOVE_LIMIT, WEIGHTS, expectation, expected_ms, read_speed
 
 
 def test_a_token_takes_what_is_read() -> None:
@@ -34,7 +34,7 @@ def test_memory_is_measured() -> None:
 def test_measuring_takes_a_part_of_what_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """In a container with many cores and little memory, what is read by all of them would be too much."""
     free = 64_000_000
-    monkeypatch.setattr(expected_speed, "available_bytes", lambda: free)
+    monkeypatch.setattr(machine, "available_bytes", lambda: free)
     monkeypatch.setattr("os.cpu_count", lambda: 64)
     tracemalloc.start()
     try:

@@ -8,7 +8,7 @@ import pytest
 from fastcoder_lsp import model
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, UsageError
 from fastcoder_lsp.model.catalogue import wheel_model
-from fastcoder_lsp.model.origin import ORIGIN
+from fastcoder_lsp.model.files import ORIGIN
 from fastcoder_lsp.model.store import Store
 from tests.model.tiny import write_folder, write_gguf
 

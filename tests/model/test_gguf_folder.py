@@ -16,14 +16,13 @@ from safetensors.numpy import load_file
 from fastcoder_lsp import model
 from fastcoder_lsp.errors import InstallationError, ModelInvalidError, ModelMissingError, ResourceError
 from fastcoder_lsp.model.convert import convert
-from fastcoder_lsp.model.damage import damage
 from fastcoder_lsp.model.digest import remembered_sha256
+from fastcoder_lsp.model.files import damage, read_origin
 from fastcoder_lsp.model.gguf_folder import _described, drop_copies
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.needs import require_packages
-from fastcoder_lsp.model.open_tensors import open_tensors
-from fastcoder_lsp.model.origin import read_origin
 from fastcoder_lsp.model.store import Store
+from fastcoder_lsp.model.tensors import open_tensors
 from fastcoder_lsp.tokenizer import Tokenizer
 from tests.model.tiny import HEADS, LAYERS, write_gguf
 

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fastcoder_lsp.model.gpu import ask_driver
-from fastcoder_lsp.model.memory import _container, available_bytes
+from fastcoder_lsp.model.machine import _container, ask_driver, available_bytes
 
 
 def install(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:

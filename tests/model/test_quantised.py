@@ -16,8 +16,7 @@ from fastcoder_lsp.engine.int8.dot import PLAIN
 from fastcoder_lsp.engine.int8.packing import pack
 from fastcoder_lsp.engine.weights import open_weights
 from fastcoder_lsp.errors import ModelInvalidError
-from fastcoder_lsp.model.open_tensors import open_tensors
-from fastcoder_lsp.model.quantised import scheme_of
+from fastcoder_lsp.model.tensors import open_tensors, scheme_of
 
 WIDTH, INNER, GROUP, VOCABULARY = 64, 96, 32, 40
 AWQ_ORDER = (0, 2, 4, 6, 1, 3, 5, 7)

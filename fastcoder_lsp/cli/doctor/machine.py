@@ -61,7 +61,7 @@ def _load(names: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
 
 def check_gpu() -> Check:
     """That torch sees the GPU that the driver sees."""
-    from fastcoder_lsp.model.gpu import ask_driver
+    from fastcoder_lsp.model.machine import ask_driver
     from fastcoder_lsp.model.store import size_text
 
     answer = ask_driver()
@@ -104,7 +104,7 @@ def check_memory() -> Check:
     """The memory that this process can have."""
     import psutil
 
-    from fastcoder_lsp.model.memory import available_bytes
+    from fastcoder_lsp.model.machine import available_bytes
     from fastcoder_lsp.model.store import size_text
 
     total, available = psutil.virtual_memory().total, available_bytes()

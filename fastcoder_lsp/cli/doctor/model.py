@@ -21,7 +21,7 @@ SAMPLE_AFTER = "\n    return numbers[:n]\n"
 def check_model(settings: Settings) -> Check:
     """Which model, from which source, whether its files can be read, and how it differs from what was asked for."""
     from fastcoder_lsp import model
-    from fastcoder_lsp.model.damage import damage
+    from fastcoder_lsp.model.files import damage
     from fastcoder_lsp.model.find import BROKEN_HINT
 
     files = model.find(settings.model)

@@ -27,8 +27,8 @@ from fastcoder_lsp.engine.int8.packing import IN_HEAD, Array, Products, embeddin
 from fastcoder_lsp.engine.weights import Weights, open_weights
 from fastcoder_lsp.errors import ResourceError, UsageError
 from fastcoder_lsp.index.files import check_room, private_folder
-from fastcoder_lsp.model.open_tensors import rounded_already
 from fastcoder_lsp.model.store import size_text, write_error
+from fastcoder_lsp.model.tensors import rounded_already
 
 FORMATS = {8: 1, 4: 2}
 """Of the packed file, by the bits of a weight; another number makes old ones unread, and lower ones deleted. 8: 1, rows
