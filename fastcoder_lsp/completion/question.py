@@ -8,13 +8,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Protocol, TypeVar
+from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
 from fastcoder_lsp.completion import reasons
 from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.suggestions import Place, Recalled, Suggestion
+from fastcoder_lsp.completion.suggestions import Place, Recalled
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.core import Completion, CompletionRequest, Counts, Reason, StepTrace
 from fastcoder_lsp.core.bounds import BudgetMs, Moment, Natural, Short
@@ -183,34 +183,6 @@ class Waiting:
     def answer(self, completion: Completion) -> int:
         """Give the answer to everybody who has none yet and still wants it; returns to how many."""
         return sum(settle(future, completion) for future in self.futures)
-
-
-class Listener(Protocol):
-    """Told what comes of it all, in the scheduler's thread or, where that is in another process, the connection's."""
-
-    def answered(self, number: int, answer: Answer) -> None:
-        """The question of this number has its answer."""
-        ...
-
-    def made(self, uri: str, suggestion: Suggestion) -> None:
-        """This is suggested in a document from now on, wherever it fits; with a reason, why nothing is."""
-        ...
-
-    def forgotten(self, uri: str | None) -> None:
-        """What was made for a document holds no more; None: for any."""
-        ...
-
-    def counted(self, what: str, by: int) -> None:
-        """A field of `Statistics` grows by so many."""
-        ...
-
-    def worked(self, counts: Counts) -> None:
-        """The model did this work."""
-        ...
-
-    def told(self, status: Status) -> None:
-        """The state of the worker has changed."""
-        ...
 
 
 def place_of(request: CompletionRequest) -> Place:

@@ -34,7 +34,7 @@ from fastcoder_lsp.host.made_from import front_part, model_part
 from fastcoder_lsp.host.workspace import FrontWorkspace
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
-from fastcoder_lsp.scheduling.direct import Emitter, tell_seat
+from fastcoder_lsp.scheduling.direct import tell_seat
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.shared_stores import SharedStores
@@ -154,7 +154,7 @@ class LocalHost:
         self._core, self._name, self._listener, self._settings = core, name, listener, settings
         self._process = psutil.Process()
         self._workspace = FrontWorkspace(folders, core.stores, texts or OpenTexts(), self._indexing, self._notice)
-        self._seat = core.scheduler.join(Emitter(listener), self._make, enabled=settings.enabled)
+        self._seat = core.scheduler.join(listener, self._make, enabled=settings.enabled)
 
     def send(self, command: Command) -> None:
         """Pass it on: files to the workspace, questions to the scheduler, a reload to the model that all share."""

@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import partial, wraps
 from typing import Concatenate, ParamSpec
 
-from fastcoder_lsp.completion.question import Answer, Clock, Listener, Question
+from fastcoder_lsp.completion.protocol import Answered, Forgotten, HostListener, Made, StatusChanged, Worked
+from fastcoder_lsp.completion.question import Answer, Clock, Question
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
 from fastcoder_lsp.core import EngineInfo
@@ -48,7 +49,7 @@ class Client:
         budgets: of the last request; None before the first one.
 
     Args:
-        listener: told what comes of it.
+        emit: told what comes of it.
         model: loaded when it is first needed.
         post: the scheduler's; takes a message.
         ready: the scheduler's; loads the model.
@@ -59,7 +60,7 @@ class Client:
 
     def __init__(
         self,
-        listener: Listener,
+        emit: HostListener,
         model: ClientModel,
         post: "Callable[[Client, Callable[[], None]], None]",
         ready: "Callable[[Client], Loaded | None]",
@@ -69,7 +70,7 @@ class Client:
         *,
         enabled: bool,
     ) -> None:
-        self.listener, self.model, self.post, self.enabled, self.gone = listener, model, post, enabled, False
+        self.emit, self.model, self.post, self.enabled, self.gone = emit, model, post, enabled, False
         self._ready, self._changed, self._clock = ready, changed, clock
         self.request: ActiveRequest | None = None
         self._active: ActiveRequest | None = None  # the request that is worked on
@@ -117,7 +118,7 @@ class Client:
         if self.upcoming is not None and self.upcoming[0].uri == uri:
             self.upcoming = None
         self._stop_preparing(uri)
-        self.listener.forgotten(uri)  # once more: what was made since is about it, too
+        self.emit(Forgotten(uri))  # once more: what was made since is about it, too
         self._give_up_of(uri)
         self._outdated.forget(uri)
         self.model.forget(uri)
@@ -260,13 +261,13 @@ class Client:
         self._keep_outdated(uri, suggestion)
         if unserved is not None and unserved.uri == uri and suggestion.rest(unserved.place) is not None:
             self._unserved = None
-        self.listener.made(uri, suggestion)
+        self.emit(Made(uri, suggestion))
 
     def count(self) -> None:
         """Tell what the generation has done since it was told last."""
         if (generation := self.generation) is not None:
             counts = generation.counts()
-            self.listener.worked(counts - generation.told)
+            self.emit(Worked(counts - generation.told))
             generation.told = counts
 
     def give_up(self) -> None:
@@ -294,21 +295,21 @@ class Client:
         self.generation = None
         if request is not None:
             self._answer(request, Answer.failed(status))
-        self.listener.told(status)
+        self.emit(StatusChanged(status))
 
     def replace(self, make: Callable[[], Loaded] | None = None) -> None:
         """The client's part is made otherwise from now on; None: it is the model that is exchanged."""
         self.unload()
         self.model.replace(make)
         if self.enabled:
-            self.listener.told(Status("starting"))
+            self.emit(StatusChanged(Status("starting")))
 
     def unload(self) -> None:
         """What the client has of the model goes, and all that was said."""
         try:
             if self._active is not None:
                 self._leave(self._active)
-            self.listener.forgotten(None)
+            self.emit(Forgotten(None))
         finally:  # whether anybody is there to be told or not
             self.generation = self._background = None
             self._outdated.clear()
@@ -332,7 +333,7 @@ class Client:
             if self.model.failed is not None or not self.enabled:
                 self._answer(request, Answer.failed(self.model.failed))
             return  # it was exchanged while it was loaded: the other one is loaded at the next turn
-        self.listener.told(Status("thinking"))
+        self.emit(StatusChanged(Status("thinking")))
         self.budgets = Budgets.of(request.question.policy, loaded.latency.costs)
         self._background = BackgroundBudget.of(request.question, self.budgets)
         request.take()
@@ -340,7 +341,7 @@ class Client:
     def _answer(self, request: ActiveRequest, answer: Answer) -> None:
         if self.request is request:
             self.request, self._unserved = None, request.question if answer.outcome == "empty" else None
-        self.listener.answered(request.question.number, answer)
+        self.emit(Answered(request.question.number, answer))
 
     def _leave(self, request: ActiveRequest) -> None:
         """It is answered, or nobody wants the answer any more; its generation stays, and its time is nobody's."""
@@ -349,8 +350,8 @@ class Client:
         if self.generation is not None:
             self.count()
             self.generation.measured_by(Spans())
-        self.listener.worked(alternatives)
-        self.listener.told(Status("ready"))
+        self.emit(Worked(alternatives))
+        self.emit(StatusChanged(Status("ready")))
 
     def _stop_preparing(self, uri: str) -> None:
         """The document goes on under another name, or not at all: nobody waits there, nothing is prepared."""
@@ -376,8 +377,8 @@ class Client:
     @_posted
     def _settle_switch(self) -> None:
         if self.enabled:
-            self.listener.told(Status("ready" if self.model.loaded else "starting"))
+            self.emit(StatusChanged(Status("ready" if self.model.loaded else "starting")))
         else:
             self.unload()
             self._changed(self)
-            self.listener.told(Status("off"))
+            self.emit(StatusChanged(Status("off")))

@@ -9,31 +9,23 @@ from collections.abc import Callable
 import psutil
 
 from fastcoder_lsp.completion.protocol import (
-    Answered,
     Ask,
     Command,
-    Counted,
     Enable,
     Expect,
     Forget,
-    Forgotten,
     HostFacts,
     HostListener,
     Load,
     Loaded,
-    Made,
     Noticed,
     Reload,
     Rename,
-    StatusChanged,
     Use,
     Withdraw,
-    Worked,
 )
-from fastcoder_lsp.completion.question import Answer, Clock
-from fastcoder_lsp.completion.status import Status
-from fastcoder_lsp.completion.suggestions import Suggestion
-from fastcoder_lsp.core import Counts, Progress, StepCosts
+from fastcoder_lsp.completion.question import Clock
+from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.client import Client
 from fastcoder_lsp.scheduling.model import SomeModel
@@ -55,37 +47,6 @@ class Whole:
 
     def close(self) -> None:
         """Its runtime has closed it."""
-
-
-class Emitter:
-    """Turns the scheduler's calls of a `completion.question.Listener` into events."""
-
-    def __init__(self, listener: HostListener) -> None:
-        self._emit = listener
-
-    def answered(self, number: int, answer: Answer) -> None:
-        """The question of this number has its answer."""
-        self._emit(Answered(number, answer))
-
-    def made(self, uri: str, suggestion: Suggestion) -> None:
-        """This is suggested in a document from now on."""
-        self._emit(Made(uri, suggestion))
-
-    def forgotten(self, uri: str | None) -> None:
-        """What was made for a document holds no more."""
-        self._emit(Forgotten(uri))
-
-    def counted(self, what: str, by: int) -> None:
-        """A field of `Statistics` grows."""
-        self._emit(Counted(what, by))
-
-    def worked(self, counts: Counts) -> None:
-        """The model did this work."""
-        self._emit(Worked(counts))
-
-    def told(self, status: Status) -> None:
-        """The state has changed."""
-        self._emit(StatusChanged(status))
 
 
 def tell_seat(seat: Client, command: Command, listener: HostListener) -> None:
@@ -130,7 +91,7 @@ class SeatHost:
         enabled: bool = True,
     ) -> None:
         self._listener, self._reload = listener, reload
-        self.seat = scheduler.join(Emitter(listener), make_runtime, enabled=enabled)
+        self.seat = scheduler.join(listener, make_runtime, enabled=enabled)
 
     def send(self, command: Command) -> None:
         """There is no workspace: what concerns files is nothing to it."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.protocol import Counted
 from fastcoder_lsp.completion.question import Clock, Question
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Engine, Tokens
@@ -126,7 +127,7 @@ class Prefetch:
         made = generation.useful() if owed or generation.finished else None
         if generation.finished:
             self._client.count()
-            self._client.listener.counted("ahead" if generation.ahead else "background", 1)
+            self._client.emit(Counted("ahead" if generation.ahead else "background", 1))
         if made is None:
             return
         held = not budget.question.request.invoked and generation.doubtful(made)
@@ -175,8 +176,8 @@ class Prefetch:
             self._settling = question, Prefill(engine, loaded.latency, self._clock, prompt.tokens[:-1])
         prefill = self._settling[1]
         if not prefill.work(room_ms) or prefill.finished:
-            self._client.listener.counted("ahead", 1)
-            self._client.listener.counted("prefilled", prefill.prefilled)
+            self._client.emit(Counted("ahead", 1))
+            self._client.emit(Counted("prefilled", prefill.prefilled))
             self._settling, self._settled = None, question
 
     def _fill_second_cache(
@@ -204,7 +205,7 @@ class Prefetch:
         if not planned.prefill.finished:
             before = planned.prefill.prefilled
             done = planned.prefill.work(room_ms)
-            self._client.listener.counted("prefilled", planned.prefill.prefilled - before)
+            self._client.emit(Counted("prefilled", planned.prefill.prefilled - before))
             return done
         if not still:
             return False

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fastcoder_lsp.completion import reasons
+from fastcoder_lsp.completion.protocol import Counted
 from fastcoder_lsp.completion.question import Answer, Clock, Question
 from fastcoder_lsp.completion.suggestions import Suggestion
 from fastcoder_lsp.core import Counts, Reason
@@ -76,7 +77,7 @@ class ActiveRequest:
             return
         self._before = generation.counts()
         self._adopted = generation.adopt(self.asked_ms, self.spans)
-        self._client.listener.counted("adopted", 1)
+        self._client.emit(Counted("adopted", 1))
 
     def leave(self) -> Counts:
         """It is answered, or nobody waits for the answer. Returns the work that went into alternatives."""
@@ -120,12 +121,12 @@ class ActiveRequest:
         generation.latency.answered(self._clock() - begun_ms)
         if beginning.rest(self.question.place) is None:
             return None
-        self._client.listener.counted("budgeted", 1)
+        self._client.emit(Counted("budgeted", 1))
         return self._answer(generation, beginning, "budget")
 
     def too_slow(self, generation: Generation, allowed_ms: float) -> Answer:
         """The empty answer: there is nothing to show, and no time."""
-        self._client.listener.counted("budgeted_empty", 1)
+        self._client.emit(Counted("budgeted_empty", 1))
         over_ms = max(self._clock() - self.asked_ms - allowed_ms, 0.0)
         too_slow = reasons.slow("", allowed_ms, over_ms + generation.line_ms(), invoked=self.question.request.invoked)
         return self._answer(generation, Suggestion(self.question.place, ""), "budget", too_slow)
@@ -175,7 +176,7 @@ class ActiveRequest:
         first, *others = self._alternatives.found
         for other in reversed(others):
             self._client.made(other)
-        self._client.listener.counted("alternatives", len(others))
+        self._client.emit(Counted("alternatives", len(others)))
         return replace(first, others=tuple(others))
 
     def _answer(

@@ -15,7 +15,8 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Generic
 
-from fastcoder_lsp.completion.question import Clock, Listener
+from fastcoder_lsp.completion.protocol import HostListener, StatusChanged
+from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.status import Status
 from fastcoder_lsp.core import EngineInfo, Progress
 from fastcoder_lsp.runtime.parts import Runtime
@@ -104,17 +105,17 @@ class Scheduler(Generic[SomeModel]):
 
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
-    def join(self, listener: Listener, make_runtime: Callable[[SomeModel], Runtime], *, enabled: bool = True) -> Client:
+    def join(self, emit: HostListener, make_runtime: Callable[[SomeModel], Runtime], *, enabled: bool = True) -> Client:
         """A client for one more front.
 
         Args:
-            listener: told what comes of its questions.
+            emit: told what comes of its questions.
             make_runtime: makes what the front has for itself, of the shared model; called in the scheduler's thread.
             enabled: whether the front wants the model; it is loaded at the first question or by `Client.load`.
         """
-        model = ClientModel(partial(self._make, make_runtime), listener.told, self._clock)
+        model = ClientModel(partial(self._make, make_runtime), lambda status: emit(StatusChanged(status)), self._clock)
         client = Client(
-            listener, model, self._post, self._ready, self._changed, self._clock, self._idle_ms, enabled=enabled
+            emit, model, self._post, self._ready, self._changed, self._clock, self._idle_ms, enabled=enabled
         )
         self._inbox.put(partial(self._clients.join, client))
         return client
@@ -262,7 +263,7 @@ class Scheduler(Generic[SomeModel]):
         for client in heard - {loading}:
             if not client.gone and client.enabled and client.model.loaded is None:
                 with logged("a listener failed"):
-                    client.listener.told(failed or Status("starting"))
+                    client.emit(StatusChanged(failed or Status("starting")))
 
     def _use(self, load: Callable[[Progress], SomeModel]) -> None:
         self._unload()
