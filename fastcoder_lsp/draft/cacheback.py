@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 
-from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
+from typing_extensions import override
+
+from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, Draw
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.base import FROM_CACHE, FROM_CORPUS, BaseDrafter, Pin, Source, Specification, nothing
 from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape
@@ -213,22 +215,24 @@ class _Tree(Trie):
 
     def extend(self, node: int, followers: Iterable[tuple[Source, Gram]], limit: int) -> None:
         """Hang followers below `node` until the tree has `limit` nodes; the last follower may be cut short."""
-        nodes, places, match = self._nodes, self._places, self._match
-        if len(nodes) >= limit:
+        tokens, parents, places = self._tokens, self._parents, self._places
+        if len(tokens) >= limit:
             return
         for source, follower in followers:
-            place, before = node, len(nodes)
+            place, before = node, len(tokens)
             for token in follower:
                 known = places.get((place, token))
                 if known is None:
-                    if len(nodes) >= limit:
-                        if len(nodes) > before:
+                    if len(tokens) >= limit:
+                        if len(tokens) > before:
                             self._ends.append(place)
                         return
-                    known = places[place, token] = len(nodes)
-                    nodes.append((token, place, source.name, match))
+                    known = places[place, token] = len(tokens)
+                    tokens.append(token)
+                    parents.append(place)
+                    self._sources.append(source.name)
                 place = known
-            if len(nodes) > before:
+            if len(tokens) > before:
                 self._ends.append(place)
 
     def new_leaves(self) -> list[int]:
@@ -240,6 +244,11 @@ class _Tree(Trie):
         """The tokens from the root to `node`."""
         found: list[int] = []
         while node >= 0:
-            token, node, _, _ = self._nodes[node]
-            found.append(token)
+            found.append(self._tokens[node])
+            node = self._parents[node]
         return tuple(reversed(found))
+
+    @override
+    def draft(self, draws: Sequence[Draw] = ()) -> Draft:
+        self._matches = [self._match] * len(self._tokens)
+        return super().draft(draws)

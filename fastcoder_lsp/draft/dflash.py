@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from fastcoder_lsp.core import NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
 from fastcoder_lsp.draft.base import Floats, MakeLinear, Source, Specification, exact
@@ -124,20 +125,20 @@ class DflashDrafter(WeightedDrafter[BlockModel]):
         """The text that was read, from `_start` on."""
         self._read: list[Keys] | None = None
 
+    @override
     def make(self, files: DrafterFiles) -> BlockModel:
-        """The small model."""
         return BlockModel(files.record, files.tensors(), self._linear)
 
+    @override
     def draft(self, weights: BlockModel, engine: KeepingEngine, context: DraftContext, nodes: int) -> Draft:
-        """The likeliest nodes of the block below the pending token."""
         read = self._caught_up(weights, engine, context)
         logits_BD = weights.say(engine.embed(context.tokens[-1:])[0], context.cached, read)
         columns_BC, likely_BC = best_of(logits_BD, self._parameters.branch)
         chances_BC = np.exp(likely_BC.astype(np.float64))
         return tree_of_places(weights.tokens_of(columns_BC), chances_BC, nodes, FROM_DFLASH.name)
 
+    @override
     def arithmetic(self, weights: BlockModel, record: DrafterRecord) -> Callable[[], object]:
-        """A row that is read, and a block over a text of usual length."""
         past = max(min(self._parameters.window // 2, TYPICAL), 1)
         features = np.ones((1, len(record.layers) * record.width), np.float32)
         first_E = np.ones(record.width, np.float32)

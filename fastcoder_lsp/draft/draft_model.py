@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
+from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DraftTree, Draw, Proposal, Sampler, StepCosts
 from fastcoder_lsp.draft.base import BaseDrafter, Source, Specification, chain
@@ -125,20 +126,20 @@ class SmallerDrafter(BaseDrafter):
         self.models = [SmallModel(model.of(context.document)) for model in self._lent]
         self._noise = np.random.default_rng([context.sampler.seed & 0xFFFFFFFF, len(context.tokens)])
 
+    @override
     def forget(self, document: str) -> None:
-        """Drop the caches of a closed document."""
         super().forget(document)
         for model in self._lent or ():
             model.forget(document)
 
+    @override
     def rename(self, old: str, new: str) -> None:
-        """Move the caches of a document to its new URI."""
         super().rename(old, new)
         for model in self._lent or ():
             model.rename(old, new)
 
+    @override
     def figures(self) -> Mapping[str, float]:
-        """The number of passes of the smaller models."""
         self._count()
         return {"draft passes": float(self._passes)}
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
 from fastcoder_lsp.draft.base import Floats, MakeLinear, Source, Specification, exact
@@ -164,19 +165,19 @@ class EagleDrafter(WeightedDrafter[EagleLayer]):
         self._parameters = parameters or EagleParameters()
         self._read: _Read | None = None
 
+    @override
     def make(self, files: DrafterFiles) -> EagleLayer:
-        """The layer."""
         return EagleLayer(files.record, files.tensors(), self._linear)
 
+    @override
     def draft(self, weights: EagleLayer, engine: KeepingEngine, context: DraftContext, nodes: int) -> Draft:
-        """The likeliest nodes of a tree below the pending token, once the text is read."""
         read = self._go_on(weights, engine, context)
         if len(read.tokens) < len(context.tokens):
             return NO_DRAFT
         return _Tree(weights, engine, read, self._parameters, len(context.tokens) - 1).grow(nodes)
 
-    def arithmetic(self, weights: EagleLayer, record: DrafterRecord) -> Callable[[], object]:  # noqa: ARG002 the interface
-        """All levels of a tree over a text of usual length."""
+    @override
+    def arithmetic(self, weights: EagleLayer, record: DrafterRecord) -> Callable[[], object]:
         asked = self._parameters
         rows = np.zeros((asked.top_k, weights.width), np.float32)
         past, places = min(asked.window // 2, TYPICAL), np.arange(asked.top_k)

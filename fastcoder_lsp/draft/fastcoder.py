@@ -25,6 +25,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
@@ -281,8 +282,8 @@ class FastcoderDrafter(BaseDrafter):
             self._cut_at += asked.cut
         self.retrievals.sequences = max(self.retrievals.sequences, len(self._document.cache))
 
+    @override
     def figures(self) -> Mapping[str, float]:
-        """Outcomes of the retrievals, and the shares that the paper reports."""
         counted = self.retrievals
         return asdict(counted) | {"saved": counted.saved(), "from_cache": counted.from_cache()}
 

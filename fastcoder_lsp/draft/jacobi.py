@@ -17,6 +17,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from typing_extensions import override
+
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
 from fastcoder_lsp.draft.base import FROM_JACOBI, BaseDrafter, Source, Specification, chain
@@ -59,13 +61,13 @@ class JacobiDrafter(BaseDrafter):
         self._guess: list[int] = []
         self._random = random.Random(self._parameters.seed)  # noqa: S311 a guess is no secret
 
-    def begin(self, context: DraftContext) -> None:  # noqa: ARG002 the interface
-        """Drop the last decode's state; y^(0) is drawn in the first `propose`."""
+    @override
+    def begin(self, context: DraftContext) -> None:
         self._guess = []
         self._random.seed(self._parameters.seed)
 
+    @override
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """The state, filled up with random tokens of the prompt."""
         length = min(self._parameters.length, nodes)
         if length < 1:
             return NO_DRAFT

@@ -7,6 +7,7 @@ longest match is searched from the end, for recent text is the likelier to be re
 from dataclasses import dataclass
 
 import numpy as np
+from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
 from fastcoder_lsp.draft.base import FROM_PROMPT, BaseDrafter, Specification, chain
@@ -47,12 +48,12 @@ class LookupDrafter(BaseDrafter):
         self._history = History()
         self._end_1 = np.zeros(1, np.int64)
 
+    @override
     def begin(self, context: DraftContext) -> None:
-        """Start from the prompt."""
         self._history.begin(context)
 
+    @override
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """Copy at most `length` tokens after the match."""
         self._history.follow(context)
         asked, tokens = self._parameters, self._history.tokens
         match, found = match_suffix(tokens, tokens, asked.n_max, asked.n_min, self._end_1)

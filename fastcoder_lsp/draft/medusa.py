@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from fastcoder_lsp.core import NORMED, Draft, DraftContext, DrafterTraits, KeepingEngine
 from fastcoder_lsp.draft.base import Floats, MakeLinear, Source, Specification, exact
@@ -104,19 +105,19 @@ class MedusaDrafter(WeightedDrafter[Heads]):
         self.traits = MEDUSA.traits
         self._parameters = parameters or MedusaParameters()
 
+    @override
     def make(self, files: DrafterFiles) -> Heads:
-        """The heads."""
         return Heads(files.tensors(), files.record.width, self._linear)
 
+    @override
     def draft(self, weights: Heads, engine: KeepingEngine, context: DraftContext, nodes: int) -> Draft:
-        """A tree below the pending token, from the state of the one before it."""
         state_E = engine.states((NORMED,), context.cached - 1, context.cached)[0, 0]
         tokens_KC, likely_KC = weights.candidates(state_E, self._parameters.branch)
         assert self._files is not None
         measured = self._files.record.lists.get("ranks", ()) if self._parameters.ranks else ()
         return tree_of_places(tokens_KC, measured or likely_KC, nodes, FROM_MEDUSA.name)
 
+    @override
     def arithmetic(self, weights: Heads, record: DrafterRecord) -> Callable[[], object]:
-        """All heads over one state."""
         state_E = np.ones(record.width, np.float32)
         return lambda: weights.candidates(state_E, self._parameters.branch)

@@ -1,5 +1,7 @@
 """No drafts: plain decoding, the baseline of all comparisons."""
 
+from typing_extensions import override
+
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
 from fastcoder_lsp.draft.base import BaseDrafter, Specification
 
@@ -12,6 +14,6 @@ class NoDrafter(BaseDrafter):
     def __init__(self) -> None:
         super().__init__(NONE)
 
-    def propose(self, context: DraftContext, nodes: int) -> Draft:  # noqa: ARG002 - the interface
-        """Propose nothing."""
+    @override
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
         return NO_DRAFT

@@ -9,6 +9,8 @@ phrases of earlier decodes are kept. One pool of phrases, that of `jacobi.Lookah
 
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from fastcoder_lsp.core import GREEDY, NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.draft.base import Source, Specification
 from fastcoder_lsp.draft.draft_model import SmallerDrafter
@@ -62,8 +64,8 @@ class OuroborosDrafter(SmallerDrafter):
             LookaheadParameters(window=asked.window, gram=asked.phrase + 1, guesses=asked.phrases, prompt=True)
         )
 
+    @override
     def begin(self, context: DraftContext) -> None:
-        """Take the document's caches and phrases, and add the prompt's phrases."""
         super().begin(context)
         self._lookahead.begin(context)
 
@@ -101,13 +103,13 @@ class OuroborosDrafter(SmallerDrafter):
             for start in range(len(said) - size + 1):
                 self._lookahead.pool.add(tuple(said[start : start + size]))
 
+    @override
     def forget(self, document: str) -> None:
-        """Drop the caches and phrases of a closed document."""
         super().forget(document)
         self._lookahead.forget(document)
 
+    @override
     def rename(self, old: str, new: str) -> None:
-        """Move caches and phrases to the new URI."""
         super().rename(old, new)
         self._lookahead.rename(old, new)
 

@@ -8,6 +8,8 @@ longest match in one search, so no length is tried in vain.
 
 from dataclasses import dataclass
 
+from typing_extensions import override
+
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext
 from fastcoder_lsp.draft.base import FROM_CORPUS, BaseDrafter, Pin, Pinned, Specification, search
 from fastcoder_lsp.draft.trees import Growth
@@ -53,12 +55,12 @@ class RestDrafter(BaseDrafter):
         self._stores = Pinned()
         self._growth = Growth(self._parameters.max_hits, self._parameters.depth)
 
+    @override
     def begin(self, context: DraftContext) -> None:
-        """Pin the datastore."""
         self._stores = self._pin(context.document)
 
+    @override
     def propose(self, context: DraftContext, nodes: int) -> Draft:
-        """The heaviest nodes of the continuations of the longest match."""
         asked = self._parameters
         hits = search(self._stores.corpus, context.tokens, asked.n_max, asked.max_hits, asked.depth, asked.n_min)
         if hits is None:

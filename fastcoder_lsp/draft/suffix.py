@@ -16,6 +16,7 @@ same strings at the same places and is there already; it tells matches up to `LO
 from dataclasses import dataclass, field
 
 import numpy as np
+from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, Verified
 from fastcoder_lsp.documents import PerDocument
@@ -201,8 +202,8 @@ class SamDrafter(BaseDrafter):
         self._taken = self._first = 0
         """Tokens of `_history` that the automaton has seen, and where it began."""
 
+    @override
     def begin(self, context: DraftContext) -> None:
-        """Start the dynamic automaton from the prompt, and pin the corpus."""
         self._auxiliary.begin(context)
         self._stores = self._pin(context.document)
         self._history.begin(context)
@@ -228,16 +229,16 @@ class SamDrafter(BaseDrafter):
         row = hits.continuations_HD[first].tolist()
         return chain(row[: row.index(GAP)] if GAP in row else row, FROM_CORPUS, hits.length)
 
+    @override
     def observe(self, tree: DraftTree, verified: Verified) -> None:
-        """Let the auxiliary drafter learn from every row."""
         self._auxiliary.observe(tree, verified)
 
+    @override
     def forget(self, document: str) -> None:
-        """Drop the auxiliary drafter's memory of a closed document."""
         self._auxiliary.forget(document)
 
+    @override
     def rename(self, old: str, new: str) -> None:
-        """Move the auxiliary drafter's memory to the new URI."""
         self._auxiliary.rename(old, new)
 
     def _follow(self, context: DraftContext) -> None:

@@ -25,19 +25,25 @@ class Trie:
 
     def __init__(self, room: int) -> None:
         self._room = room
-        self._nodes: list[tuple[int, int, str, int]] = []
+        self._tokens: list[int] = []
+        self._parents: list[int] = []
+        self._sources: list[str] = []
+        self._matches: list[int] = []
         self._places: dict[tuple[int, int], int] = {}
 
     def left(self) -> int:
         """The number of nodes that still fit."""
-        return self._room - len(self._nodes)
+        return self._room - len(self._tokens)
 
     def hang(self, parent: int, token: int, source: Source, match: int = 0) -> int | None:
         """The child of `parent` (-1: the root) with `token`, a new one if there is none; None if there is no room."""
         place = self._places.get((parent, token))
         if place is None and self.left():
-            place = self._places[parent, token] = len(self._nodes)
-            self._nodes.append((token, parent, source.name, match))
+            place = self._places[parent, token] = len(self._tokens)
+            self._tokens.append(token)
+            self._parents.append(parent)
+            self._sources.append(source.name)
+            self._matches.append(match)
         return place
 
     def chain(self, node: int, tokens: Sequence[int], source: Source, match: int = 0) -> int:
@@ -51,10 +57,8 @@ class Trie:
 
     def draft(self, draws: Sequence[Draw] = ()) -> Draft:
         """The draft built so far."""
-        if not self._nodes:
-            return NO_DRAFT
-        tokens, parents, sources, matches = zip(*self._nodes, strict=True)
-        return Draft(tokens, parents, sources, matches, tuple(draws))
+        names, matches = tuple(self._sources), tuple(self._matches)
+        return Draft(tuple(self._tokens), tuple(self._parents), names, matches, tuple(draws))
 
 
 class Growth:

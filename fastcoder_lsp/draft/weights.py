@@ -12,6 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, KeepingEngine, StepCosts
 from fastcoder_lsp.draft.base import BaseDrafter, DrafterParts, Floats, Linear, MakeLinear, Specification
@@ -55,8 +56,8 @@ class WeightedDrafter(BaseDrafter, Generic[Weights]):
             self.traits = DrafterTraits(layers=files.record.layers)
         self._weights: Weights | None = None
 
+    @override
     def warm_up(self) -> None:
-        """Read the weights."""
         self._loaded()
 
     def propose(self, context: DraftContext, nodes: int) -> Draft:
@@ -66,8 +67,8 @@ class WeightedDrafter(BaseDrafter, Generic[Weights]):
             return NO_DRAFT
         return self.draft(weights, engine, context, nodes)
 
-    def forecast(self, costs: StepCosts | None) -> Forecast | None:  # noqa: ARG002 the interface
-        """Time the arithmetic of one draft."""
+    @override
+    def forecast(self, costs: StepCosts | None) -> Forecast | None:
         weights = self._loaded()
         if weights is None or self._files is None:
             return None

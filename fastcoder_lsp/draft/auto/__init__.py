@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
+from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, Draft, DraftContext, DrafterTraits, DraftTree, StepCosts, Verified
 from fastcoder_lsp.documents import PerDocument
@@ -317,8 +318,8 @@ class AutoDrafter(BaseDrafter):
             source.forget(document)
         self.keep()
 
+    @override
     def rename(self, old: str, new: str) -> None:
-        """Move the memory of a document to its new URI."""
         super().rename(old, new)
         for source in self.sources:
             source.rename(old, new)
@@ -332,8 +333,8 @@ class AutoDrafter(BaseDrafter):
             for what, count in zip(("asked", "left out"), counts, strict=True)
         }
 
+    @override
     def keep(self) -> None:
-        """Write the counts to the disk if they have changed; takes milliseconds."""
         if self._kept is not None and self._changed:
             self.calibration.counts.save(self._kept)
             self._changed = False

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import override
 
 from fastcoder_lsp.core import NO_DRAFT, CacheLost, Draft, DraftContext, DraftTree, StepCosts, Verified
 from fastcoder_lsp.draft.auto.evidence import OUTDATED, REPOSITORY, SOURCES, TRAINED
@@ -195,8 +196,8 @@ class StoreSource(ContinuationSource):
         self._asked: deque[tuple[int, int]] = deque(maxlen=2)
         """Searches whose step is not observed yet: the text's length, and its last token."""
 
-    def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
-        """Search this decode's state of the store."""
+    @override
+    def begin(self, context: DraftContext, stores: Pinned) -> None:
         self._store = stores.repository if self._source == REPOSITORY else stores.corpus
         self.rule.pinned(stores.generation)
         self._asked.clear()
@@ -235,8 +236,8 @@ class OutdatedSource(ContinuationSource):
     def __init__(self, longest: int = TAIL) -> None:
         self._longest = longest
 
+    @override
     def find(self, context: DraftContext, found: FoundContinuations) -> None:
-        """Add the rest of each outdated suggestion."""
         if not context.outdated:
             return
         output = np.array(context.tokens[context.prompt_length :], np.int32)
@@ -274,8 +275,8 @@ class JacobiSource(ContinuationSource):
         self._random = random.Random(seed)  # noqa: S311 a guess is no secret
         self._state: list[int] = []
 
-    def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
-        """Start from random tokens of the prompt."""
+    @override
+    def begin(self, context: DraftContext, stores: Pinned) -> None:
         self._random.seed(self._seed)
         self._state = []
 
@@ -313,8 +314,8 @@ class SdsatSource(ContinuationSource):
         self.top_k = drafter.traits.top_k
         self._hoped = self._gained = _BELIEVED
 
-    def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
-        """Drop the last decode's guesses."""
+    @override
+    def begin(self, context: DraftContext, stores: Pinned) -> None:
         self._drafter.begin(context)
 
     def find(self, context: DraftContext, found: FoundContinuations) -> None:  # noqa: ARG002 as above
@@ -424,8 +425,8 @@ class DrafterSource(ContinuationSource):
         self.drafter.warm_up()
         self._price.expect(self.drafter.forecast(self._costs))
 
-    def begin(self, context: DraftContext, stores: Pinned) -> None:  # noqa: ARG002 the interface
-        """Prepare the drafter; counts stay, for they are about the model and its user."""
+    @override
+    def begin(self, context: DraftContext, stores: Pinned) -> None:
         self._asked = False
         self._since = 0.0
         self._lent |= context.engine is not None
@@ -465,12 +466,12 @@ class DrafterSource(ContinuationSource):
         """Whether asking is worth its time, as far as is known."""
         return self._price.pays()
 
+    @override
     def forget(self, document: str) -> None:
-        """Pass on that the document is closed."""
         self.drafter.forget(document)
 
+    @override
     def rename(self, old: str, new: str) -> None:
-        """Pass on the document's new URI."""
         self.drafter.rename(old, new)
 
     def _proposed(self, context: DraftContext) -> Draft:
