@@ -16,5 +16,6 @@ EngineKind = Literal[
     "mps-bf16",
 ]
 """`cpu-int8`, `cpu-int4`: our CPU kernels with weights so precise; `cuda-graphs`, `cuda-int8`, `cuda-int4`: the graph
-engine, likewise; `cpu-graphs`: the same programs in fp32 on the CPU, uncaptured, to be compared with."""
+engine, likewise; `cuda-bf16`: the same in bf16, launched operation by operation; `cpu-graphs`: the same programs in
+fp32 on the CPU, uncaptured, to be compared with."""
 ENGINES: Final[tuple[EngineKind, ...]] = get_args(EngineKind)

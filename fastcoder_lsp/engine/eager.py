@@ -1,4 +1,4 @@
-"""Qwen2 and Llama in plain torch: the fp32 reference on the CPU, and bf16 on CUDA, on Apple's MPS, or on the CPU.
+"""Qwen2 and Llama in plain torch: the fp32 reference on the CPU, and bf16 on Apple's MPS or on the CPU.
 
 Owns weights and KV cache as tensors of one device and precision. Tree attention is a boolean mask over slots, grouped
 query heads are folded into rows so that the cache is never repeated. Not bit-exact across widths: fp32 gives the same

@@ -3,9 +3,12 @@
 torch is imported where a kind needs it: the int8 engine starts from its packed form without.
 """
 
+import gc
 import importlib.util
 import logging
 import platform
+import traceback
+from functools import partial
 from pathlib import Path
 
 from fastcoder_lsp.config.processor import processor
@@ -13,7 +16,6 @@ from fastcoder_lsp.core import EngineInfo
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, graph_shape
 from fastcoder_lsp.engine.backend import Backend
 from fastcoder_lsp.engine.calibrated import known_loss
-from fastcoder_lsp.engine.gpu_room import lacking_room, require_room
 from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.engine.tree_engine import MAX_NODES, TreeEngine
 from fastcoder_lsp.engine.trial import choose_engine
@@ -23,11 +25,18 @@ from fastcoder_lsp.model.machine import require_memory
 from fastcoder_lsp.model.needs import require_packages
 
 logger = logging.getLogger(__name__)
-GPU_KIND = "cuda-bf16"
-"""What `auto` takes on an NVIDIA GPU unless `trial` finds `cuda-graphs` to say the same, sooner."""
-GRAPH_KINDS = {"cpu-graphs": "plain", "cuda-graphs": "plain", "cuda-int8": "int8", "cuda-int4": "int4"}
+GPU_KIND, SINGLY = "cuda-graphs", "cuda-bf16"
+"""What `auto` takes on an NVIDIA GPU, and the same engine with its operations launched one by one, its fallback."""
+GRAPH_KINDS = {
+    "cpu-graphs": "plain",
+    GPU_KIND: "plain",
+    SINGLY: "plain",
+    "cuda-int8": "int8",
+    "cuda-int4": "int4",
+}
 """Kinds of the graph engine, with the precision of their weights."""
-
+TENSOR_CORES = (8, 0)
+"""Compute capability from which a GPU multiplies bfloat16 at full speed; below, a CPU may be faster."""
 BITS = {"cpu-int8": 8, "cpu-int4": 4}
 """Kinds of our CPU kernels, with the bits of a weight."""
 
@@ -36,7 +45,10 @@ def load_engine(job: Job) -> TreeEngine:
     """The engine for a job; raises what `fastcoder_lsp.engine.load` says."""
     shape = fast_shape(job.config)
     kind, notes = _choose(job, shape)
-    for lesser in _lesser(job, shape, kind):
+    if kind.startswith("cuda-"):
+        kind = _without_faults(job, shape, kind, notes)
+    lesser = _lesser(job, shape, kind)
+    while lesser:
         said = len(notes)
         try:
             return _load(job, shape, kind, notes)
@@ -45,32 +57,77 @@ def load_engine(job: Job) -> TreeEngine:
         except Exception as why:
             if isinstance(why, FastcoderError) and job.options.kind != "auto":
                 raise
-            # Drivers, torch's allocator, Triton: what a GPU's programs raise has no common class.
-            logger.warning("%s cannot be used", kind, exc_info=True)
+            # Drivers, torch's allocator, Triton: what a GPU's programs raise has no common class. Logged as text, for
+            # a record that is kept would keep the frames, and with them what they have loaded.
+            logger.warning("%s cannot be used: %s", kind, "".join(traceback.format_exception(why)))
             reason = why.message if isinstance(why, FastcoderError) else f"{type(why).__name__}: {why}".splitlines()[0]
-            del notes[said:]
-            notes.append(f"{kind} failed on this machine; using {lesser} instead: {reason[:200]}")
-            kind = lesser
+            lost = not isinstance(why, FastcoderError) and _is_lost(job, kind, reason)
+        _give_back()
+        if lost and all(each.startswith("cuda-") for each in lesser):
+            break  # the GPU's own error is raised below
+        instead = next(each for each in lesser if not (lost and each.startswith("cuda-")))
+        del lesser[: lesser.index(instead) + 1], notes[said:]
+        notes.append(f"{kind} failed on this machine; using {instead} instead: {reason[:200]}")
+        kind = instead
     return _load(job, shape, kind, notes)
 
 
 def _lesser(job: Job, shape: Shape | None, kind: str) -> list[str]:
-    """What is tried in turn where a GPU's engine fails to load: the eager one, and the CPU's if the choice was ours."""
+    """What is tried in turn where a GPU's engine fails to load: without graphs, and the CPU if the choice was ours."""
     if not kind.startswith("cuda-"):
         return []
     on_cpu = [] if job.options.kind != "auto" else ["cpu-fp32" if shape is None else "cpu-int8"]
-    return [*([] if kind == GPU_KIND else [GPU_KIND]), *on_cpu]
+    return [*([] if kind == SINGLY else [SINGLY]), *on_cpu]
+
+
+def _without_faults(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> str:
+    """The kind, or the next one that has not failed at a request on this GPU of late, with a note."""
+    from fastcoder_lsp.engine.gpu_faults import gpu_faults  # noqa: PLC0415 asks torch
+
+    faults = gpu_faults(job.cache)
+    for lesser in _lesser(job, shape, kind):
+        if (reason := faults.of(kind)) is None:
+            break
+        notes.append(f"{kind} failed on this machine; using {lesser} instead: {reason} (recorded in {faults.path})")
+        kind = lesser
+    return kind
+
+
+def _is_lost(job: Job, kind: str, reason: str) -> bool:
+    """Whether a failure has left the GPU unusable to this process; then it is recorded."""
+    from fastcoder_lsp.engine.gpu_faults import gpu_faults, is_lost  # noqa: PLC0415 asks torch
+
+    if not is_lost():
+        return False
+    gpu_faults(job.cache).record(kind, reason)
+    return True
+
+
+def _give_back() -> None:
+    """Give the GPU's memory back that a failed load has left."""
+    import torch  # noqa: PLC0415 imported already
+
+    gc.collect()
+    try:
+        torch.cuda.empty_cache()
+    except RuntimeError as why:  # a GPU that is lost
+        logger.warning("the GPU's memory cannot be given back: %s", why)
 
 
 def _load(job: Job, shape: Shape | None, kind: str, notes: list[str]) -> TreeEngine:
     """The engine of this kind; the GPU's memory is given back where it fails."""
     if kind not in BITS:
         require_packages(f"the engine {kind}", "torch")
+    if kind.startswith("cuda-"):
+        import torch  # noqa: PLC0415 as said above
+
+        # cuDNN's attention makes a plan for every length of its keys, and each step has another.
+        torch.backends.cuda.enable_cudnn_sdp(False)
     if kind in GRAPH_KINDS:
         on_graphs = graph_shape(job.config)
         if on_graphs is not None:
             return _build_graphs(job, on_graphs, kind, notes)
-        kind = "cpu-fp32" if kind.startswith("cpu") else "cuda-bf16"
+        kind = "cpu-fp32" if kind.startswith("cpu") else SINGLY
     try:
         backend = _build(job, shape, kind, notes)
     except MemoryError as error:
@@ -97,7 +154,7 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
         _require_device(asked)
         return asked, notes
     if asked == "auto" and (found := _accelerator()):
-        kind, notes = _tried(job) if found == GPU_KIND else _tried_on_apple(job, shape)
+        kind, notes = (_on_nvidia if found == GPU_KIND else _on_apple)(job, shape)
         if kind is not None:
             return kind, notes
     if asked in ("cpu-fp32", "cpu-bf16", "cpu-graphs"):
@@ -120,24 +177,27 @@ def _choose(job: Job, shape: Shape | None) -> tuple[str, list[str]]:
     return "cpu-bf16", notes
 
 
-def _tried(job: Job) -> tuple[str | None, list[str]]:
-    """What `auto` takes on an NVIDIA GPU that has room: the graph engine where a trial found it worth it."""
+def _on_nvidia(job: Job, shape: Shape | None) -> tuple[str | None, list[str]]:
+    """What `auto` takes on an NVIDIA GPU that has room; None for the CPU's engine."""
+    from fastcoder_lsp.engine.gpu_room import lacking_room  # noqa: PLC0415 asks torch
+
     if (lacking := lacking_room(job)) is not None:  # asked anew at each start: another time more may be free
         return None, [f"the GPU is not used: {lacking}"]
     if graph_shape(job.config) is None:
-        return GPU_KIND, []
-    if job.options.strict:
-        return "cuda-graphs", ["gpu.strict needs the engine cuda-graphs"]
+        return SINGLY, []
     import torch  # noqa: PLC0415
 
-    machine = (
-        f"{torch.cuda.get_device_name()} {torch.cuda.get_device_capability()} {torch.__version__} {torch.version.cuda}"
-    )
-    verdict = choose_engine(job, machine)
-    return verdict.chosen, [verdict.reason]
+    if torch.cuda.get_device_capability() >= TENSOR_CORES or shape is None or job.options.strict:
+        return GPU_KIND, []
+    if _against_ours(shape, job.kernels, 8) is not None:
+        return GPU_KIND, []
+    from fastcoder_lsp.engine.gpu_faults import cuda_machine  # noqa: PLC0415
+
+    verdict = choose_engine(job, cuda_machine(), kinds=("cpu-int8", GPU_KIND))
+    return verdict.chosen if verdict.chosen == GPU_KIND else None, [verdict.reason]
 
 
-def _tried_on_apple(job: Job, shape: Shape | None) -> tuple[str | None, list[str]]:
+def _on_apple(job: Job, shape: Shape | None) -> tuple[str | None, list[str]]:
     """MPS, where our CPU kernels cannot run the model, or a trial at the first start has shown that they are slower."""
     lacking = "only transformers can run this model" if shape is None else _against_ours(shape, job.kernels, 8)
     if lacking is not None:
@@ -222,8 +282,6 @@ def _build_eager(job: Job, shape: Shape, kind: str) -> Backend:
     if device == "cpu":
         _set_threads(job.options.threads)
         require_memory((shape.weight_count + shape.vocabulary * shape.width) * dtype.itemsize)
-    elif device == "cuda":
-        require_room(job, shape)
     try:
         with open_weights(job.folder) as weights:
             return EagerBackend(
@@ -243,7 +301,14 @@ def _build_graphs(job: Job, shape: Shape, kind: str, notes: list[str]) -> TreeEn
     on_cpu = kind.startswith("cpu")
     if on_cpu:
         _set_threads(job.options.threads)
-    device: Device = CpuDevice() if on_cpu else CudaDevice(job.options.gpu_memory_percent / 100)
+    device: Device
+    if on_cpu:
+        device = CpuDevice()
+    else:
+        from fastcoder_lsp.engine.gpu_faults import gpu_faults  # noqa: PLC0415
+
+        device = CudaDevice(job.options.gpu_memory_percent / 100, captures=kind != SINGLY)
+        device.on_lost = partial(gpu_faults(job.cache).end, kind)
     recipe = Recipe(
         name=kind,
         model=job.name,

@@ -1,8 +1,8 @@
-"""The graph engine beside the eager one, once on each GPU and model: do they say the same, and which is quicker?
+"""A GPU that may be slower than the CPU, compared with it once for each model: which engine takes the next start?
 
-Owns the record of what was found, and the process that finds it (`trial_process`): one of its own with a time limit, so
-that a fault in a program of the GPU costs the trial and not the server. Where anything is in doubt the eager engine is
-taken.
+The first start serves at once, with the CPU's engine. The comparison runs in a process of its own while this one is
+idle, with a time limit, and is given up when somebody types: a fault of the GPU costs the comparison, not the server.
+Owns the record of what was found; `trial_process` finds it. Where anything is in doubt the CPU's engine stays.
 """
 
 import hashlib
@@ -10,6 +10,8 @@ import json
 import logging
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,11 +22,16 @@ from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.engine.job import Job
 
 logger = logging.getLogger(__name__)
-PLAIN, GRAPHS = "cuda-bf16", "cuda-graphs"
 SECONDS = 420.0
 """The whole trial at most: two loads, and kernels that are compiled for the first time."""
 ATTEMPTS = 2
 """Trials that may end without an outcome, by a crash or by being killed, before none is begun any more."""
+IDLE_S = 60.0
+"""The process must have done nothing for so long before a trial begins."""
+LOOK_S = 1.0
+BUSY = 0.2
+"""Share of a core that a process uses at most while it is idle."""
+THREAD = "fastcoder-trial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +47,10 @@ def choose_engine(
     job: Job,
     machine: str,
     *,
-    kinds: tuple[str, str] = (PLAIN, GRAPHS),
+    kinds: tuple[str, str],
     command: Callable[[Path], list[str]] | None = None,
 ) -> Verdict:
-    """The kind for this model on this machine: remembered, or found out now.
+    """The kind for this model on this machine, as remembered; else the first, and a trial begins when nobody types.
 
     Args:
         job: what is to be loaded.
@@ -56,49 +63,85 @@ def choose_engine(
     known = read_json(record)
     if known.get("chosen") in kinds:
         return Verdict(known["chosen"], known.get("reason", ""), known.get("ms", {}))
-    attempts = known["attempts"] if isinstance(known.get("attempts"), int) else 0
-    if attempts >= ATTEMPTS:
-        return Verdict(kinds[0], f"{kinds[1]} is not used: its trial crashed or hung {attempts} times", {})
-    write_json(record, {"attempts": attempts + 1})
-    job.progress(0.0, "comparing engines on this GPU (first start only)")
-    verdict = _tried(job, kinds, record.with_suffix(".trial"), command or _command)
-    if verdict is None:
-        return Verdict(kinds[0], f"{kinds[1]} is not used: its trial failed (see the log)", {})
-    write_json(record, asdict(verdict))
-    return verdict
+    if _attempts(record) >= ATTEMPTS:
+        return Verdict(kinds[0], f"{kinds[1]} is not used: its trial failed {ATTEMPTS} times (see the log)", {})
+    trial = _Trial(job, kinds, record, command or _command)
+    if not any(thread.name == THREAD for thread in threading.enumerate()):
+        threading.Thread(target=trial.run, name=THREAD, daemon=True).start()
+    return Verdict(kinds[0], f"{kinds[1]} is compared with {kinds[0]} while nobody types, for the next start", {})
 
 
-def _tried(job: Job, kinds: tuple[str, str], folder: Path, command: Callable[[Path], list[str]]) -> Verdict | None:
-    """Run the trial in its own process; None where it came to no verdict."""
-    folder.mkdir(parents=True, exist_ok=True)
-    outcome = folder / "outcome.json"
-    outcome.unlink(missing_ok=True)
-    request = {
-        **{name: str(getattr(job, name)) for name in ("folder", "name", "source", "digest", "cache", "kernels")},
-        "options": asdict(job.options),
-        "kinds": list(kinds),
-    }
-    (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
-    try:
-        done = subprocess.run(
-            command(folder),
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,  # a server's own belongs to its protocol
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            timeout=SECONDS,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as why:
-        logger.warning("the trial of %s ended without an outcome: %s", kinds[1], why)
-        return None
-    found = read_json(outcome)
-    if found.get("chosen") not in kinds:
-        logger.warning("the trial of %s ended with %s: %s", kinds[1], done.returncode, done.stderr[-2000:])
-        return None
-    return Verdict(found["chosen"], found["reason"], found["ms"])
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A trial that waits for its time. `record`: where what it finds is kept; `command`: of its process."""
+
+    job: Job
+    kinds: tuple[str, str]
+    record: Path
+    command: Callable[[Path], list[str]]
+
+    def run(self) -> None:
+        """Wait until this process is idle, and try; from the beginning where somebody types meanwhile."""
+        try:
+            while not self._tried():
+                pass
+        except OSError as why:
+            logger.warning("the trial of %s cannot begin: %s", self.kinds[1], why)
+
+    def _tried(self) -> bool:
+        """One trial, once nothing has been done for a while; False where it was given up."""
+        quiet_s = 0.0
+        while quiet_s < IDLE_S:
+            quiet_s = 0.0 if _busy() else quiet_s + LOOK_S
+        folder = self.record.with_suffix(".trial")
+        folder.mkdir(parents=True, exist_ok=True)
+        outcome = folder / "outcome.json"
+        outcome.unlink(missing_ok=True)
+        job = self.job
+        request = {
+            **{name: str(getattr(job, name)) for name in ("folder", "name", "source", "digest", "cache", "kernels")},
+            "options": asdict(job.options),
+            "kinds": list(self.kinds),
+        }
+        (folder / "request.json").write_text(json.dumps(request), encoding="utf-8")
+        attempts = _attempts(self.record)
+        write_json(self.record, {"attempts": attempts + 1})
+        with (folder / "log").open("wb") as log:
+            process = subprocess.Popen(
+                self.command(folder),
+                cwd=folder,
+                stdin=subprocess.PIPE,  # ends with this process, and the trial with it
+                stdout=subprocess.DEVNULL,  # a server's own belongs to its protocol
+                stderr=log,
+            )
+            began, given_up = time.monotonic(), False
+            while process.poll() is None and not given_up and time.monotonic() - began < SECONDS:
+                given_up = _busy()
+            process.kill()
+            process.wait()
+        if given_up:
+            write_json(self.record, {"attempts": attempts})
+            return False
+        found = read_json(outcome)
+        if found.get("chosen") in self.kinds:
+            write_json(self.record, found)
+        else:
+            words = (folder / "log").read_text(encoding="utf-8", errors="replace")[-2000:]
+            logger.warning("the trial of %s ended with %s: %s", self.kinds[1], process.returncode, words)
+        return True
+
+
+def _busy() -> bool:
+    """Whether this process works, watched for a moment: an idle server uses no CPU."""
+    used, began = time.process_time(), time.monotonic()
+    time.sleep(LOOK_S)
+    return time.process_time() - used > BUSY * (time.monotonic() - began)
+
+
+def _attempts(record: Path) -> int:
+    """Trials that were begun and came to no verdict."""
+    found = read_json(record).get("attempts")
+    return found if isinstance(found, int) else 0
 
 
 def _command(folder: Path) -> list[str]:

@@ -21,6 +21,10 @@ class FakeCuda:
 
     def __init__(self, refused: int = 0) -> None:
         self.refused, self.failures, self.captured, self.released = refused, 0, 0, 0
+        self.not_begun = 0
+        """Captures that will not begin."""
+        self.lost = False
+        """Whether every call fails, as after an illegal access."""
         self.outside = FakeStream()
         self.stream = self.outside
         self.recording: set[object] = set()
@@ -59,6 +63,8 @@ class FakeCuda:
 
     def _synchronize(self, _place: object = None) -> None:
         """All is done: whoever begins something later comes after it."""
+        if self.lost:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
         for each in (self._host, *self._streams):
             for other in self._streams:
                 each.saw[other] = other.did
@@ -115,6 +121,11 @@ class FakeCuda:
         assert not gc.isenabled(), "what the collector frees within a capture breaks it"
         if not self.as_before or pool in self._spoilt:
             raise RuntimeError("a capture is under way")
+        if self.not_begun:
+            self.not_begun -= 1
+            self.failures += 1
+            self._spoilt.add(pool)
+            raise RuntimeError("the pool of an earlier capture is gone")
         self._synchronize()  # torch's own does
         before, self.stream = self.stream, stream
         self.recording.add(pool)
@@ -195,12 +206,12 @@ class FakeGraph:
         """See torch."""
 
 
-def faked(kind: type[CudaDevice] = CudaDevice) -> CudaDevice:
+def faked(kind: type[CudaDevice] = CudaDevice, *, captures: bool = True) -> CudaDevice:
     """A device of this kind itself, but that its tensors are on the CPU, and a replay runs the work."""
 
     class Faked(kind):  # type: ignore[misc, valid-type]
         def __init__(self) -> None:
-            super().__init__()
+            super().__init__(captures=captures)
             self.place = torch.device("cpu")
 
         def capture(self, work: Launch) -> Launch:

@@ -1,8 +1,5 @@
 """`auto` on a Mac: torch's engine on its GPU only where it was found quicker than the CPU's kernels."""
 
-from dataclasses import replace
-from pathlib import Path
-
 import pytest
 
 from fastcoder_lsp.engine import loader
@@ -10,20 +7,10 @@ from fastcoder_lsp.engine.architecture import fast_shape
 from fastcoder_lsp.engine.job import Job
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.trial import Verdict
-from fastcoder_lsp.engine.trial_process import Said, judge
-from tests.engine.test_trial import job
+from tests.engine.test_trial import finished, idle, job
 
-__all__ = ["job"]
+__all__ = ["idle", "job"]
 KINDS = ("cpu-int8", "mps-bf16")
-
-
-def test_time_alone_decides_between_other_roundings() -> None:
-    """Weights in bytes and in bfloat16 may say different things; what is no quicker is not taken."""
-    ours = Said((1, 2, 3), (4.0, 4.0, 4.0), 15, (5.0, 8.0))
-    theirs = Said((9, 9, 9), (4.0, 4.0, 4.0), 1, (3.0, 4.0))
-    assert judge(KINDS, ours, theirs).chosen == "mps-bf16"
-    assert judge(KINDS, ours, replace(theirs, ms=(9.0, 4.0))).chosen == "cpu-int8"
-    assert judge(("cuda-bf16", "cuda-graphs"), ours, theirs).chosen == "cuda-bf16"
 
 
 @pytest.mark.parametrize("chosen", KINDS)
@@ -50,12 +37,12 @@ def test_a_model_without_kernels_of_ours_is_not_compared(job: Job, monkeypatch: 
     assert loader._choose(job, None)[0] == "mps-bf16"
 
 
-def test_a_trial_that_ends_without_an_outcome_leaves_the_cpu(
-    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("idle")
+def test_a_trial_that_ends_without_an_outcome_leaves_the_cpu(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """The process is run for real: here MPS is not to be had, and the CPU's engine is loaded, with a note."""
     monkeypatch.setattr(loader, "_accelerator", lambda: "mps-bf16")
     engine = load_engine(job)
+    finished()
     assert engine.info.name == "cpu-int8"
     assert "mps-bf16" in engine.info.notes[0]
     engine.close()

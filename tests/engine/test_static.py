@@ -145,6 +145,27 @@ def test_a_row_that_the_best_cannot_decide_is_looked_at_again(tmp_path: Path, mo
     assert drafted(graphs, prompt, truth, rng, sampler)[0] == truth
 
 
+def test_rejection_and_skimming_are_the_eager_engines(tmp_path: Path) -> None:
+    """Drafts that are accepted at random, and a part of the model that drafts, give what the eager engine gives."""
+    folder = lengthen(make_model(tmp_path, "qwen2"), 4096)
+    eager, graphs = load(folder, tmp_path, "cpu-fp32", 600), load(folder, tmp_path, "cpu-graphs", 600)
+    prompt, sampler, skipped = [5, 6, 7] * 20, Sampler(0.9, seed=4, rule="rejection"), frozenset({1, 2})
+    assert graphs.sublayers == eager.sublayers == 4
+    for engine in (eager, graphs):
+        engine.prefill(prompt[:-1], never)
+    found = [engine.skim([prompt[-1], 3], 0, skipped, 5) for engine in (eager, graphs)]
+    assert found[0][0].tolist() == found[1][0].tolist()
+    assert np.allclose(found[0][1], found[1][1], atol=1e-3)
+    truth = plain(eager, prompt, 16, sampler)
+    assert plain(graphs, prompt, 16, sampler) == truth
+    tree = DraftTree((prompt[-1], truth[0], truth[1], 9), (-1, 0, 1, 0))
+    taken = []
+    for engine in (eager, graphs):
+        engine.prefill(prompt[:-1], never)
+        taken.append(engine.step(tree, sampler, top_k=3))
+    assert (taken[0].path, taken[0].emitted) == (taken[1].path, taken[1].emitted)
+
+
 def test_warming_up_captures_every_size_and_changes_nothing(tmp_path: Path) -> None:
     """After it no step captures anything; the first answer is that of an engine that was not warmed up."""
     device, told = MeanDevice(1 << 40), list[str]()

@@ -128,3 +128,38 @@ def test_what_was_not_waited_for_may_not_be_looked_at(cuda: FakeCuda) -> None:
         cuda.look("a")
     torch.cuda.synchronize()
     cuda.look("a")
+
+
+def test_a_capture_that_does_not_begin_is_tried_once_more(cuda: FakeCuda) -> None:
+    """With a new pool; a second failure is told."""
+    device = faked()
+    cuda.not_begun = 1
+    device.capture(lambda: None)
+    assert (cuda.captured, cuda.failures) == (1, 1)
+    cuda.not_begun = 2
+    with pytest.raises(RuntimeError, match="is gone"):
+        device.capture(lambda: None)
+    assert cuda.as_before
+
+
+def test_a_device_that_does_not_capture_launches(cuda: FakeCuda) -> None:
+    """The fallback of graphs: the work is run beforehand all the same, so that what it needs is compiled."""
+    ran = list[bool]()
+    device = faked(captures=False)
+    replay = device.capture(lambda: ran.append(True))
+    assert (len(ran), cuda.captured) == (2, 0)
+    replay()
+    assert len(ran) == 3
+
+
+def test_an_error_of_a_lost_device_ends_the_process(cuda: FakeCuda) -> None:
+    """One that passes, or memory that ran out, does not."""
+    device, told = faked(), list[str]()
+    device.on_lost = told.append
+    device.failed(RuntimeError("CUDA error: invalid argument"))
+    assert told == []
+    cuda.lost = True
+    device.failed(torch.OutOfMemoryError("out of memory"))
+    assert told == []
+    device.failed(RuntimeError("CUDA error: an illegal memory access\nand more"))
+    assert told == ["CUDA error: an illegal memory access"]

@@ -1,13 +1,25 @@
 """Memory is reckoned before a model is loaded: what fits on which card, and what is said where it does not."""
 
+import gc
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+
 import pytest
 import torch
 
 from benchmarks.gpu.shapes import MODELS, named
+from fastcoder_lsp.core import DraftTree
+from fastcoder_lsp.engine.gpu_faults import LOST, GpuFaults
 from fastcoder_lsp.engine.static import products
+from fastcoder_lsp.engine.static.build import build
+from fastcoder_lsp.engine.static.device import CpuDevice
 from fastcoder_lsp.engine.static.memory import least_bytes, require, weight_bytes
 from fastcoder_lsp.engine.static.products import GROUP, Int4Product, Int8Product, round_groups, round_rows
 from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.host.process import HUNG
+from tests.engine.static_parts import MeanDevice, tiny_recipe
 
 SHAPES = {model.name: model.shape for model in named(MODELS)}
 
@@ -72,3 +84,63 @@ def test_rounding_in_slices_is_rounding(round_: object, monkeypatch: pytest.Monk
     parts = round_(weight)
     assert all(torch.equal(left, right) for left, right in zip(whole, parts, strict=True))
     assert whole[0].itemsize == 1
+
+
+def test_a_closed_engine_holds_nothing_when_memory_is_given_back(tmp_path: Path) -> None:
+    """Weights, KV cache and programs are gone by then, though they refer to each other and the collector is off.
+
+    A server freezes what it has loaded, and a frozen cycle is never collected.
+    """
+    alive = list[int]()
+
+    class Watched(MeanDevice):
+        def release(self) -> None:
+            super().release()
+            alive.append(sum(each() is not None for each in held))
+
+    held: list[weakref.ref[torch.Tensor]] = []
+    engine = build(tiny_recipe(tmp_path, context=100), Watched(1 << 40))
+    programs = engine.static.programs
+    tensors = [programs.model.embedding_VE, *programs.cache.panels(), programs.kernels.cos_CD]
+    held += [weakref.ref(tensor) for tensor in tensors if tensor._base is None]
+    held += [weakref.ref(programs.cache._slots_2LKCD), weakref.ref(programs._input._device)]
+    engine.prefill([1, 2, 3], lambda: False)
+    engine.step(DraftTree.chain([4]))
+    del programs, tensors
+    gc.collect()
+    gc.freeze()
+    alive.clear()
+    try:
+        engine.close()
+    finally:
+        gc.unfreeze()
+    assert alive[-1:] == [0]
+
+
+def test_an_engine_whose_device_is_lost_tells_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error of a step or a prefill is shown to the device, which knows what it means; it is raised all the same."""
+    engine, told = build(tiny_recipe(tmp_path), CpuDevice()), list[str]()
+    monkeypatch.setattr(CpuDevice, "failed", lambda _device, why: told.append(str(why)))
+
+    def fail(*_given: object) -> None:
+        raise RuntimeError("CUDA error")
+
+    engine.prefill([1, 2, 3], lambda: False)
+    monkeypatch.setattr(engine.static.programs, "launch", fail)
+    with pytest.raises(RuntimeError, match="CUDA error"):
+        engine.step(DraftTree.chain([4]))
+    with pytest.raises(RuntimeError, match="CUDA error"):
+        engine.prefill([1, 2, 5], lambda: False)
+    assert told == ["CUDA error"] * 2
+
+
+def test_the_process_of_a_lost_gpu_ends(tmp_path: Path) -> None:
+    """With the exit code of one that hangs, the fault recorded for the next start."""
+    code = f"""
+import pathlib
+from fastcoder_lsp.engine.gpu_faults import GpuFaults
+GpuFaults(pathlib.Path({str(tmp_path / "faults.json")!r})).end("cuda-graphs", "illegal access")
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=100).returncode == HUNG == LOST
+    assert GpuFaults(tmp_path / "faults.json").of("cuda-graphs") == "illegal access"
+    assert GpuFaults(tmp_path / "faults.json").of("cuda-bf16") is None

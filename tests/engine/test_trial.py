@@ -1,24 +1,29 @@
-"""`auto` on a GPU: the graph engine is compared with the eager one once, and taken where it says the same, sooner."""
+"""`auto` on a GPU: which engine is taken, what happens where one fails, and where it is compared with the CPU."""
 
+import json
+import subprocess
 import sys
+import threading
+import time
+import weakref
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, Self, cast
 
 import pytest
 import torch
 
-from fastcoder_lsp.engine import loader, trial
+from fastcoder_lsp.engine import gpu_faults, loader, trial
 from fastcoder_lsp.engine.architecture import graph_shape
 from fastcoder_lsp.engine.job import Job, prepare
 from fastcoder_lsp.engine.loader import load_engine
 from fastcoder_lsp.engine.options import EngineOptions
 from fastcoder_lsp.engine.static.memory import least_bytes
-from fastcoder_lsp.engine.static.plan import LEAST_CONTEXT
 from fastcoder_lsp.engine.tree_engine import TreeEngine
 from fastcoder_lsp.engine.trial import Verdict, choose_engine, read_json
-from fastcoder_lsp.engine.trial_process import Said, compare, judge
-from fastcoder_lsp.errors import ModelInvalidError, ResourceError
+from fastcoder_lsp.engine.trial_process import compare, judge
+from fastcoder_lsp.errors import ResourceError
 from tests.engine.tiny_models import make_model
 
 KINDS = ("cpu-fp32", "cpu-graphs")
@@ -27,40 +32,113 @@ KINDS = ("cpu-fp32", "cpu-graphs")
 @pytest.fixture
 def job(tmp_path: Path) -> Job:
     """A tiny model."""
-    folder = make_model(tmp_path / "model", "qwen2")
+    return job_of(tmp_path, "qwen2")
+
+
+def job_of(folder: Path, kind: str, **options: Any) -> Job:
+    """A tiny model of this kind."""
     return prepare(
-        folder,
+        make_model(folder / kind, kind),
         "tiny",
         "test",
         "digest",
-        options=EngineOptions(context=400),
-        cache=tmp_path / "cache",
-        kernels=tmp_path / "kernels",
+        options=EngineOptions(**({"context": 400} | options)),
+        cache=folder / "cache",
+        kernels=folder / "kernels",
         progress=lambda _share, _what: None,
         enter=lambda _stage: None,
     )
 
 
-def test_the_comparison_runs_in_a_process_of_its_own_and_once(job: Job) -> None:
-    """Both engines are loaded and heard there; what it found is remembered, and another model's is not this one's."""
-    found = choose_engine(job, "machine", kinds=KINDS)
-    assert found.chosen in KINDS
+@pytest.fixture
+def idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that counts as idle at once."""
+    monkeypatch.setattr(trial, "IDLE_S", 0.02)
+    monkeypatch.setattr(trial, "LOOK_S", 0.01)
+    monkeypatch.setattr(trial, "BUSY", 100.0)
+
+
+def finished() -> None:
+    """Wait for the trial under way."""
+    for thread in threading.enumerate():
+        if thread.name == trial.THREAD:
+            thread.join(100)
+
+
+@pytest.mark.usefixtures("idle")
+def test_the_comparison_runs_while_nobody_types_and_once(job: Job) -> None:
+    """The first start takes the CPU's engine at once; what was found is remembered, for this model alone."""
+    first = choose_engine(job, "machine", kinds=KINDS)
+    assert first.chosen == KINDS[0]
+    assert "while nobody types" in first.reason
+    finished()
+    found = choose_engine(job, "machine", kinds=KINDS, command=absent)
     assert len(found.ms) == 4, found.reason
-    assert choose_engine(job, "machine", kinds=KINDS, command=lambda _folder: ["absent"]) == found
-    other = choose_engine(replace(job, digest="other"), "machine", kinds=KINDS, command=lambda _folder: ["absent"])
+    other = choose_engine(replace(job, digest="other"), "machine", kinds=KINDS, command=absent)
     assert (other.chosen, other.ms) == ("cpu-fp32", {})
+    finished()
+
+
+def absent(_folder: Path) -> list[str]:
+    """A trial that cannot be begun."""
+    return ["absent"]
+
+
+def test_no_trial_begins_while_somebody_types(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that works is left alone; one that works again ends the trial, which counts as none."""
+    looks, begun = list[bool](), list[Path]()
+    script = iter([True, False, False, True, False, False, False])
+
+    def busy() -> bool:
+        time.sleep(0.1)
+        looks.append(next(script, False))
+        return looks[-1]
+
+    def command(folder: Path) -> list[str]:
+        begun.append(folder)
+        code = f"import pathlib; pathlib.Path('outcome.json').write_text({json.dumps(json.dumps(FOUND))})"
+        return [sys.executable, "-c", "import time; time.sleep(100)" if len(begun) == 1 else code]
+
+    monkeypatch.setattr(trial, "_busy", busy)
+    monkeypatch.setattr(trial, "IDLE_S", 2.0)
+    monkeypatch.setattr(trial, "LOOK_S", 1.0)
+    choose_engine(job, "machine", kinds=KINDS, command=command)
+    finished()
+    assert looks[:4] == [True, False, False, True]
+    assert len(begun) == 2
+    assert choose_engine(job, "machine", kinds=KINDS).chosen == FOUND["chosen"]
+
+
+FOUND = {"chosen": "cpu-graphs", "reason": "quicker", "ms": {}}
 
 
 class Card:
-    """A GPU of which so many bytes are free; nothing runs on it."""
+    """A GPU of which so many bytes are free; nothing runs on it. `lost`: it fails at every call."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, free: int) -> None:
-        self.free = free
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, free: int = 1 << 33, capability: tuple[int, int] = (8, 6)
+    ) -> None:
+        self.free, self.kept, self.given_back, self.lost = free, 0, 0, False
         self.tried = list[str]()
         monkeypatch.setattr(loader, "_accelerator", lambda: loader.GPU_KIND)
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda: (self.free, 1 << 34))
-        monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "small card")
+        for name, found in {
+            "is_available": lambda: True,
+            "mem_get_info": lambda: (self.free, 1 << 34),
+            "memory_reserved": lambda: self.kept,
+            "memory_allocated": lambda: 0,
+            "get_device_name": lambda: "small card",
+            "get_device_capability": lambda: capability,
+            "synchronize": self._synchronize,
+            "empty_cache": self._empty_cache,
+        }.items():
+            monkeypatch.setattr(torch.cuda, name, found)
+
+    def _synchronize(self) -> None:
+        if self.lost:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    def _empty_cache(self) -> None:
+        self.given_back += 1
 
     def note(self, job: Job, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
         """Stands in for loading: what was asked for, and the notes."""
@@ -68,27 +146,60 @@ class Card:
         return cast("TreeEngine", (kind, notes))
 
 
+def loaded(card: Card, job: Job, monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[str]]:
+    """The kind that is loaded for a job, and its notes."""
+    monkeypatch.setattr(loader, "_load", card.note)
+    return cast("tuple[str, list[str]]", load_engine(job))
+
+
 def test_a_model_that_cannot_fit_is_not_tried(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is loaded it is said what is needed, what is free, and what would fit; the CPU's engine runs."""
     shape = graph_shape(job.config)
     assert shape is not None
     card = Card(monkeypatch, least_bytes(shape, "int8", 2, own_head=True) + 1)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 6))
-    compared = list[Job]()
-
-    def compared_once(job: Job, _machine: str) -> Verdict:
-        compared.append(job)
-        return Verdict("cuda-graphs", "", {})
-
-    monkeypatch.setattr(loader, "_load", card.note)
-    monkeypatch.setattr(loader, "choose_engine", compared_once)
-    _, notes = cast("tuple[str, list[str]]", load_engine(job))
-    assert (card.tried, compared) == (["cpu-int8"], [])
+    kind, notes = loaded(card, job, monkeypatch)
+    assert kind == "cpu-int8"
     assert "free on small card" in notes[0]
     assert "cuda-int8" in notes[0]
     card.free = 1 << 33
-    load_engine(job)
-    assert (card.tried, compared) == (["cpu-int8", "cuda-graphs"], [job])
+    assert loaded(card, job, monkeypatch)[0] == "cuda-graphs"
+
+
+def test_memory_that_torch_keeps_counts_as_free(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of this process that was closed leaves memory with torch's allocator: the next one finds it there."""
+    card = Card(monkeypatch, free=1000)
+    assert loaded(card, job, monkeypatch)[0] == "cpu-int8"
+    card.kept = 1 << 33
+    assert loaded(card, job, monkeypatch)[0] == "cuda-graphs"
+
+
+@pytest.mark.parametrize("kind", ["qwen2", "starcoder2"])
+@pytest.mark.parametrize("capability", [(8, 0), (9, 0)])
+def test_a_gpu_serves_without_a_trial(
+    kind: str, capability: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The graph engine runs at the first start already, StarCoder2 too: nothing is compared before an answer."""
+    monkeypatch.setattr(loader, "choose_engine", lambda *_, **__: pytest.fail("compared"))
+    card = Card(monkeypatch, capability=capability)
+    assert loaded(card, job_of(tmp_path, kind), monkeypatch)[0] == "cuda-graphs"
+
+
+def test_a_gpu_without_tensor_cores_for_bfloat16_is_compared_with_the_cpu(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The CPU's engine serves until the comparison is done; then the faster one does."""
+    card, asked = Card(monkeypatch, capability=(7, 5)), list[tuple[str, str]]()
+    verdicts = iter([Verdict("cpu-int8", "not yet", {}), Verdict("cuda-graphs", "faster here", {})])
+
+    def choose(_job: Job, machine: str, *, kinds: tuple[str, str]) -> Verdict:
+        assert "small card (7, 5)" in machine
+        asked.append(kinds)
+        return next(verdicts)
+
+    monkeypatch.setattr(loader, "choose_engine", choose)
+    assert loaded(card, job, monkeypatch) == ("cpu-int8", ["not yet"])
+    assert loaded(card, job, monkeypatch) == ("cuda-graphs", ["faster here"])
+    assert asked == [("cpu-int8", "cuda-graphs")] * 2
 
 
 def test_a_gpu_that_cannot_be_asked_is_left_alone(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,54 +210,74 @@ def test_a_gpu_that_cannot_be_asked_is_left_alone(job: Job, monkeypatch: pytest.
         raise RuntimeError("all CUDA-capable devices are busy\nor unavailable")
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", busy)
-    monkeypatch.setattr(loader, "_load", card.note)
-    _, notes = cast("tuple[str, list[str]]", load_engine(job))
-    assert card.tried == ["cpu-int8"]
+    kind, notes = loaded(card, job, monkeypatch)
+    assert kind == "cpu-int8"
     assert notes[0].endswith("devices are busy")
 
 
-def test_the_eager_engine_is_reckoned_before_it_is_read(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Asked for by name on a card that has no room: no weight is opened, and sizes are said, the whole cache's too."""
+class Weights:
+    """Files of a model of which no tensor may be read."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def __contains__(self, name: str) -> bool:
+        return False
+
+    def raw(self, name: str, *_shape: int) -> torch.Tensor:
+        raise NotImplementedError(f"{name} is read")
+
+
+@pytest.mark.parametrize("kind", ["cuda-bf16", "cuda-graphs"])
+def test_an_engine_by_name_is_reckoned_before_weights_are_read(
+    kind: Any, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a card that has no room no tensor is read, and sizes are said."""
+    from tests.engine.fake_cuda import FakeCuda
+
     shape = graph_shape(job.config)
     assert shape is not None
-    card = Card(monkeypatch, least_bytes(shape, "plain", 2, own_head=True))
-    opened = list[Path]()
-
-    def unreadable(folder: Path) -> object:
-        opened.append(folder)
-        raise ModelInvalidError("opened")
-
-    monkeypatch.setattr("fastcoder_lsp.engine.weights.open_weights", unreadable)
-    named = replace(job, options=replace(job.options, kind="cuda-bf16", context=600))
-    needed = card.free + (named.capacity - LEAST_CONTEXT) * shape.slot_numbers * 2
-    card.free = needed - 1
+    needed = least_bytes(shape, "plain", 2, own_head=False)
+    FakeCuda().install(monkeypatch)
+    card = Card(monkeypatch)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "small card")
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda *_: 0)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda *_: 0)
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *_: None)
+    monkeypatch.setattr("fastcoder_lsp.engine.weights.open_weights", lambda _folder: Weights())
+    named = replace(job, options=replace(job.options, kind=kind))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (needed - 1, 1 << 34))
     with pytest.raises(ResourceError, match="free on small card"):
         load_engine(named)
-    assert opened == []
-    card.free = needed
-    with pytest.raises(ModelInvalidError, match="opened"):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda *_: (needed, 1 << 34))
+    with pytest.raises(NotImplementedError, match="is read"):
         load_engine(named)
-    assert opened == [named.folder]
+    assert card.given_back == (kind != "cuda-bf16")
 
 
+@pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize("kept", ["{}", "[]", '{"attempts": "many"}', '{"chosen": "another"}', "{"])
 def test_a_damaged_record_is_no_record(kept: str, job: Job) -> None:
     """Whatever is in it, a trial is begun; a verdict without its reason is one all the same."""
-    choose_engine(job, "machine", kinds=KINDS, command=lambda _folder: [sys.executable, "-c", ""])
+    choose_engine(job, "machine", kinds=KINDS, command=absent)
+    finished()
     record = next((job.cache / "tuning").glob("engine-*.json"))
     record.write_text(kept, encoding="utf-8")
-    assert choose_engine(job, "machine", kinds=KINDS, command=lambda _folder: ["absent"]).chosen == "cpu-fp32"
+    assert choose_engine(job, "machine", kinds=KINDS, command=absent).chosen == "cpu-fp32"
+    finished()
     assert read_json(record)["attempts"] == 1
     record.write_text('{"chosen": "cpu-graphs"}', encoding="utf-8")
     assert choose_engine(job, "machine", kinds=KINDS) == Verdict("cpu-graphs", "", {})
 
 
+@pytest.mark.usefixtures("idle")
 @pytest.mark.parametrize("code", ["import os; os.abort()", "import time; time.sleep(60)", "raise SystemExit('no')"])
-def test_a_trial_that_dies_hangs_or_fails_costs_two_starts(
-    code: str, job: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The eager engine is taken, with a note; after the second time no trial is begun."""
-    monkeypatch.setattr(trial, "SECONDS", 2.0)
+def test_a_trial_that_dies_hangs_or_fails_is_begun_twice(code: str, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU's engine is taken; after the second time no trial is begun, and a note says so."""
+    monkeypatch.setattr(trial, "SECONDS", 1.0)
     begun = []
 
     def command(folder: Path) -> list[str]:
@@ -155,75 +286,146 @@ def test_a_trial_that_dies_hangs_or_fails_costs_two_starts(
 
     for _ in range(4):
         found = choose_engine(job, "machine", kinds=KINDS, command=command)
+        finished()
         assert found.chosen == "cpu-fp32"
         assert "cpu-graphs" in found.reason
     assert len(begun) == trial.ATTEMPTS
+    assert "failed" in found.reason
 
 
-def test_the_same_model_says_the_same(job: Job) -> None:
-    """Token by token and in a tree, the graph engine's programs on the CPU agree with the eager engine."""
+def test_a_trials_process_ends_with_the_server(tmp_path: Path) -> None:
+    """Its input is a pipe of the server's: where that ends, so does the process, whatever it does."""
+    code = "from fastcoder_lsp.engine import trial_process as t; import threading, time; "
+    code += "threading.Thread(target=t._end_with_parent, daemon=True).start(); time.sleep(1000)"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    assert process.stdin is not None
+    process.stdin.close()
+    assert process.wait(100) == 0
+
+
+def test_both_engines_are_timed(job: Job) -> None:
+    """Loaded one after the other, a step of one row and of sixteen rows each."""
     found = compare(job, KINDS)
-    assert "other tokens" not in found.reason
-    assert "fewer" not in found.reason
+    assert set(found.ms) == {f"{kind}, {rows} rows" for kind in KINDS for rows in (1, 16)}
 
 
-def test_what_says_something_else_or_takes_longer_is_not_taken() -> None:
-    """A difference counts where the two best logits are apart; ties do not; equal or more time is no gain."""
-    plain = Said((1, 2, 3), (4.0, 0.1, 4.0), 15, (2.0, 3.0))
-    quick = replace(plain, ms=(1.0, 1.0))
-    assert judge(KINDS, plain, quick).chosen == "cpu-graphs"
-    assert judge(KINDS, plain, replace(quick, tokens=(1, 9, 3))).chosen == "cpu-graphs"
-    assert judge(KINDS, plain, replace(quick, tokens=(9, 2, 3))).chosen == "cpu-fp32"
-    assert judge(KINDS, plain, replace(quick, accepted=3)).chosen == "cpu-fp32"
-    assert judge(KINDS, plain, plain).chosen == "cpu-fp32"
+def test_what_takes_longer_is_not_taken() -> None:
+    """Equal or more time is no gain."""
+    assert judge(KINDS, (2.0, 3.0), (1.0, 1.0)).chosen == "cpu-graphs"
+    assert judge(KINDS, (2.0, 3.0), (2.0, 3.0)).chosen == "cpu-fp32"
+    told = judge(KINDS, (2.0, 3.0), (1.0, 1.5))
+    assert "cpu-graphs, 1 rows 1.00 ms" in told.reason
+    assert "cpu-fp32, 1 rows 2.00 ms" in told.reason
 
 
-@pytest.mark.ci
-def test_a_gpu_whose_programs_fail_to_load_is_left_alone(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`auto` falls back to the eager engine, then to the CPU's, and the notes say what failed and what runs."""
-    real, tried = loader._load, list[str]()
+class Failures:
+    """Loading that fails by kind; of other kinds it does what it does."""
 
-    def fail(job: Job, shape: object, kind: str, notes: list[str]) -> object:
-        tried.append(kind)
-        if kind.startswith("cuda"):
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **by_kind: Exception) -> None:
+        self.tried = list[str]()
+        self.by_kind = {kind.replace("_", "-"): why for kind, why in by_kind.items()}
+        monkeypatch.setattr(loader, "_load", self._load)
+
+    def _load(self, _job: Job, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
+        self.tried.append(kind)
+        if kind in self.by_kind:
             notes.append("half done")
-            raise {"cuda-graphs": ValueError("no kernel image\nis there"), "cuda-bf16": ResourceError("too small")}[
-                kind
-            ]
-        return real(job, shape, kind, notes)  # type: ignore[arg-type]
+            raise self.by_kind[kind]
+        return cast("TreeEngine", (kind, notes))
 
-    monkeypatch.setattr(loader, "_load", fail)
-    monkeypatch.setattr(loader, "_accelerator", lambda: "cuda-bf16")
-    monkeypatch.setattr(loader, "_tried", lambda _job: ("cuda-graphs", ["compared"]))
-    engine = load_engine(job)
-    assert tried == ["cuda-graphs", "cuda-bf16", "cpu-int8"]
-    assert engine.info.name == "cpu-int8"
-    first, second = engine.info.notes[1:3]
-    assert "using cuda-bf16 instead: ValueError: no kernel image" in first
-    assert "using cpu-int8 instead: too small" in second
-    assert "half done" not in engine.info.notes
+    def load(self, job: Job) -> tuple[str, list[str]]:
+        self.tried.clear()
+        return cast("tuple[str, list[str]]", load_engine(job))
+
+
+BROKEN = ValueError("no kernel image\nis there")
+
+
+def named(job: Job, kind: str) -> Job:
+    """The same job for an engine that the user names."""
+    return replace(job, options=replace(job.options, kind=cast("Any", kind)))
+
+
+def test_a_gpu_whose_programs_fail_to_load_is_left_alone(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`auto` falls back to single launches, then to the CPU; the notes say what failed and what runs."""
+    card = Card(monkeypatch)
+    failures = Failures(monkeypatch, cuda_graphs=BROKEN, cuda_bf16=ResourceError("too small"))
+    kind, notes = failures.load(job)
+    assert failures.tried == ["cuda-graphs", "cuda-bf16", kind] == ["cuda-graphs", "cuda-bf16", "cpu-int8"]
+    assert "using cuda-bf16 instead: ValueError: no kernel image" in notes[0]
+    assert "using cpu-int8 instead: too small" in notes[1]
+    assert "half done" not in notes
+    assert card.given_back == 2
 
 
 def test_a_gpu_engine_that_was_asked_for_says_what_it_lacks(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too little memory for an engine that the user named is an error; a program that fails costs speed alone."""
-    failures: dict[str, Exception] = {"cuda-graphs": ResourceError("too small")}
-
-    def fail(_job: Job, _shape: object, kind: str, _notes: list[str]) -> object:
-        raise failures.get(kind, RuntimeError(kind))
-
-    monkeypatch.setattr(loader, "_load", fail)
-    monkeypatch.setattr(loader, "_require_device", lambda _kind: None)
-    named = replace(job, options=replace(job.options, kind="cuda-graphs"))
+    Card(monkeypatch)
+    failures = Failures(monkeypatch, cuda_graphs=ResourceError("too small"))
     with pytest.raises(ResourceError):
-        load_engine(named)
-    failures["cuda-graphs"] = ValueError("broken")
+        failures.load(named(job, "cuda-graphs"))
+    failures.by_kind = {"cuda-graphs": BROKEN}
+    assert failures.load(named(job, "cuda-graphs"))[0] == "cuda-bf16"
+    failures.by_kind["cuda-bf16"] = RuntimeError("cuda-bf16")
     with pytest.raises(RuntimeError, match="cuda-bf16"):
-        load_engine(named)
+        failures.load(named(job, "cuda-graphs"))
 
 
-def test_a_verdict_is_told() -> None:
-    """The reason names the engine and both times."""
-    told = judge(KINDS, Said((), (), 0, (2.0, 3.0)), Said((), (), 0, (1.0, 1.5)))
-    assert isinstance(told, Verdict)
-    assert "cpu-graphs, 1 rows 1.00 ms" in told.reason
-    assert "cpu-fp32, 1 rows 2.00 ms" in told.reason
+def test_what_a_failed_load_held_is_given_back(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the next engine is loaded nothing holds the weights of the one that failed: not even its exception."""
+    card, held, alive = Card(monkeypatch), list[weakref.ref[torch.Tensor]](), list[bool]()
+
+    def load(_job: Job, _shape: object, kind: str, notes: list[str]) -> TreeEngine:
+        if kind == "cuda-graphs":
+            weights = torch.ones(10)
+            held.append(weakref.ref(weights))
+            raise ValueError(f"no kernel image for {len(weights)} of them")
+        return cast("TreeEngine", (kind, notes))
+
+    monkeypatch.setattr(loader, "_load", load)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: alive.append(held[0]() is not None))
+    assert cast("tuple[str, list[str]]", load_engine(job))[0] == "cuda-bf16"
+    assert alive == [False]
+    assert not card.lost
+
+
+def test_a_gpu_that_is_lost_while_loading_is_tried_otherwise_at_the_next_start(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else is tried on it in this process; the kind that failed is remembered for a while."""
+    card = Card(monkeypatch)
+    failures = Failures(monkeypatch, cuda_graphs=RuntimeError("CUDA error: an illegal memory access"))
+    card.lost = True
+    assert failures.load(job)[0] == "cpu-int8"
+    assert failures.tried == ["cuda-graphs", "cpu-int8"]
+    card.lost = False
+    kind, notes = failures.load(job)
+    assert (kind, failures.tried) == ("cuda-bf16", ["cuda-bf16"])
+    assert "illegal memory access" in notes[0]
+    later = time.time() + gpu_faults.REMEMBERED_S + 1
+    monkeypatch.setattr(gpu_faults, "time", SimpleNamespace(time=lambda: later))
+    failures.by_kind = {}
+    assert failures.load(job)[0] == "cuda-graphs"
+
+
+@pytest.mark.parametrize("kept", ["[]", "{", '{"cuda-graphs": 3}', '{"cuda-graphs": {"time": "now"}}'])
+def test_a_damaged_record_of_faults_is_none(kept: str, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is in the file, the first kind is taken."""
+    Card(monkeypatch)
+    faults = gpu_faults.gpu_faults(job.cache)
+    faults.path.parent.mkdir(parents=True)
+    faults.path.write_text(kept, encoding="utf-8")
+    assert Failures(monkeypatch).load(job)[0] == "cuda-graphs"
+
+
+def test_cudnns_attention_is_off_for_every_engine_on_a_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For models that transformers runs, too: cuDNN would make a plan for each length of the text."""
+    Card(monkeypatch)
+    said = list[bool]()
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", said.append)
+    monkeypatch.setattr(loader, "_build", lambda *_: pytest.fail("built before it was off") if not said else BACKEND)
+    engine = load_engine(named(job_of(tmp_path, "gpt_neox"), "cuda-bf16"))
+    assert (said, engine.info.name) == ([False], "cuda-bf16 transformers")
+
+
+BACKEND = SimpleNamespace(name="cuda-bf16 transformers", device="cuda", vocabulary=8, capacity=1 << 20)

@@ -3,6 +3,7 @@
 Owns programs and the cache's other prefixes. Steps of the engine don't come by here: they choose on the device.
 """
 
+import gc
 from collections.abc import Sequence
 
 import numpy as np
@@ -41,6 +42,11 @@ class StaticBackend:
     def layers(self) -> int:
         """Blocks of the model."""
         return len(self.programs.model.blocks)
+
+    @property
+    def sublayers(self) -> int:
+        """Parts of the model that can be left out (`backend.SkimmingBackend`)."""
+        return 2 * self.layers
 
     @property
     def kept_layers(self) -> tuple[int, ...]:
@@ -95,7 +101,7 @@ class StaticBackend:
         """Run the rows; logits of those from `logits_from` on, [R, vocabulary], valid until the next call."""
         plan, count = self.programs.plan, len(rows)
         wanted = rows.logits_from < count
-        width = plan.step_width(count) if wanted else plan.read_width(count)
+        width = plan.step_width(count) if wanted and count <= plan.widths[-1] else plan.read_width(count)
         bucket = plan.bucket(rows.cached, width)
         self.programs.send(rows.tokens.tolist(), rows.parents.tolist(), width=width, cached=rows.cached, sampler=GREEDY)
         if not wanted:
@@ -103,7 +109,7 @@ class StaticBackend:
             self.programs.wait()
             return None
         logits: npt.NDArray[np.float32] = (
-            self.programs.logits(width, bucket)[rows.logits_from : count].float().cpu().numpy()
+            self.programs.logits(width, bucket, rows.skipped)[rows.logits_from : count].float().cpu().numpy()
         )
         return logits
 
@@ -123,9 +129,14 @@ class StaticBackend:
             return 0
         return self._shelf.exchange(self._cache, held, wanted)
 
+    def failed(self, why: RuntimeError) -> None:
+        """Show the device an error of its work."""
+        self._device.failed(why)
+
     def close(self) -> None:
-        """Give the memory back."""
-        self.programs.forget()
+        """Give the memory back, at once: programs and their graphs are a cycle, which is collected late or never."""
+        self.programs.close()
         self._shelf.clear()
         del self.programs, self._cache
+        gc.collect()
         self._device.release()

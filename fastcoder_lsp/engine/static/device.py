@@ -75,6 +75,10 @@ class Device(Protocol):
         """Give memory that no tensor holds back to the system."""
         ...
 
+    def failed(self, why: RuntimeError) -> None:
+        """Take note that work failed: where the device is lost for this process, the process ends."""
+        ...
+
 
 class CpuDevice:
     """The CPU: work is done when it is launched."""
@@ -121,20 +125,28 @@ class CpuDevice:
     def release(self) -> None:
         """Give memory that no tensor holds back to the system; the system has it already."""
 
+    def failed(self, why: RuntimeError) -> None:
+        """Take note that work failed; a CPU is never lost."""
+
 
 class CudaDevice:
     """One NVIDIA GPU. All graphs share one memory pool: they run one after the other, and keep nothing in it.
 
     Args:
         memory_share: of the GPU's memory, the most that this process may take.
+        captures: whether work is captured and replayed; else it is launched operation by operation.
+
+    Attributes:
+        on_lost: told why, where CUDA has failed so that every later call of this process fails.
     """
 
-    def __init__(self, memory_share: float = 1.0, index: int = 0) -> None:
+    def __init__(self, memory_share: float = 1.0, index: int = 0, *, captures: bool = True) -> None:
         self._index = index
         self.name = torch.cuda.get_device_name(index)
         self.place = torch.device("cuda", index)
-        self.captures = True
+        self.captures = captures
         self.chunk = 512
+        self.on_lost: Callable[[str], object] = logger.critical
         self.units = torch.cuda.get_device_properties(index).multi_processor_count
         self._share = memory_share
         # cuDNN's attention builds a plan for every shape, which takes longer than all of our captures.
@@ -157,17 +169,29 @@ class CudaDevice:
                 work()
         torch.cuda.current_stream(self.place).wait_stream(self._side)
         torch.cuda.synchronize(self.place)
-        graph = torch.cuda.CUDAGraph()
+        if not self.captures:
+            return work
+        try:
+            return self._captured(work)
+        except _NotBegunError as why:  # an earlier capture has spoilt the pool: once more, with the new one
+            logger.info("a capture could not begin: %s", why)
+            return self._captured(work)
+
+    def _captured(self, work: Launch) -> Launch:
+        graph, begun = torch.cuda.CUDAGraph(), False
         outside = torch.cuda.current_stream(self.place)
         try:
             with (
                 _uncollected(),
                 torch.cuda.graph(graph, pool=self._pool, stream=self._side, capture_error_mode="thread_local"),
             ):
+                begun = True
                 work()
-        except Exception:  # whatever `work` raises goes up, after torch is put right
+        except Exception as why:  # whatever `work` raises goes up, after torch is put right
             self._undo(outside)
-            raise
+            if begun or isinstance(why, torch.OutOfMemoryError):
+                raise
+            raise _NotBegunError(str(why)) from why
         replay: Launch = graph.replay
         return replay
 
@@ -221,6 +245,19 @@ class CudaDevice:
     def release(self) -> None:
         """Give memory that no tensor holds back to the system."""
         torch.cuda.empty_cache()
+
+    def failed(self, why: RuntimeError) -> None:
+        """Take note that work failed. After an illegal access, say, every later call fails, which a wait shows."""
+        if isinstance(why, torch.OutOfMemoryError):
+            return
+        try:
+            torch.cuda.synchronize(self.place)
+        except RuntimeError:
+            self.on_lost(str(why).splitlines()[0])
+
+
+class _NotBegunError(RuntimeError):
+    """A capture that failed before any work was captured."""
 
 
 @contextmanager

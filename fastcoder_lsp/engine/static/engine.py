@@ -3,9 +3,11 @@
 Owns which program runs a tree, and the bookkeeping around it; everything else happens on the device.
 """
 
+import functools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +18,10 @@ from fastcoder_lsp.engine.static.backend import StaticBackend
 from fastcoder_lsp.engine.static.programs import TOP_K, Program
 from fastcoder_lsp.engine.static.verifier import HEAD, Ask
 from fastcoder_lsp.engine.tree_engine import TreeEngine
-from fastcoder_lsp.errors import UsageError
 
 logger = logging.getLogger(__name__)
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +34,22 @@ class _Launched:
     top_k: int
 
 
+def _watched(
+    method: "Callable[Concatenate[StaticEngine, Given], Found]",
+) -> "Callable[Concatenate[StaticEngine, Given], Found]":
+    """The method; its errors are shown to the device, which may be lost."""
+
+    @functools.wraps(method)
+    def run(engine: "StaticEngine", /, *given: Given.args, **named: Given.kwargs) -> Found:
+        try:
+            return method(engine, *given, **named)
+        except RuntimeError as why:
+            engine.static.failed(why)
+            raise
+
+    return run
+
+
 class StaticEngine(TreeEngine):
     """A `TreeEngine` that chooses on the device, and has what was accepted moved while the host is busy.
 
@@ -40,10 +59,11 @@ class StaticEngine(TreeEngine):
     def __init__(self, backend: StaticBackend, info: EngineInfo) -> None:
         super().__init__(backend, info)
         self.static = backend
-        self._launched: _Launched | None = None
+        self._launched: _Launched | Verified | None = None
         self._programs: dict[tuple[tuple[int, int], tuple[bool, bool, bool, bool, int]], Program] = {}
         self._refused: set[tuple[int, ...]] = set()
 
+    @_watched
     def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
         """Make the cache hold `tokens`; prefixes of other documents are found again, but no prompt forgets them all."""
         assert self._launched is None, "a step is under way"
@@ -52,6 +72,7 @@ class StaticEngine(TreeEngine):
         self._cached[:] = tokens[:found]
         return super().prefill(tokens, should_stop)
 
+    @_watched
     def keep_states(self, layers: Sequence[int]) -> bool:
         """Keep hidden states behind these layers; the cache is given up where it has not all of them.
 
@@ -69,6 +90,7 @@ class StaticEngine(TreeEngine):
             self._cached.clear()
             return not layers
 
+    @_watched
     def launch(
         self,
         tree: DraftTree,
@@ -78,8 +100,9 @@ class StaticEngine(TreeEngine):
     ) -> None:
         """Begin the step that `collect` ends; arguments as of `core.Engine.step`."""
         assert self._launched is None, "a step is under way"
-        if sampler.rule == "rejection" and sampler.temperature > 0:
-            raise UsageError("the graph engines cannot accept tokens at random", "Use cuda-bf16 or a CPU engine.")
+        if sampler.rule == "rejection" and sampler.temperature > 0:  # needs distributions, which the host has
+            self._launched = super().step(tree, sampler, allowed, top_k)
+            return
         room = self._room(tree)  # that the tree is one is looked at where its rows are laid out
         programs, cached = self.static.programs, len(self._cached)
         program = self.program(len(tree), sampler, bound=bool(allowed), top_k=top_k)
@@ -113,10 +136,13 @@ class StaticEngine(TreeEngine):
             found = self._programs[size, kind] = Program(*size, ask)
         return found
 
+    @_watched
     def collect(self) -> Verified:
         """Wait for the step that was launched, and take its outcome."""
         assert self._launched is not None, "no step is under way"
         launched, self._launched = self._launched, None
+        if isinstance(launched, Verified):
+            return launched
         tree, program, programs = launched.tree, launched.program, self.static.programs
         programs.wait()
         path, emitted = programs.accepted(program, tree, len(self._cached), launched.room)

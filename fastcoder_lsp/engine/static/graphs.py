@@ -63,6 +63,11 @@ class GraphSet(Generic[Key]):
         self._captures = False
         self.drop()
 
+    def close(self) -> None:
+        """Forget all programs, and what makes them, which refers to them."""
+        self._captured.clear()
+        del self._program
+
     def drop(self) -> None:
         """Forget all programs and give their memory back."""
         self._captured.clear()

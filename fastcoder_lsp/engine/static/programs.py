@@ -107,6 +107,13 @@ class Programs:
         self.graphs.drop()
         self.moves.graphs.drop()
 
+    def close(self) -> None:
+        """Let go of everything that lies on the device, but for what others hold."""
+        self.graphs.close()
+        self.moves.graphs.close()
+        self._outputs.clear()
+        del self._transformer, self._attention, self._input, self._keys_V, self._may_TV, self.moves
+
     def send(
         self,
         tokens: Sequence[int],
@@ -169,9 +176,9 @@ class Programs:
         return self._outputs[program.ask.top_k].best(program.width, nodes, count)
 
     @torch.inference_mode()
-    def logits(self, width: int, bucket: int) -> torch.Tensor:
-        """Logits of all rows handed over, uncaptured: for comparisons."""
-        found = self._transformer.logits(self._transformer.read(self._view(width, bucket)))
+    def logits(self, width: int, bucket: int, skipped: frozenset[int] = frozenset()) -> torch.Tensor:
+        """Logits of all rows handed over, uncaptured; without the parts that are `skipped` (see `backend.Rows`)."""
+        found = self._transformer.logits(self._transformer.read(self._view(width, bucket), skipped))
         self._device.mark()
         self.wait()
         return found
