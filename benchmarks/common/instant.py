@@ -15,7 +15,7 @@ from fastcoder_lsp.completion.protocol import (
     HostFacts,
     HostListener,
     Load,
-    Loaded,
+    LoadFinished,
     Made,
 )
 from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
@@ -42,7 +42,7 @@ class InstantHost:
                 answer = Answer("shown", (Recalled(text, 0),), "stop", ms={TAKEN: taken})
                 self._listener(Answered(question.number, answer))
             case Load(ticket):
-                self._listener(Loaded(ticket, True))
+                self._listener(LoadFinished(ticket, True))
 
     def facts(self) -> HostFacts:
         """Nothing is known."""

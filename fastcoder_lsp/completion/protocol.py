@@ -72,7 +72,7 @@ class Rename(Message, frozen=True):
 
 
 class Load(Message, frozen=True):
-    """Load the model now; `Loaded` comes back with the ticket, whatever happens."""
+    """Load the model now; `LoadFinished` comes back with the ticket, whatever happens."""
 
     ticket: Natural
 
@@ -190,14 +190,14 @@ class Notice(Message, frozen=True):
     text: Short
 
 
-class Loaded(Message, frozen=True):
+class LoadFinished(Message, frozen=True):
     """The reply to `Load`: whether the model is there."""
 
     ticket: Natural
     well: bool
 
 
-Event: TypeAlias = Answered | Made | Forgotten | Counted | Worked | StatusChanged | Indexing | Notice | Loaded
+Event: TypeAlias = Answered | Made | Forgotten | Counted | Worked | StatusChanged | Indexing | Notice | LoadFinished
 
 
 # Hosts ----------------------------------------------------------------------------------------------------------------

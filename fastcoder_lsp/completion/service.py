@@ -217,7 +217,7 @@ class CompletionService:
                 _tell(partial(self._on_indexing, done, total), building)
             case protocol.Notice(text):
                 _tell(self._on_notice, text)
-            case protocol.Loaded(ticket, well):
+            case protocol.LoadFinished(ticket, well):
                 if (future := self._loads.pop(ticket, None)) is not None:
                     settle(future, well)
             case protocol.Forgotten(uri):

@@ -34,7 +34,6 @@ from fastcoder_lsp.host.made_from import front_part, model_part
 from fastcoder_lsp.host.workspace import FrontWorkspace
 from fastcoder_lsp.runtime.load import wants_datastore
 from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
-from fastcoder_lsp.scheduling.direct import tell_seat
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from fastcoder_lsp.workspace.open_texts import OpenTexts
 from fastcoder_lsp.workspace.shared_stores import SharedStores
@@ -170,7 +169,7 @@ class LocalHost:
             case FilesChanged(paths):
                 self._workspace.files_changed(paths)
             case _:
-                tell_seat(self._seat, command, self._listener)
+                self._seat.send(command)
 
     def between_pieces(self, call: Callable[[], object]) -> None:
         """Something for the scheduler's thread, between two pieces of work."""

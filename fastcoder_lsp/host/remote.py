@@ -24,7 +24,7 @@ from fastcoder_lsp.completion.protocol import (
     HostFacts,
     HostListener,
     Load,
-    Loaded,
+    LoadFinished,
     Message,
     Noticed,
     Reload,
@@ -238,7 +238,7 @@ class RemoteHost:
         if question is not None:
             self._tell(Answered(question.number, answer))
         for ticket in loads:
-            self._tell(Loaded(ticket, False))
+            self._tell(LoadFinished(ticket, False))
 
     def ping(self) -> None:
         """Send a ping."""
@@ -280,7 +280,7 @@ class RemoteHost:
                 before, self._facts = self._facts.company, replace(facts, shared=True, asks="")
                 if before != self._facts.company:
                     self._tell(StatusChanged(self._status))  # it is told with whoever shares the host
-            case Loaded(ticket):
+            case LoadFinished(ticket):
                 with self._lock:
                     awaited = self._desired.take_load(ticket)
                 if awaited:

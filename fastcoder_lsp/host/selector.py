@@ -24,7 +24,7 @@ from fastcoder_lsp.completion.protocol import (
     HostFacts,
     HostListener,
     Load,
-    Loaded,
+    LoadFinished,
     ModelHost,
     OpenHost,
     StatusChanged,
@@ -84,7 +84,7 @@ class BackendSelector:
         if not self._tell(command):
             match command:
                 case Load(ticket):
-                    self._listener(Loaded(ticket, False))
+                    self._listener(LoadFinished(ticket, False))
                 case Enable():
                     self._listener(self._at_rest())
 
@@ -194,7 +194,7 @@ class BackendSelector:
     def _refuse(self, pending: Iterable[Command]) -> None:
         for command in pending:
             if isinstance(command, Load):
-                self._listener(Loaded(command.ticket, False))
+                self._listener(LoadFinished(command.ticket, False))
 
     def _at_rest(self) -> StatusChanged:
         return StatusChanged(Status("starting" if self._enabled else "off"))

@@ -220,7 +220,7 @@ FromHost: TypeAlias = (
     | p.StatusChanged
     | p.Indexing
     | p.Notice
-    | p.Loaded
+    | p.LoadFinished
     | Pong
     | Fronts
 )

@@ -26,7 +26,7 @@ from fastcoder_lsp.completion.protocol import (
     HostFacts,
     HostListener,
     Load,
-    Loaded,
+    LoadFinished,
     Notice,
     Noticed,
     OpenHost,
@@ -206,7 +206,7 @@ class ServerHost:
             if self._fallback is not None:
                 self._fallback.load(ticket, error.reason)
                 return
-        self._listener(Loaded(ticket, there))
+        self._listener(LoadFinished(ticket, there))
 
     def _failed(self, question: Question | None, error: RemoteError) -> None:
         """The server did not answer: the local model does, or the question has a reason for its answer."""

@@ -1,16 +1,32 @@
 """A client of the scheduler: what it knows of one front.
 
 Owns the front's newest request, what it will probably ask next, and what the model is saying for it. Any thread may
-call the verbs; the scheduler's thread runs them in their order.
+send commands; the scheduler's thread runs them in their order.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial, wraps
-from typing import Concatenate, ParamSpec
+from functools import partial
 
-from fastcoder_lsp.completion.protocol import Answered, Forgotten, HostListener, Made, StatusChanged, Worked
+from fastcoder_lsp.completion.protocol import (
+    Answered,
+    Ask,
+    Command,
+    Enable,
+    Expect,
+    Forget,
+    Forgotten,
+    HostListener,
+    Load,
+    LoadFinished,
+    Made,
+    Noticed,
+    Rename,
+    StatusChanged,
+    Withdraw,
+    Worked,
+)
 from fastcoder_lsp.completion.question import Answer, Clock, Question
 from fastcoder_lsp.completion.status import Status, failure
 from fastcoder_lsp.completion.suggestions import OutdatedSuggestions, Suggestion
@@ -21,18 +37,6 @@ from fastcoder_lsp.scheduling.generation import Generation, begin
 from fastcoder_lsp.scheduling.model import ClientModel, Loaded
 from fastcoder_lsp.scheduling.prefetch import Prefetch
 from fastcoder_lsp.scheduling.request import ActiveRequest
-
-Params = ParamSpec("Params")
-
-
-def _posted(verb: "Callable[Concatenate[Client, Params], None]") -> "Callable[Concatenate[Client, Params], None]":
-    """A verb for any thread; the scheduler's thread runs it, unless the front has left by then."""
-
-    @wraps(verb)
-    def post(client: "Client", /, *arguments: Params.args, **named: Params.kwargs) -> None:
-        client.post(client, lambda: None if client.gone else verb(client, *arguments, **named))
-
-    return post
 
 
 class Client:
@@ -86,63 +90,11 @@ class Client:
 
     # From any thread, in the order of arrival ------------------------------------------------------------------------
 
-    @_posted
-    def ask(self, question: Question) -> None:
-        """The newest question; nobody waits for an older one any more."""
-        self._asked_ms, self._unserved, self.upcoming = question.asked_ms, None, None
-        self.request = ActiveRequest(self, question, self._clock)
-
-    @_posted
-    def noticed(self, asked_ms: float, *, answered: bool) -> None:
-        """Somebody asked, which needs no model; `answered`: nobody waits at the last place."""
-        self._asked_ms = asked_ms
-        if answered:
-            self._unserved = None
-
-    @_posted
-    def withdraw(self, number: int) -> None:
-        """Nobody waits for the answer to a question; what was begun for it may serve the next one."""
-        if self.request is not None and self.request.question.number == number:
-            self.request = None
-
-    @_posted
-    def expect(self, question: Question, *, known: bool, unserved: bool) -> None:
-        """What will be asked next; `known`: what follows there is; `unserved`: somebody waits there for a late text."""
-        self._asked_ms, self.upcoming = question.asked_ms, (question, known)
-        if unserved or known:
-            self._unserved = question if unserved else None
-
-    @_posted
-    def forget(self, uri: str) -> None:
-        """A document was closed."""
-        if self.upcoming is not None and self.upcoming[0].uri == uri:
-            self.upcoming = None
-        self._stop_preparing(uri)
-        self.emit(Forgotten(uri))  # once more: what was made since is about it, too
-        self._give_up_of(uri)
-        self._outdated.forget(uri)
-        self.model.forget(uri)
-
-    @_posted
-    def rename(self, old: str, new: str) -> None:
-        """A document has another name: whoever waits for an answer in it goes on waiting."""
-        if self.request is not None:
-            self.request.renamed(old, new)
-        if self.upcoming is not None and self.upcoming[0].uri == old:
-            self.upcoming = self.upcoming[0].renamed(new), self.upcoming[1]
-        self._stop_preparing(old)
-        self._give_up_of(old)
-        self._outdated.rename(old, new)
-        self.model.rename(old, new)
-
-    def load(self, reply: Callable[[bool], object]) -> None:
-        """Load the model now; `reply` is told whether that went well, whatever happens."""
-        self.post(self, partial(self._load, reply))
-
-    def enable(self, *, enabled: bool) -> None:
-        """Off gives back what this front has of the model, and that itself once no front wants it."""
-        self.enabled = enabled
-        self._settle_switch()
+    def send(self, command: Command) -> None:
+        """Have the scheduler's thread do this; what concerns files or the loading of models is the host's business."""
+        if isinstance(command, Enable):
+            self.enabled = command.enabled
+        self.post(self, partial(self._do, command))
 
     def leave(self) -> None:
         """The front is gone: what it has is given back within a piece of work."""
@@ -353,6 +305,50 @@ class Client:
         self.emit(Worked(alternatives))
         self.emit(StatusChanged(Status("ready")))
 
+    def _do(self, command: Command) -> None:  # noqa: C901 a case for each command
+        match command:
+            case Load(ticket):
+                self._load(ticket)
+            case _ if self.gone:
+                pass
+            case Ask(question):
+                self._asked_ms, self._unserved, self.upcoming = question.asked_ms, None, None
+                self.request = ActiveRequest(self, question, self._clock)
+            case Noticed(asked_ms, answered):
+                self._asked_ms = asked_ms
+                self._unserved = None if answered else self._unserved
+            case Withdraw(number) if self.request is not None and self.request.question.number == number:
+                self.request = None
+            case Expect(question, known, unserved):
+                self._asked_ms, self.upcoming = question.asked_ms, (question, known)
+                if unserved or known:
+                    self._unserved = question if unserved else None
+            case Forget(uri):
+                self._forget(uri)
+            case Rename(old, new):
+                self._rename(old, new)
+            case Enable():
+                self._settle_switch()
+
+    def _forget(self, uri: str) -> None:
+        if self.upcoming is not None and self.upcoming[0].uri == uri:
+            self.upcoming = None
+        self._stop_preparing(uri)
+        self.emit(Forgotten(uri))  # once more: what was made since is about it, too
+        self._give_up_of(uri)
+        self._outdated.forget(uri)
+        self.model.forget(uri)
+
+    def _rename(self, old: str, new: str) -> None:
+        if self.request is not None:
+            self.request.renamed(old, new)
+        if self.upcoming is not None and self.upcoming[0].uri == old:
+            self.upcoming = self.upcoming[0].renamed(new), self.upcoming[1]
+        self._stop_preparing(old)
+        self._give_up_of(old)
+        self._outdated.rename(old, new)
+        self.model.rename(old, new)
+
     def _stop_preparing(self, uri: str) -> None:
         """The document goes on under another name, or not at all: nobody waits there, nothing is prepared."""
         if self._unserved is not None and self._unserved.uri == uri:
@@ -360,12 +356,12 @@ class Client:
         if self._background is not None and self._background.question.uri == uri:
             self._background.prepare = False
 
-    def _load(self, reply: Callable[[bool], object]) -> None:
+    def _load(self, ticket: int) -> None:
         there = False
         try:
             there = self.enabled and self._ready(self) is not None
         finally:
-            reply(there)
+            self.emit(LoadFinished(ticket, there))
 
     def _left(self) -> None:
         self.request = self.upcoming = self._unserved = None
@@ -374,7 +370,6 @@ class Client:
         finally:
             self._changed(self)
 
-    @_posted
     def _settle_switch(self) -> None:
         if self.enabled:
             self.emit(StatusChanged(Status("ready" if self.model.loaded else "starting")))

@@ -9,25 +9,18 @@ from collections.abc import Callable
 import psutil
 
 from fastcoder_lsp.completion.protocol import (
-    Ask,
     Command,
-    Enable,
-    Expect,
-    Forget,
+    DocumentChanged,
+    DocumentClosed,
+    FilesChanged,
     HostFacts,
     HostListener,
-    Load,
-    Loaded,
-    Noticed,
     Reload,
-    Rename,
     Use,
-    Withdraw,
 )
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.core import Progress, StepCosts
 from fastcoder_lsp.runtime.parts import Runtime
-from fastcoder_lsp.scheduling.client import Client
 from fastcoder_lsp.scheduling.model import SomeModel
 from fastcoder_lsp.scheduling.scheduler import IDLE_MS, Scheduler, now_ms
 
@@ -47,27 +40,6 @@ class Whole:
 
     def close(self) -> None:
         """Its runtime has closed it."""
-
-
-def tell_seat(seat: Client, command: Command, listener: HostListener) -> None:
-    """Have a seat do what a command says that concerns neither files nor how the model is loaded."""
-    match command:
-        case Ask(question):
-            seat.ask(question)
-        case Noticed(asked_ms, answered):
-            seat.noticed(asked_ms, answered=answered)
-        case Withdraw(number):
-            seat.withdraw(number)
-        case Expect(question, known, unserved):
-            seat.expect(question, known=known, unserved=unserved)
-        case Forget(uri):
-            seat.forget(uri)
-        case Rename(old, new):
-            seat.rename(old, new)
-        case Load(ticket):
-            seat.load(lambda well: listener(Loaded(ticket, well)))
-        case Enable(enabled):
-            seat.enable(enabled=enabled)
 
 
 class SeatHost:
@@ -90,15 +62,18 @@ class SeatHost:
         *,
         enabled: bool = True,
     ) -> None:
-        self._listener, self._reload = listener, reload
+        self._reload = reload
         self.seat = scheduler.join(listener, make_runtime, enabled=enabled)
 
     def send(self, command: Command) -> None:
-        """There is no workspace: what concerns files is nothing to it."""
-        if isinstance(command, Use | Reload):
-            self._reload()
-        else:
-            tell_seat(self.seat, command, self._listener)
+        """Pass it on; there is no workspace, so that commands about files are nothing to it."""
+        match command:
+            case Use() | Reload():
+                self._reload()
+            case DocumentChanged() | DocumentClosed() | FilesChanged():
+                pass
+            case _:
+                self.seat.send(command)
 
     def facts(self) -> HostFacts:
         """What is known of it."""

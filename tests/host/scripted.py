@@ -16,7 +16,7 @@ from fastcoder_lsp.completion.protocol import (
     HostFacts,
     HostListener,
     Load,
-    Loaded,
+    LoadFinished,
     Made,
     Message,
     StatusChanged,
@@ -53,7 +53,7 @@ class Heard:
                     self.makes.append((uri, suggestion))
                 case StatusChanged(status):
                     self.statuses.append(status)
-                case Loaded(_, well):
+                case LoadFinished(_, well):
                     self.loads.append(well)
                 case _:
                     self.others.append(said(event))
@@ -92,7 +92,7 @@ class ScriptedHost:
                 self.ask(question)
             case Load(ticket):
                 self.calls.append(("load",))
-                self.listener(Loaded(ticket, True))
+                self.listener(LoadFinished(ticket, True))
             case _:
                 self.calls.append(said(command))
 

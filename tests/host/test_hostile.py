@@ -17,7 +17,7 @@ import psutil
 import pytest
 from msgspec import inspect
 
-from fastcoder_lsp.completion.protocol import Ask, Indexing, Load, Loaded, Made, Notice
+from fastcoder_lsp.completion.protocol import Ask, Indexing, Load, LoadFinished, Made, Notice
 from fastcoder_lsp.host import server
 from fastcoder_lsp.host.client_connection import ClientConnection
 from fastcoder_lsp.host.connection import Channel
@@ -193,7 +193,7 @@ def test_who_asks_before_the_settings_is_sent_away(place: Place) -> None:
     channel = Channel(place.address.connect())
     channel.send([HELLO, CODEC.encode(Load(1))])
     while (data := channel.receive()) is not None:
-        assert not isinstance(CODEC.from_host(data), Loaded)
+        assert not isinstance(CODEC.from_host(data), LoadFinished)
 
 
 @pytest.mark.parametrize("place", ["unix"], indirect=True)
