@@ -10,7 +10,7 @@ from fastcoder_lsp.completion.protocol import HostListener
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.runtime.parts import Model, Runtime
-from fastcoder_lsp.scheduling.direct import SeatHost
+from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 
 MakeRuntime = Callable[[Model, str], Runtime]
@@ -52,8 +52,8 @@ def type_at_once(model: Model, make: MakeRuntime, texts: Sequence[Text], costs: 
     def sit(number: int, text: Text) -> Person:
         name = f"{len(texts)}-{number}"
 
-        def open_host(listener: HostListener) -> SeatHost:
-            return SeatHost(scheduler, listener, lambda shared: make(shared, name))
+        def open_host(listener: HostListener) -> SchedulerHost:
+            return SchedulerHost(scheduler, listener, lambda shared: make(shared, name))
 
         def computed() -> int:
             return sum(count for slot, count in engines.computed.items() if slot.partition("\n")[0] == name)

@@ -15,7 +15,7 @@ from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import StepCosts
 from fastcoder_lsp.prompt import Context
 from fastcoder_lsp.runtime.parts import Model, Runtime
-from fastcoder_lsp.scheduling.direct import SeatHost
+from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 
 MakeRuntime = Callable[[Model, Context], Runtime]
@@ -80,8 +80,8 @@ class Desk:
             disk = HistoryDisk(Path(folder).resolve(), files)
             context = DiskContext(disk, lambda: clock.ms / 1e3)
 
-            def open_host(listener: HostListener) -> SeatHost:
-                return SeatHost(scheduler, listener, lambda shared: make(shared, context))
+            def open_host(listener: HostListener) -> SchedulerHost:
+                return SchedulerHost(scheduler, listener, lambda shared: make(shared, context))
 
             person = Person(
                 open_host,

@@ -1,7 +1,7 @@
 """A host in this process: one model and one set of stores, for every front that opens it.
 
-Owns the composition: the scheduler and its thread, what is loaded by which settings, and of each front its seat and its
-workspace. The process that all editors share is this with a wire before it; `host.enabled = false` is this alone.
+Owns the scheduler and its thread, the settings by which the model is loaded, and each front's client and workspace. The
+process that all editors share is this behind a socket; with `host.enabled = false` the server uses it directly.
 """
 
 import itertools
@@ -130,10 +130,10 @@ class ModelServer:
 
 
 class LocalHost:
-    """One front's host (`ModelHost`): its seat at the model, and its workspace.
+    """One front's host (`ModelHost`): its client of the scheduler, and its workspace.
 
     Args:
-        core: what it shares.
+        server: the model that it shares.
         name: no other front has it.
         listener: the front.
         settings: of the model, and of this front's part of it.
@@ -143,17 +143,17 @@ class LocalHost:
 
     def __init__(
         self,
-        core: ModelServer,
+        server: ModelServer,
         name: str,
         listener: HostListener,
         settings: Settings,
         folders: Mapping[Path, Settings],
         texts: OpenTexts | None = None,
     ) -> None:
-        self._core, self._name, self._listener, self._settings = core, name, listener, settings
+        self._server, self._name, self._listener, self._settings = server, name, listener, settings
         self._process = psutil.Process()
-        self._workspace = FrontWorkspace(folders, core.stores, texts or OpenTexts(), self._indexing, self._notice)
-        self._seat = core.scheduler.join(listener, self._make, enabled=settings.enabled)
+        self._workspace = FrontWorkspace(folders, server.stores, texts or OpenTexts(), self._indexing, self._notice)
+        self._client = server.scheduler.join(listener, self._make, enabled=settings.enabled)
 
     def send(self, command: Command) -> None:
         """Pass it on: files to the workspace, questions to the scheduler, a reload to the model that all share."""
@@ -161,7 +161,7 @@ class LocalHost:
             case Use(settings, folders):
                 self._use(settings, folders)
             case Reload():
-                self._core.reload()
+                self._server.reload()
             case DocumentChanged(path, text):
                 self._workspace.document_changed(path, text)
             case DocumentClosed(path):
@@ -169,22 +169,22 @@ class LocalHost:
             case FilesChanged(paths):
                 self._workspace.files_changed(paths)
             case _:
-                self._seat.send(command)
+                self._client.send(command)
 
     def between_pieces(self, call: Callable[[], object]) -> None:
         """Something for the scheduler's thread, between two pieces of work."""
-        self._seat.post(self._seat, lambda: _call(call))
+        self._client.post(self._client, lambda: _call(call))
 
     def facts(self) -> HostFacts:
         """The facts at this moment."""
-        info, budgets, loaded = self._seat.info(), self._seat.budgets, self._seat.model.loaded
+        info, budgets, loaded = self._client.info(), self._client.budgets, self._client.model.loaded
         return HostFacts(
             model=info.model if info else "",
             engine=info.name if info else "",
             budget_ms=budgets.by_kind() if budgets else {},
             resident_bytes=self._process.memory_info().rss,
             process_id=self._process.pid,
-            fronts=self._core.fronts(),
+            fronts=self._server.fronts(),
             turn=self._turn(),
             context=loaded.runtime.prompts.options.context_tokens > 0 if loaded is not None else None,
         )
@@ -192,29 +192,29 @@ class LocalHost:
     def close(self, wait_s: float) -> None:
         """The front is done, and its share is free; waits at most so long for what ends with it."""
         end = time.monotonic() + wait_s
-        self._seat.leave()
-        self._core.leave(self, wait_s / 2)
+        self._client.leave()
+        self._server.leave(self, wait_s / 2)
         self._workspace.close(max(0.0, end - time.monotonic()))
 
     def _use(self, settings: Settings, folders: Mapping[Path, Settings]) -> None:
         before, self._settings = self._settings, settings
         self._workspace.change(folders)
         if model_part(settings) != model_part(before):
-            self._core.want(settings)
+            self._server.want(settings)
         elif front_part(settings) != front_part(before):
-            self._core.scheduler.refit(self._seat, self._make)
+            self._server.scheduler.refit(self._client, self._make)
 
     def _turn(self) -> Turn:
-        served = self._core.scheduler.turn_of()
-        if served is None or self._seat.request is None:
+        served = self._server.scheduler.turn_of()
+        if served is None or self._client.request is None:
             return ""
-        return "own" if served is self._seat else "other"
+        return "own" if served is self._client else "other"
 
     def _make(self, model: Model) -> Runtime:
         """In the scheduler's thread: this front's part of the model, and with its tokenizer the datastore."""
         settings = self._settings
         around = self._workspace.surroundings(drafted_from=wants_datastore(settings))
-        runtime = self._core.make(model, settings, around, self._name)
+        runtime = self._server.make(model, settings, around, self._name)
         self._workspace.begin(runtime.tokenizer)
         return runtime
 

@@ -1,4 +1,4 @@
-"""Hosts in this process without a workspace: a front's seat, and one front with a scheduler of its own.
+"""Hosts in this process without a workspace: one for a client of a scheduler, one with a scheduler of its own.
 
 What concerns files is nothing to them: for commands and tests that have one model, made by a function.
 """
@@ -42,8 +42,8 @@ class Whole:
         """Its runtime has closed it."""
 
 
-class SeatHost:
-    """`completion.protocol.ModelHost` over a seat.
+class SchedulerHost:
+    """`completion.protocol.ModelHost` over a client of a scheduler.
 
     Args:
         scheduler: has the model.
@@ -63,7 +63,7 @@ class SeatHost:
         enabled: bool = True,
     ) -> None:
         self._reload = reload
-        self.seat = scheduler.join(listener, make_runtime, enabled=enabled)
+        self.client = scheduler.join(listener, make_runtime, enabled=enabled)
 
     def send(self, command: Command) -> None:
         """Pass it on; there is no workspace, so that commands about files are nothing to it."""
@@ -73,11 +73,11 @@ class SeatHost:
             case DocumentChanged() | DocumentClosed() | FilesChanged():
                 pass
             case _:
-                self.seat.send(command)
+                self.client.send(command)
 
     def facts(self) -> HostFacts:
         """What is known of it."""
-        info, budgets, process = self.seat.info(), self.seat.budgets, psutil.Process()
+        info, budgets, process = self.client.info(), self.client.budgets, psutil.Process()
         return HostFacts(
             model=info.model if info else "",
             engine=info.name if info else "",
@@ -88,10 +88,10 @@ class SeatHost:
 
     def close(self, wait_s: float) -> None:  # noqa: ARG002 as the protocol has it
         """The front is gone."""
-        self.seat.leave()
+        self.client.leave()
 
 
-class DirectHost(SeatHost):
+class DirectHost(SchedulerHost):
     """A host of one front, with a scheduler of its own.
 
     Args:

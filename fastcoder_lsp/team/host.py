@@ -48,7 +48,7 @@ class TenantHost(LocalHost):
         context = GivenExtras(TeamContext(self._words, self._folders))
         # Without a name of the workspace nothing that is learnt is written: two tenants may read one repository.
         own = replace(around, workspace="", context=context)
-        runtime = self._core.make(model, self._settings, own, self._name)
+        runtime = self._server.make(model, self._settings, own, self._name)
         self._workspace.begin(runtime.tokenizer)
         return runtime
 

@@ -94,7 +94,7 @@ def test_a_beginning_after_any_number_of_pieces(runtime: Runtime) -> None:
     person = Person(runtime)
     person.ask(BEFORE, Policy())
     person.work(pieces=2)
-    task = person.host.seat.generation
+    task = person.host.client.generation
     assert task is not None
     while not task.finished:
         assert plain.startswith(task.useful().text)
@@ -112,7 +112,7 @@ def test_typing_along_makes_no_step_twice(runtime: Runtime) -> None:
             future.cancel()
         future = person.ask(BEFORE + typed, Policy())
         person.work(pieces=3)
-        task = person.host.seat.generation
+        task = person.host.client.generation
         assert task is not None
         typed += task.said()[len(typed) : len(typed) + 1]
     last = future.result(0)

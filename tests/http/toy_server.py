@@ -23,7 +23,7 @@ from fastcoder_lsp.http.guard import Door
 from fastcoder_lsp.http.server import configuration
 from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
-from fastcoder_lsp.scheduling.direct import SeatHost
+from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.completion.toys import END, Letters, ToyPrompts
 
@@ -118,9 +118,9 @@ class ToyServer:
         self.desks = Desks(self.open, Policy(background_ms=1, ahead=False), LETTERS)
         return make_app(self.desks, self._door, 4096, self._answer_s)
 
-    def open(self, listener: HostListener) -> SeatHost:
+    def open(self, listener: HostListener) -> SchedulerHost:
         """A place for one more listener; all of them have one model, and one thread that uses it."""
-        return SeatHost(self._scheduler, listener, self._runtime)
+        return SchedulerHost(self._scheduler, listener, self._runtime)
 
     def _load(self, _: Progress) -> Model:
         return Model(OneSlot(self.engine), Letters(), StepCosts((1, 8), (1.0, 2.0), 0.1))

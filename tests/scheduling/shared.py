@@ -29,7 +29,7 @@ from fastcoder_lsp.core import (
 from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
-from fastcoder_lsp.scheduling.direct import SeatHost
+from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.completion.simulated import COSTS, URI, Clock, NextLetter, SimulatedEngine
 from tests.completion.toys import Letters, ToyPrompts
@@ -145,7 +145,7 @@ class Slot(SimulatedEngine):
         self.give_up()
 
 
-class SharingHost(SeatHost):
+class SharingHost(SchedulerHost):
     """One front's host; what it loads, all have."""
 
     def __init__(self, shared: "Shared", front: "Front", listener: HostListener) -> None:

@@ -96,7 +96,7 @@ def test_other_parts_of_the_model_for_one_front() -> None:
         made.append("again")
         raise ModelMissingError("cannot be had")
 
-    shared.scheduler.refit(left.host.seat, make)  # type: ignore[arg-type]
+    shared.scheduler.refit(left.host.client, make)  # type: ignore[arg-type]
     shared.work()
     assert made == ["again"]
     assert futures[0].result(0).finish == "error"

@@ -16,7 +16,7 @@ from fastcoder_lsp.core import Completion, CompletionRequest, Snapshot
 from fastcoder_lsp.model import ModelFiles
 from fastcoder_lsp.runtime.load import load_model, make_runtime
 from fastcoder_lsp.runtime.parts import ALONE, Model
-from fastcoder_lsp.scheduling.direct import SeatHost
+from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 
 pytestmark = pytest.mark.ci
@@ -90,8 +90,10 @@ class Person:
     def __init__(self, table: Table, name: str, text: str) -> None:
         self.table, self.name, self.text, self.version = table, name, text, 0
 
-        def open_host(listener: HostListener) -> SeatHost:
-            return SeatHost(table.scheduler, listener, lambda kept: make_runtime(kept.model, SETTINGS, ALONE, name))
+        def open_host(listener: HostListener) -> SchedulerHost:
+            return SchedulerHost(
+                table.scheduler, listener, lambda kept: make_runtime(kept.model, SETTINGS, ALONE, name)
+            )
 
         self.service = CompletionService(open_host, lambda _: None, clock=table.clock)
 

@@ -29,7 +29,7 @@ from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.prompt import PromptBuilder, PromptOptions, allowed
 from fastcoder_lsp.runtime.parts import Limits, Model, Runtime
 from fastcoder_lsp.runtime.slots import Slots
-from fastcoder_lsp.scheduling.direct import SeatHost
+from fastcoder_lsp.scheduling.direct import SchedulerHost
 from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.completion.simulated import COSTS, Clock
 from tests.prompt.test_context import SNIPPETS, Given
@@ -160,8 +160,8 @@ class Typist:
                 costs=costs,
             )
 
-        def open_host(listener: HostListener) -> SeatHost:
-            return SeatHost(self.scheduler, listener, make)
+        def open_host(listener: HostListener) -> SchedulerHost:
+            return SchedulerHost(self.scheduler, listener, make)
 
         self.service = CompletionService(open_host, lambda _: None, clock=self.clock, on_late=self.on_late)
         self.service.preload()
