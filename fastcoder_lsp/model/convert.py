@@ -1,8 +1,8 @@
-"""A GGUF made into an ordinary transformers folder by transformers, once: the parent's side.
+"""The conversion of a GGUF to an ordinary transformers folder by transformers: the parent's side.
 
-Owns the atomic result and the reading of what went wrong. The work runs in a process of its own (`convert_worker`), so
-that its memory is given back and a damaged file can hurt nothing else. torch is never imported here. Most files need
-no conversion (`gguf_folder`).
+For files that cannot be read directly (`gguf_folder`). Owns the diagnosis of failures. The work
+runs in a process of its own (`convert_worker`), so that its memory is returned and a damaged file can hurt nothing
+else. torch is never imported here.
 """
 
 import json
@@ -16,9 +16,7 @@ from pathlib import Path
 from fastcoder_lsp import errors
 from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import FastcoderError, InstallationError, ModelInvalidError, ResourceError
-from fastcoder_lsp.model.digest import remembered_sha256
-from fastcoder_lsp.model.files import FORMAT, Origin, is_noted
-from fastcoder_lsp.model.store import Store, disk_full, publish, writing
+from fastcoder_lsp.model.store import disk_full
 
 DISK_SIGNALS = (signal.SIGBUS, signal.SIGXFSZ) if hasattr(signal, "SIGBUS") else ()
 _SAYS_DISK_FULL = ("No space left", "File too large", "Disk quota exceeded")
@@ -32,39 +30,19 @@ _SAYS_NO_MEMORY = (
 )
 
 
-def convert(gguf: Path, sha256: str, source: str, store: Store, progress: Progress) -> None:
-    """Write `store.converted(sha256)` from `gguf`, whole or not at all.
+def convert(gguf: Path, folder: Path, root: Path, progress: Progress) -> None:
+    """Write configuration, tokenizer and fp32 weights of `gguf` into `folder`, in a process of its own.
 
     Args:
-        gguf: the file; its sum is `sha256`.
-        sha256: names the result.
-        source: kept with the result for the curious.
-        store: where the result goes.
-        progress: told the share done.
+        gguf: the file.
+        folder: exists, and is thrown away where this fails.
+        root: of the store, for errors.
+        progress: receives the share done.
 
     Raises:
         ModelInvalidError: the file is damaged or of an architecture that transformers cannot read.
         ResourceError: memory or disk does not suffice.
     """
-    place = store.converted(sha256)
-    name = f"convert-{sha256[:16]}"
-    waiting = f"waiting for another process that converts {gguf.name}"
-    with store.lock(name, lambda: progress(0.0, waiting)):
-        if is_noted(place):
-            return
-        with writing(store.root, f"converting {gguf.name}"), store.workspace(name) as work:
-            made = work / "model"
-            made.mkdir(mode=0o700)
-            _run_worker(gguf, made, store.root, progress)
-            progress(0.95, "checking the converted weights")
-            digest = remembered_sha256(made / "model.safetensors", work)
-            Origin(source, sha256, digest, format=FORMAT).write(made)
-            publish(made, place)
-    progress(1.0, "converted")
-
-
-def _run_worker(gguf: Path, folder: Path, root: Path, progress: Progress) -> None:
-    """Run the worker to its end; raises what it found wrong."""
     # -P: nothing is imported from the current folder, which may be somebody's repository.
     command = [sys.executable, "-P", "-m", "fastcoder_lsp.model.convert_worker", str(gguf), str(folder)]
     settings = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
@@ -89,7 +67,7 @@ def _run_worker(gguf: Path, folder: Path, root: Path, progress: Progress) -> Non
 
 
 def _take(event: dict[str, object], progress: Progress) -> None:
-    """One line of the worker's: progress, or an error that it names."""
+    """Take one line of the worker: progress, or an error."""
     if "error" in event:
         kind: type[FastcoderError] = getattr(errors, str(event["error"]))
         raise kind(str(event["message"]), str(event["hint"]))
@@ -97,7 +75,7 @@ def _take(event: dict[str, object], progress: Progress) -> None:
 
 
 def _death(code: int, gguf: Path, root: Path, complaints: str) -> FastcoderError:
-    """Why the worker ended with `code`, from its last words."""
+    """The error for a worker that ended with `code`, from its last output."""
     if -code in DISK_SIGNALS or any(said in complaints for said in _SAYS_DISK_FULL):
         return disk_full(root, f"converting {gguf.name}")
     if code == -signal.SIGTERM:

@@ -19,7 +19,7 @@ from fastcoder_lsp.core import Progress
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.model.catalogue import WHEEL_MODELS
 from fastcoder_lsp.model.convert import convert
-from fastcoder_lsp.model.digest import known_sha256
+from fastcoder_lsp.model.digest import known_sha256, sha256_file
 from fastcoder_lsp.model.files import FORMAT, INDEX, WEIGHTS, Origin, gguf_of, is_noted, read_origin, weight_files
 from fastcoder_lsp.model.gguf_config import ARCHITECTURES, all_names, config_of
 from fastcoder_lsp.model.gguf_header import Header, check_header
@@ -32,41 +32,45 @@ log = logging.getLogger(__name__)
 
 
 def make_ready(gguf: Path, sha256: str, source: str, store: Store, progress: Progress) -> None:
-    """Write `store.converted(sha256)` for `gguf`, whole or not at all.
+    """Write `store.converted(sha256)` for `gguf`, whole or not at all: a second, or by transformers a minute.
 
     Args:
         gguf: the file; its sum is `sha256`.
         sha256: names the result.
-        source: kept with the result for the curious.
+        source: kept with the result.
         store: where the result goes.
-        progress: told the share done.
+        progress: receives the share done.
 
     Raises:
         ModelInvalidError: the file is damaged or of a kind that cannot be read.
-        InstallationError: it is left to transformers, and that is not installed.
+        InstallationError: the file needs transformers, which is not installed.
         ResourceError: memory or disk does not suffice.
     """
     progress(0.0, "reading the header")
     files = _described(gguf)
-    if files is None:
-        convert(gguf, sha256, source, store, progress)
-        return
     place, name = store.converted(sha256), f"convert-{sha256[:16]}"
     with store.lock(name, lambda: progress(0.0, f"waiting for another process that converts {gguf.name}")):
         if is_noted(place):
             return
-        with writing(store.root, f"reading {gguf.name}"), store.workspace(name) as work:
+        purpose = f"converting {gguf.name}" if files is None else f"reading {gguf.name}"
+        with writing(store.root, purpose), store.workspace(name) as work:
             made = work / "model"
             made.mkdir(mode=0o700)
-            for file, text in files.items():
-                write_small(made / file, text)
-            Origin(source, sha256, sha256, format=FORMAT).at(gguf, place, store.root).write(made)
+            if files is None:
+                convert(gguf, made, store.root, progress)
+                progress(0.95, "checking the converted weights")
+                origin = Origin(source, sha256, sha256_file(made / WEIGHTS), format=FORMAT)
+            else:
+                for file, text in files.items():
+                    write_small(made / file, text)
+                origin = Origin(source, sha256, sha256, format=FORMAT).at(gguf, place, store.root)
+            origin.write(made)
             publish(made, place)
     progress(1.0, "ready")
 
 
 def follow(folder: Path, gguf: Path, store: Store) -> None:
-    """Have the note in `folder` name `gguf`, where the same file has moved; nothing where that cannot be written."""
+    """Update the note in `folder` if the file has moved to `gguf`; does nothing where that cannot be written."""
     origin = read_origin(folder)
     if not origin.gguf:
         return
@@ -79,25 +83,25 @@ def follow(folder: Path, gguf: Path, store: Store) -> None:
 
 
 def drop_copies(store: Store, note: Callable[[str], None]) -> None:
-    """Delete what earlier versions unpacked of files that are still here, and are used as they are now.
+    """Delete the weights that earlier versions unpacked of files that are read directly now.
 
     Args:
-        store: only what was made in it is deleted, and what was packed from it stays in use.
-        note: told what was deleted.
+        store: only its own folders are changed; weights that an engine packed from them stay in use.
+        note: receives a line for each.
     """
     for folder in sorted(store.root.glob("converted/*")):
         try:
             origin = read_origin(folder)
             gguf = None if origin.format == FORMAT else _file_of(origin, folder, store)
             if gguf is not None:
-                with store.lock(f"convert-{folder.name[:16]}", _nobody):
+                with store.lock(f"convert-{folder.name[:16]}", lambda: None):
                     _drop(folder, gguf, store, note)
         except (FastcoderError, OSError, ValueError, RecursionError) as error:
             log.info("cannot clean up %s: %s", folder, error)
 
 
 def _drop(folder: Path, gguf: Path, store: Store, note: Callable[[str], None]) -> None:
-    """Make a conversion's folder what `make_ready` makes, under the digest that it has. Killed, it is done again."""
+    """Make a conversion's folder like one of `make_ready`, with the old digest; a killed run is repeated."""
     origin, copy = replace(read_origin(folder), format=FORMAT), folder / WEIGHTS
     if read_origin(folder).format == FORMAT:
         return
@@ -114,7 +118,7 @@ def _drop(folder: Path, gguf: Path, store: Store, note: Callable[[str], None]) -
 
 
 def _file_of(origin: Origin, folder: Path, store: Store) -> Path | None:
-    """The file that a conversion was made from, if it is the same still, and of a kind that may need no conversion."""
+    """The file that a conversion was made from, if it is unchanged and may need no conversion."""
     kind = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     if not isinstance(kind, Mapping) or kind.get("model_type") not in ARCHITECTURES or not origin.digest:
         return None
@@ -141,7 +145,7 @@ def _described(gguf: Path) -> dict[str, str] | None:
 
 
 def _tokenizer_config(header: Header) -> dict[str, object]:
-    """What transformers wants to know beside the tokenizer; this program reads none of it."""
+    """The tokenizer's settings for transformers; this program reads none of them."""
     tokens = header.lists[TOKENS]
     found: dict[str, object] = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
     for kind, name in (("bos", "bos_token"), ("eos", "eos_token"), ("padding", "pad_token")):
@@ -154,7 +158,7 @@ def _tokenizer_config(header: Header) -> dict[str, object]:
 
 
 def holds_weights(folder: Path) -> bool:
-    """Whether the folder's weights are to be had: in it, or in the file that its note names.
+    """Whether the folder has weights: in it, or in the file that its note names.
 
     Raises:
         ModelInvalidError: the note is damaged.
@@ -162,19 +166,15 @@ def holds_weights(folder: Path) -> bool:
     return (folder / WEIGHTS).is_file() or gguf_of(folder) is not None
 
 
-def _nobody() -> None:
-    pass
-
-
 _AT_ONCE = 1 << 22
 
 
 def require_checkpoint(folder: Path, progress: Progress) -> None:
-    """See that the model in `folder` has its weights beside it; nothing where it has.
+    """Unpack the weights of the model in `folder`, unless they are there.
 
     Args:
         folder: of a model that was found.
-        progress: told the share done.
+        progress: receives the share done.
 
     Raises:
         ModelInvalidError: the file that holds the weights is damaged or gone.
@@ -193,7 +193,7 @@ def require_checkpoint(folder: Path, progress: Progress) -> None:
 
 
 def count_parameters(folder: Path) -> int:
-    """Numbers in the weights of the model in `folder`, from the files' headers, before a checkpoint is made too.
+    """The number of parameters of the model in `folder`, from the files' headers, without unpacking.
 
     Raises:
         ModelInvalidError: the file that holds the weights is damaged or gone.

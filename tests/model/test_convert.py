@@ -14,8 +14,8 @@ from safetensors.numpy import load_file
 
 from fastcoder_lsp import model
 from fastcoder_lsp.errors import ModelInvalidError, ModelMissingError, ResourceError
-from fastcoder_lsp.model.convert import convert
 from fastcoder_lsp.model.convert_worker import require_memory
+from fastcoder_lsp.model.gguf_folder import make_ready
 from fastcoder_lsp.model.gguf_header import check_header
 from fastcoder_lsp.model.store import Store, require_space
 from fastcoder_lsp.tokenizer import Tokenizer
@@ -176,5 +176,5 @@ def test_a_conversion_replaces_a_broken_one(path: Path, tmp_path: Path) -> None:
     store.open()
     store.converted("abc").mkdir()
     (store.converted("abc") / "config.json").write_text("{")
-    convert(path, "abc", "test", store, silent)
+    make_ready(path, "abc", "test", store, silent)
     assert (store.converted("abc") / "tokenizer.json").is_file()

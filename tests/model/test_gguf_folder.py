@@ -5,7 +5,6 @@ import os
 import struct
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import gguf
@@ -16,8 +15,8 @@ from safetensors.numpy import load_file
 from fastcoder_lsp import model
 from fastcoder_lsp.errors import InstallationError, ModelInvalidError, ModelMissingError, ResourceError
 from fastcoder_lsp.model.convert import convert
-from fastcoder_lsp.model.digest import remembered_sha256
-from fastcoder_lsp.model.files import damage, read_origin
+from fastcoder_lsp.model.digest import remembered_sha256, sha256_file
+from fastcoder_lsp.model.files import Origin, damage, read_origin
 from fastcoder_lsp.model.gguf_folder import _described, drop_copies
 from fastcoder_lsp.model.gguf_tensors import GgufTensors
 from fastcoder_lsp.model.needs import require_packages
@@ -50,9 +49,10 @@ def unpacked(path: Path, cache: Path) -> Path:
     store = Store.at(cache)
     store.open()
     sha256 = remembered_sha256(path, store.digests)
-    convert(path, sha256, f"gguf {path}", store, silent)
     folder = store.converted(sha256)
-    replace(read_origin(folder), format=0).write(folder)
+    folder.mkdir()
+    convert(path, folder, store.root, silent)
+    Origin(f"gguf {path}", sha256, sha256_file(folder / "model.safetensors")).write(folder)
     return folder
 
 
