@@ -81,7 +81,7 @@ def _action(
 
 
 def _list(_arguments: argparse.Namespace) -> int:
-    """One line a model; 0 even if there is none."""
+    """Print one line for each model; the exit code is 0 even if there is none."""
     from fastcoder_lsp import model
     from fastcoder_lsp.model.store import size_text
 
@@ -101,7 +101,7 @@ def _list(_arguments: argparse.Namespace) -> int:
 
 
 def _chosen(digest: str) -> str:
-    """What `calibrate` made of a model, in words."""
+    """The loss of a model's calibrated weights, in words."""
     from fastcoder_lsp.config import cache_folder
     from fastcoder_lsp.model.inventory import engine_conversions
 
@@ -117,7 +117,7 @@ def _chosen(digest: str) -> str:
 
 
 def _pull(arguments: argparse.Namespace) -> int:
-    """Fetch; prints what is ready on stdout, everything else on stderr."""
+    """Download; print the finished model on stdout, everything else on stderr."""
     from fastcoder_lsp import model
     from fastcoder_lsp.runtime.compile_ahead import DEFAULT_HEADS, CompileAhead
 
@@ -134,7 +134,7 @@ def _pull(arguments: argparse.Namespace) -> int:
 
     def advance(step: Step) -> None:
         if arguments.name == "auto" and not ahead.begun:
-            ahead.begin(DEFAULT_HEADS)  # what is computed with can be compiled while what it computes on is fetched
+            ahead.begin(DEFAULT_HEADS)  # compile the kernels during the download
         shown.advance(step)
 
     with progress_shown() as shown, CompileAhead() as ahead:
@@ -149,7 +149,7 @@ def _pull(arguments: argparse.Namespace) -> int:
 
 
 def _calibrate(arguments: argparse.Namespace) -> int:
-    """Choose; prints what the weights lose."""
+    """Calibrate, and print the loss."""
     from fastcoder_lsp.engine.calibrated import MOST_LOSS
     from fastcoder_lsp.runtime.calibration import calibrate, undo
 
@@ -178,7 +178,7 @@ def _calibrate(arguments: argparse.Namespace) -> int:
 
 
 def _path(arguments: argparse.Namespace) -> int:
-    """The folder alone on stdout, for scripts."""
+    """Print the folder alone on stdout, for scripts."""
     from fastcoder_lsp import model
 
     print(model.find(arguments.name).folder)
@@ -186,7 +186,7 @@ def _path(arguments: argparse.Namespace) -> int:
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    """Delete, and say how much that was."""
+    """Delete the model, and print its size."""
     from fastcoder_lsp import model
     from fastcoder_lsp.model.store import size_text
 
@@ -205,7 +205,7 @@ def _default_digest() -> str:
 
 
 def _announce(offer: Offer) -> None:
-    """What is fetched, how large, from where, and how quick such models are here; before the first byte."""
+    """Print the download's size and origin, and the expected speed, before the first byte."""
     from fastcoder_lsp.model.machine import available_bytes, expectation, read_speed
     from fastcoder_lsp.model.store import size_text
 
@@ -225,7 +225,7 @@ def _announce(offer: Offer) -> None:
 
 
 def _agreed() -> bool:
-    """Ask; where nobody can be asked, yes."""
+    """Ask the user; without a terminal, the answer is yes."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     print("Download it? [Y/n] ", end="", file=sys.stderr, flush=True)

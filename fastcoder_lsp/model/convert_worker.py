@@ -1,7 +1,7 @@
-"""A GGUF made into an ordinary transformers folder: the worker's side, run by `convert` in a process of its own.
+"""The conversion of a GGUF to an ordinary transformers folder: the worker's side, run by `convert` as a process.
 
 Owns the only import of transformers in this package. Prints one JSON object a line: {"share", "what"} or {"error",
-"message", "hint"}; what it does not foresee ends it with a traceback, which `convert` reads.
+"message", "hint"}; any other failure ends it with a traceback, which `convert` reads.
 """
 
 import json
@@ -19,7 +19,7 @@ from fastcoder_lsp.model.needs import require_packages
 from fastcoder_lsp.model.store import require_space, size_text
 
 OVERHEAD_BYTES = 1200 << 20
-"""What the libraries and the tokenizer take beside the weights."""
+"""Memory of the libraries and the tokenizer beside the weights."""
 
 
 def main() -> int:
@@ -36,8 +36,8 @@ def main() -> int:
 def convert(gguf: Path, folder: Path) -> None:
     """Write config.json, tokenizer.json and model.safetensors, in fp32, into `folder`.
 
-    fp32 because the values of a 4-bit block (scale times quantum plus minimum) fit no shorter format: what is written
-    here is what llama.cpp computes with.
+    fp32, because the values of a 4-bit block (scale times quantum plus minimum) fit no shorter format. llama.cpp
+    computes with the same values.
 
     Raises:
         ModelInvalidError: the header is not of a GGUF, tensors are cut off, or the architecture is unknown.
@@ -76,7 +76,7 @@ def convert(gguf: Path, folder: Path) -> None:
 
 
 def require_whole(found: Mapping[str, Any], gguf: Path) -> None:
-    """See that every tensor of the model came from the file: what is missing the library makes up.
+    """Check that every tensor of the model came from the file: the library invents missing ones.
 
     Raises:
         ModelInvalidError: some are missing, or of another shape.
@@ -101,7 +101,7 @@ def _transformers() -> Any:
 
 
 def require_memory(needed: int, gguf: Path) -> None:
-    """See that `needed` bytes can be had; raises ResourceError."""
+    """Check that `needed` bytes are available; raises ResourceError."""
     available = available_bytes()
     if available < needed:
         raise ResourceError(
@@ -111,7 +111,7 @@ def require_memory(needed: int, gguf: Path) -> None:
 
 
 def _end_with_parent() -> None:
-    """Stdin is a pipe that nobody writes to: its end is our parent's."""
+    """End this process with its parent: stdin is a pipe that closes then."""
     os.read(0, 1)  # not through sys.stdin, whose lock the interpreter wants at its end
     os._exit(1)
 

@@ -1,4 +1,4 @@
-"""What fetching tells and asks: plain values and the callables that take them. Owns no terminal."""
+"""Offers, progress and questions of a download: plain values and the callables that take them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """Something that would be fetched, said before it is.
+    """A download, announced before it begins.
 
-    `download_bytes` go over the network, `disk_bytes` are needed in `folder`. Where this is not what was asked for,
-    `instead_of` names that, `reason` says why it cannot be had, and `difference` what this is; empty otherwise.
-    `trust` says who published it, and what is checked of it; empty where that is known by its name.
+    `download_bytes` go over the network, `disk_bytes` are needed in `folder`. For a replacement, `instead_of` names the
+    requested model, `reason` says why it is unavailable, and `difference` describes the replacement; empty otherwise.
+    `trust` names the publisher and the checks; empty where the name says it.
     """
 
     what: str
@@ -27,7 +27,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far one piece of work is: `done` of `total`, in bytes, or (`in_bytes` false) in parts of the whole."""
+    """Progress of one piece of work: `done` of `total`, in bytes, or (`in_bytes` false) in parts of the whole."""
 
     what: str
     done: int
@@ -37,10 +37,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """Who listens while a model is fetched.
+    """The listener of a download.
 
-    `announce`: what is fetched now, as asked for. `accept`: may this stand in for what was asked? `advance`: progress,
-    from any thread. `note`: a line worth reading.
+    `announce`: the requested download begins. `accept`: whether to take a replacement. `advance`: progress, from any
+    thread. `note`: a line for the user.
     """
 
     announce: Callable[[Offer], None]

@@ -1,6 +1,6 @@
 """SHA-256 sums of big files, computed once: remembered by path, size and time of change.
 
-Owns that memory; decides nothing by it. A remembered sum names caches, it proves nothing about a download.
+A remembered sum names caches; it proves nothing about a download.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ BLOCK = 1 << 22
 
 
 def sha256_file(path: Path, advance: Callable[[int], None] | None = None) -> str:
-    """The sum of a whole file, read now; `advance` is told how many bytes each read took."""
+    """The sum of a whole file, read now; `advance` receives the bytes of each read."""
     total = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(BLOCK):

@@ -1,7 +1,6 @@
-"""A drafter's own weights on the disk: a folder with one safetensors file, and a record in JSON of whose they are.
+"""A drafter's own weights on the disk: a folder with one safetensors file and a record in JSON. `train` writes them.
 
-Owns the record's form, the reading of both, and the check that they belong to the model that is drafted for. `train`
-writes them.
+Owns the record's form, the reading of both, and the check that they belong to the target model.
 """
 
 import json
@@ -21,24 +20,24 @@ from fastcoder_lsp.model.tensors import SafetensorsTensors
 RECORD, WEIGHTS = "fastcoder-drafter.json", "drafter.safetensors"
 VERSION = 1
 LARGEST = 4096
-"""No size that a record says is believed to be larger: what is made of it takes memory before weights are looked at."""
+"""Largest size that a record may name: sizes take memory before the weights are checked."""
 _HINT = "Train or import it again. See: fastcoder-lsp train --help"
 
 
 @dataclass(frozen=True, slots=True)
 class DrafterRecord:
-    """What a drafter's weights are.
+    """The description of a drafter's weights.
 
     Attributes:
-        method: the drafter's name, "medusa".
-        target: the hash of the weights that it drafts for; empty where nobody knows.
-        target_name: of that model, for people.
+        method: the drafter's name, such as "medusa".
+        target: the hash of the target's weights; empty if unknown.
+        target_name: the target's name.
         width: E, of the target's hidden states.
-        layers: whose hidden states it reads (`core.NORMED` for the last one behind its norm).
+        layers: the layers whose hidden states it reads (`core.NORMED`: the last one's, normed).
         numbers: sizes and constants of the method.
         lists: likewise, those of several numbers.
-        data: what it was trained on, as named.
-        figures: losses, and what was accepted on held-out text.
+        data: the sources of the training texts, as named.
+        figures: losses, and tokens a pass on held-out text.
         version: of this form.
     """
 
@@ -58,22 +57,14 @@ class DrafterRecord:
         (folder / RECORD).write_text(json.dumps(asdict(self), indent=1) + "\n", encoding="utf-8")
 
     def whole(self, name: str) -> int:
-        """A number that is a size.
-
-        Raises:
-            ModelInvalidError: there is none.
-        """
+        """A number that is a size; raises ModelInvalidError if it is missing or none."""
         value = self.number(name)
         if not 1 <= value <= LARGEST or value != int(value):
             raise ModelInvalidError(f"the drafter's record has an invalid {name}: {value}", _HINT)
         return int(value)
 
     def number(self, name: str) -> float:
-        """One of its numbers.
-
-        Raises:
-            ModelInvalidError: there is none.
-        """
+        """One of its numbers; raises ModelInvalidError if it is missing."""
         value = self.numbers.get(name)
         if value is None:
             raise ModelInvalidError(f"the drafter's record has no {name}", _HINT)
@@ -82,7 +73,7 @@ class DrafterRecord:
 
 @dataclass(frozen=True, slots=True)
 class DrafterFiles:
-    """A drafter's record, and where its weights lie."""
+    """A drafter's record, and the folder of its weights."""
 
     record: DrafterRecord
     folder: Path
@@ -91,8 +82,8 @@ class DrafterFiles:
         """All weights, as fp32; ids as they are.
 
         Raises:
-            ModelInvalidError: the file is missing or damaged, or holds what is no finite number.
-            ResourceError: there is no memory for them.
+            ModelInvalidError: the file is missing or damaged, or has numbers that are not finite.
+            ResourceError: memory does not suffice.
         """
         path = self.folder / WEIGHTS
         require_memory(2 * path.stat().st_size if path.is_file() else 0)
@@ -108,8 +99,8 @@ def open_drafter(folder: Path, method: str, target: str = "") -> DrafterFiles:
 
     Args:
         folder: as `train` wrote it.
-        method: that it must be of; "" where any will do.
-        target: the hash of the weights that are drafted for; "" where nobody knows.
+        method: the required method; "" for any.
+        target: the hash of the target's weights; "" if unknown.
 
     Raises:
         UsageError: there is none, or one of another method.
@@ -151,7 +142,7 @@ Sizes = Mapping[str, tuple[int | None, ...]]
 
 
 def require_sizes(tensors: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None:
-    """See that a drafter has these tensors, as large as its arithmetic takes them.
+    """Check that a drafter has these tensors in these sizes.
 
     Raises:
         ModelInvalidError: one is missing, or of another size.
@@ -169,10 +160,10 @@ def require_sizes(tensors: Mapping[str, npt.NDArray[Any]], sizes: Sizes) -> None
 
 
 def require_ids(tensors: Mapping[str, npt.NDArray[Any]], count: int) -> None:
-    """See that a drafter can say a token, and has an id for each where it says a part of the vocabulary.
+    """Check that a drafter predicts some tokens, and has an id for each if it predicts a part of the vocabulary.
 
     Raises:
-        ModelInvalidError: it has not.
+        ModelInvalidError: the check fails.
     """
     if not count:
         raise ModelInvalidError("the drafter's vocabulary is empty", _HINT)

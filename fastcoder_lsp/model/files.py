@@ -30,9 +30,9 @@ PICKLE_HINT = "fastcoder never loads pickles. Use a model with safetensors or GG
 class ModelFiles:
     """A model on this disk.
 
-    `name`: the model that this is. `folder` holds config.json, tokenizer.json and safetensors weights. `source`: where
-    they came from. `variant`: how it differs from what was asked for, empty where it does not. `digest`: hash of the
-    weights; names what is converted from them.
+    `folder` holds config.json, tokenizer.json and the weights, or a note that names a GGUF with them. `source`: their
+    origin. `variant`: the difference from the requested model, empty for none. `digest`: hash of the weights; names
+    everything that is converted from them.
     """
 
     name: str
@@ -43,7 +43,7 @@ class ModelFiles:
 
 
 def open_folder(folder: Path, *, name: str, source: str, memory: Path, variant: str = "") -> ModelFiles:
-    """The model in `folder`, checked for its files; the weights are hashed the first time (a second or two a GB).
+    """The model in `folder`; the weights are hashed the first time (a second or two a GB).
 
     Raises:
         ModelInvalidError: a file is missing, or the weights are pickles.
@@ -57,7 +57,7 @@ def open_folder(folder: Path, *, name: str, source: str, memory: Path, variant: 
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether all files of a model are in `folder`, as they are not while it is being fetched."""
+    """Whether all files of a model are in `folder`; during a download they are not."""
     try:
         weight_files(folder)
     except ModelInvalidError:
@@ -106,10 +106,10 @@ FORMAT = 1
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`source`: as the user knows it; `gguf_sha256`: of the file; `digest`: names the weights.
+    """The note beside a GGUF's configuration and tokenizer: which file it was, and where its weights are.
 
-    `gguf`: the file that holds the weights, as seen from the folder; empty where they were converted.
-    `size`, `mtime_ns`: that file's when its sum was taken. `format`: see `FORMAT`.
+    `source`: as the user knows it; `digest`: names the weights. `gguf`: the file that holds the weights, relative to
+    the folder; empty where they were converted. `size`, `mtime_ns`: that file's when its sum was taken.
     """
 
     source: str = ""
@@ -125,9 +125,9 @@ class Origin:
         write_small(folder / ORIGIN, json.dumps(asdict(self), indent=1) + "\n")
 
     def at(self, gguf: Path, folder: Path, store: Path) -> "Origin":
-        """The same, of weights that lie in `gguf`; raises OSError where it is not there.
+        """The note for weights in `gguf`; raises OSError if the file is missing.
 
-        A file that is kept in `store`, as `folder` is, is named as seen from there: both may be moved together.
+        If file and `folder` are both in `store`, the path is relative, so that both can be moved together.
         """
         state = gguf.stat()
         inside = gguf.is_relative_to(store) and folder.is_relative_to(store)
@@ -136,7 +136,7 @@ class Origin:
 
 
 def read_origin(folder: Path) -> Origin:
-    """What the model in `folder` was made from.
+    """The note in `folder`.
 
     Raises:
         ModelInvalidError: the note is damaged.
@@ -155,7 +155,7 @@ def read_origin(folder: Path) -> Origin:
 
 
 def is_noted(folder: Path) -> bool:
-    """Whether the model in `folder` was finished: its note is there, and whole. A torn one is none, and made again."""
+    """Whether the model in `folder` is finished: its note is there and whole. A torn one is made again."""
     try:
         read_origin(folder)
     except ModelInvalidError:
@@ -164,7 +164,7 @@ def is_noted(folder: Path) -> bool:
 
 
 def gguf_of(folder: Path) -> Path | None:
-    """The GGUF that holds the weights of the model in `folder`; None where they lie in the folder itself.
+    """The GGUF that holds the weights of the model in `folder`; None if they are in the folder itself.
 
     Raises:
         ModelInvalidError: the note is damaged.
@@ -184,7 +184,7 @@ class Damage:
 
 
 def damage(folder: Path) -> Damage | None:
-    """What is wrong with a model's files, or None."""
+    """The damage of a model's files, or None."""
     file = folder
     try:
         with reading(str(folder)):
@@ -209,10 +209,10 @@ def damage(folder: Path) -> Damage | None:
 
 
 def give_up(folder: Path, file: Path, store: Store) -> bool:
-    """Let a damaged model be made anew, if it is not the user's own; returns whether it is not.
+    """Let a damaged model be made anew; returns False for the user's own files, which stay.
 
-    A conversion loses its mark, and is replaced when another one is whole; of the hub's cache the damaged file is
-    deleted, which its next download brings again.
+    A conversion loses its note, and is replaced when another one is whole; from the hub's cache the damaged file is
+    deleted, and downloaded again.
     """
     with writing(folder, "repairing the model"):
         if folder.is_relative_to(store.root):

@@ -1,7 +1,7 @@
 """Blocks of a GGUF's weights as plain numbers: the same bits as the reference (`gguf.dequantize`), a few times as fast.
 
-Owns the arithmetic of each kind; opens no file. A kind that is not written out here is read by the `gguf` library,
-which is imported for it alone. Legend: N blocks, one after the other.
+Owns the arithmetic of each kind; opens no file. Other kinds are read by the `gguf` package, which is imported for them
+alone. Legend: N blocks, one after the other.
 """
 
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ def unfold(blocks: Bytes, number: int) -> Floats:
     known = _OWN.get(number)
     if known is None:
         return _unfold_by_library(blocks, number)
-    with np.errstate(all="ignore"):  # a damaged file's scales may be anything: who reads looks whether all is finite
+    with np.errstate(all="ignore"):  # a damaged file's scales may be anything; readers check that numbers are finite
         return known[1](blocks)
 
 
@@ -113,7 +113,7 @@ def _scales_and_least(packed: Bytes) -> tuple[Bytes, Bytes]:
 
 
 def _by_groups(blocks: Bytes, quanta: Bytes) -> Floats:
-    """Eight groups [N, 8, 32] of a super-block, each with its scale and what is taken off."""
+    """Eight groups [N, 8, 32] of a super-block, each with its scale and minimum."""
     scales, least = _scales_and_least(blocks[:, 4:16])
     found = _times(_times(_halves(blocks, 0), scales)[:, :, None], quanta)
     np.subtract(found, _times(_halves(blocks, 2), least)[:, :, None], out=found)

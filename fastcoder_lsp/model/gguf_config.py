@@ -32,7 +32,7 @@ _TURNED = re.compile(r"blk\.\d+\.attn_([qk])\.(weight|bias)")
 
 
 def gguf_name(name: str) -> str:
-    """What GGUF calls the tensor of this name in the transformers format; empty where it has none such."""
+    """GGUF's name for a tensor of the transformers format; empty for an unknown one."""
     stem, _, end = name.rpartition(".")
     if match := _LAYER.fullmatch(stem):
         part = _PARTS.get(match[2])
@@ -48,15 +48,10 @@ def all_names(architecture: str, layers: int, *, tied: bool) -> dict[str, str]:
 
 
 def turned_heads(architecture: str, name: str, config: Mapping[str, int]) -> int:
-    """Heads of the tensor whose rows stand otherwise in a GGUF; 0 for all others.
+    """The number of heads of a tensor whose rows have another order in a GGUF; 0 for all others.
 
-    Llama's query and key rows: a GGUF has the two numbers of a pair that rotary embeddings turn beside each other, the
-    transformers format has all first ones of a head before all second ones.
-
-    Args:
-        architecture: as GGUF calls it.
-        name: GGUF's.
-        config: of the model.
+    These are Llama's query and key rows: in a GGUF the two numbers of a rotary pair are adjacent; in the transformers
+    format all first ones of a head come before all second ones. `architecture` and `name` are GGUF's.
     """
     match = _TURNED.fullmatch(name)
     if match is None or architecture != "llama":
@@ -76,9 +71,9 @@ _TOKENS = {"bos": "bos_token_id", "eos": "eos_token_id", "padding": "pad_token_i
 
 
 def config_of(header: Header) -> dict[str, Any] | None:
-    """What `config.json` says of this model; None for one that only transformers knows."""
+    """The contents of `config.json`; None for a model that only transformers knows."""
     architecture = header.fields.get("general.architecture")
-    # transformers takes a Llama of this very name for a Mistral, which looks back on less
+    # transformers takes a Llama of this name for a Mistral, which has a sliding window
     if architecture not in ARCHITECTURES or header.fields.get("general.name") == "mistral":
         return None
     fields = _own(header.fields, str(architecture))
@@ -129,7 +124,7 @@ def _config(header: Header, architecture: str, fields: Mapping[str, Scalar]) -> 
 
 
 def _count(fields: Mapping[str, Scalar], name: str, otherwise: int | None = None) -> int:
-    """A number of things; raises KeyError or TypeError where there is none. A fraction is none, however large it is."""
+    """A whole number from the metadata; raises KeyError or TypeError where there is none."""
     found = fields[name] if otherwise is None else fields.get(name, otherwise)
     if type(found) is not int:
         raise TypeError(name)
@@ -137,7 +132,7 @@ def _count(fields: Mapping[str, Scalar], name: str, otherwise: int | None = None
 
 
 def _rope(fields: Mapping[str, Scalar]) -> dict[str, object] | None:
-    """How positions turn; None for a kind that is not known here."""
+    """The rotary embedding; None for an unknown kind."""
     theta = float(fields.get("rope.freq_base", 10000.0))
     kind = fields.get("rope.scaling.type", "none")
     factor = float(fields.get("rope.scaling.factor", fields.get("rope.scale_linear", 1.0)))
@@ -149,12 +144,12 @@ def _rope(fields: Mapping[str, Scalar]) -> dict[str, object] | None:
 
 
 def _sizes(header: Header) -> dict[str, tuple[int, ...]]:
-    """GGUF's name → rows first, as the transformers format says sizes."""
+    """GGUF's name → sizes with the rows first, as in the transformers format."""
     return {tensor.name: tensor.sizes[::-1] for tensor in header.tensors}
 
 
 def _expected(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
-    """The same, of a model with this configuration."""
+    """The sizes of a model with this configuration."""
     width, inner, dim = config["hidden_size"], config["intermediate_size"], config["head_dim"]
     q, kv = config["num_attention_heads"] * dim, config["num_key_value_heads"] * dim
     rows = {"attn_q": q, "attn_k": kv, "attn_v": kv, "attn_output": width}

@@ -5,6 +5,7 @@ Then the description is checked: tensors lie within the file, are of known kinds
 milliseconds, before a library sees the file. (The `gguf` package's reader bounds nothing, and takes seconds.)
 """
 
+import math
 import os
 import re
 import struct
@@ -46,17 +47,14 @@ class TensorHead:
     @property
     def numbers(self) -> int:
         """How many it holds."""
-        total = 1
-        for size in self.sizes:
-            total *= size
-        return total
+        return math.prod(self.sizes)
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """`fields`: what is no list; `lengths`: of the lists; `data_from`: where the tensors' bytes begin.
+    """`fields`: the single values; `lengths`: of the lists; `data_from`: the offset of the tensors' bytes.
 
-    `lists`: what those hold that were asked for.
+    `lists`: the items of the requested lists.
     """
 
     fields: Mapping[str, Scalar]
@@ -84,7 +82,7 @@ def read_header(path: Path, lists: Collection[str] = ()) -> Header:
 
 
 class _DamagedError(Exception):
-    """What is wrong with the file; leaves this module as a `ModelInvalidError`."""
+    """The damage of a file; leaves this module as a `ModelInvalidError`."""
 
 
 class _Reader:
@@ -199,14 +197,14 @@ def _tensor(reader: _Reader) -> TensorHead:
 
 EMBEDDING = "token_embd.weight"
 MOST_SIZE = 1 << 26
-"""Of anything that a model's description counts; the longest contexts are ten million tokens."""
+"""Largest number in a model's description; the longest contexts are ten million tokens."""
 KIND_HINT = "Use the same model in another form, such as Q4_K_M, Q8_0 or BF16."
 _BLOCK = re.compile(r"blk\.(\d{1,5})\.")
 _SIZES = ("_length", "_count", "vocab_size")
 
 
 def check_header(gguf: Path, lists: Collection[str] = ()) -> Header:
-    """The head of a GGUF whose tensors lie within the file, with the contents of `lists`.
+    """The checked head of a GGUF, with the contents of `lists`.
 
     Raises:
         ModelInvalidError: it is no GGUF, damaged, or of a kind that cannot be read.
@@ -220,7 +218,7 @@ def check_header(gguf: Path, lists: Collection[str] = ()) -> Header:
 
 
 def _check_tensors(header: Header, gguf: Path) -> None:
-    """Every tensor is of a kind that can be read, and its bytes are in the file."""
+    """Check that every tensor is of a known kind, and that its bytes are in the file."""
     kinds = {number: kind_of(number) for number in {tensor.kind for tensor in header.tensors}}
     available = gguf.stat().st_size - header.data_from
     for tensor in header.tensors:
@@ -238,14 +236,14 @@ def _check_tensors(header: Header, gguf: Path) -> None:
 
 
 def kind_name(kind: int) -> str:
-    """A kind of weights as people write it; its number where it has no name."""
+    """The name of a kind of weights; its number where it has none."""
     from gguf import GGMLQuantizationType  # noqa: PLC0415
 
     return next((known.name for known in GGMLQuantizationType if known == kind), str(kind))
 
 
 def _check_sizes(header: Header, gguf: Path) -> None:
-    """What the file says of the model fits its tensors: a library would make a model as large as is said."""
+    """Check that the metadata fits the tensors: a library would make a model as large as the metadata says."""
     by_name = {tensor.name: tensor for tensor in header.tensors}
     if EMBEDDING not in by_name:
         raise ModelInvalidError(f"{gguf} lacks the tensor {EMBEDDING}", DAMAGED_HINT)

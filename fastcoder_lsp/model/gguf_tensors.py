@@ -1,6 +1,6 @@
-"""The weights of a GGUF as they were published, read a few rows at a time under the names of the transformers format.
+"""The weights of a GGUF, read directly a few rows at a time, under the names of the transformers format.
 
-Owns the reading of a file whose configuration `gguf_config` gave; what the blocks mean is `gguf_blocks`'s.
+Owns the reading of a file whose configuration `gguf_config` knows; `gguf_blocks` decodes the blocks.
 """
 
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ GONE_HINT = "Put the file back, or run: fastcoder-lsp model pull. If it is not t
 
 
 class GgufTensors:
-    """The tensors of one file; see `tensors.Tensors`.
+    """The tensors of one file (`tensors.Tensors`).
 
     Raises:
-        ModelInvalidError: the file is damaged, or of a kind whose weights cannot be used as they lie in it.
+        ModelInvalidError: the file is damaged, or of a kind whose weights cannot be read directly.
     """
 
     def __init__(self, path: Path) -> None:
@@ -44,10 +44,10 @@ class GgufTensors:
 
     @classmethod
     def of(cls, folder: Path) -> "GgufTensors":
-        """Those of the model in `folder`, whose note names the file.
+        """The tensors of the model in `folder`, whose note names the file.
 
         Raises:
-            ModelInvalidError: the file is gone, damaged, or not the one that it was.
+            ModelInvalidError: the file is missing, damaged, or has changed.
         """
         origin, path = read_origin(folder), gguf_of(folder)
         assert path is not None, "the caller looked"
@@ -70,7 +70,7 @@ class GgufTensors:
         return self._heads[gguf_name(name)].sizes[::-1]
 
     def kind(self, name: str) -> str:
-        """What its numbers are kept as: "F32", "BF16", "I32", "Q5_0"."""
+        """The type of its numbers: "F32", "BF16", "I32", "Q5_0"."""
         return self._kind(self._heads[gguf_name(name)]).name
 
     def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
@@ -100,7 +100,7 @@ class GgufTensors:
         return kind
 
     def _read(self, head: TensorHead, start: int, stop: int) -> npt.NDArray[np.float32]:
-        """Rows as they stand in the file; of a vector its numbers, all of them."""
+        """Rows in the file's order; of a vector its numbers."""
         kind = self._kind(head)
         columns, *outer = head.sizes
         if not outer:  # a vector may be a part of one block

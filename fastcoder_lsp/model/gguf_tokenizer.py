@@ -1,8 +1,7 @@
-"""A `tokenizer.json` from the metadata of a GGUF: the ids that the publisher's own tokenizer gives.
+"""A `tokenizer.json` from the metadata of a GGUF: the same ids as the publisher's own tokenizer.
 
-Owns the table of the ways in which byte-level BPE cuts a text before it merges, by the names that GGUF has for them
-(`tokenizer.ggml.pre`). Each stands as in the publisher's own `tokenizer.json`. A tokenizer of another kind, or one that
-cuts in a way not known here, is left to transformers.
+Owns the table of byte-level BPE's pre-tokenizers by GGUF's names (`tokenizer.ggml.pre`), each as in the publisher's own
+`tokenizer.json`. Tokenizers of another kind, or with an unknown pre-tokenizer, are left to transformers.
 """
 
 import json
@@ -22,7 +21,7 @@ _PLAIN = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": 
 
 
 class Kind(IntEnum):
-    """What GGUF says of a token."""
+    """GGUF's types of tokens."""
 
     NORMAL = 1
     CONTROL = 3
@@ -31,10 +30,10 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How a text is cut: `steps` as `tokenizer.json` has them.
+    """A pre-tokenizer: its `steps` in the form of `tokenizer.json`.
 
-    `normaliser`: what is done before, None for nothing. `whole_first`: a piece that is a token as it stands is not
-    made by merges. `starts`: every text begins with the BOS token, unless the file says otherwise.
+    `normaliser`: runs before, None for none. `whole_first`: a piece that is a token itself is not merged. `starts`:
+    every text begins with the BOS token, unless the file says otherwise.
     """
 
     steps: tuple[dict[str, Any], ...]
@@ -48,7 +47,7 @@ def _split(pattern: str) -> dict[str, Any]:
 
 
 def _bytes(*, words: bool) -> dict[str, Any]:
-    """Bytes as characters; `words`: cut by GPT-2's own pattern, too."""
+    """Bytes as characters; with `words`, also GPT-2's own pattern."""
     return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": words}
 
 
@@ -83,7 +82,7 @@ _CUTS = {
 
 
 def tokenizer_json(header: Header) -> str | None:
-    """The description of the file's tokenizer; None where only transformers can tell.
+    """The description of the file's tokenizer; None for one that only transformers knows.
 
     Args:
         header: with the contents of `LISTS`.
@@ -132,7 +131,7 @@ def _cut(header: Header) -> Cut | None:
 
 
 def _added(tokens: Sequence[Scalar], kinds: Sequence[Scalar]) -> list[dict[str, Any]]:
-    """The tokens that are found in a text before it is cut."""
+    """The tokens that are found in a text before pre-tokenization."""
     return [
         {"id": number, "content": str(tokens[number]), **_PLAIN, "special": kind == Kind.CONTROL}
         for number, kind in enumerate(kinds)
@@ -141,7 +140,7 @@ def _added(tokens: Sequence[Scalar], kinds: Sequence[Scalar]) -> list[dict[str, 
 
 
 def _beginning(header: Header, tokens: Sequence[Scalar], cut: Cut) -> dict[str, Any] | None:
-    """What puts the BOS token before a text, where the file wants that."""
+    """The post-processor that puts the BOS token before a text, if the file wants that."""
     number = header.fields.get("tokenizer.ggml.bos_token_id")
     wanted = header.fields.get("tokenizer.ggml.add_bos_token", cut.starts)
     if not wanted or not isinstance(number, int) or not 0 <= number < len(tokens):

@@ -31,7 +31,7 @@ REACH_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class RemoteFile:
-    """A file of a repository; `sha256` is empty for small ones, which the hub does not sum."""
+    """A file of a repository; `sha256` is empty for small files, for which the hub keeps no sum."""
 
     name: str
     size: int
@@ -40,7 +40,7 @@ class RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """What would be fetched of a repository, at one commit."""
+    """The files of a model in a repository, at one commit."""
 
     hub_id: str
     commit: str
@@ -65,7 +65,7 @@ def cached_ids() -> list[str]:
 
 
 def unfinished_bytes(hub_id: str) -> int:
-    """Bytes of a repository whose download was begun and is not whole; 0 where none was."""
+    """Bytes of a repository's unfinished download; 0 where there is none."""
     blobs = repository_folder(hub_id) / "blobs"
     return folder_bytes(blobs) if any(blobs.glob("*.incomplete")) else 0
 
@@ -76,11 +76,11 @@ def repository_folder(hub_id: str) -> Path:
 
 
 def look_up(hub_id: str) -> RemoteModel:
-    """Ask the hub what a model consists of.
+    """Ask the hub for the files of a model.
 
     Raises:
         NetworkError: the hub cannot be reached.
-        ModelMissingError: it has no such model, or not for us.
+        ModelMissingError: it has no such model, or access is denied.
         ModelInvalidError: the model has no safetensors weights.
     """
     from huggingface_hub import HfApi  # noqa: PLC0415 a tenth of a second, and `find` needs none of it
@@ -113,7 +113,7 @@ def look_up(hub_id: str) -> RemoteModel:
 
 
 def unreachable(error: Exception) -> NetworkError:
-    """The error for a hub that does not answer, or not to the end."""
+    """The error for a hub that does not answer, or whose answer breaks off."""
     reason = str(error).strip().partition("\n")[0] or type(error).__name__
     return NetworkError(f"the hub cannot be reached ({reason})", "Check the connection, and try again.")
 
@@ -141,10 +141,10 @@ def choose_files(hub_id: str, files: Sequence[RemoteFile]) -> tuple[RemoteFile, 
 
 
 def fetch(remote: RemoteModel, dialogue: Dialogue) -> Path:
-    """Download what is missing of a model into the hub's cache and check every sum; returns its folder.
+    """Download a model's missing files into the hub's cache and check every sum; returns the model's folder.
 
     Raises:
-        NetworkError: the download could not be finished; what is there is kept.
+        NetworkError: the download could not be finished; finished parts are kept.
         ModelInvalidError: a sum is wrong; that file was deleted.
         ResourceError: the disk is full.
     """
@@ -195,7 +195,7 @@ def _cache() -> Path:
 
 
 def _snapshots(repository: Path) -> list[Path]:
-    """Snapshots in the order to look: what `main` names first, then the newest."""
+    """Snapshots, the one of `main` first, then the newest."""
     snapshots = repository / "snapshots"
     try:
         main = (repository / "refs" / "main").read_text(encoding="utf-8").strip()
@@ -209,7 +209,7 @@ def _snapshots(repository: Path) -> list[Path]:
 
 
 TRIES = 4
-"""How often a connection that brings nothing is tried."""
+"""Tries in a row without a byte before the download fails."""
 PAUSE_S = 1.0
 TIMEOUT_S = 30.0
 
@@ -226,7 +226,7 @@ class Blob:
 
 
 def transport_error() -> type[Exception]:
-    """What the client raises when a connection fails."""
+    """The client's error for a failed connection."""
     from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415
 
     # The client's transport differs between its versions (httpx, httpx2): this is the base of all its errors.
@@ -235,11 +235,11 @@ def transport_error() -> type[Exception]:
 
 
 def fetch_blob(blob: Blob, blobs: Path, advance: Callable[[int], None]) -> None:
-    """Make `blobs/SHA256`, going on from what an earlier try left; `advance` is told the bytes that are here.
+    """Download `blobs/SHA256`, resuming an earlier try; `advance` receives the bytes that are here.
 
     Raises:
         ModelInvalidError: the sum is wrong; the file was deleted.
-        OSError, that of `transport_error`: the download failed; what came is kept.
+        OSError, that of `transport_error`: the download failed; the part that came is kept.
     """
     partial = blobs / f"{blob.sha256}.fastcoder.incomplete"
     partial.touch()

@@ -1,6 +1,6 @@
-"""Which models are on this disk, and removing them.
+"""The models on this disk: their list, and their removal.
 
-Owns the list; removes only what this program made, and from the hub's cache what the user names.
+Removes only files of this program, and from the hub's cache the model that the user names.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from fastcoder_lsp.model.store import Store, folder_bytes
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A model on this disk: `name` is what `--model` takes; `paths` are all that it takes up, `size` bytes together."""
+    """A model on this disk: `name` is for `--model`; `paths` are all its files and folders, `size` bytes together."""
 
     name: str
     source: str
@@ -46,7 +46,7 @@ def _hub(hub_id: str, cache: Path | None) -> Entry:
 
 
 def remove(name: str, cache: Path | None = None) -> Entry:
-    """Delete a model's files, and what was converted from them; returns what is gone.
+    """Delete a model's files and everything converted from them; returns the entry of the deleted model.
 
     Raises:
         ModelMissingError: it is not here.
@@ -65,7 +65,7 @@ def remove(name: str, cache: Path | None = None) -> Entry:
 
 
 def engine_conversions(digest: str, cache: Path) -> list[Path]:
-    """What the engine keeps in the cache for the weights of this digest; its files begin with a hash of it."""
+    """The engine's packed files for the weights of this digest; their names begin with a hash of it."""
     name = hashlib.sha256(digest.encode()).hexdigest()[:32]
     return sorted(path for bits in (4, 8) for path in cache.glob(f"int{bits}/{name}*")) if digest else []
 

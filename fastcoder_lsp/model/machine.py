@@ -1,10 +1,10 @@
-"""What this machine has for a model: memory that can still be taken, the GPU, and how fast weights are read.
+"""The machine's resources for a model: available memory, the GPU's memory, and the speed of reading weights.
 
 The available memory is the least of the machine's, its container's and this process's own limit: inside a container the
-system tells the machine's free memory, which the container may not use.
+system reports the machine's free memory, which the container may not use.
 
-The GPU is asked for by the NVIDIA driver's own program, which is never waited for beyond its time, not even after it
-was killed: one that hangs in the kernel cannot be.
+The GPU's memory comes from the NVIDIA driver's own program. It is never waited for beyond its time, not even after it
+was killed, for a program that hangs in the kernel cannot be killed.
 
 The expected speed is estimated before a model is downloaded: the bytes of the weights that a step reads, over the rate
 at which all threads together read memory. That is the cost of a step of one row (docs/benchmarks.md); a prompt, which
@@ -40,10 +40,10 @@ def available_bytes() -> int:
 
 
 def require_memory(needed: int) -> None:
-    """See that a model that takes `needed` bytes fits.
+    """Check that a model of `needed` bytes fits.
 
     Raises:
-        ResourceError: it does not.
+        ResourceError: memory does not suffice.
     """
     available = available_bytes()
     if needed > available:
@@ -54,7 +54,7 @@ def require_memory(needed: int) -> None:
 
 
 def _own_limit() -> Iterator[int]:
-    """What the limit on this process's address space leaves (`ulimit -v`)."""
+    """Bytes left by the limit on this process's address space (`ulimit -v`)."""
     if sys.platform == "win32":
         return
     import resource  # noqa: PLC0415 not there on Windows
@@ -65,7 +65,7 @@ def _own_limit() -> Iterator[int]:
 
 
 def _container(root: Path = _CGROUPS, own: Path = Path("/proc/self/cgroup")) -> Iterator[int]:
-    """What each control group above this process leaves, in both versions of Linux's way."""
+    """Bytes left by each control group above this process, in both versions of cgroups."""
     with suppress(OSError):
         for line in own.read_text(encoding="utf-8", errors="replace").splitlines():
             _, controllers, path = line.split(":", 2)
@@ -94,14 +94,14 @@ _MOST_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class DriverAnswer:
-    """`memory_bytes` of the first GPU, 0 for none; `problem`: why the driver's program, if it is here, did not say."""
+    """`memory_bytes` of the first GPU, 0 for none; `problem`: why the driver's program failed, if it is here."""
 
     memory_bytes: int = 0
     problem: str = ""
 
 
 def gpu_memory_bytes() -> int:
-    """Memory of the first NVIDIA GPU, as its driver says; 0 where there is none."""
+    """Memory of the first NVIDIA GPU by its driver; 0 where there is none."""
     return ask_driver().memory_bytes
 
 
@@ -125,7 +125,7 @@ def ask_driver(timeout_s: float = TIMEOUT_S) -> DriverAnswer:
 
 
 def _output(command: list[str], timeout_s: float) -> bytes | None:
-    """The beginning of what a program prints; None where it does not end in time."""
+    """The beginning of a program's output; None where it does not end in time."""
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -172,7 +172,7 @@ BESIDE_BYTES = 270_000_000
 """Of a server's memory, beside the weights: its two processes with the default model (docs/benchmarks.md)."""
 _READ_BYTES, _TIMES, _MOST_THREADS = 1 << 26, 8, 8
 _SHARE, _LEAST_BYTES = 4, 1 << 20
-"""Of what memory is free, a part is read: a container with little of it would end the download."""
+"""Only a part of the free memory is read: the system could end the download in a small container."""
 
 
 def expected_ms(weights: int, bytes_a_second: float) -> dict[str, float]:
@@ -186,7 +186,7 @@ def expected_bytes(weights: int) -> dict[str, float]:
 
 
 def expectation(bytes_a_second: float, free_bytes: int) -> str:
-    """A table of every size of the default family, and what memory is free for a server."""
+    """A table of every size of the default family, with the memory that is free for a server."""
     lines = [f"Expected on this CPU, without drafting ({free_bytes / 1e9:.1f} GB of memory are free):"]
     lines.append(f"  {'model':20}  {'ms a token':>10}  {'memory':>7}  {'in four bits':>12}  {'memory':>7}")
     for name, weights in WEIGHTS.items():
@@ -197,7 +197,7 @@ def expectation(bytes_a_second: float, free_bytes: int) -> str:
 
 
 def read_speed() -> float:
-    """Bytes a second that all threads together read: measured, in a fraction of a second, the best of a few times."""
+    """Bytes a second that all threads together read: the best of a few measurements in a fraction of a second."""
     threads = max(1, min(os.cpu_count() or 1, _MOST_THREADS))
     size = max(_LEAST_BYTES, min(_READ_BYTES, available_bytes() // _SHARE // threads))
     parts = [np.ones(size // 8, np.int64) for _ in range(threads)]

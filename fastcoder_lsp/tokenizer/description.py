@@ -1,7 +1,7 @@
-"""What a `tokenizer.json` says, worked out: ids to bytes, control tokens, the description of an encoder for text.
+"""The contents of a `tokenizer.json`, prepared: ids to bytes, control tokens, the description of an encoder for text.
 
-Pure: from the text of a description to a `Prepared`, which `kept` may write down. Text of a user never yields a control
-token: the encoder that is described for it does not know their names.
+Pure: from the text of a description to a `Prepared`, which `kept` may store. The user's text never yields a control
+token, for the encoder does not know their names.
 """
 
 import hashlib
@@ -31,12 +31,12 @@ _MOST_GAPS = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A description, worked out.
+    """A prepared description.
 
     Attributes:
         identity: names the tokenizer in stored formats.
         control: name → id of the tokens that are no text.
-        start_ids: what the model wants before everything else.
+        start_ids: the ids that the model expects before everything else.
         pieces: the bytes of every id, one after the other; none for control tokens and gaps.
         ends_V: where each id's bytes end in `pieces`.
         order_S: the ids that have bytes, in the order of those, equal ones by id.
@@ -53,7 +53,7 @@ class Prepared:
 
 
 def prepare(description: str) -> Prepared:
-    """Work out the text of a `tokenizer.json`.
+    """Prepare the text of a `tokenizer.json`.
 
     Raises:
         ModelInvalidError: it describes no tokenizer, or one that is not supported. Other errors where it lacks what
@@ -136,8 +136,8 @@ def _piece(name: str, alphabet: Mapping[int, int] | None) -> bytes:
 def _byte_alphabet() -> dict[int, int]:
     """The character that stands for each byte in byte-level BPE → the byte (inverse of GPT-2's `bytes_to_unicode`).
 
-    Printable bytes stand for themselves, the others for characters from 256 on; where such a byte itself is in a name,
-    the name is no byte-level one, and it becomes what Latin-1 cannot encode.
+    Printable bytes stand for themselves, the others for characters from 256 on. A name that contains such a byte itself
+    is not byte-level, and is mapped to a character that Latin-1 cannot encode.
     """
     plain = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
     others = [byte for byte in range(256) if byte not in plain]

@@ -1,7 +1,7 @@
-"""What was worked out of a `tokenizer.json`, kept for the next start: a second of work becomes a file that is read.
+"""Prepared tokenizers, stored for the next start: reading a file replaces a second of work.
 
-Owns the file's form: numpy's archive of arrays, without pickles, each with a check sum. Its name tells the whole
-description and the code that worked it out; what is damaged, or of another form, is worked out anew.
+Owns the file's form: numpy's archive of arrays, without pickles, each with a check sum. Its name is a hash of the whole
+description and of the code that prepared it; a damaged file, or one of another form, is replaced.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ _UNREADABLE: Final = (OSError, ValueError, KeyError, TypeError, EOFError, zipfil
 
 
 def prepared(description: str, kept: Path | None) -> Prepared:
-    """The description, worked out: read from the folder `kept`, else made and left there where that can be.
+    """The prepared description: read from the folder `kept`, else made and stored there if possible.
 
     Raises:
         ModelInvalidError: see `prepare`.
@@ -37,7 +37,7 @@ def prepared(description: str, kept: Path | None) -> Prepared:
     found = _read(path, identity_of(description))
     if found is None:
         found = prepare(description)
-        with suppress(OSError):  # a cache that cannot be written: the next start works it out again
+        with suppress(OSError):  # a cache that cannot be written: the next start prepares it again
             _write(path, found)
     return found
 
@@ -48,7 +48,7 @@ def _name(description: str) -> str:
 
 @cache
 def _code() -> str:
-    """Names the code that works it out, and this form of the file."""
+    """A hash of the code that prepares it and of this form of the file."""
     own = (Path(worked_out_by.__file__).read_bytes(), Path(__file__).read_bytes())
     return hashlib.sha256(b"".join(own)).hexdigest()[:8]
 

@@ -1,4 +1,4 @@
-"""A model's tokenizer in use, by the `tokenizers` library. A start takes what was worked out at an earlier one."""
+"""A model's tokenizer in use, by the `tokenizers` library; a start reads the stored result of an earlier one."""
 
 import bisect
 import re
@@ -16,9 +16,9 @@ from fastcoder_lsp.tokenizer.description import HINT, Prepared
 from fastcoder_lsp.tokenizer.kept import prepared
 
 _TRIAL = "def f(x):\n\treturn x  # ß 語 \U0001f642 \x00\n"
-"""What every tokenizer is tried on as it is loaded: some descriptions fail only when they are used."""
+"""A text that every tokenizer is tried on when it is loaded: some descriptions fail only in use."""
 _LARGEST = 256 << 20
-"""Characters of a description that are read: five times the largest that is known; what is cut off is no JSON."""
+"""Most characters of a description: five times the largest known one; a longer one is cut and is no JSON."""
 # The rest of a word, where a tokenizer has no pre-tokenizer to ask.
 _WORD = re.compile(r"[^\S\n]?\w+|[^\S\n]?[^\s\w]+|\n+|[^\S\n]+")
 
@@ -29,7 +29,7 @@ class Tokenizer:
     Attributes:
         control: name → id of the tokens that are no text.
         end_ids: ids after which nothing can be shown: all control tokens.
-        start_ids: what the model wants before everything else (its BOS token), often nothing.
+        start_ids: the ids that the model expects before everything else (its BOS token), often none.
         vocabulary: one more than the highest known id.
         identity: names this tokenizer in stored formats.
     """
@@ -63,7 +63,7 @@ class Tokenizer:
 
         Args:
             folder: of the model.
-            kept: our own folder, where what is worked out stays for the next start; None: it is worked out.
+            kept: our own folder, which stores the prepared tokenizer for the next start; None: it is prepared anew.
 
         Raises:
             ModelInvalidError: no tokenizer.json in it, or one that cannot be used.
@@ -98,10 +98,10 @@ class Tokenizer:
         return self._pieces[token] if 0 <= token < len(self._pieces) else b""
 
     def last_word(self, text: str) -> int:
-        """Where the last unit of `text` begins that the tokenizer never merges with what stands before it.
+        """The start of the last unit of `text` that the tokenizer never merges with the text before it.
 
-        Such a unit is a word with the blank or sign that leads it, a run of signs, or a run of blanks: what a person
-        is still typing. `text` is at most a few lines.
+        Such a unit is a word with the blank or sign that leads it, a run of signs, or a run of blanks, which the user
+        may still be typing. `text` is at most a few lines.
         """
         if not text:
             return 0
@@ -155,5 +155,5 @@ def _encoder(description: str) -> tokenizers.Tokenizer:
 
 
 def _said(failure: BaseException) -> str:
-    """What an exception says, in a line."""
+    """The message of an exception, in a line."""
     return f"{type(failure).__name__}: {failure}".partition("\n")[0][:200]

@@ -59,7 +59,7 @@ def example_of(trajectory: Trajectory, settings: CllmSettings, draw: random.Rand
                 ]
             )
             after = states[place + 1] if place + 1 < len(states) and settings.consistency == "local" else fixed
-            # The last node says what comes after the block, which is none of this state's tokens.
+            # The last node predicts the token after the block, which is not the state's.
             for student, teacher in zip(tree.hang(block, shown)[:-1], tree.hang(block, after)[:-1], strict=True):
                 if student != teacher:
                     students.append(student)

@@ -1,12 +1,12 @@
-"""DFlash's small model: from the target's features of a text it learns to say the block behind any of its tokens.
+"""DFlash's small model: from the target's features of a text it learns to predict the block behind any of its tokens.
 
 DFlash, 2026, section 4: anchors are drawn in the text; the block behind each, all masks but for the anchor, sees the
 features before it and all of itself; loss = Σ_k e^(−(k − 1)/γ) · cross-entropy of place k, since a wrong place spoils
-those behind it. The target's embeddings and head are frozen. A choice: what stands for a mask is a vector that is
-learnt, for a vocabulary need not have a token to spare. Owns the module, the drawing and the loss.
+those behind it. The target's embeddings and head are frozen. One choice differs: the mask is a learnt vector, for a
+vocabulary need not have a token to spare. Owns the module, the drawing and the loss.
 
-Legend: T rows of a text, A anchors, B places of a block, E width, D tokens that can be said, H heads, K of them with
-keys, d numbers of a head.
+Legend: T rows of a text, A anchors, B places of a block, E width, D tokens that can be predicted, H heads, K of them
+with keys, d numbers of a head.
 """
 
 import math
@@ -36,7 +36,7 @@ class DflashSettings:
 
 
 def layers_of(layers: int, count: int) -> tuple[int, ...]:
-    """Of a target of so many layers the `count` whose states are read, evenly from the second to the third last one."""
+    """The `count` layers of a target whose states are read, evenly from the second to the third last."""
     if count == 1:
         return (layers // 2 + 1,)
     span = layers - 4
@@ -45,7 +45,7 @@ def layers_of(layers: int, count: int) -> tuple[int, ...]:
 
 
 def numbers_of(shape: Shape, settings: DflashSettings) -> dict[str, float]:
-    """What the drafter's record says of the model's sizes: a layer is as large as the target's."""
+    """The sizes for the drafter's record: a layer is as large as the target's."""
     return {
         "layers": settings.layers,
         "block": settings.block,
@@ -105,7 +105,7 @@ class DflashLesson(DrafterLesson[DflashSettings]):
         return range(max(sample.first - 1, 1), len(sample) - self._settings.block + 1)
 
     def logits(self, states_TLE: torch.Tensor, embedded_AE: torch.Tensor, anchors_A: torch.Tensor) -> torch.Tensor:
-        """What is said behind anchors, [A, B − 1, D], each of which sees the states before it and its own block."""
+        """The logits behind anchors, [A, B − 1, D]; each anchor sees the states before it and its own block."""
         parts, shape, block = self._parts, self._teacher.shape, self._settings.block
         rows, count = len(states_TLE), len(anchors_A)
         text_TE = normed(F.linear(states_TLE.flatten(1), parts["fc"]), parts["norm_features"], shape.eps)

@@ -1,8 +1,8 @@
-"""What one training example is: tokens hung in a tree, and what is to be learnt at its nodes.
+"""A training example: a tree of tokens, and the goals at its nodes.
 
-A text is a chain, the *trunk*. What is learnt beside it (a state of a Jacobi trajectory, a run of adaptive tokens)
-hangs from the trunk as a branch, so that one pass shows each branch the clean context it will have when decoding, and a
-long prompt is computed once for all branches. Owns the values and their checks; no arithmetic.
+A text is a chain, the *trunk*. A state of a Jacobi trajectory or a run of adaptive tokens hangs from the trunk as a
+branch, so that one pass shows each branch the clean context it will have when decoding, and a long prompt is computed
+once for all branches. Owns the values and their checks; no arithmetic.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ def _none() -> Ids:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """Node `nodes[i]` is to predict token `ids[i]`: cross-entropy."""
+    """Node `nodes[i]` learns to predict token `ids[i]`: cross-entropy."""
 
     nodes: Ids
     ids: Ids
@@ -27,7 +27,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Node `students[i]` is to predict what node `teachers[i]` predicts: forward KL, no gradient through teachers."""
+    """Node `students[i]` learns to predict like node `teachers[i]`: forward KL, no gradient through teachers."""
 
     students: Ids
     teachers: Ids
@@ -37,7 +37,7 @@ class Pairs:
 class Example:
     """A tree of tokens and the goals at its nodes, by the name of the loss term that each goal belongs to.
 
-    `parents[i] < i`; -1 is the start of the text, which only node 0 hangs from.
+    `parents[i] < i`; -1 is the start of the text, the parent of node 0 alone.
     """
 
     tokens: Ids
@@ -67,7 +67,7 @@ class Example:
         return depths
 
     def wanted(self) -> Ids:
-        """The nodes whose logits some goal needs, ascending."""
+        """The nodes whose logits the goals need, ascending."""
         parts = [goal.nodes for goal in self.labels.values()]
         parts += [side for goal in self.pairs.values() for side in (goal.students, goal.teachers)]
         return np.unique(np.concatenate([_none(), *parts]))

@@ -1,8 +1,8 @@
 """Running examples through a transformers model: trees packed into one row, or unrolled into chains.
 
-Packed, all examples of a pass stand in one row, a node sees its ancestors alone (a 4-D mask) and has its depth as its
-position. Models whose attention can't be told that (recurrent ones, say) run each branch as a text of its own; the
-logits are the same, the work is not. Owns the choice, which `agrees` makes by trying.
+Packed, all examples of a pass form one row; a node sees its ancestors alone (a 4-D mask), and its position is its
+depth. Models whose attention takes no such mask (recurrent ones, for example) run each branch as a text of its own:
+the same logits for more work. `agrees` chooses by trying.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ import torch
 from fastcoder_lsp.train.example import Example, Ids, Labels
 
 TOLERANCE = 2e-3
-"""Of logits, relative to the largest: what fp32 sums in another order may differ by, not what a wrong mask does."""
+"""Of logits, relative to the largest: more than fp32 sums in another order differ, less than a wrong mask does."""
 
 
 class Forward:
@@ -31,7 +31,7 @@ class Forward:
         self.model, self.device, self.packed = model, device, packed
 
     def __call__(self, examples: Sequence[Example]) -> list[tuple[Ids, torch.Tensor]]:
-        """For each example the nodes that its goals want, and their logits [N, V]."""
+        """For each example the nodes that its goals need, and their logits [N, V]."""
         if self.packed:
             return self._packed(examples)
         return [self._unrolled(example) for example in examples]
@@ -47,7 +47,7 @@ class Forward:
         return list(zip(wanted, torch.split(logits_NV, [len(nodes) for nodes in wanted]), strict=True))
 
     def _unrolled(self, example: Example) -> tuple[Ids, torch.Tensor]:
-        """Every chain from the start to a leaf by itself; a wanted node's logits come from the first one through it."""
+        """Run every chain from the start to a leaf; a node's logits come from the first chain through it."""
         wanted = example.wanted()
         found: dict[int, Any] = {}
         for leaf in sorted(set(range(len(example))) - set(example.parents.tolist())):
@@ -68,7 +68,7 @@ class Forward:
         return logits if logits.shape[1] == len(kept) else logits[:, kept]
 
     def _mask(self, seen: npt.NDArray[np.bool_]) -> torch.Tensor:
-        """Additive, for every kind of attention takes that: 0 where a node is seen, else the least number there is."""
+        """An additive mask, which every kind of attention takes: 0 for a visible node, else the least number."""
         visible = torch.from_numpy(seen).to(self.device)
         dtype = self.model.dtype
         if self.model.config._attn_implementation == "sdpa":  # noqa: SLF001 there is no public name
@@ -79,7 +79,7 @@ class Forward:
 
 
 def forest_mask(examples: Sequence[Example]) -> npt.NDArray[np.bool_]:
-    """[T, T]: which node sees which, all examples one after the other."""
+    """Which node sees which, [T, T], all examples one after the other."""
     size = sum(map(len, examples))
     seen = np.zeros((size, size), np.bool_)
     start = 0
@@ -95,7 +95,7 @@ def forest_mask(examples: Sequence[Example]) -> npt.NDArray[np.bool_]:
 
 
 def agrees(model: Any, device: str) -> bool:
-    """Whether packed trees give the logits that plain texts give, tried on a small one."""
+    """Whether packed trees give the logits of plain texts, tried on a small one."""
     ids = np.arange(11, 19, dtype=np.int64) % int(model.get_input_embeddings().weight.shape[0])
     parents = np.array([-1, 0, 1, 2, 3, 1, 5, 1], np.int64)
     example = Example(ids, parents, {"all": Labels(np.arange(8, dtype=np.int64), ids)}, {})

@@ -38,7 +38,7 @@ class Steps:
         self._keys: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def step(self, embedded_TE: torch.Tensor, hidden_TE: torch.Tensor) -> torch.Tensor:
-        """What each row says, [T, E]; the rows may be fewer than in the step before."""
+        """The output of each row, [T, E]; the rows may be fewer than in the step before."""
         parts, shape, step = self._parts, self._shape, len(self._keys)
         rows, heads, kv, dim = len(hidden_TE), shape.heads, shape.kv_heads, shape.head_dim
         if "norm_input" in parts:  # EAGLE-3's

@@ -3,10 +3,10 @@
 Owns the formulas and their gradients. `tests/train` holds both against a naive version in float64.
 
 The gradients are written out because of the vocabulary: of 150,000 tokens, a row's probabilities in fp32 weigh as much
-as hundreds of its hidden states. Left to autograd, each of a loss's five intermediate results keeps all rows of them;
-here a few rows at a time are made, forward and backward, and nothing is kept but the logits.
+as hundreds of its hidden states. With autograd, each of a loss's five intermediate results keeps all rows of them;
+here a few rows at a time are computed, forward and backward, and only the logits are kept.
 
-Legend: N nodes whose logits are there, M goals of one term, C goals of one chunk, V vocabulary.
+Legend: N nodes with logits, M goals of one term, C goals of one chunk, V vocabulary.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,12 +18,12 @@ import torch
 from fastcoder_lsp.train.example import Example, Ids
 
 CHUNK_CPU, CHUNK_GPU = 1 << 20, 1 << 26
-"""Numbers of one chunk: on a CPU what stays in its cache, on a GPU what fills it."""
+"""Numbers of one chunk: few enough for a CPU's cache, many enough to fill a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class Goals:
-    """One term's: row `rows_M[i]` is to say token `ids_M[i]`, or what row `teachers_M[i]` says; the other is None."""
+    """One term's goals: row `rows_M[i]` predicts token `ids_M[i]`, or like row `teachers_M[i]`; the other is None."""
 
     rows_M: torch.Tensor
     ids_M: torch.Tensor | None
@@ -95,7 +95,7 @@ class _Sums(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *upstream: torch.Tensor) -> tuple[torch.Tensor, None]:
-        """Of both losses: what is said less what is right, probability by probability."""
+        """The gradient of both losses: the predicted less the right probabilities."""
         (logits_NV,) = ctx.saved_tensors
         gradient_NV = torch.zeros_like(logits_NV)
         for term, weight in zip(ctx.goals, upstream[0].unbind(), strict=True):

@@ -1,4 +1,4 @@
-"""The choices of a training: the user's options, the published settings, and what fits this machine.
+"""The choices of a training: the user's options, the published settings, and the limits of this machine.
 
 Each default is the paper's, unless the machine is too small for it; then a note says so.
 """

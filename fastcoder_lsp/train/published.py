@@ -1,8 +1,8 @@
-"""Checkpoints of drafters as they are published, brought into this program's form: EAGLE, EAGLE-3, Medusa, DFlash.
+"""Published checkpoints of drafters in this program's form: EAGLE, EAGLE-3, Medusa, DFlash.
 
 Owns the names and shapes of the published files, as their public code reads them (SafeAILab/EAGLE,
-FasterDecoding/Medusa, z-lab/dflash), and says which part it does not know. What a checkpoint takes from its target
-(embedding, head) is the target's here too.
+FasterDecoding/Medusa, z-lab/dflash), and refuses unknown parts by name. A checkpoint without embedding or head uses the
+target's here too.
 """
 
 import json
@@ -54,14 +54,14 @@ _KINDS: Mapping[str, Callable[[DrafterRecord, dict[str, npt.NDArray[Any]]], obje
     "eagle": EagleLayer,
     "dflash": BlockModel,
 }
-"""Who will compute with what is written, and refuses what it cannot."""
+"""The drafters that will read the result; each refuses unusable weights."""
 
 
 def bring_in(folder: Path, model: str, target: Path, cache: Path) -> DrafterRecord:
     """Write the published drafter in `folder` to `target`, as a drafter for `model`; its record.
 
     Raises:
-        UsageError: there is no such checkpoint, or it has a part that nothing is known of here.
+        UsageError: there is no such checkpoint, or it has an unknown part.
         ModelInvalidError: its file is damaged, or its sizes are not the model's.
     """
     files = models.find(model, cache)
@@ -155,7 +155,7 @@ def _medusa(
 
 
 def _is_head(name: str) -> bool:
-    """Whether a tensor is a head's; newer checkpoints hold the whole target beside them."""
+    """Whether a tensor is a head's; newer checkpoints contain the whole target too."""
     return name.startswith("medusa_head.") or bool(re.match(r"\d+\.\d+\.", name))
 
 
@@ -214,7 +214,7 @@ def _renamed(tensors: Tensors, names: Mapping[str, str], aside: tuple[str, ...] 
     """The tensors by our names; biases follow their weights.
 
     Raises:
-        UsageError: one is missing, or one is there that nothing is known of.
+        UsageError: one is missing or unknown.
     """
     known = {f"{name}.weight": ours for name, ours in names.items()}
     known |= {f"{name}.bias": f"{ours}_bias" for name, ours in names.items()}
@@ -251,7 +251,7 @@ def _numbers(config: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _check_rotation(config: Mapping[str, Any]) -> None:
-    """Raises UsageError where places are told in a way that is not known here."""
+    """Raises UsageError for an unknown position encoding."""
     scaling = config.get("rope_scaling") or config.get("rope_parameters") or {}
     kind = scaling.get("rope_type") or scaling.get("type") or "default"
     if kind != "default":

@@ -1,7 +1,7 @@
-"""The folder of one run: what the run is, its plan, its checkpoints and its loss curve.
+"""The folder of one run: its identity, plan, checkpoints and loss curve.
 
     run.json                the run's identity, in JSON; written once
-    plan.json               what was fitted to the time that the user gave: numbers of steps, samples, trajectories
+    plan.json               numbers of steps, samples and trajectories that fit into the user's time
     step-NNNNNNN/           the newest checkpoint
     losses.jsonl, .svg      the loss curve
     trajectories/           CLLM's trajectories, one file a batch
@@ -105,7 +105,7 @@ class RunFolder:
 
         Args:
             identity: everything that makes this run what it is, as JSON can hold it.
-            restart: drop what another run, or this one, left there.
+            restart: delete an earlier run in the folder first.
 
         Raises:
             UsageError: another run, or something that is none, is there.
@@ -199,7 +199,7 @@ class RunFolder:
         """
         place, made = self.path / f"step-{step:07}", self.path / f"{_PARTIAL}{step:07}"
         if place.is_dir():
-            return  # a step is a function of its number: what is there is the same
+            return  # a step is a function of its number, so the checkpoint is the same
         try:
             for left in self.path.glob(f"{_PARTIAL}*"):
                 shutil.rmtree(left, ignore_errors=True)
@@ -225,7 +225,7 @@ class RunFolder:
         return found
 
     def _clear(self) -> None:
-        """Remove what a run of ours wrote, and nothing else."""
+        """Remove the files of a run, and nothing else."""
         if not (self.path / _RUN).is_file():
             return
         for name in (*_OURS, *(path.name for path in self.path.glob("step-*"))):

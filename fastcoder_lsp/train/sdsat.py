@@ -1,7 +1,7 @@
-"""SDSAT's examples: text in which adaptive tokens stand for words, so that the model learns to say what comes later.
+"""SDSAT's examples: text in which adaptive tokens replace words, so that the model learns to guess ahead.
 
 Liu et al. 2024, *SDSAT: Accelerating LLM Inference through Speculative Decoding with Semantic Adaptive Tokens*,
-section 3.2. Owns where windows of adaptive tokens stand and what is to be predicted there. Three ways to show them:
+section 3.2. Owns the places of windows of adaptive tokens, and the labels there. Three ways to show them:
 
 - `improved`, the paper's: two streams, one plain with the loss on all tokens, one with windows and the loss on the
   replaced positions alone. loss = ½ (plain + w · masked).
@@ -48,13 +48,13 @@ class SdsatSettings:
 def examples_of(
     sequence: Sequence, adaptive: tuple[int, ...], settings: SdsatSettings, draw: random.Random
 ) -> Iterator[Example]:
-    """The examples that one window of text makes.
+    """The examples of one window of text.
 
     Args:
         sequence: the text.
         adaptive: the adaptive token's id, or L of them.
-        settings: how.
-        draw: where windows start and how long they are.
+        settings: the stream and the windows.
+        draw: the starts and lengths of windows.
     """
     windows = list(_windows(len(sequence), settings, draw, apart=settings.stream != "branches"))
     if settings.stream == "branches":
@@ -75,8 +75,8 @@ def examples_of(
 def _windows(length: int, settings: SdsatSettings, draw: random.Random, *, apart: bool) -> Iterator[tuple[int, int]]:
     """Start and length of each window, at least one: a position starts one with probability `starts`.
 
-    Apart, windows neither touch nor overlap; the first position and the last are never in one, for the one has nothing
-    before it and the other nothing to predict.
+    Apart, windows neither touch nor overlap. The first position and the last are never in one: nothing comes before the
+    first, and nothing after the last.
     """
     found = free = 0
     for start in range(1, length - 1):
@@ -96,7 +96,7 @@ def _next_tokens(sequence: Sequence) -> Labels:
 
 
 def _inside(sequence: Sequence, adaptive: tuple[int, ...], windows: list[tuple[int, int]]) -> tuple[Ids, Ids]:
-    """The tokens with windows in place of text, and where; control tokens stay and end a window."""
+    """The tokens with windows in place of text, and a mask of them; control tokens stay and end a window."""
     tokens, replaced = sequence.tokens.copy(), np.zeros(len(sequence), np.int64)
     for start, size in windows:
         for place in range(size):
@@ -129,7 +129,7 @@ def _beside(sequence: Sequence, adaptive: tuple[int, ...], windows: list[tuple[i
 
 
 class SdsatTask:
-    """SDSAT over windows of text: `batch` of them a step."""
+    """SDSAT over windows of text, `batch` of them in a step."""
 
     def __init__(
         self,
@@ -146,11 +146,11 @@ class SdsatTask:
 
     @property
     def weights(self) -> dict[str, float]:
-        """The weight of each loss term (`loop.Task`)."""
+        """The weight of each loss term."""
         return self._settings.weights()
 
     def examples(self, step: int) -> list[Example]:
-        """The examples to train on (`loop.Task`)."""
+        """The examples to train on."""
         found: list[Example] = []
         for index in range(step * self._batch, (step + 1) * self._batch):
             draw = random.Random(f"adaptive {self._seed} {index}")  # noqa: S311 a reproducible draw, no secret
@@ -158,7 +158,7 @@ class SdsatTask:
         return found
 
     def held_out(self) -> list[Example]:
-        """The examples that are held out (`loop.Task`), always made as `branches`, so that all ways can be compared."""
+        """The held-out examples, always made as `branches`, so that all streams can be compared."""
         measured = replace(self._settings, stream="branches")
         found: list[Example] = []
         for index, sequence in enumerate(self._sequences.held_out()[: self._held_out]):
@@ -168,15 +168,10 @@ class SdsatTask:
 
 
 def choose_adaptive(tokenizer: Tokenizer, rows: int, count: int) -> tuple[int, ...]:
-    """Ids for `count` adaptive tokens that no text yields.
+    """Ids for `count` adaptive tokens (1, or L for SDSAT-D) that no text yields.
 
-    Rows of the embedding that the tokenizer has no token for come first, then tokens that only fill its vocabulary up
-    (`[PAD151665]`, as GGUF names such rows), and where there are too few of both, ids that training adds.
-
-    Args:
-        tokenizer: the model's.
-        rows: of the embedding.
-        count: 1, or L for SDSAT-D.
+    Rows of the embedding without a token come first, then tokens that only fill the vocabulary up (`[PAD151665]`, as
+    GGUF names such rows); if both are too few, training adds rows to the embedding, which has `rows`.
     """
     unnamed = range(tokenizer.vocabulary, rows)
     filling = sorted(token for name, token in tokenizer.control.items() if _FILLING.fullmatch(name) and token < rows)

@@ -1,7 +1,7 @@
 """From texts to sequences of tokens: windows of files, some re-ordered for filling in the middle.
 
-Owns the cutting and the order. Window i is a function of (texts, seed, i) alone: a run that was interrupted asks for
-the same windows again. The last files of the seeded order are held out, to measure by.
+Owns the cutting and the order. Window i is a function of (texts, seed, i) alone, so a resumed run gets the same windows
+again. The last files of the seeded order are held out for evaluation.
 """
 
 import random
@@ -16,12 +16,12 @@ from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.example import Ids
 
 FIM_SHARE = 0.5
-"""Of windows that are re-ordered, half of them each way (SDSAT, section 4: PSM and SPM 25 % each)."""
+"""The share of windows that are re-ordered, half of them each way (SDSAT, section 4: PSM and SPM 25 % each)."""
 HELD_OUT_SHARE, HELD_OUT_MOST = 0.05, 24
 SHORTEST = 24
 """Tokens of a window worth a pass."""
 MARGIN = 8
-"""Tokens left for control tokens, and for what cutting a text anew adds."""
+"""Tokens left for control tokens, and for those that tokenizing a cut text adds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +66,13 @@ class Sequences:
         return self._made(self._windows[order[place]], random.Random(f"window {self._seed} {index}"))  # noqa: S311
 
     def counts(self, vocabulary: int) -> npt.NDArray[np.int64]:
-        """How often each token of so many stands in the windows that `at` gives."""
+        """How often each token of the vocabulary occurs in the windows of `at`."""
         return sum(
             (np.bincount(window, minlength=vocabulary) for window in self._windows), np.zeros(vocabulary, np.int64)
         )
 
     def held_out(self) -> list[Sequence]:
-        """Windows of files that `at` never gives, one of each, plain text."""
+        """Windows of held-out files, one of each, plain text."""
         return [self._plain(window) for window in self._held]
 
     def _order(self, epoch: int) -> npt.NDArray[np.int64]:

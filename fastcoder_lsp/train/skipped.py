@@ -1,6 +1,6 @@
-"""The search for parts that a model may leave out where it drafts for itself, on the user's own code.
+"""`train self`: the search for parts of a model to skip when it drafts for itself, on the user's own code.
 
-Owns the composition: files, texts, engine, search, and where the result is kept. Nothing is trained, without torch.
+Owns the composition: files, texts, engine, search, and the place of the result. Trains nothing, and needs no torch.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from fastcoder_lsp.tokenizer import Tokenizer
 from fastcoder_lsp.train.texts import read_texts
 
 LENGTH = 384
-"""Tokens of a text that are looked at, from its start."""
+"""Most tokens of a text, from its start."""
 KV_MB = 1024
 """For the caches of all places, which are read once."""
 
@@ -31,19 +31,19 @@ def search_skipped(
     seed: int = 0,
     told: Callable[[int, float], None] = lambda _tried, _speed: None,
 ) -> tuple[skipped_parts.Found, Path]:
-    """Search, and keep what was found; the drafter `self` takes it from there.
+    """Search, and store the result for the drafter `self`.
 
     Args:
         model: as the setting `model`.
-        data: sources of code, as of `train.texts`.
+        data: sources of code, as of `read_texts`.
         cache: the cache folder.
         places: of the code, at which each set is tried.
-        rounds: how many sets are tried.
+        rounds: number of sets to try.
         seed: of places and changes.
-        told: of each set that was tried, how many that makes, and the best speed so far.
+        told: receives the number of sets tried and the best speed so far.
 
     Raises:
-        FastcoderError: the model or the data is not there, or parts of this model cannot be left out.
+        FastcoderError: the model or the data is missing, or this model cannot skip layers.
     """
     files = models.find(model, cache)
     shape = fast_shape(read_config(files.folder))
@@ -70,7 +70,7 @@ def search_skipped(
 
 
 def _costs(shape: Shape) -> skipped_parts.Costs:
-    """By numbers of weights, for reading them is what a narrow pass takes."""
+    """Costs by numbers of weights, for a narrow pass takes the time of reading them."""
     head = shape.vocabulary * shape.width / shape.weight_count
     attention = 2 * (shape.heads + shape.kv_heads) * shape.head_dim
     return skipped_parts.Costs(2 * shape.layers, head, attention / (attention + 3 * shape.inner))

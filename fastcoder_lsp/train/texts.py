@@ -1,8 +1,7 @@
-"""Where training texts come from: folders, archives, corpora of this project, the standard library.
+"""Training texts from folders, archives, corpora of this project, and the standard library.
 
-Owns the choice by name and the fingerprint of what was read. A folder is read under the rules that hold for the server
-(ignored files, secrets, limits); an archive's members are read in memory, never unpacked. The same text twice counts
-once.
+Owns the choice by name and the fingerprint of the texts. A folder is read by the server's rules (ignored files,
+secrets, limits); an archive's members are read in memory, never unpacked. Equal texts count once.
 """
 
 import hashlib
@@ -21,20 +20,14 @@ from fastcoder_lsp.workspace.rules import ReadingRules, resolved
 STANDARD_LIBRARY = "stdlib"
 CORPUS_PREFIX = "corpus:"
 SHORTEST = 200
-"""Characters: a shorter file has nothing to predict several tokens of."""
+"""Fewest characters of a file: a shorter one is too little to predict several tokens."""
 _NO_CODE = frozenset(("plaintext", "json", "jsonc", "diff", "xml"))
 _SOURCES = "Name folders, archives, code files, corpus:NAME (see: fastcoder-lsp corpus list), or stdlib."
 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """What was read.
-
-    Attributes:
-        sources: as the user named them.
-        texts: the texts, in their order.
-        fingerprint: a hash of all texts in their order.
-    """
+    """Texts with their `sources` as the user named them; `fingerprint` is a hash of all texts in order."""
 
     sources: tuple[str, ...]
     texts: tuple[str, ...]
@@ -46,8 +39,8 @@ def read_texts(sources: Sequence[str], tokenizer: Tokenizer, cache: Path) -> Tex
 
     Args:
         sources: each a folder, a code file, an archive (.zip, .whl, .tar and compressed), `corpus:NAME`, or `stdlib`.
-        tokenizer: the model's, for corpora hold tokens.
-        cache: where the corpora are.
+        tokenizer: the model's, which decodes the tokens of corpora.
+        cache: the folder with the corpora.
 
     Raises:
         UsageError: a source does not exist, or there is no code in any.
@@ -59,10 +52,7 @@ def read_texts(sources: Sequence[str], tokenizer: Tokenizer, cache: Path) -> Tex
             if len(text) >= SHORTEST:
                 found.setdefault(hashlib.sha256(text.encode(errors="replace")).digest(), text)
     if not found:
-        raise UsageError(
-            f"no code to learn from in {', '.join(sources)}",
-            _SOURCES,
-        )
+        raise UsageError(f"no code to learn from in {', '.join(sources)}", _SOURCES)
     fingerprint = hashlib.sha256(b"".join(found)).hexdigest()
     return Texts(tuple(sources), tuple(found.values()), fingerprint)
 
@@ -104,6 +94,6 @@ def _corpus(name: str, tokenizer: Tokenizer, cache: Path) -> Iterator[str]:
 
 
 def is_below(source: str, folder: Path) -> bool:
-    """Whether a source lies in `folder` or holds it, so that training on it would read what it is judged by."""
+    """Whether a source is in `folder` or contains it, so that training would read the texts of an evaluation there."""
     path = resolved(Path(source).expanduser().absolute())
     return path.exists() and (path.is_relative_to(folder) or folder.is_relative_to(path))

@@ -164,7 +164,7 @@ def _with_lora(model: Any, settings: TrainSettings) -> Any:
         r=settings.rank, lora_alpha=settings.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
     )
     with warnings.catch_warnings():
-        # peft asks transformers by a name that is to go; nobody who trains can do anything about it.
+        # peft uses a deprecated name of transformers; the user cannot help it.
         warnings.filterwarnings("ignore", message=".*is_gradient_checkpointing", category=FutureWarning)
         return peft.get_peft_model(model, config)
 

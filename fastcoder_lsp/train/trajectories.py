@@ -167,10 +167,10 @@ class JacobiCollector:
         ]
 
     def _iterate(self, texts: "_Texts", guess_BN: Ids) -> tuple[list[Ids], Ids]:
-        """All states before the fixed point, and the fixed point, which the cache holds then.
+        """All states before the fixed point, and the fixed point, which is in the cache then.
 
-        Each iteration makes one token more stable at least, so there are at most N + 1. (Where sums depend on what is
-        guessed, as they may on a GPU, the last state is taken for the fixed point.)
+        Each iteration makes at least one more token stable, so there are at most N + 1. (If sums depend on the guess,
+        as on a GPU, the last state is taken for the fixed point.)
         """
         trail = [guess_BN]
         while True:

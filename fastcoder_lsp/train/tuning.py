@@ -82,7 +82,7 @@ class TaskSession(TuningSession):
 
     @cached_property
     def record(self) -> TrainingRecord:
-        """The record, with what is known of earlier tunings."""
+        """The record, with those of earlier tunings."""
         record, known = super().record, self.earlier
         if known is None:
             return record
