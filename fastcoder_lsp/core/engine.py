@@ -149,6 +149,15 @@ class LaunchingEngine(Engine, Protocol):
 
 
 @runtime_checkable
+class Preparing(Protocol):
+    """An engine, or its owner, with work that can wait until no request is there, such as programs to capture."""
+
+    def prepare(self) -> bool:
+        """Do a piece of that work, some tens of milliseconds; False where there is none."""
+        ...
+
+
+@runtime_checkable
 class SkimmingEngine(Engine, Protocol):
     """An engine that can run a part of its model over a few tokens, to guess what the whole of it will say."""
 

@@ -18,6 +18,7 @@ from fastcoder_lsp.core import (
     KeepingEngine,
     LaunchingEngine,
     Prefilled,
+    Preparing,
     Sampler,
     ShouldStop,
     Tokens,
@@ -75,6 +76,10 @@ class OneSlot:
         self._slots.clear()
         self._owner = None
         self._engine.close()
+
+    def prepare(self) -> bool:
+        """Work of the engine that can wait (`core.Preparing`)."""
+        return isinstance(self._engine, Preparing) and self._engine.prepare()
 
     @property
     def engine(self) -> Engine:

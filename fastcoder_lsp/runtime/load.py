@@ -208,8 +208,10 @@ def _compile(model: Model, drafter: str, record: StartRecord, progress: Progress
         record.enter("drafter")
         made = _drafter(model, drafter, ALONE)
         warm_up(made)
-        ask_states(model.engines.slot(_TIMED), made.traits.layers)  # the graph engine captures its programs anew for it
+        ask_states(model.engines.slot(_TIMED), made.traits.layers)
         model.engines.forget(_TIMED)
+        while model.prepare():  # the graph engine captures its programs anew for the states
+            pass
         if datastore:
             record.enter("datastore")
             warm_up_index()

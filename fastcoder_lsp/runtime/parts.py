@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
-from fastcoder_lsp.core import Drafter, Engine, EngineInfo, Engines, Snapshot, StepCosts, Tokens
+from fastcoder_lsp.core import Drafter, Engine, EngineInfo, Engines, Preparing, Snapshot, StepCosts, Tokens
 from fastcoder_lsp.draft.base import UNTRAINED, Trained
 from fastcoder_lsp.engine.prefix import common_prefix
 from fastcoder_lsp.prompt import NO_CONTEXT, Context, Prompt, PromptBuilder
@@ -91,6 +91,10 @@ class Model:
     def info(self) -> EngineInfo:
         """What engine runs it."""
         return self.engines.info
+
+    def prepare(self) -> bool:
+        """Work of the engine that can wait (`core.Preparing`)."""
+        return isinstance(self.engines, Preparing) and self.engines.prepare()
 
     def close(self) -> None:
         """Give the model's memory back; no runtime of it is to be used after."""

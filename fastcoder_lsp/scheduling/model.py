@@ -15,7 +15,7 @@ from typing import Generic, Protocol, TypeVar
 
 from fastcoder_lsp.completion.question import Clock
 from fastcoder_lsp.completion.status import Status, failure
-from fastcoder_lsp.core import Progress, StepCosts
+from fastcoder_lsp.core import Preparing, Progress, StepCosts
 from fastcoder_lsp.errors import FastcoderError
 from fastcoder_lsp.runtime.parts import Runtime
 from fastcoder_lsp.scheduling.budget import LatencyEstimator
@@ -107,6 +107,11 @@ class SharedModel(Generic[SomeModel]):
             self._untidy = False
             gc.unfreeze()
             self.settle()
+
+    def prepare(self) -> bool:
+        """Let the engine do a piece of work that can wait; False where there is none."""
+        model: object = None if self.loaded is None else self.loaded[0]
+        return isinstance(model, Preparing) and model.prepare()
 
     def replace(self, load: Callable[[Progress], SomeModel]) -> None:
         """Another model, or other settings of it, once this one is unloaded."""

@@ -202,7 +202,7 @@ class Scheduler(Generic[SomeModel]):
             if wait_ms <= 0:
                 return 0.0
         self._model.tidy()
-        return wait_ms
+        return 0.0 if self._model.prepare() else wait_ms
 
     def _post(self, client: Client, call: Callable[[], None]) -> None:
         self._inbox.put(partial(self._act, client, call))

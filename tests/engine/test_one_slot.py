@@ -1,9 +1,15 @@
 """Several names for one KV cache: whoever prefills has it, and whoever lost it is told so."""
 
+import math
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from fastcoder_lsp.core import CacheLost, DraftTree, Engine
 from fastcoder_lsp.engine.one_slot import OneSlot
+from fastcoder_lsp.runtime.parts import Model
+from fastcoder_lsp.scheduling.scheduler import Scheduler
 from tests.decode.toy_engine import ToyEngine
 
 LEFT, RIGHT = [1, 2, 3, 4], [1, 2, 0]
@@ -82,3 +88,24 @@ def test_closing_closes_the_engine() -> None:
     assert not engine.closed
     engines.close()
     assert engine.closed
+
+
+class Preparing(ToyEngine):
+    """An engine with two pieces of work that can wait."""
+
+    left = 2
+
+    def prepare(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+
+def test_work_that_can_wait_is_done_when_nobody_asks() -> None:
+    """The scheduler has it done piece by piece, and then sleeps; an engine without any is left alone."""
+    assert not OneSlot(ToyEngine()).prepare()
+    nothing: Any = SimpleNamespace()
+    model = Model(OneSlot(Preparing()), nothing, nothing)
+    scheduler = Scheduler[Model](lambda _progress: model)
+    assert scheduler.turn() == math.inf
+    scheduler._model.loaded = model, nothing
+    assert [scheduler.turn() for _ in range(3)] == [0.0, 0.0, math.inf]

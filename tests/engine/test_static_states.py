@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from fastcoder_lsp.core import NORMED
+from fastcoder_lsp.core import NORMED, DraftTree, Sampler
 from fastcoder_lsp.engine.static.build import build
 from fastcoder_lsp.engine.static.cache import StaticCache
 from fastcoder_lsp.engine.static.device import CpuDevice
@@ -46,20 +46,67 @@ def test_each_layer_that_is_kept_costs_one_launch(ask: Ask | None) -> None:
     assert launches(programs, program) == before
 
 
-def test_programs_that_keep_states_are_captured_before_they_are_wanted(tmp_path: Path) -> None:
-    """Those that keep none are dropped, as many others take their place at once, and a step captures nothing more."""
+def test_programs_that_keep_states_are_captured_when_nobody_asks(tmp_path: Path) -> None:
+    """Those that keep none are dropped; as many others are captured one by one by `prepare`, none within a request."""
     device = MeanDevice(1 << 40)
     engine = build(tiny_recipe(tmp_path, kernels="torch"), device)
     captured = len(device.captured)
     truth = plain(engine, PROMPT, 8)
     assert engine.keep_states((1,))
     assert engine.cached() == ()
-    assert len(device.captured) == captured
+    assert device.captured == []
+    assert plain(engine, PROMPT, 8) == truth
+    assert device.captured == []
+    engine.prefill((), never)
+    pieces = 0
+    while engine.prepare():
+        pieces += 1
+        assert len(device.captured) == pieces
+    assert pieces == captured
     assert plain(engine, PROMPT, 8) == truth
     assert engine.keep_states((1,))
     assert engine.cached() != ()
     assert len(device.captured) == captured
     assert engine.states((1,), 3, 9).shape == (6, 1, engine.embed([1]).shape[1])
+
+
+@pytest.mark.parametrize("sampler", [Sampler(0.9, seed=2), Sampler(0.8, 30, 0.9, 3)], ids=["sampled", "nucleus"])
+def test_no_request_captures_what_it_is_the_first_to_want(sampler: Sampler, tmp_path: Path) -> None:
+    """A sampled step is launched operation by operation, and captured later; a text in the making stays as it is."""
+    device = MeanDevice(1 << 40)
+    engine, plainly = build(tiny_recipe(tmp_path, kernels="torch"), device), build(tiny_recipe(tmp_path), CpuDevice())
+    captured, truth = len(device.captured), plain(plainly, PROMPT, 24, sampler)
+    found, pending = list[int](), [PROMPT[-1]]
+    engine.prefill(PROMPT[:-1], never)
+    rng = np.random.default_rng(0)
+    while len(found) < 24:
+        before = len(device.captured)
+        guesses = [*rng.integers(0, 9, 3).tolist(), *truth[len(found) : len(found) + 2]]
+        tree = DraftTree((*pending, *guesses), (-1, 0, 0, 0, 0, 4))
+        emitted = engine.step(tree, sampler).emitted if len(set(guesses[:4])) == 4 else None
+        emitted = emitted or engine.step(DraftTree.chain(pending), sampler).emitted
+        assert len(device.captured) == before
+        found += emitted
+        pending = [emitted[-1]]
+        while engine.prepare():
+            pass
+    assert found[:24] == truth
+    assert captured < len(device.captured) <= captured + 3
+
+
+def test_memory_that_runs_out_later_costs_graphs_alone(tmp_path: Path) -> None:
+    """What can no longer be captured is launched operation by operation for good."""
+    device = MeanDevice(1 << 40)
+    engine = build(tiny_recipe(tmp_path, kernels="torch", context=300), device)
+    sampler = Sampler(0.9, seed=2)
+    truth = plain(engine, PROMPT, 6, sampler)
+    device._program_bytes = device._free
+    assert engine.prepare()
+    assert not engine.prepare()
+    captured = len(device.captured)
+    assert plain(engine, PROMPT, 6, sampler) == truth
+    assert not engine.prepare()
+    assert len(device.captured) == captured
 
 
 def test_states_follow_drafted_text_and_other_documents(tmp_path: Path) -> None:
@@ -103,10 +150,10 @@ def test_a_slot_whose_states_stay_behind_is_noticed(tmp_path: Path, monkeypatch:
 
 
 def test_no_room_for_states_costs_states_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine says that it keeps none, and goes on as before, its programs captured anew. It is tried but once."""
+    """The engine says that it keeps none, and goes on as before; that is tried but once."""
     device = MeanDevice(1 << 40)
     engine = build(tiny_recipe(tmp_path, kernels="torch"), device)
-    captured, truth = len(device.captured), plain(engine, PROMPT, 8)
+    truth = plain(engine, PROMPT, 8)
     room = StaticCache._no_states
 
     def full(cache: StaticCache, layers: tuple[int, ...]) -> torch.Tensor:
@@ -117,7 +164,6 @@ def test_no_room_for_states_costs_states_alone(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setattr(StaticCache, "_no_states", full)
     assert not engine.keep_states((1,))
     assert engine.keep_states(())
-    assert len(device.captured) == captured
     assert plain(engine, PROMPT, 8) == truth
     held, given_back = engine.cached(), device.given_back
     assert held

@@ -61,25 +61,29 @@ class StaticBackend:
     def keep_states(self, layers: Sequence[int]) -> None:
         """Keep hidden states behind these layers from now on (`states.KeepingBackend`); the KV cache is empty after.
 
-        What was captured keeps none, and is captured anew: nobody who does not ask pays for who does.
+        What was captured keeps none: `prepare` captures it anew, so that no request waits for it, and only those pay
+        for it who ask.
 
         Raises:
             torch.OutOfMemoryError: there is no room for them, and all is as it was.
         """
         before = self._cache.state_layers
-        captured = len(self.programs.graphs) > 0
         try:
-            self._keep(layers, captured=captured)
+            self._keep(layers)
         except torch.OutOfMemoryError:
-            self._keep(before, captured=captured)
+            self._keep(before)
             raise
 
-    def _keep(self, layers: Sequence[int], *, captured: bool) -> None:
-        self.programs.forget()
+    def _keep(self, layers: Sequence[int]) -> None:
         self._shelf.clear()
+        self.programs.forget()
         self._cache.keep_states(layers)
-        if captured and self._device.captures:
-            self.programs.warm_up(lambda _share, _what: None)
+        self.programs.warm_up_again()
+
+    @torch.inference_mode()
+    def prepare(self, cached: int) -> bool:
+        """Capture a program that was wanted; whether there was one (`Programs.prepare`)."""
+        return self.programs.prepare(cached)
 
     @torch.inference_mode()
     def states(self, start: int, stop: int) -> npt.NDArray[np.float32]:

@@ -91,6 +91,11 @@ class StaticEngine(TreeEngine):
             return not layers
 
     @_watched
+    def prepare(self) -> bool:
+        """Capture a program that was wanted and had to be launched operation by operation; whether there was one."""
+        return self._launched is None and self.static.prepare(len(self._cached))
+
+    @_watched
     def launch(
         self,
         tree: DraftTree,

@@ -34,20 +34,28 @@ class GraphSet(Generic[Key]):
     Args:
         device: captures.
         program: the work of a key.
+
+    Attributes:
+        later: whether programs that were not captured ahead of time are launched operation by operation until somebody
+            calls `prepare`; else a program is captured at its first run.
+        notes: what could not be captured, for the user.
     """
 
     def __init__(self, device: Device, program: Callable[[Key], Launch]) -> None:
         self._device, self._program = device, program
         self._captured: dict[Key, Launch] = {}
-        self._captures = True
+        self._wanted: dict[Key, Launch] = {}
+        self._captures, self.later = True, False
         self.notes: set[str] = set()
-        """What could not be captured, for the user."""
 
     def run(self, key: Key) -> None:
-        """Launch the program of `key`, capturing it if this is its first time."""
-        work = self._captured.get(key)
+        """Launch the program of `key`."""
+        work = self._captured.get(key) or self._wanted.get(key)
         if work is None:
-            work = self._captured[key] = self._capture(key)
+            if self.later and self._captures and self._device.captures:
+                work = self._wanted[key] = self._program(key)
+            else:
+                work = self._captured[key] = self._capture(key)
         work()
 
     def warm_up(self, keys: Iterable[Key], progress: Progress, ready: Callable[[Key], None]) -> None:
@@ -58,6 +66,30 @@ class GraphSet(Generic[Key]):
             ready(key)
             self._captured[key] = self._capture(key)
 
+    def want(self, keys: Iterable[Key]) -> None:
+        """Have `keys` captured by `prepare`."""
+        if self._captures and self._device.captures:
+            self._wanted |= {key: self._program(key) for key in keys if key not in self._captured}
+
+    def prepare(self, may: Callable[[Key], bool], ready: Callable[[Key], None]) -> bool:
+        """Capture one program that is wanted and may be captured now; whether there was one.
+
+        Where memory runs out, those that are wanted are launched operation by operation for good.
+        """
+        key = next((key for key in self._wanted if may(key)), None)
+        if key is None:
+            return False
+        work = self._wanted.pop(key)
+        ready(key)
+        try:
+            self._captured[key] = self._capture(key)
+        except torch.OutOfMemoryError:
+            logger.warning("%d programs are not captured: memory ran out", 1 + len(self._wanted))
+            self._captured |= {key: work, **self._wanted}
+            self._wanted.clear()
+            self._device.release()
+        return True
+
     def launch_singly(self) -> None:
         """Capture nothing from now on: a program's operations are launched one by one."""
         self._captures = False
@@ -66,11 +98,13 @@ class GraphSet(Generic[Key]):
     def close(self) -> None:
         """Forget all programs, and what makes them, which refers to them."""
         self._captured.clear()
+        self._wanted.clear()
         del self._program
 
     def drop(self) -> None:
         """Forget all programs and give their memory back."""
         self._captured.clear()
+        self._wanted.clear()
         self._device.release()
 
     def __contains__(self, key: Key) -> bool:

@@ -39,6 +39,18 @@ class Moves:
         """Capture all sizes."""
         for count in self._counts:
             self._prepare(count)
+        self.graphs.later = True
+
+    def want(self) -> None:
+        """Have all sizes captured by `prepare`; until then moves are launched."""
+        self.graphs.want(self._counts)
+
+    def prepare(self) -> bool:
+        """Capture a size that was wanted; whether there was one."""
+        found = self.graphs.prepare(lambda _count: True, self._stay)
+        self._place.mark()
+        self._place.wait()
+        return found
 
     def keep(self, cached: int, kept: Sequence[int]) -> None:
         """Launch what moves slot `cached + kept[i]` to `cached + i` for every i; `kept` ascends.
@@ -50,7 +62,7 @@ class Moves:
             return
         moving = len(kept) - still
         count = next(count for count in self._counts if count >= moving)
-        if count not in self.graphs:
+        if count not in self.graphs and not self.graphs.later:
             self._prepare(count)
         first = cached + still
         # What is left over moves onto itself.

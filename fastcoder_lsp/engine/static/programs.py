@@ -82,7 +82,31 @@ class Programs:
         return self._transformer.model.bytes
 
     def warm_up(self, progress: Progress) -> None:
-        """Capture greedy steps and reads of every size; the cache must hold nothing yet."""
+        """Capture greedy steps and reads of every size; the cache must hold nothing yet.
+
+        Others, of sampled steps, are captured by `prepare` once they were wanted.
+        """
+        self.graphs.warm_up(self._usual(), progress, self._ready)
+        self.moves.warm_up()
+        self.graphs.later = True
+
+    def warm_up_again(self) -> None:
+        """Drop all that was captured, and have `prepare` capture it anew, one program at a time."""
+        self.forget()
+        if self.graphs.later:
+            self.graphs.want(self._usual())
+            self.moves.want()
+
+    def prepare(self, cached: int) -> bool:
+        """Capture a program that was wanted, if there is one for a cache of `cached` tokens; whether there was.
+
+        Its rows are written behind what is cached, into slots that the next step writes anew.
+        """
+        return self.moves.prepare() or self.graphs.prepare(
+            lambda program: cached + program.width <= program.bucket, lambda program: self._ready(program, cached)
+        )
+
+    def _usual(self) -> list[Program]:
         # With best ids and without: drafters that learn from rejected rows ask for them at every step.
         # A healed first step may say certain ids only.
         most = min(TOP_K, self.vocabulary)
@@ -94,8 +118,7 @@ class Programs:
             for width in reversed(self.plan.reads)
             if width < bucket
         ]
-        self.graphs.warm_up([*reads, *steps], progress, self._ready)
-        self.moves.warm_up()
+        return [*reads, *steps]
 
     def launch_singly(self) -> None:
         """Capture nothing from now on."""
@@ -183,11 +206,11 @@ class Programs:
         self.wait()
         return found
 
-    def _ready(self, program: Program) -> None:
+    def _ready(self, program: Program, cached: int = 0) -> None:
         """Hand over rows that a program may be tried with."""
         self._device.mark()
         self._device.wait()
-        self.send([0], [-1], width=program.width, cached=0, sampler=GREEDY)
+        self.send([0], [-1], width=program.width, cached=cached, sampler=GREEDY)
 
     def _may(self) -> torch.Tensor:
         """Which id may follow which row; made when first wanted."""
