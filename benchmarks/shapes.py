@@ -1,86 +1,223 @@
-"""Larger models in shape: random weights of a seed, made in a stream; what memory and steps take, beside reading them.
+"""Larger models in shape: random weights of a seed; what memory and steps take, beside reading them.
 
-`python -m benchmarks.shapes --shapes 1.5B,3B,7B`. One thread, its CPU time, in turns, the least of all:
-on a machine that others use, that says what the code takes. Nothing sensible is said by such a model.
+`python -m benchmarks.shapes --shapes 1.5B,3B,7B` for our CPU kernels: one thread, its CPU time, in turns, the least of
+all, which on a machine that others use says what the code takes. With `--engine cuda-graphs`, `cuda-int8` or
+`cuda-int4` the graph engine on a GPU: the median by the clock. Nothing sensible is said by such a model.
 """
 
 import argparse
+import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import psutil
+import torch
 
+from benchmarks.harness import write
 from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.cli.options import add_options, filled, option
 from fastcoder_lsp.config import kernels_folder
-from fastcoder_lsp.engine.architecture import Shape
+from fastcoder_lsp.core import DraftTree
+from fastcoder_lsp.engine.architecture import Shape, graph_shape
 from fastcoder_lsp.engine.backend import Rows
 from fastcoder_lsp.engine.int8.backend import Int8Backend
 from fastcoder_lsp.engine.int8.dot import DotKind, in_four_bits, kinds_here
 from fastcoder_lsp.engine.int8.packed_file import aligned
 from fastcoder_lsp.engine.int8.packing import Array, kind_of, layout
 from fastcoder_lsp.engine.int8.simd import LANES
+from fastcoder_lsp.engine.static.build import Recipe, build
+from fastcoder_lsp.engine.static.device import CpuDevice, CudaDevice
+from fastcoder_lsp.engine.static.weights import Source
+from fastcoder_lsp.errors import UsageError
 
-_SIZES: Final[Mapping[str, tuple[int, int, int, int, int, int, int]]] = {
-    "0.5B": (24, 896, 14, 2, 64, 4864, 151936),
-    "1.5B": (28, 1536, 12, 2, 128, 8960, 151936),
-    "3B": (36, 2048, 16, 2, 128, 11008, 151936),
-    "7B": (28, 3584, 28, 4, 128, 18944, 152064),
-}
-"""Of Qwen2.5-Coder: layers, width, heads, of keys and values, their size, of the inner layer, of the vocabulary."""
 _TYPES: Final[Mapping[str, type[np.generic]]] = {"I8": np.int8, "I32": np.int32, "F32": np.float32, "F16": np.float16}
 _CHUNK: Final = 1 << 24
 _CACHED: Final = 700
 _CAPACITY: Final = 1024
 _READ_BYTES: Final = 1 << 28
 WIDTHS: Final = (1, 16)
+PRECISIONS: Final = {"cpu-graphs": "plain", "cuda-graphs": "plain", "cuda-int8": "int8", "cuda-int4": "int4"}
+"""Engines of graphs → the precision of their weights."""
+
+
+def _qwen(width: int, inner: int, layers: int, heads: int, kv_heads: int, vocabulary: int) -> dict[str, Any]:
+    """The `config.json` of a Qwen2.5-Coder."""
+    return {
+        "model_type": "qwen2",
+        "hidden_size": width,
+        "intermediate_size": inner,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "vocab_size": vocabulary,
+        "max_position_embeddings": 32768,
+        "rope_theta": 1e6,
+        "tie_word_embeddings": vocabulary == 151936,
+    }
+
+
+def _llama(width: int, inner: int, layers: int, heads: int, vocabulary: int, theta: float) -> dict[str, Any]:
+    return {
+        "model_type": "llama",
+        "hidden_size": width,
+        "intermediate_size": inner,
+        "num_hidden_layers": layers,
+        "num_attention_heads": heads,
+        "num_key_value_heads": heads,
+        "vocab_size": vocabulary,
+        "max_position_embeddings": 16384,
+        "rope_theta": theta,
+        "rms_norm_eps": 1e-6,
+        "tie_word_embeddings": False,
+    }
+
+
+MODELS: Mapping[str, Mapping[str, Any]] = {
+    "Qwen2.5-Coder 0.5B": _qwen(896, 4864, 24, 14, 2, 151936),
+    "Qwen2.5-Coder 7B": _qwen(3584, 18944, 28, 28, 4, 152064),
+    "Qwen2.5-Coder 1.5B": _qwen(1536, 8960, 28, 12, 2, 151936),
+    "Qwen2.5-Coder 3B": _qwen(2048, 11008, 36, 16, 2, 151936),
+    "DeepSeek-Coder 1.3B": _llama(2048, 5504, 24, 16, 32256, 1e5),
+    "DeepSeek-Coder 6.7B": _llama(4096, 11008, 32, 32, 32256, 1e5),
+    "CodeLlama 7B": _llama(4096, 11008, 32, 32, 32016, 1e6),
+    "CodeLlama 13B": _llama(5120, 13824, 40, 40, 32016, 1e6),
+}
+"""Published shapes."""
+TINY: Mapping[str, Mapping[str, Any]] = {
+    "tiny Qwen2": _qwen(64, 96, 2, 4, 2, 211) | {"tie_word_embeddings": True},
+    "tiny Llama": _llama(64, 96, 2, 4, 211, 1e5),
+}
+"""For tests."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Measure models of published shapes with random weights."""
+
+    shapes: str = option("models whose names hold one of these, by commas", "1.5B,3B,7B")
+    engine: str = option("cpu-int8, cpu-int4, cuda-graphs, cuda-int8, cuda-int4 or cpu-graphs", "cpu-int4")
+    bits: int | None = option("4 or 8: as the engine cpu-int4 or cpu-int8", None, choices=(4, 8))
+    kernels: str = option("of the graph engine, by commas: torch, fused", "torch")
+    rounds: int = option("measurements of each figure", 8)
+    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A model by name: its configuration and its shape."""
+
+    name: str
+    config: Mapping[str, Any]
+    shape: Shape
+
+
+def named(models: Mapping[str, Mapping[str, Any]]) -> list[Named]:
+    """The models with their shapes."""
+    found = []
+    for name, config in models.items():
+        shape = graph_shape(config)
+        assert shape is not None, name
+        found.append(Named(name, config, shape))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """By a model: bytes that a step reads, resident memory of the process, seconds by rows, and for reading alone."""
+    """By a model: bytes that a step reads, memory in use, seconds by rows, and for reading those bytes alone."""
 
     weights_bytes: int
-    resident_bytes: int
+    memory_bytes: int
     steps_s: Mapping[int, float]
     read_s: float
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(words: Sequence[str] | None = None) -> None:
     """Measure the shapes that are named, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--shapes", default="1.5B,3B,7B", help="names, with commas (default: 1.5B,3B,7B)")
-    parser.add_argument("--bits", type=int, default=4, choices=(4, 8))
-    parser.add_argument("--rounds", type=int, default=8, help="of which the least counts (default: 8)")
-    options = parser.parse_args(arguments)
-    kind = kinds_here()[0] if options.bits == 8 else in_four_bits(kinds_here()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add_options(parser, Options)
+    options = filled(Options, parser.parse_args(words))
+    engine = f"cpu-int{options.bits}" if options.bits else options.engine
+    found: dict[str, Taken] = {}
+    for model in named({**MODELS, **TINY}):
+        if any(part in model.name for part in options.shapes.split(",")):
+            for kernels in options.kernels.split(",") if engine in PRECISIONS else ("",):
+                found[f"{model.name} {kernels}"] = measure(model, engine, kernels, options.rounds)
     rows = []
-    for name in options.shapes.split(","):
-        taken = measure(shape_of(name), kind, options.rounds)
+    for name, taken in found.items():
         ratios = [f"{taken.steps_s[width] / taken.read_s:.2f}" for width in WIDTHS]
-        times = [f"{taken.steps_s[width] * 1e3:.0f}" for width in WIDTHS]
-        sizes = [f"{size / 1e9:.2f}" for size in (taken.weights_bytes, taken.resident_bytes)]
-        rows.append([name, *sizes, f"{taken.read_s * 1e3:.0f}", *times, *ratios])
-    columns = ["shape", "weights GB", "resident GB", "reading ms", "1 row ms", "16 rows ms", "1 / reading", "16"]
-    print_table(f"{kind.name}, one thread", columns, rows)
+        times = [f"{taken.steps_s[width] * 1e3:.2f}" for width in WIDTHS]
+        sizes = [f"{size / 1e9:.2f}" for size in (taken.weights_bytes, taken.memory_bytes)]
+        rows.append([name, *sizes, f"{taken.read_s * 1e3:.2f}", *times, *ratios])
+    columns = ["shape", "weights GB", "memory GB", "reading ms", "1 row ms", "16 rows ms", "1 / reading", "16"]
+    print_table(f"{engine}, random weights", columns, rows)
+    write(options, "shapes", {"shapes": {name: asdict(taken) for name, taken in found.items()}})
 
 
-def shape_of(name: str) -> Shape:
-    """A shape of the family.
+def measure(model: Named, engine: str, kernels: str, rounds: int) -> Taken:
+    """Make a model of this shape, run steps of it, and read as many bytes.
 
     Raises:
-        KeyError: there is none of this name.
+        UsageError: no such engine can be made of random weights.
     """
-    layers, width, heads, kv_heads, head_dim, inner, vocabulary = _SIZES[name]
-    angles_H = 1e6 ** -(np.arange(head_dim // 2) / (head_dim // 2))
-    return Shape("qwen2", layers, width, heads, kv_heads, head_dim, inner, vocabulary, 1e-6, _CAPACITY, angles_H)
+    if engine in PRECISIONS:
+        return _on_graphs(model, engine, kernels, rounds)
+    if engine not in ("cpu-int8", "cpu-int4"):
+        raise UsageError(f"{engine} is not measured by shape", f"Take cpu-int8, cpu-int4, {', '.join(PRECISIONS)}.")
+    kind = kinds_here()[0] if engine == "cpu-int8" else in_four_bits(kinds_here()[0])
+    return _by_our_kernels(replace(model.shape, positions=_CAPACITY), kind, rounds)
 
 
-def measure(shape: Shape, kind: DotKind, rounds: int) -> Taken:
-    """Make a model of this shape, run steps of it, and read as many bytes."""
+@torch.inference_mode()
+def _on_graphs(model: Named, engine: str, kernels: str, rounds: int) -> Taken:
+    device = CpuDevice() if engine.startswith("cpu") else CudaDevice()
+    dtype = torch.float32 if engine.startswith("cpu") else torch.bfloat16
+    recipe = Recipe(
+        name=engine,
+        model=model.name,
+        source="random weights",
+        shape=model.shape,
+        open_source=lambda: random_weights(model, device.place, dtype),
+        context=_CAPACITY,
+        dtype=dtype,
+        progress=lambda _share, _what: None,
+        precision=PRECISIONS[engine],
+        kernels=kernels,
+    )
+    graphs = build(recipe, device)
+    chance = np.random.default_rng(0)
+    prompt = chance.integers(0, model.shape.vocabulary, _CACHED).tolist()
+    memory = torch.ones(_READ_BYTES // 4, dtype=torch.float32, device=device.place)
+    steps: dict[int, list[float]] = {width: [] for width in WIDTHS}
+    reading = []
+    for number in range(rounds + 2):  # the first two capture, and warm up
+        for width in WIDTHS:
+            tree = DraftTree((prompt[0], *range(1, width)), (-1, *[0] * (width - 1)))
+            graphs.prefill(prompt, lambda: False)
+            steps[width] += [_s(device, partial(graphs.step, tree))] * (number > 1)
+        reading += [_s(device, memory.sum)] * (number > 1)
+    weights, free = graphs.static.programs.weight_bytes, device.memory()
+    graphs.close()
+    medians = {width: statistics.median(taken) for width, taken in steps.items()}
+    return Taken(weights, free.total - free.free, medians, statistics.median(reading) * weights / memory.nbytes)
+
+
+def _s(device: CpuDevice | CudaDevice, act: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    act()
+    device.mark()
+    device.wait()
+    return time.perf_counter() - start
+
+
+def _by_our_kernels(shape: Shape, kind: DotKind, rounds: int) -> Taken:
     arrays = random_arrays(shape, kind)
     read = sum(array.nbytes for name, array in arrays.items() if name != "embedding")
     backend = Int8Backend(shape, arrays, kind, capacity=_CAPACITY, threads=1, kernels=kernels_folder())
@@ -131,6 +268,36 @@ def _cpu_s(act: Callable[[], object]) -> float:
     start = time.thread_time()
     act()
     return time.thread_time() - start
+
+
+class RandomSource:
+    """Weights that are made up when asked for, on the device: the same for the same seed, in whatever order."""
+
+    def __init__(self, model: Named, device: torch.device, dtype: torch.dtype, seed: int = 0) -> None:
+        self._model, self._device, self._dtype, self._seed = model, device, dtype, seed
+        self._generator = torch.Generator(device)
+
+    def __contains__(self, name: str) -> bool:
+        """Qwen2 has biases of queries, keys and values; a head of its own there is where it is not tied."""
+        if name == "lm_head.weight":
+            return not self._model.config["tie_word_embeddings"]
+        if name.endswith(".bias"):
+            return self._model.shape.kind == "qwen2" and name.split(".")[-2] in ("q_proj", "k_proj", "v_proj")
+        return True
+
+    def raw(self, name: str, *shape: int) -> torch.Tensor:
+        """Norms near one, the rest normal; spread so that activations keep their size from layer to layer."""
+        values = torch.empty(shape, dtype=self._dtype, device=self._device)
+        if "norm" in name:
+            return values.fill_(1.0)
+        self._generator.manual_seed(zlib.crc32(f"{self._seed} {name}".encode()))
+        return values.normal_(0.0, 0.02 if name.endswith(".bias") else shape[-1] ** -0.5, generator=self._generator)
+
+
+@contextmanager
+def random_weights(model: Named, device: torch.device, dtype: torch.dtype) -> Iterator[Source]:
+    """A source as `Recipe.open_source` wants it."""
+    yield RandomSource(model, device, dtype)
 
 
 if __name__ == "__main__":

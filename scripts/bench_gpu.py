@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.gpu.run import main
+from benchmarks.gpu import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,13 +7,13 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from benchmarks.drafting.stopwatch import Stopwatch
-from fastcoder_lsp.core import Drafter, Engine
+from fastcoder_lsp.core import Draft, DraftContext, Drafter, DraftTree, Engine, Verified
 from fastcoder_lsp.decode.guard import GuardedDrafter
 from fastcoder_lsp.decode.loop import DecodeRequest, Decoding
+from fastcoder_lsp.draft.none import NoDrafter
 from fastcoder_lsp.observe import Spans, percentile
 
 LONG_ENOUGH = 48
@@ -90,3 +90,55 @@ def figures(pairs: Sequence[Pair]) -> dict[str, Any]:
         "worst_task": worst,
         "draft_us": {"p50": percentile(us, 0.5), "p99": percentile(us, 0.99)} if us else None,
     }
+
+
+class Listening(NoDrafter):
+    """A drafter whose drafts and outcomes are handed on unchanged, for somebody to listen to.
+
+    It is not told late: whoever listens would be told in another step.
+    """
+
+    def __init__(self, drafter: Drafter) -> None:
+        super().__init__()
+        self.drafter, self.name, self.traits = drafter, drafter.name, replace(drafter.traits, late=False)
+
+    def begin(self, context: DraftContext) -> None:
+        """Hand on the beginning of a decode."""
+        self.drafter.begin(context)
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """Hand on the drafter's draft."""
+        return self.drafter.propose(context, nodes)
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """Hand on what became of the last tree."""
+        self.drafter.observe(tree, verified)
+
+    def forget(self, document: str) -> None:
+        """Hand on that a document is closed."""
+        self.drafter.forget(document)
+
+    def rename(self, old: str, new: str) -> None:
+        """Hand on a document's new URI."""
+        self.drafter.rename(old, new)
+
+
+class Stopwatch(Listening):
+    """Times `propose` and `observe` of a drafter; `us` holds the sum of both for each step, in microseconds."""
+
+    def __init__(self, drafter: Drafter) -> None:
+        super().__init__(drafter)
+        self.us: list[float] = []
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """The drafter's draft; its time begins a step."""
+        started = time.perf_counter_ns()
+        draft = self.drafter.propose(context, nodes)
+        self.us.append((time.perf_counter_ns() - started) / 1e3)
+        return draft
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """What became of the last tree; its time ends the step."""
+        started = time.perf_counter_ns()
+        self.drafter.observe(tree, verified)
+        self.us[-1] += (time.perf_counter_ns() - started) / 1e3

@@ -1,22 +1,26 @@
 """What the model says to each task, greedily: recorded once by the real engine, kept, and resumed where it ended.
 
-Owns the recordings' form and place; `draft` replays them. A recording belongs to a model, an engine and a prompt: with
-another of these it is another one.
+A recording belongs to a model, an engine and a prompt: with another of these it is another one. A replay accepts a
+draft's path as far as it says what was recorded, through the same tree building as the decoding loop.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from benchmarks.common.requests import decode_request
+import numpy as np
+
 from benchmarks.datasets import repoeval
-from benchmarks.drafting.options import PAPER_TOKENS
-from benchmarks.drafting.task_parts import TaskParts
-from fastcoder_lsp.core import Engine
+from benchmarks.drafting.tasks import PAPER_TOKENS, TaskParts
+from benchmarks.harness import decode_request
+from fastcoder_lsp.core import DraftContext, Drafter, DraftTree, Engine, Verified
+from fastcoder_lsp.decode.healing import Healing
 from fastcoder_lsp.decode.loop import decode
+from fastcoder_lsp.decode.tree import build_tree
 from fastcoder_lsp.draft.suffix import SuffixDrafter
 from fastcoder_lsp.tokenizer import Tokenizer
 
@@ -147,3 +151,71 @@ def product_end(tokens: tuple[int, ...], piece: Callable[[int], bytes]) -> int |
         if repoeval.function_end(spelt.decode("utf-8", errors="ignore")) is not None:
             return index + 1
     return None
+
+
+HEALED = Healing(b"", lambda _: b"", lambda _: np.zeros(0, np.int64))
+"""Nothing to spell: the prompts of tasks end at a line's end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One forward pass of a replay.
+
+    Attributes:
+        position: output tokens before it.
+        emitted: tokens that it gave.
+        drafted: nodes of the draft.
+        us: microseconds of propose and observe.
+        sources: of the accepted drafts.
+        matches: of the accepted drafts.
+    """
+
+    position: int
+    emitted: int
+    drafted: int
+    us: float
+    sources: tuple[str, ...]
+    matches: tuple[int, ...]
+
+
+def replay(drafter: Drafter, trace: Trace, nodes: int, document: str, vocabulary: int) -> list[Step]:
+    """Let `drafter` draft along a recording.
+
+    Args:
+        drafter: keeps what it learnt for `document` afterwards.
+        trace: the recording.
+        nodes: rows of one verification, the root included.
+        document: the URI that the drafter keeps its caches under.
+        vocabulary: ids from 0 up to this one exist.
+    """
+    said, position, steps = trace.tokens, 0, []
+    tokens = list(trace.prompt)
+    drafter.begin(DraftContext(tokens, len(trace.prompt), document))
+    while position < len(said):
+        context = DraftContext(tokens, len(trace.prompt), document)
+        started = time.perf_counter_ns()
+        draft = drafter.propose(context, nodes - 1)
+        proposed = time.perf_counter_ns()
+        tree = build_tree(tokens[-1:], draft, room=nodes - 1, vocabulary=vocabulary, healing=HEALED)
+        verified = accept(tree, said[position:])
+        observing = time.perf_counter_ns()
+        drafter.observe(tree, verified)
+        us = (time.perf_counter_ns() - observing + proposed - started) / 1e3
+        sources = tuple(tree.sources[node] for node in verified.path)
+        matches = tuple(tree.matches[node] for node in verified.path)
+        steps.append(Step(position, len(verified.emitted), len(tree) - 1, us, sources, matches))
+        tokens += verified.emitted
+        position += len(verified.emitted)
+    return steps
+
+
+def accept(tree: DraftTree, truth: Sequence[int]) -> Verified:
+    """What an engine that says `truth` would accept of `tree`; the text's last token is never followed by another."""
+    below, node, path = tree.children(), tree.pending - 1, []
+    for token in truth[:-1]:
+        child = below.get(node, {}).get(token)
+        if child is None:
+            break
+        path.append(child)
+        node = child
+    return Verified(tuple(path), tuple(truth[: len(path) + 1]))

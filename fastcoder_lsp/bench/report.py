@@ -6,8 +6,9 @@ Owns the form of reports (JSON files, short tables); measures nothing.
 import json
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
-from fastcoder_lsp.bench.versions import versions
 from fastcoder_lsp.config.processor import processor
 
 PACKAGES = ("fastcoder-lsp", "torch", "transformers", "numpy", "numba", "tokenizers", "pydivsufsort", "pygls")
@@ -56,3 +56,14 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
     for row in rows:
         table.add_row(*(f"{cell:.2f}" if isinstance(cell, float) else str(cell) for cell in row))
     Console(width=None if Console().is_terminal else 110).print(table)
+
+
+def versions(packages: Iterable[str]) -> dict[str, str]:
+    """Package → version, or "absent"."""
+    found = {}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "absent"
+    return found

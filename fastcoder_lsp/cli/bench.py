@@ -1,17 +1,19 @@
 """`fastcoder-lsp bench`: the measurements, one subcommand each.
 
 The package has `bench engine`. The other benchmarks need data and tools that only a checkout has: they are in its
-folder `benchmarks`, beside the package.
+folder `benchmarks`, beside the package. A benchmark is a module with `Options`, a dataclass, and `run`.
 """
 
 import argparse
+import inspect
 import shlex
 import sys
-from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+from fastcoder_lsp.cli.options import add_options, filled
 from fastcoder_lsp.cli.outputs import require_writable
 from fastcoder_lsp.errors import UsageError
 
@@ -31,8 +33,9 @@ BENCHMARKS = {
     "typing": "code of other files on and off, over the same keys: accepted share, prompt tokens, waits, reckoned",
     "team": "time to text and fairness of a team's server, through killed and upgraded replicas",
     "trained": "a model before and after `train`: tokens a pass, accepted guesses, speed, quality",
+    "gpu": "the other benchmarks on the graph engine of an NVIDIA GPU, within minutes",
 }
-"""Name → a line for people. A benchmark is a package of that name, with the modules `options` and `run`."""
+"""Name → a line for people."""
 CHECKOUT = Path(__file__).parents[2]
 """The folder that the package is in: a checkout of the repository, or any folder of installed packages."""
 _WRITTEN = ("json", "html", "heatmap", "out", "export")
@@ -48,12 +51,13 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "writes the full results with machine, versions and settings.",
         epilog="Example: fastcoder-lsp bench engine --json engine.json",
     )
-    benchmarks = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
+    # Errors are told as by the parser that this command is given.
+    lazy: type[argparse.ArgumentParser] = type("BenchmarkParser", (_BenchmarkParser, type(parser)), {})
+    benchmarks = parser.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True, parser_class=lazy)
     for name, words in BENCHMARKS.items():
-        if (folder := _package(name)) is not None:
+        if (module := _module(name)) is not None:
             benchmark = benchmarks.add_parser(name, help=words)
-            import_module(f"{folder}.options").add_options(benchmark)
-            benchmark.set_defaults(run=partial(_run, folder))
+            benchmark.set_defaults(module=module)
         else:
             # It takes every word, `--help` too: with a sign that nobody types for the dash, none is an option.
             benchmark = benchmarks.add_parser(name, help=f"{words} (in a checkout)", add_help=False, prefix_chars="\0")
@@ -61,23 +65,37 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
             benchmark.set_defaults(run=partial(_refuse, name))
 
 
-def _package(name: str) -> str | None:
-    """The package of a benchmark, ready to import; None where it is not in this installation."""
+class _BenchmarkParser(argparse.ArgumentParser):
+    """Adds a benchmark's options when its name is typed: its module may bring a compiler and a model along."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Add the options, and parse."""
+        if (name := self.get_default("module")) is not None:
+            benchmark = import_module(name)
+            self.description = inspect.cleandoc(benchmark.Options.__doc__)
+            self.epilog = f"Example: fastcoder-lsp bench {benchmark.EXAMPLE}"
+            add_options(self, benchmark.Options)
+            self.set_defaults(module=None, run=partial(_run, name))
+        return super().parse_known_args(args, namespace)
+
+
+def _module(name: str) -> str | None:
+    """The module of a benchmark, ready to import; None where it is not in this installation."""
     if name == "engine":
         return "fastcoder_lsp.bench.engine"
-    if not (CHECKOUT / "pyproject.toml").is_file() or not (CHECKOUT / "benchmarks" / name / "run.py").is_file():
+    if not (CHECKOUT / "pyproject.toml").is_file() or not (CHECKOUT / "benchmarks" / f"{name}.py").is_file():
         return None
     if str(CHECKOUT) not in sys.path:
         sys.path.append(str(CHECKOUT))
     return f"benchmarks.{name}"
 
 
-def _run(folder: str, arguments: argparse.Namespace) -> int:
-    """Run a benchmark; it is loaded now, for some bring a compiler and a model along."""
+def _run(name: str, arguments: argparse.Namespace) -> int:
     for option in _WRITTEN:
         require_writable(getattr(arguments, option, None))
-    run: Callable[[argparse.Namespace], int] = import_module(f"{folder}.run").run
-    return run(arguments)
+    benchmark = import_module(name)
+    code: int = benchmark.run(filled(benchmark.Options, arguments))
+    return code
 
 
 def _refuse(name: str, arguments: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ import pytest
 
 import benchmarks
 import fastcoder_lsp
-from benchmarks.common.requests import decode_request, line_end
-from benchmarks.datasets.spread import spread
+from benchmarks.datasets import spread
+from benchmarks.harness import decode_request, line_end
 from fastcoder_lsp.core import GREEDY
 from fastcoder_lsp.decode.loop import decode
 from fastcoder_lsp.draft.none import NoDrafter
@@ -18,11 +18,11 @@ from tests.draft.toys import RepetitiveEngine
 HOUSE = Path(benchmarks.__file__).parent
 INSTALLED = Path(fastcoder_lsp.__file__).with_name("bench")
 ONE_PLACE = {
-    "DecodeRequest": "benchmarks/common/requests.py",
+    "DecodeRequest": "benchmarks/harness.py",
     "engines.load": "fastcoder_lsp/bench/model.py",
     "Tokenizer.load": "fastcoder_lsp/bench/model.py",
     "models.find": "fastcoder_lsp/bench/model.py",
-    "load_runtime": "benchmarks/common/product.py",
+    "load_runtime": "benchmarks/product.py",
 }
 """What is called → the one file that calls it."""
 

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.common.server import SERVER, server_command
 from benchmarks.datasets import histories
-from benchmarks.leisure.asked import Asked, summed
-from benchmarks.leisure.places import choose
-from benchmarks.leisure.run import Answered, ask
+from benchmarks.leisure import Answered, Asked, ask, choose, summed
+from benchmarks.server import SERVER, server_command
 from fastcoder_lsp.client.client import Client, Suggestion
 from fastcoder_lsp.errors import UsageError
 from tests.bench.keystroke.test_typist import MadeUpTime

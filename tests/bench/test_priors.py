@@ -5,10 +5,9 @@ from typing import cast
 import numpy as np
 
 from benchmarks.datasets.repoeval import Task
-from benchmarks.drafting.task_stores import TaskStores
-from benchmarks.priors.examples import collect
-from benchmarks.priors.fit import Example, fit, starting_priors
-from benchmarks.priors.row_traces import RowTrace
+from benchmarks.drafting.row_traces import RowTrace
+from benchmarks.drafting.tasks import TaskStores
+from benchmarks.priors import Example, collect, fit, starting_priors
 from fastcoder_lsp.draft.auto.evidence import CELLS, OUTDATED, RECYCLED, SOURCES, TEXT, Priors
 from fastcoder_lsp.draft.base import Pinned
 

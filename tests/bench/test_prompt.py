@@ -6,7 +6,7 @@ import tarfile
 from pathlib import Path
 
 from benchmarks.datasets import histories
-from benchmarks.prompt.run import keystrokes, replay
+from benchmarks.prompt import keystrokes, replay
 from fastcoder_lsp.prompt import PromptOptions
 from tests.prompt.toy_tokenizers import of_family
 

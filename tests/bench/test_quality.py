@@ -8,13 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.common.answers import Answers, key
 from benchmarks.datasets import infilling
-from benchmarks.quality.arms import ARMS, Question, prompt_of
-from benchmarks.quality.evaluation import evaluate
-from benchmarks.quality.repository_words import RepositoryWords
-from benchmarks.quality.scores import Mean, edit_similarity, paired
-from benchmarks.quality.suites import Suite
+from benchmarks.harness import Answers, key
+from benchmarks.quality import Suite, evaluate
+from benchmarks.questions import Question, RepositoryWords, arm, prompt_of
+from benchmarks.scores import Mean, edit_similarity, paired
 from fastcoder_lsp.errors import UsageError
 from fastcoder_lsp.prompt import Prompt
 from tests.prompt.toy_tokenizers import of_family
@@ -97,12 +95,12 @@ def test_arms_ask_what_they_say() -> None:
     """Plain: all before the cursor stands before the suffix. Anchored: the typed lines stand after the middle mark."""
     question = Question("q", "a = 0\n" * 4 + "b = 2\nc = 3\nd = 4\ne = fo", "\nz = 9\n")
     tokenizer = of_family("Qwen2.5-Coder")
-    typed = {name: prompt_of(ARMS[name], tokenizer, question).typed for name in ("plain", "anchored+0", "anchored+3")}
+    typed = {name: prompt_of(arm(name), tokenizer, question).typed for name in ("plain", "anchored+0", "anchored+3")}
     assert typed == {"plain": "", "anchored+0": "e =", "anchored+3": "b = 2\nc = 3\nd = 4\ne ="}
 
 
-def test_context_arm_shows_other_files() -> None:
-    """The context arm's prompt holds the definition that the question's file imports."""
+def test_the_arm_of_words_shows_other_files() -> None:
+    """Its prompt holds the piece that has the words at the cursor; a name that means nothing is refused."""
     question = Question(
         "q",
         "from lib import helper\nx = helper(",
@@ -111,8 +109,12 @@ def test_context_arm_shows_other_files() -> None:
         RepositoryWords("project", {"lib.py": "def helper(deep):\n    pass\n"}),
     )
     tokenizer = of_family("Qwen2.5-Coder")
-    assert "def helper(deep)" in tokenizer.decode(prompt_of(ARMS["context"], tokenizer, question).tokens)
-    assert "def helper" not in tokenizer.decode(prompt_of(ARMS["plain"], tokenizer, question).tokens)
+    assert "def helper(deep)" in tokenizer.decode(prompt_of(arm("words"), tokenizer, question).tokens)
+    assert "def helper" not in tokenizer.decode(prompt_of(arm("plain"), tokenizer, question).tokens)
+    assert [arm(name).context_tokens for name in ("words", "words-400", "anchored+3")] == [600, 400, 0]
+    for name in ("names", "words-", "plain+1"):
+        with pytest.raises(UsageError):
+            arm(name)
 
 
 def test_evaluation() -> None:

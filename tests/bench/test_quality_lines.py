@@ -8,10 +8,9 @@ import pytest
 
 from benchmarks.datasets import repositories
 from benchmarks.datasets.repositories import Repository
-from benchmarks.quality.arms import ARMS, prompt_of
-from benchmarks.quality.called_names import by_words, of_counterpart, with_definitions
-from benchmarks.quality.lines import MOST_OF_A_FILE, definition_lines, file_of, line_cases
-from benchmarks.quality.scores import clustered_error, paired
+from benchmarks.lines import MOST_OF_A_FILE, file_of, line_cases
+from benchmarks.questions import arm, prompt_of
+from benchmarks.scores import clustered_error, paired
 from fastcoder_lsp.errors import UsageError
 from tests.prompt.toy_tokenizers import of_family
 
@@ -104,12 +103,11 @@ def test_copied_code_is_no_question() -> None:
     assert "store = lib.open_store(path)" not in said(copied, api=True)
 
 
-@pytest.mark.parametrize("arm", ["context+room", "words"])
-def test_no_prompt_holds_the_line(arm: str) -> None:
+def test_no_prompt_holds_the_line() -> None:
     """The question's own file, as it was before the cut, is in no snippet; other files are."""
     case = line_cases(Repository("r", FILES), api=True)[1]
     tokenizer = of_family("Qwen2.5-Coder")
-    prompt = tokenizer.decode(prompt_of(ARMS[arm], tokenizer, case.question).tokens)
+    prompt = tokenizer.decode(prompt_of(arm("words"), tokenizer, case.question).tokens)
     assert case.expected.strip() not in prompt
     assert "def read_rows" in prompt
 
@@ -151,20 +149,3 @@ def test_errors_by_file() -> None:
     assert difference is not None
     assert difference.mean == pytest.approx(2 / 3)
     assert difference.standard_error == pytest.approx(sqrt(2 * ((2 / 3) ** 2 + (2 / 3) ** 2)) / 3)
-
-
-def test_what_would_be_shown_without_a_model() -> None:
-    """The definitions that other servers would know are shown beside the pieces, in an empty file what it tests."""
-    lib = LIB + "".join(f"unlike_{number} = {number}\n" for number in range(40))
-    files = {"lib.py": lib, "shop.py": MAIN.replace("store = lib", "open_store(path)\n    store = lib")}
-    files["test_shop.py"] = "def test_rows():\n    pass\n"
-    cases = [case for case in line_cases(Repository("r", files), api=True) if "open_store" in case.expected]
-    (case, *_) = cases[-1:]
-    assert {one.path for one in by_words(case)} >= {"lib.py"}
-    told = [one for one in with_definitions(case) if one not in by_words(case)]
-    assert all(one.text.startswith(("def open_store", "class Reader")) for one in told)
-    assert [one.text for one in of_counterpart(case)][-1] == "def test_rows():"
-    lines = definition_lines(files, "python")
-    assert lines["Reader"] == [("lib.py", 4)]
-    assert lines["main"] == [("shop.py", 3)]
-    assert definition_lines(files, "typescript") == {}

@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 
 from benchmarks.datasets.histories import Edit
-from benchmarks.keystroke.subset import Subset
-from benchmarks.sharing.person import Account
-from benchmarks.sharing.reckoned import AMX, VNNI, Clock, ReckonedEngines
-from benchmarks.sharing.room import Hand, Text, type_at_once
+from benchmarks.typist.hands import Subset
+from benchmarks.typist.reckoned import MACHINES, Account, Clock, ReckonedEngines, Room, Text
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import DraftTree, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
@@ -19,15 +17,15 @@ from tests.completion.toys import ToyPrompts
 from tests.host.test_local import SAYS, Encoding, Engine
 
 COSTS = StepCosts((1, 2), (20.0, 30.0), 0.5)
-HAND = Hand(speed=3.0, seed=0, policy=Policy())
 
 
 @pytest.fixture
-def model() -> Model:
-    return Model(OneSlot(Engine()), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1))
+def room() -> Room:
+    model = Model(OneSlot(Engine()), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1))
+    return Room(model, COSTS, Policy(), speed=3.0, seed=0)
 
 
-def make(model: Model, seat: str) -> Runtime:
+def make(model: Model, seat: str, _clock: Clock) -> Runtime:
     return Runtime(
         slots=Slots(model.engines, seat),
         tokenizer=model.tokenizer,
@@ -39,34 +37,34 @@ def make(model: Model, seat: str) -> Runtime:
     )
 
 
-def text(name: str, *runs: str) -> Text:
+def text(*runs: str) -> Text:
     """A file that grows by runs of whole lines at its end."""
     steps, length = [], 0
     for run in runs:
         steps.append(Edit("a.py", length, 0, run, typed=True))
         length += len(run)
-    return Text(name, Subset(tuple(steps), frozenset(range(len(runs))), len(runs), length - len(runs)), {"a.py": ""})
+    return Text(Subset(tuple(steps), frozenset(range(len(runs))), len(runs), length - len(runs)), {"a.py": ""}, make)
 
 
-@pytest.mark.parametrize("costs", [AMX, VNNI])
+@pytest.mark.parametrize("costs", MACHINES.values())
 def test_the_scheduler_believes_the_machines_that_are_reckoned_with(costs: StepCosts) -> None:
     """Else it plans by a machine that nothing is known about, while the clock goes by another."""
     assert believable(costs)
 
 
-def test_what_is_suggested_and_true_is_not_typed(model: Model) -> None:
+def test_what_is_suggested_and_true_is_not_typed(room: Room) -> None:
     """The first suggestion comes before the first key; the word behind it has to be typed."""
-    [account] = type_at_once(model, make, [text("one", f"{SAYS}\n", f"{SAYS} or two\n")], COSTS, HAND)
+    [account], _ = room.type([text(f"{SAYS}\n", f"{SAYS} or two\n")])
     assert account.typed + account.saved == 2 * len(SAYS) + len(" or two")
     assert account.saved >= len(SAYS)
     assert account.accepted == account.saved / (account.typed + account.saved)
     assert account.shown <= account.asked
 
 
-def test_each_types_their_own_and_nothing_else(model: Model) -> None:
+def test_each_types_their_own_and_nothing_else(room: Room) -> None:
     """Three people at one model with one cache: the same keys as alone, whatever the others do."""
-    texts = [text(name, f"{SAYS}\n", f"{name} = 2\n", f"{SAYS}\n") for name in ("one", "two", "three")]
-    together = type_at_once(model, make, texts, COSTS, HAND)
+    texts = [text(f"{SAYS}\n", f"{name} = 2\n", f"{SAYS}\n") for name in ("one", "two", "three")]
+    together, _ = room.type(texts)
     for place, account in enumerate(together):
         assert account.typed + account.saved == texts[place].subset.keys
         assert account.saved > 0

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from benchmarks.datasets.histories import Typed
-from benchmarks.team.asking import Asked, checksum
-from benchmarks.team.client import Client
-from benchmarks.team.figures import fairness, felt_s, figures
-from benchmarks.team.load import arriving, closed
-from benchmarks.team.typists import GIVEN_UP, Server, type_all
+from benchmarks.team import fairness, felt_s, figures
+from benchmarks.team_client import Asked, Client, Server, checksum
+from benchmarks.team_load import GIVEN_UP, arriving, closed, type_all
 from fastcoder_lsp.errors import NetworkError
 from fastcoder_lsp.team.limits import Refusal
 from fastcoder_lsp.team.scripted import said_after

@@ -6,13 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.datasets.histories import Create, Edit, Remove, Step, apply
-from benchmarks.keystroke.subset import Subset
-from benchmarks.typing.comparison import compared
-from benchmarks.typing.desk import Desk, Typed
-from benchmarks.typing.history_disk import OPEN_FILES, DiskContext, HistoryDisk
-from benchmarks.typing.history_parts import LONGEST_RUN, history_parts
-from benchmarks.typing.kept_parts import keep_part, known_parts
+from benchmarks.datasets.histories import Edit, Step, apply
+from benchmarks.typing import Typed, compared, keep_part, known_parts, type_part
+from benchmarks.typist.ceiling import Tree
+from benchmarks.typist.hands import LONGEST_RUN, Subset, history_parts
+from benchmarks.typist.reckoned import DiskContext, Room
 from fastcoder_lsp.completion.question import Policy
 from fastcoder_lsp.core import Snapshot, StepCosts
 from fastcoder_lsp.draft.none import NoDrafter
@@ -39,26 +37,9 @@ def test_each_run_is_in_one_part_and_no_long_one_in_any() -> None:
     assert [part.keys for part in history_parts(steps, 130, 0)] == [120]
 
 
-def test_what_is_open_is_not_on_the_disk_until_it_is_closed(tmp_path: Path) -> None:
-    """New files are there at once, removed ones are gone, and of those that were edited the last few are open."""
-    disk = HistoryDisk(tmp_path, {"a.py": "old\n", "b.py": "b\n"})
-    apply(disk, Edit("a.py", 0, 3, "new", typed=False))
-    assert (tmp_path / "a.py").read_text() == "old\n"
-    assert disk.open_texts() == {tmp_path / "a.py": "new\n"}
-    for number in range(OPEN_FILES):
-        apply(disk, Create(f"c/{number}.py", "c\n"))
-        apply(disk, Edit(f"c/{number}.py", 0, 1, "d", typed=False))
-    assert (tmp_path / "a.py").read_text() == "new\n"
-    assert (tmp_path / "c" / "0.py").read_text() == "c\n"
-    assert len(disk.open_texts()) == OPEN_FILES
-    apply(disk, Remove("c/0.py"))
-    assert not (tmp_path / "c" / "0.py").exists()
-    assert tmp_path / "c" / "0.py" not in disk.open_texts()
-
-
 def test_code_is_found_in_the_tree_as_it_is_at_that_moment(tmp_path: Path) -> None:
     """Saved files from the disk, open ones as they stand in the editor."""
-    disk = HistoryDisk(tmp_path, {"a.py": "", "b.py": "def frobnicate(gizmo):\n    return gizmo\n"})
+    disk = Tree(tmp_path, {"a.py": "", "b.py": "def frobnicate(gizmo):\n    return gizmo\n"})
     context, text = DiskContext(disk, lambda: 0.0), "gizmo = 1\nfrobnicate(gizmo)\n"
     snapshot = Snapshot("file:///a.py", "/a.py", "python", 1, text)
     assert [one.path for one in context.find(snapshot, 10, (0, len(text))).snippets] == ["b.py"]
@@ -73,10 +54,10 @@ def test_the_same_keys_are_typed_whatever_is_found() -> None:
     model = Model(OneSlot(Engine()), Encoding(), StepCosts((1, 8), (1.0, 2.0), 0.1))
     given: list[Context] = []
 
-    def make(shared: Model, context: Context) -> Runtime:
+    def make(shared: Model, seat: str, context: Context) -> Runtime:
         given.append(context)
         return Runtime(
-            slots=Slots(shared.engines),
+            slots=Slots(shared.engines, seat),
             tokenizer=shared.tokenizer,
             prompts=ToyPrompts(lambda before: (*(ord(letter) % 200 + 2 for letter in before), 1)),
             drafter=NoDrafter(),
@@ -88,8 +69,8 @@ def test_the_same_keys_are_typed_whatever_is_found() -> None:
     files = {"a.py": ""}
     step = Edit("a.py", 0, 0, f"{SAYS}\n", typed=True)
     part = Subset((step,), frozenset({0}), 1, len(SAYS))
-    desk = Desk(model, StepCosts((1, 2), (20.0, 30.0), 0.5), Policy(), speed=3.0, seed=0)
-    first, second = (desk.type(part, files, make) for _ in range(2))
+    room = Room(model, StepCosts((1, 2), (20.0, 30.0), 0.5), Policy(), speed=3.0, seed=0)
+    first, second = (type_part(room, part, files, make) for _ in range(2))
     assert first == second
     assert files == {"a.py": ""}
     assert (first.keys, first.saved > 0) == (len(SAYS), True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from benchmarks.shapes import shape_of as sized
+from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.config import Settings
 from fastcoder_lsp.engine.architecture import Shape, fast_shape, read_config
 from fastcoder_lsp.engine.int8 import packing
@@ -180,7 +180,7 @@ def test_embeddings_are_kept_apart_where_the_head_has_others(
 
 def test_the_largest_model_fits_beside_an_editor() -> None:
     """7B in four bits: its weights, what a server keeps of documents by default, and its processes; a document fits."""
-    shape, kind, settings = sized("7B"), in_four_bits(VNNI_512), Settings()
+    shape, kind, settings = named(MODELS)[1].shape, in_four_bits(VNNI_512), Settings()
     kept = settings.memory_kv_mb * 1_000_000
     assert packing.memory_bytes(shape, kind) + kept + BESIDE_BYTES < 4.9e9
     assert 2 * shape.slot_numbers * settings.context_tokens < kept

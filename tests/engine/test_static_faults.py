@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.gpu.shapes import TINY, named
+from benchmarks.shapes import TINY, named
 from fastcoder_lsp.core import GREEDY, DraftTree
 from fastcoder_lsp.engine.static import device as device_module
 from fastcoder_lsp.engine.static import programs as programs_module

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks.gpu.shapes import MODELS, named
+from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.core import DraftTree
 from fastcoder_lsp.engine.gpu_faults import LOST, GpuFaults
 from fastcoder_lsp.engine.static import products

@@ -2,7 +2,7 @@
 
 import torch
 
-from benchmarks.gpu.shapes import MODELS, named
+from benchmarks.shapes import MODELS, named
 from fastcoder_lsp.engine.architecture import Shape
 from fastcoder_lsp.engine.static.attention import TreeAttention
 from fastcoder_lsp.engine.static.cache import StaticCache

@@ -20,11 +20,10 @@ from typing import Any
 
 import pynvim
 
-from benchmarks.datasets import histories
-from benchmarks.datasets.folder import require
+from benchmarks.datasets import histories, require
 from benchmarks.datasets.histories import Edit, apply
-from benchmarks.keystroke import hands
-from benchmarks.keystroke.subset import choose_runs
+from benchmarks.typist import hands
+from benchmarks.typist.hands import choose_runs
 from tests.http.test_llama_vim import PEERS, ghost
 
 SEED = 1

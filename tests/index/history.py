@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.datasets.folder import require
+from benchmarks.datasets import require
 
 HISTORIES = ("structlog", "svcs", "llama.vscode")
 

@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 import pytest
 
-from benchmarks.datasets.folder import data_folder
+from benchmarks.datasets import data_folder
 from fastcoder_lsp.index.part import Document, FileRecord, build_part
 from fastcoder_lsp.index.searcher import Hits, LivePart, Searcher, StoreSnapshot
 from fastcoder_lsp.index.store import Store

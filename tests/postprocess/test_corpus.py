@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.datasets import folder as data
+from benchmarks import datasets as data
 from fastcoder_lsp.postprocess import finish, finish_at, written_over
 from fastcoder_lsp.postprocess.text_around import TextAround
 from fastcoder_lsp.workspace.languages import language_of

@@ -18,11 +18,9 @@ import psutil
 import pytest
 
 from benchmarks.datasets.histories import Typed
-from benchmarks.team.asking import Asked, ask
-from benchmarks.team.figures import figures
-from benchmarks.team.load import arriving, place
-from benchmarks.team.own_server import OwnServer
-from benchmarks.team.typists import Server, type_all
+from benchmarks.team import figures
+from benchmarks.team_client import Asked, Server, ask
+from benchmarks.team_load import OwnServer, arriving, place, type_all
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.team.keys import KeyFile
 from tests.team.counted import looked_at

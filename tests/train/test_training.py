@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.trained.forward_counts import (
+from benchmarks.trained import (
     AcceptCount,
     count_accepted,
     count_jacobi,

@@ -7,11 +7,10 @@ from statistics import stdev
 
 import pytest
 
-from benchmarks.datasets.histories import Create, Edit, Remove, Save, Step
-from benchmarks.keystroke.against import HistoryFolder, difference, saved_by_run
-from benchmarks.keystroke.ceiling import ceiling
-from benchmarks.keystroke.hands import keys
-from benchmarks.keystroke.subset import Subset
+from benchmarks.datasets.histories import Create, Edit, Remove, Save, apply
+from benchmarks.keystroke import difference
+from benchmarks.typist.ceiling import OPEN_FILES, Tree, answered_in, ceiling
+from benchmarks.typist.hands import Subset, keys
 from fastcoder_lsp.cli.main import main
 from fastcoder_lsp.core import CompletionRequest, Snapshot
 from tests.bench.keystroke.made_up import write_history
@@ -19,32 +18,52 @@ from tests.bench.keystroke.made_up import write_history
 TREE = {"a.py": "one\n", "lib/b.py": "two\n"}
 
 
-def test_the_folder_is_as_an_editor_leaves_it(tmp_path: Path) -> None:
-    """Edits are unsaved texts until a save; files appear and go; the document asked for is the one opened last."""
-    folder = HistoryFolder(tmp_path, TREE)
-    folder.take(Edit("a.py", 0, 0, "zero\n", typed=False))
-    folder.take(Edit("lib/b.py", 0, 3, "zwei", typed=False))
-    assert (tmp_path / "a.py").read_text() == "one\n"
-    asked = folder.placed(CompletionRequest(Snapshot("a.py", "a.py", "python", 3, "zero\nhere"), 9))
-    assert (asked.snapshot.path, asked.snapshot.uri) == (str(tmp_path / "a.py"), "a.py")
-    assert dict(folder.open_texts()) == {tmp_path / "lib/b.py": "zwei\n", tmp_path / "a.py": "zero\nhere"}
-    assert list(folder.open_texts())[-1] == tmp_path / "a.py"
-    folder.take(Save("a.py"))
-    folder.take(Create("new/c.py", "three\n"))
-    folder.take(Remove("lib/b.py"))
-    files = {path.relative_to(tmp_path).as_posix(): path.read_text() for path in tmp_path.rglob("*.py")}
-    assert files == {"a.py": "zero\none\n", "new/c.py": "three\n"}
-    assert tmp_path / "lib/b.py" not in folder.open_texts()
+def test_the_document_asked_for_is_open_as_it_is_typed(tmp_path: Path) -> None:
+    """It is the one opened last, with a text that is not in the tree yet, and is named by its path on the disk."""
+    tree, asked = Tree(tmp_path, TREE), list[CompletionRequest]()
+
+    def full(request: CompletionRequest) -> str:
+        asked.append(request)
+        return ""
+
+    ask = answered_in(tree, full)
+    apply(tree, Edit("a.py", 0, 0, "zero\n", typed=False))
+    apply(tree, Edit("lib/b.py", 0, 3, "zwei", typed=False))
+    ask(CompletionRequest(Snapshot("a.py", "a.py", "python", 3, "zero\nhere"), 9))
+    assert (asked[0].snapshot.path, asked[0].snapshot.uri) == (str(tmp_path / "a.py"), "a.py")
+    assert list(tree.open_texts().items()) == [
+        (tmp_path / "lib/b.py", "zwei\n"),
+        (tmp_path / "a.py", "zero\nhere"),
+    ]
+    apply(tree, Edit("a.py", 0, 5, "", typed=False))
+    assert tree.open_texts()[tmp_path / "a.py"] == tree["a.py"] == "one\n"
+
+
+def test_what_is_open_is_not_on_the_disk_until_it_is_closed(tmp_path: Path) -> None:
+    """New files are there at once, removed ones are gone, and of those that were edited the last few are open."""
+    tree = Tree(tmp_path, {"a.py": "old\n", "b.py": "b\n"})
+    apply(tree, Edit("a.py", 0, 3, "new", typed=False))
+    assert (tmp_path / "a.py").read_text() == "old\n"
+    assert tree.open_texts() == {tmp_path / "a.py": "new\n"}
+    for number in range(OPEN_FILES):
+        apply(tree, Create(f"c/{number}.py", "c\n"))
+        apply(tree, Edit(f"c/{number}.py", 0, 1, "d", typed=False))
+    assert (tmp_path / "a.py").read_text() == "new\n"
+    assert (tmp_path / "c" / "0.py").read_text() == "c\n"
+    assert len(tree.open_texts()) == OPEN_FILES
+    apply(tree, Remove("c/0.py"))
+    assert not (tmp_path / "c" / "0.py").exists()
+    assert tmp_path / "c" / "0.py" not in tree.open_texts()
 
 
 def test_what_each_run_saves() -> None:
-    """The runs' savings are the ceiling's, and every step is told, so that the folder follows."""
+    """The runs' savings are the ceiling's, and every step is made in the tree, so that it follows."""
     steps = (Edit("a.py", 0, 0, "value = 1\n", typed=True), Save("a.py"), Edit("a.py", 0, 0, "x = 2\n", typed=True))
-    subset, told = Subset(steps, frozenset({0, 2}), 2, 14), list[Step]()
-    top = ceiling(subset, TREE, lambda request: "value = 1"[request.offset :], lambda _: None, told.append)
-    assert saved_by_run(subset, top) == {0: 9, 2: 0}
+    subset, tree = Subset(steps, frozenset({0, 2}), 2, 14), dict(TREE)
+    top = ceiling(subset, tree, lambda request: "value = 1"[request.offset :], lambda _: None)
+    assert top.saved_in == {0: 9, 2: 0}
     assert top.saved == 9
-    assert told == list(steps)
+    assert tree["a.py"] == "x = 2\nvalue = 1\none\n"
 
 
 def test_the_difference_of_two_shares() -> None:

@@ -4,10 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.datasets.histories import Edit, Save
-from benchmarks.keystroke.ceiling import ceiling, full_answers, patient
-from benchmarks.keystroke.hands import keys
-from benchmarks.keystroke.records import KeyPosition
-from benchmarks.keystroke.subset import Subset, choose_runs
+from benchmarks.typist.ceiling import ceiling, full_answers, patient
+from benchmarks.typist.hands import Subset, choose_runs, keys, keys_of
+from benchmarks.typist.typist import KeyPosition
 from fastcoder_lsp.core import CompletionRequest
 
 TREE = {"a.py": "one\nold\ntwo\n"}
@@ -49,7 +48,7 @@ def test_steps_that_are_not_typed_are_made() -> None:
         seen.append(request.snapshot.text)
         return "x"
 
-    top = ceiling(Subset(steps, frozenset({2}), 2, 1), TREE, ask, lambda _: None)
+    top = ceiling(Subset(steps, frozenset({2}), 2, 1), dict(TREE), ask, lambda _: None)
     assert seen[0] == "zero\n\nold\ntwo\n"
     assert (top.keys, top.saved, top.share) == (1, 1, 1.0)
     assert top.answers[KeyPosition(2, 0)] == "x"
@@ -62,8 +61,8 @@ def test_the_subset_is_the_seeds_choice(texts: list[str], limit: int | None, see
     subset = choose_runs(steps, limit, seed)
     assert subset == choose_runs(steps, limit, seed)
     assert subset.runs == len(texts)
-    assert subset.keys == sum(len(keys(step.text.removesuffix("\n"))) for step in subset.typed_steps())
-    assert all(keys(step.text.removesuffix("\n")) for step in subset.typed_steps())
+    assert subset.keys == sum(len(keys_of(step)) for step in subset.typed_steps().values())
+    assert all(keys_of(step) for step in subset.typed_steps().values())
     assert len(subset.steps) == max(subset.typed, default=-1) + 1
     if limit is not None:
         assert len(subset.typed) == min(limit, sum(bool(keys(text)) for text in texts))

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.keystroke.ceiling import Ceiling
-from benchmarks.keystroke.figures import empty_where_shown, figures, ghost_times, origins, typed_through
-from benchmarks.keystroke.records import KeyPosition, Played, Request, ServerWork
+from benchmarks.keystroke_figures import empty_where_shown, figures, ghost_times, origins, typed_through
+from benchmarks.typist.ceiling import Ceiling
+from benchmarks.typist.replay import Played, Request, ServerWork
+from benchmarks.typist.typist import KeyPosition
 
 BUDGET_MS = 400.0
 SHOWN = Request(KeyPosition(0, 0), through=False, outcome="shown", ms=100.0, finish="stop")
@@ -32,7 +33,7 @@ def test_typed_through_asks_who_answered() -> None:
 
 def test_empty_where_the_ceiling_shows_text() -> None:
     """Only places of the history count, and only those where the full answer is not empty."""
-    ceiling = Ceiling({KeyPosition(0, 0): "x", KeyPosition(0, 1): ""}, keys=2, saved=1)
+    ceiling = Ceiling({KeyPosition(0, 0): "x", KeyPosition(0, 1): ""}, keys=2, saved_in={0: 1})
     elsewhere, nothing_to_say = replace(EMPTY, place=None), replace(EMPTY, place=KeyPosition(0, 1))
     assert empty_where_shown([EMPTY, SHOWN, SHOWN, SHOWN, elsewhere, nothing_to_say, EARLY], ceiling) == 0.25
     assert empty_where_shown([nothing_to_say], ceiling) is None
@@ -60,7 +61,7 @@ def test_the_figures_of_a_session() -> None:
         wall_s=9.0,
         memory_bytes=1,
     )
-    found = figures(played, Ceiling({KeyPosition(0, 0): "x"}, keys=10, saved=5))
+    found = figures(played, Ceiling({KeyPosition(0, 0): "x"}, keys=10, saved_in={0: 5}))
     assert found["ghost_ms"] == {"p50": 401.0, "p95": 450.0, "p99": 450.0, "count": 3}
     assert (found["shown"], found["empty"], found["cancelled"], found["cancelled_late"]) == (2, 1, 2, 1)
     assert found["within_budget"] == pytest.approx(3 / 5)
@@ -78,6 +79,6 @@ def test_the_figures_of_a_session() -> None:
 def test_a_session_in_which_nothing_happened() -> None:
     """Where there is nothing to take a share of, there is no figure, and no error."""
     played = Played((), (ServerWork(),), 0, 0, 0, BUDGET_MS, 0.0, 1.0, 1)
-    found = figures(played, Ceiling({}, keys=0, saved=0))
+    found = figures(played, Ceiling({}, keys=0, saved_in={}))
     assert found["ghost_ms"] == {"p50": None, "p95": None, "p99": None, "count": 0}
     assert (found["within_budget"], found["typed_through"], found["prefilled_tokens_per_key"]) == (None, None, None)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.keystroke import hands
+from benchmarks.typist import hands
 
 code = st.text(st.sampled_from("ab_1 \t\n().,:=é😀"), max_size=60)
 

@@ -3,12 +3,12 @@
 import pytest
 
 from benchmarks.datasets.histories import Edit
-from benchmarks.keystroke import hands
-from benchmarks.keystroke.ceiling import patient
-from benchmarks.keystroke.figures import flaws
-from benchmarks.keystroke.flaws import flaw_of
-from benchmarks.keystroke.records import Flaw, KeyPosition, Request
-from benchmarks.keystroke.run import in_the_way
+from benchmarks.keystroke import in_the_way
+from benchmarks.keystroke_figures import flaws
+from benchmarks.typist import hands
+from benchmarks.typist.ceiling import patient
+from benchmarks.typist.replay import Flaw, Request, flaw_of
+from benchmarks.typist.typist import KeyPosition
 from tests.bench.keystroke.test_typist import MadeUpServer, replayed, whole
 
 

@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.datasets.histories import Create, Edit, Remove, Save, Step, apply
-from benchmarks.keystroke.editor import Editor
-from benchmarks.keystroke.hands import TAB, Taker, keys
-from benchmarks.keystroke.records import KeyPosition
-from benchmarks.keystroke.subset import Subset
-from benchmarks.keystroke.typist import Account, Typist
+from benchmarks.typist.hands import TAB, Subset, Taker, keys_of
+from benchmarks.typist.replay import Editor, Replay
+from benchmarks.typist.typist import KeyPosition
 from fastcoder_lsp.client.client import Client, Suggestion
 from fastcoder_lsp.errors import UsageError
 
@@ -97,12 +95,12 @@ class MadeUpServer(Client):
 
 def replayed(
     server: MadeUpServer, files: dict[str, str], subset: Subset, speed: float = 5.0, taker: Taker = TAB
-) -> Account:
+) -> Replay:
     """Type `subset`; afterwards the server's copies and, where saved, the disk hold what the history has."""
 
-    async def type_() -> Account:
+    async def type_() -> Replay:
         editor = Editor(server, root, dict(files))
-        typist = Typist(server, editor, {}, speed=speed, seed=1, on_key=lambda _: None, taker=taker)
+        typist = Replay(server, editor, {}, speed=speed, seed=1, taker=taker)
         await typist.type(subset)
         expected = dict(files)
         for step in subset.steps:
@@ -111,7 +109,7 @@ def replayed(
             assert editor.text(path) == text
             assert server.copies.get(editor.uri(path), text) == text
         assert {server_path(uri) for uri in server.copies} <= expected.keys()
-        return typist.account
+        return typist
 
     def server_path(uri: str) -> str:
         return uri.removeprefix(root.as_uri() + "/")
@@ -121,7 +119,7 @@ def replayed(
         return run(type_())
 
 
-def run(doing: Coroutine[Any, Any, Account]) -> Account:
+def run(doing: Coroutine[Any, Any, Replay]) -> Replay:
     with contextlib.closing(MadeUpTime()) as loop:
         return loop.run_until_complete(doing)
 
@@ -158,7 +156,7 @@ def test_a_replay_gives_exactly_the_histories_text(subset: Subset, seconds: floa
 
     server = MadeUpServer(says, seconds)
     account = replayed(server, {"a.py": "x = 1\ny = 2\n", "b.py": ""}, subset, speed)
-    strokes = sum(len(keys(step.text.removesuffix("\n"))) for step in subset.typed_steps())
+    strokes = sum(len(keys_of(step)) for step in subset.typed_steps().values())
     assert account.typed + account.saved == strokes
     assert server.versions == sorted(set(server.versions))
     assert server.told_accepts == account.accepts

@@ -1,0 +1,150 @@
+"""`bench decode`: the model for real, every drafter against plain decoding, in interleaved pairs, outputs compared.
+
+Owns the runs and their times, prefill excluded. D_c is the standard library alone; the target's body is in no index and
+no prompt.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from benchmarks.datasets import repoeval
+from benchmarks.drafting.drafters import DrafterParts, drafter_names, label, make, warm_up
+from benchmarks.drafting.pairs import Pair, figures, run_once
+from benchmarks.drafting.tasks import (
+    LEAKAGE,
+    PAPER_TOKENS,
+    REPLAYED,
+    DraftOptions,
+    TaskParts,
+    TaskPin,
+    document_of,
+    load_parts,
+)
+from benchmarks.harness import NODES, write
+from benchmarks.product import measure_costs
+from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.core import Engine, Sampler, StepCosts
+from fastcoder_lsp.draft.none import NoDrafter
+
+EXAMPLE = "decode --limit 24 --nodes 8 --drafters fastcoder,cacheback"
+_DRAFTERS = "as for `bench draft`"
+AUTO_NODES = 64
+"""Rows, where no number is asked for, for a drafter that chooses by their cost; one that fills all gets `NODES`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(DraftOptions):
+    """Decode every task plainly and with each drafter, one after the other, and compare outputs and times.
+
+    Times are without prefill. The worst speed-up is the lowest median of a task of at least 48 tokens.
+    """
+
+    drafters: str = option(_DRAFTERS, f"{REPLAYED},recycling,recycling-paper,jacobi,lookahead,auto", metavar="NAMES")
+    nodes: int | None = option(
+        "rows of one verification (default: 16, and for auto what pays, 64 at most)", None, metavar="N"
+    )
+    temperature: float = option("sample at this temperature; 0 is greedy", 0.0, metavar="T")
+    rule: Literal["keyed", "rejection"] = option(
+        "what accepts sampled guesses: the tokens of plain sampling, or its distribution", "keyed"
+    )
+    tokens: int = option("most of a task", PAPER_TOKENS, metavar="N")
+    rounds: int = option("times that every pair is run", 3, metavar="N")
+
+
+def run(options: Options) -> int:
+    """Run the command."""
+    parts = load_parts(options)
+    engine = parts.engine()
+    names = drafter_names(options.drafters)
+    for name in names:
+        parts.require(name)
+    costs = None if options.nodes else measure_costs(engine)
+    pairs: dict[str, list[Pair]] = defaultdict(list)
+    try:
+        for _round in range(options.rounds):
+            for name, pair in run_round(parts, engine, names, options, costs):
+                pairs[name].append(pair)
+    finally:
+        engine.close()
+        parts.smaller.close()
+    results = {name: figures(of_name) for name, of_name in pairs.items()}
+    _print(parts, engine, options, results)
+    write(
+        options,
+        "decode",
+        {"setting": options.setting, "nodes": options.nodes or NODES, "cache": options.cache, "drafters": results},
+        model=parts.model.files.name,
+        engine=engine.info.name,
+        width="fixed" if options.nodes else "auto: what pays",
+        prompt_tokens=repoeval.PROMPT_TOKENS,
+        corpus_tokens=parts.stores.corpus_tokens(),
+        tasks=[task.id for task in parts.chosen],
+        leakage=LEAKAGE,
+    )
+    return 0
+
+
+def run_round(
+    parts: TaskParts,
+    engine: Engine,
+    names: Sequence[str],
+    options: Options,
+    costs: StepCosts | None = None,
+) -> Sequence[tuple[str, Pair]]:
+    """All tasks once, in the order of their files, with fresh drafters: a round must not teach the next one.
+
+    With the engine's `costs`, `auto` chooses its width as in the server.
+    """
+    pin = TaskPin(parts.stores, parts.chosen[0])
+    given = DrafterParts(
+        pin,
+        parts.tokenizer.piece,
+        costs,
+        trained=parts.trained,
+        smaller=parts.lend,
+        skipped=parts.skipped.skipped,
+        linear=parts.linear,
+        skipped_speed=parts.skipped.speed,
+    )
+    drafters = {name: make(name, given) for name in names}
+    for drafter in drafters.values():
+        warm_up(drafter)
+    done = []
+    for task in parts.in_file_order():
+        pin.task = task
+        document = document_of(task, warm=options.cache == "warm")
+        request = parts.request(
+            task,
+            options.tokens,
+            to_body_end=options.setting == "product",
+            document=document,
+            nodes=options.nodes or NODES,
+        )
+        request = replace(request, sampler=sampler_of(options))
+        for name, drafter in drafters.items():
+            plain = run_once(engine, NoDrafter(), request)
+            chooses = costs is not None and drafter.traits.weighs_costs
+            drafted = run_once(engine, drafter, replace(request, nodes=AUTO_NODES) if chooses else request)
+            if plain.emitted:
+                done.append((name, Pair(task.id, plain, drafted)))
+            if options.cache == "cold":
+                drafter.forget(document)
+    return done
+
+
+def sampler_of(options: Options) -> Sampler:
+    """How tokens are chosen, by the options."""
+    return Sampler(temperature=options.temperature, rule=options.rule)
+
+
+def _print(parts: TaskParts, engine: Engine, options: Options, results: Mapping[str, Any]) -> None:
+    rows = options.nodes or f"{NODES} (auto: what pays, {AUTO_NODES} at most)"
+    columns = ("ms_per_token", "plain_ms_per_token", "speedup", "cpu_ms_per_token", "mat", "worst_speedup", "identical")
+    print_table(
+        f"{len(parts.chosen)} tasks, {options.setting}, {rows} nodes, {options.cache}, {engine.info.name}",
+        ("drafter", "ms/token", "plain", "speed-up", "CPU ms/token", "MAT", "worst", "identical"),
+        [(label(name), *(found[column] for column in columns)) for name, found in results.items()],
+    )

@@ -1,1 +1,0 @@
-"""`bench decode`: the model for real, every drafter against plain decoding."""

@@ -1,0 +1,223 @@
+"""`bench draft`: drafters replayed over what the model said, without the model.
+
+What the model says to each task is recorded once (`drafting.traces`).
+"""
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.datasets import repoeval
+from benchmarks.drafting.drafters import DrafterParts, drafter_names, label, make
+from benchmarks.drafting.tasks import LEAKAGE, DraftOptions, TaskParts, TaskPin, document_of, load_parts
+from benchmarks.drafting.traces import Step, Trace, record, replay
+from benchmarks.harness import write
+from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.core import Drafter
+from fastcoder_lsp.model.needs import require_packages
+from fastcoder_lsp.observe import percentile
+
+EXAMPLE = "draft --nodes 16 --drafters fastcoder,cacheback:follower_length=4"
+COLUMNS, LINES = 13, 16
+"""Of the heat map: token indexes 0–12, as in the paper, and the first lines of the output."""
+Shares = npt.NDArray[np.float64]
+"""[LINES, COLUMNS], NaN where no token ever stood."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(DraftOptions):
+    """Record what the model says to each task once, then replay drafters over it.
+
+    Nodes are rows verified in one pass, the root included. Warm: tasks in the order of their file, the caches keep what
+    the earlier ones left. D_c is the standard library alone; the target's body is in no index and no prompt.
+    """
+
+    nodes: int = option("rows of one verification", 64, metavar="N")
+    heatmap: Path | None = option("draw where retrieval succeeds into FILE (SVG)", None, metavar="FILE")
+
+
+def run(options: Options) -> int:
+    """Run the command."""
+    if options.heatmap:
+        require_packages("a picture", "matplotlib")
+    parts = load_parts(options)
+    names = drafter_names(options.drafters)
+    for name in names:
+        parts.require(name)
+    traces = record(parts, options.setting)
+    warm = options.cache == "warm"
+    done = {name: replay_all(name, parts, traces, options.nodes, warm=warm) for name in names}
+    results = {name: replayed.figures() for name, replayed in done.items()}
+    if warm:
+        later = not_alone(traces)
+        for name, replayed in done.items():
+            results[name]["mat_with_predecessor"] = replayed.mat([task.id for task in later])
+    _print(traces, options, results)
+    if options.heatmap:
+        piece = parts.tokenizer.piece
+        shares = {label(name): retrieved_share(traces, replayed.steps, piece) for name, replayed in done.items()}
+        draw({"white space": blank_share(traces, piece)} | shares, options.heatmap)
+    write(
+        options,
+        "draft",
+        {"setting": options.setting, "nodes": options.nodes, "cache": options.cache}
+        | ({"tasks_with_predecessor": len(not_alone(traces)), "tasks_alone": alone(traces)} if warm else {})
+        | {"drafters": results},
+        model=parts.model.files.name,
+        prompt_tokens=repoeval.PROMPT_TOKENS,
+        corpus_tokens=parts.stores.corpus_tokens(),
+        tasks=[trace.task.id for trace in traces],
+        leakage=LEAKAGE,
+    )
+    return 0
+
+
+def _print(traces: Sequence[Trace], options: Options, results: Mapping[str, Any]) -> None:
+    counted = f", {len(not_alone(traces))} of them after another of their file" if options.cache == "warm" else ""
+    print_table(
+        f"{len(traces)} tasks{counted}, {sum(len(trace.tokens) for trace in traces)} tokens, {options.setting}, "
+        f"{options.nodes} nodes, {options.cache}",
+        ("drafter", "MAT", "mean", "median", "p50 µs", "p99 µs", "drafted", "hit"),
+        [
+            (label(name), r["mat"], r["mat_mean"], r["mat_median"], *r["draft_us"].values(), r["drafted"], r["hit"])
+            for name, r in results.items()
+        ],
+    )
+    if retrievals := {name: r["retrievals"] for name, r in results.items() if "retrievals" in r}:
+        print_table(
+            "Retrievals: the share spared by skip tokens and missing table, and answered by the CACHE",
+            ("drafter", "retrievals", "spared", "CACHE", "most sequences"),
+            [(label(name), r["asked"], r["saved"], r["from_cache"], r["sequences"]) for name, r in retrievals.items()],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One drafter's replay: the steps of each task."""
+
+    drafter: Drafter
+    steps: Mapping[str, Sequence[Step]]
+
+    def mat(self, tasks: Sequence[str] | None = None) -> float:
+        """Tokens over passes, pooled over `tasks`; all by default."""
+        chosen = [self.steps[task] for task in (tasks if tasks is not None else self.steps)]
+        passes = sum(map(len, chosen))
+        return sum(step.emitted for steps in chosen for step in steps) / passes if passes else 0.0
+
+    def figures(self) -> dict[str, Any]:
+        """The figures of the report."""
+        each = [sum(step.emitted for step in steps) / len(steps) for steps in self.steps.values()]
+        every = [step for steps in self.steps.values() for step in steps]
+        us = [step.us for step in every]
+        accepted = Counter(source for step in every for source in step.sources)
+        figures: dict[str, Any] = {
+            "mat": self.mat(),
+            "mat_mean": statistics.mean(each),
+            "mat_median": statistics.median(each),
+            "draft_us": {"p50": percentile(us, 0.5), "p99": percentile(us, 0.99)},
+            "drafted": sum(step.drafted > 0 for step in every) / len(every),
+            "hit": sum(step.emitted > 1 for step in every) / len(every),
+            "nodes_mean": statistics.mean(step.drafted for step in every),
+            "accepted_by_source": dict(accepted.most_common()),
+        }
+        if counted := self.drafter.figures():
+            figures["retrievals"] = counted
+        return figures
+
+
+def replay_all(name: str, parts: TaskParts, traces: Sequence[Trace], nodes: int, *, warm: bool) -> Replayed:
+    """Replay one drafter over all traces; cold: each task is a document of its own."""
+    pin = TaskPin(parts.stores, traces[0].task)
+    given = DrafterParts(pin, parts.tokenizer.piece, smaller=parts.lend)
+    drafter = make(name, given)
+    vocabulary = parts.tokenizer.vocabulary
+    # The first replay compiles; it is not counted, and its document is kept by nobody.
+    replay(make(name, given), traces[0], nodes, "", vocabulary)
+    steps = {}
+    for trace in traces:
+        task = pin.task = trace.task
+        document = document_of(task, warm=warm)
+        steps[task.id] = replay(drafter, trace, nodes, document, vocabulary)
+        if not warm:
+            drafter.forget(document)
+    return Replayed(drafter, steps)
+
+
+def not_alone(traces: Sequence[Trace]) -> list[repoeval.Task]:
+    """The tasks that have an earlier one in their file: those for which warm differs from cold."""
+    seen: set[tuple[str, str]] = set()
+    later = []
+    for trace in traces:
+        place = trace.task.repo, trace.task.path
+        if place in seen:
+            later.append(trace.task)
+        seen.add(place)
+    return later
+
+
+def alone(traces: Sequence[Trace]) -> int:
+    """How many tasks are the only one of their file: warm is cold for them."""
+    files = Counter((trace.task.repo, trace.task.path) for trace in traces)
+    return sum(count == 1 for count in files.values())
+
+
+def positions(tokens: Iterable[int], piece: Callable[[int], bytes]) -> list[tuple[int, int]]:
+    """(line, index in the line) of each token; a token with a line end in it closes its line."""
+    found, line, index = [], 0, 0
+    for token in tokens:
+        found.append((line, index))
+        ends = piece(token).count(b"\n")
+        line, index = (line + ends, 0) if ends else (line, index + 1)
+    return found
+
+
+def retrieved_share(
+    traces: Sequence[Trace], steps: Mapping[str, Sequence[Step]], piece: Callable[[int], bytes]
+) -> Shares:
+    """The share of the tokens at each place that were accepted drafts."""
+    marks = []
+    for trace in traces:
+        accepted = np.zeros(len(trace.tokens), np.bool_)
+        for step in steps[trace.task.id]:
+            accepted[step.position : step.position + len(step.sources)] = True
+        marks.append(accepted)
+    return _shares(traces, marks, piece)
+
+
+def blank_share(traces: Sequence[Trace], piece: Callable[[int], bytes]) -> Shares:
+    """The share of the tokens at each place that are white space."""
+    return _shares(traces, [np.array([not piece(token).strip() for token in t.tokens]) for t in traces], piece)
+
+
+def _shares(traces: Sequence[Trace], marks: Sequence[npt.NDArray[np.bool_]], piece: Callable[[int], bytes]) -> Shares:
+    seen, marked = np.zeros((LINES, COLUMNS)), np.zeros((LINES, COLUMNS))
+    for trace, mark in zip(traces, marks, strict=True):
+        for (line, index), is_marked in zip(positions(trace.tokens, piece), mark, strict=True):
+            if line < LINES and index < COLUMNS:
+                seen[line, index] += 1
+                marked[line, index] += is_marked
+    with np.errstate(invalid="ignore"):
+        shares: Shares = marked / seen
+    return shares
+
+
+def draw(panels: Mapping[str, Shares], path: Path) -> None:
+    """One panel beside the other: darker is more; the share in percent in each cell."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2 * len(panels), 5), layout="constrained")
+    for axes, (title, shares) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items(), strict=True):
+        axes.imshow(shares, cmap="Blues", vmin=0, vmax=1)
+        axes.set(title=title, xlabel="token in its line", ylabel="line of the output, percent")
+        for line, column in np.argwhere(~np.isnan(shares)).tolist():
+            share = float(shares[line, column])
+            ink = "white" if share > 0.6 else "black"
+            axes.text(column, line, f"{100 * share:.0f}", ha="center", va="center", size=7, color=ink)
+    figure.savefig(path, format="svg")

@@ -1,1 +1,0 @@
-"""`bench draft`: drafters replayed over what the model said, without the model."""

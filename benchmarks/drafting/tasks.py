@@ -1,0 +1,282 @@
+"""What benchmarks of drafters decode: tasks, a model, and the datastores of both.
+
+D_r is a task's repository without the target's body, D_c the standard library alone. Both are built in memory; D_c's
+tokens are kept between runs. Nothing of them is ever written into a user's index.
+"""
+
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from benchmarks.datasets import repoeval, require, spread
+from benchmarks.drafting.drafters import DrafterParts, require_smaller, require_tuned
+from benchmarks.harness import NODES, decode_request
+from benchmarks.product import SmallerModels, smaller_models
+from fastcoder_lsp.bench.model import BenchModel, find_model
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.config import kernels_folder
+from fastcoder_lsp.config.engines import ENGINES
+from fastcoder_lsp.core import Engine
+from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.draft import skipped_parts
+from fastcoder_lsp.draft.base import MakeLinear, Pinned, Trained, load_trained
+from fastcoder_lsp.draft.frozen_table import FrozenTable, TableShape, build
+from fastcoder_lsp.draft.matching import GAP
+from fastcoder_lsp.draft.smaller import DocumentEngines
+from fastcoder_lsp.engine.int8.linear import packed_linear
+from fastcoder_lsp.index.liveness import liveness
+from fastcoder_lsp.index.part import Document, FileRecord, Part, build_part
+from fastcoder_lsp.index.searcher import LivePart, Searcher, StoreSnapshot
+from fastcoder_lsp.index.suffix_array import Tokens32
+from fastcoder_lsp.tokenizer import Tokenizer
+
+CONTEXT = 2048
+PAPER_TOKENS = 512
+LEAKAGE = "the target's body is in no index and no prompt"
+"""What reports say of it."""
+REPLAYED = "lookup,suffix,rest,fastcoder,fastcoder-paper,cacheback"
+"""Drafters that can be replayed over recorded text."""
+NOT_COMMON = {"site-packages", "dist-packages", "test", "tests", "idle_test", "__pycache__"}
+_GROUPS = "names, with parameters after a colon, or a group: `ablation`, `sweep-fastcoder`, `sweep-cacheback`"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOptions:
+    """Which tasks, which model."""
+
+    tasks: Path | None = option("tasks.jsonl and repos.tar.gz (default: RepoEval)", None, metavar="DIR")
+    limit: int | None = option("take N tasks, evenly spread over all", None, metavar="N")
+    model: str = option("as the setting `model`", "auto")
+    engine: str = option("as the setting `engine`", "cpu-int8", choices=ENGINES)
+    strict: bool = option("as the setting `gpu.strict`", False)
+    draft_model: list[str] = option(
+        "a smaller model, for drafters that draft by one; may be given several times", [], metavar="NAME"
+    )
+    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DraftOptions(TaskOptions):
+    """And how drafters are run over them."""
+
+    setting: Literal["product", "paper"] = option("where the output ends", "product")
+    nodes: int | None = option("rows of one verification", 64, metavar="N")
+    cache: Literal["cold", "warm"] = option("what caches hold at a task's start", "cold")
+    drafters: str = option(_GROUPS, REPLAYED, metavar="NAMES")
+
+
+class TaskStores:
+    """D_r of any task and D_c.
+
+    Args:
+        tokenizer: of the model.
+        tasks: the tasks and their repositories.
+        cache: folder where D_c's tokens are kept.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, tasks: repoeval.TaskSet, cache: Path) -> None:
+        self._tokenizer, self._tasks, self._cache = tokenizer, tasks, cache
+        self._repositories: dict[str, Part] = {}
+        self._corpus: Part | None = None
+        self._corpus_searcher: Searcher | None = None
+        self._frozen: dict[TableShape, FrozenTable] = {}
+        self._pinned: tuple[str, Pinned] = ("", Pinned())
+
+    def pin(self, task: repoeval.Task) -> Pinned:
+        """D_r without the task's body, and D_c."""
+        if self._pinned[0] != task.id:
+            self._pinned = task.id, Pinned(self._repository(task), self._common(), (hash(task.id),), self.frozen)
+        return self._pinned[1]
+
+    def frozen(self, shape: TableShape) -> FrozenTable:
+        """Cacheback's frozen table of D_c."""
+        if shape not in self._frozen:
+            self._frozen[shape] = build(self._corpus_part().tokens_N, shape)
+        return self._frozen[shape]
+
+    def corpus_tokens(self) -> int:
+        """The size of D_c in tokens."""
+        return self._corpus_part().size
+
+    def _repository(self, task: repoeval.Task) -> Searcher:
+        """The repository's files, the target's replaced by what it is without the body."""
+        part = self._repositories.get(task.repo)
+        if part is None:
+            part = self._repositories[task.repo] = self._build(self._tasks.files[task.repo])
+        target = next(i for i, record in enumerate(part.records) if record.key == task.path)
+        live = liveness(part.order_M, part.starts, [target])
+        edited = self._build({task.path: self._tasks.without_body(task)})
+        return Searcher(
+            [
+                StoreSnapshot((LivePart(edited, frozenset(), None, recent=True),), 1),
+                StoreSnapshot((LivePart(part, frozenset({target}), live, recent=False),), 1),
+            ],
+            prefer=task.path,
+        )
+
+    def _build(self, files: Mapping[str, str]) -> Part:
+        tokens = self._tokenizer.encode_many(list(files.values()))
+        return build_part(
+            [Document(FileRecord(key, ""), np.array(ids, np.int32)) for key, ids in zip(files, tokens, strict=True)]
+        )
+
+    def _common(self) -> Searcher:
+        if self._corpus_searcher is None:
+            part = self._corpus_part()
+            self._corpus_searcher = Searcher([StoreSnapshot((LivePart(part, frozenset(), None, recent=False),), 1)])
+        return self._corpus_searcher
+
+    def _corpus_part(self) -> Part:
+        if self._corpus is None:
+            self._corpus = self._load_corpus()
+        return self._corpus
+
+    def _load_corpus(self) -> Part:
+        """Tokenise the standard library once; later runs read its tokens."""
+        name = f"stdlib-{sysconfig.get_python_version()}-{self._tokenizer.identity}.npy"
+        path = self._cache / "bench" / name
+        if path.exists():
+            tokens_N: Tokens32 = np.load(path, allow_pickle=False)
+        else:
+            texts = [file.read_text(encoding="utf-8", errors="replace") for file in corpus_files()]
+            encoded = self._tokenizer.encode_many(texts)
+            tokens_N = np.concatenate([np.array([*ids, GAP], np.int32) for ids in encoded])
+            path.parent.mkdir(parents=True, exist_ok=True)
+            np.save(path, tokens_N)
+        ends = np.flatnonzero(tokens_N == GAP)
+        pieces = np.split(tokens_N, ends + 1)[:-1]
+        return build_part([Document(FileRecord(str(i), ""), piece[:-1]) for i, piece in enumerate(pieces)])
+
+
+@dataclass(frozen=True, slots=True)
+class TaskParts:
+    """Tasks and a model.
+
+    `engine` makes one; `identity` names model and engine; `trained`: what it was tuned for; `smaller` draft for it.
+    """
+
+    tasks: repoeval.TaskSet
+    chosen: tuple[repoeval.Task, ...]
+    model: BenchModel
+    stores: TaskStores
+    engine: Callable[[], Engine]
+    identity: str
+    trained: Trained
+    smaller: SmallerModels
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer of the model."""
+        return self.model.tokenizer
+
+    def in_file_order(self) -> list[repoeval.Task]:
+        """The chosen tasks, those of one file one after the other, from its top down."""
+        return sorted(self.chosen, key=lambda task: (task.repo, task.path, task.start))
+
+    def drafter_parts(self, task: repoeval.Task) -> DrafterParts:
+        """What drafters of one task are made of."""
+        return DrafterParts(
+            lambda _: self.stores.pin(task),
+            self.tokenizer.piece,
+            trained=self.trained,
+            smaller=self.lend,
+            skipped=self.skipped.skipped,
+            linear=self.linear,
+            skipped_speed=self.skipped.speed,
+        )
+
+    @property
+    def linear(self) -> MakeLinear:
+        """Products with drafters' own weights, as in the server."""
+        return partial(packed_linear, kernels=kernels_folder())
+
+    @property
+    def skipped(self) -> skipped_parts.Kept:
+        """Parts that a search has found for the model."""
+        return skipped_parts.kept(self.model.cache, self.model.files.digest)
+
+    def lend(self) -> Sequence[DocumentEngines]:
+        """The smaller models, loaded when they are first asked for."""
+        return self.smaller.of("")
+
+    def require(self, name: str) -> None:
+        """See that the drafter `name` can draft on this model, with these smaller ones.
+
+        Raises:
+            UsageError: it cannot.
+        """
+        require_tuned(name, self.trained)
+        require_smaller(name, len(self.smaller))
+
+    def request(
+        self,
+        task: repoeval.Task,
+        max_tokens: int,
+        *,
+        to_body_end: bool,
+        document: str = "",
+        nodes: int = NODES,
+    ) -> DecodeRequest:
+        """A decode of the body of `task`; `to_body_end`: its output ends where the body does."""
+        return decode_request(
+            self.tokenizer,
+            repoeval.prompt(self.tokenizer, self.tasks.before(task)),
+            max_tokens,
+            cut=repoeval.function_end if to_body_end else None,
+            document=document,
+            nodes=nodes,
+        )
+
+
+@dataclass(slots=True)
+class TaskPin:
+    """Pins the datastores of `task`, whichever it is just then (`draft.store.Pin`): drafters outlive a task."""
+
+    stores: TaskStores
+    task: repoeval.Task
+
+    def __call__(self, _document: str) -> Pinned:
+        """The stores of the task, whatever the document."""
+        return self.stores.pin(self.task)
+
+
+def document_of(task: repoeval.Task, *, warm: bool) -> str:
+    """The URI that drafters keep their caches under: warm, of the task's file; cold, of the task alone."""
+    return f"file:///{task.repo}/{task.path}" if warm else f"task:{task.id}"
+
+
+def load_parts(options: TaskOptions) -> TaskParts:
+    """Put the parts together; no engine is loaded yet.
+
+    Raises:
+        FastcoderError: the model or the tasks are not on this machine.
+    """
+    found = find_model(options.model)
+    read = repoeval.load(options.tasks or require("repoeval"))
+    return TaskParts(
+        tasks=read,
+        chosen=spread(read.tasks, options.limit),
+        model=found,
+        stores=TaskStores(found.tokenizer, read, found.cache),
+        engine=lambda: found.engine(options.engine, CONTEXT, strict=options.strict),
+        identity=f"{found.files.digest} {options.engine}",
+        trained=load_trained(found.files.folder, found.files.digest),
+        smaller=smaller_models(options.draft_model, found, options.engine, CONTEXT),
+    )
+
+
+def corpus_files() -> Iterator[Path]:
+    """The files of D_c: all Python files of the standard library but its tests and what is installed beside it.
+
+    What a user's datastore takes of it (`workspace.corpus_files.standard_library`) leaves out more; this stays as it
+    is, for the figures of docs/benchmarks.md were measured on it.
+    """
+    root = Path(sysconfig.get_path("stdlib"))
+    for path in sorted(root.rglob("*.py")):
+        if not NOT_COMMON.intersection(path.relative_to(root).parts):
+            yield path

@@ -1,0 +1,163 @@
+"""`bench exactness`: whatever drafts, the model says the same; greedy and sampled, token for token.
+
+Owns the prompts (seeded places in the tasks' repositories) and the comparison; every difference is told with its place.
+"""
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from benchmarks.drafting.drafters import all_names, drafter_names, make
+from benchmarks.drafting.tasks import TaskOptions, TaskParts, load_parts
+from benchmarks.harness import decode_request, top_two_gap, write
+from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.core import GREEDY, Drafter, Engine, Sampler
+from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.engine.prefix import common_prefix
+
+EXAMPLE = "exactness --limit 20 --tokens 32 --engine cpu-fp32"
+PROMPT_TOKENS = 256
+SAMPLED = Sampler(temperature=0.8, top_k=50, top_p=0.95)
+WIDTHS = (2, 5, 8, 16, 33, 64)
+"""Rows of one verification; each prompt takes one of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options(TaskOptions):
+    """Decode from seeded places in the tasks' repositories, plainly and with every drafter, and compare the tokens.
+
+    Greedily and sampled. The exit code is 1 where anything differs.
+    """
+
+    limit: int = option("prompts", 200, metavar="N")
+    tokens: int = option("tokens from each prompt", 64, metavar="N")
+    drafters: str | None = option("drafters (default: all)", None, metavar="NAMES")
+    seed: int = option("of the places", 0, metavar="N")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first token that differs: which prompt, greedy or sampled, after how many tokens.
+
+    `gap`: how far the two best logits lie apart there. Where decoding is greedy, a hair's breadth is rounding, which
+    widths chosen freely allow on a GPU; more is a mistake.
+    """
+
+    prompt: int
+    sampled: bool
+    position: int
+    gap: float
+
+
+@dataclass(slots=True)
+class Account:
+    """One drafter's comparisons; `tokens` over `steps` shows that something was drafted at all."""
+
+    greedy: int = 0
+    sampled: int = 0
+    tokens: int = 0
+    steps: int = 0
+    differences: tuple[Difference, ...] = ()
+
+    def figures(self) -> dict[str, Any]:
+        """The figures of the report."""
+        return {
+            "identical": not self.differences,
+            "greedy_prompts": self.greedy,
+            "sampled_prompts": self.sampled,
+            "mat": self.tokens / max(self.steps, 1),
+            "differences": [asdict(difference) for difference in self.differences],
+            "differences_per_thousand_tokens": 1e3 * len(self.differences) / max(self.tokens, 1),
+            "largest_gap": max((d.gap for d in self.differences), default=0.0),
+        }
+
+
+def run(options: Options) -> int:
+    """Run the command."""
+    parts = load_parts(options)
+    names = drafter_names(options.drafters) if options.drafters else all_names(parts.trained, len(parts.smaller))
+    for name in names:
+        parts.require(name)
+    engine = parts.engine()
+    try:
+        accounts = compare(parts, engine, names, options)
+    finally:
+        engine.close()
+        parts.smaller.close()
+    results = {name: account.figures() for name, account in accounts.items()}
+    print_table(
+        f"{options.limit} prompts × {options.tokens} tokens, {engine.info.name}",
+        ("drafter", "greedy", "sampled", "MAT", "different", "largest gap"),
+        [
+            (name, account.greedy, account.sampled, account.tokens / max(account.steps, 1), *told(account))
+            for name, account in accounts.items()
+        ],
+    )
+    sampled = {name: getattr(SAMPLED, name) for name in ("temperature", "top_k", "top_p")}
+    found = {"model": parts.model.files.name, "engine": engine.info.name, "prompt_tokens": PROMPT_TOKENS}
+    write(options, "exactness", {"drafters": results}, **found, **sampled)
+    return int(any(account.differences for account in accounts.values()))
+
+
+def told(account: Account) -> tuple[int, str]:
+    """What the table says of the differences: how many, and the largest gap among them."""
+    return len(account.differences), f"{max((d.gap for d in account.differences), default=0.0):.4f}"
+
+
+def compare(parts: TaskParts, engine: Engine, names: Sequence[str], options: Options) -> dict[str, Account]:
+    """Run every prompt with every drafter; drafters keep what they learn of a file, as they do for a user."""
+    given = parts.drafter_parts(parts.chosen[0])
+    drafters = {name: make(name, given) for name in names}
+    accounts = {name: Account() for name in names}
+    for number, (document, prompt) in enumerate(prompts(parts, options.limit, options.seed)):
+        for sampler in (GREEDY, Sampler(SAMPLED.temperature, SAMPLED.top_k, SAMPLED.top_p, seed=number)):
+            request = decode_request(
+                parts.tokenizer,
+                prompt,
+                options.tokens,
+                sampler=sampler,
+                document=document,
+                nodes=WIDTHS[number % len(WIDTHS)],
+            )
+            plain = decode(engine, NoDrafter(), request, lambda: False).tokens
+            for name, drafter in drafters.items():
+                _account(accounts[name], engine, drafter, request, plain, number)
+    return accounts
+
+
+def _account(
+    account: Account, engine: Engine, drafter: Drafter, request: DecodeRequest, plain: tuple[int, ...], number: int
+) -> None:
+    """Decode once with a drafter and enter the outcome."""
+    sampled = request.sampler.temperature > 0
+    result = decode(engine, drafter, request, lambda: False)
+    account.sampled += sampled
+    account.greedy += not sampled
+    account.tokens += len(result.tokens) + (result.finish == "eos")
+    account.steps += result.counts.steps
+    if result.tokens != plain:
+        same = common_prefix(result.tokens, plain)
+        gap = top_two_gap(engine, (*request.prompt, *plain[:same]))
+        difference = Difference(number, sampled, same, gap)
+        account.differences = (*account.differences, difference)
+
+
+def prompts(parts: TaskParts, count: int, seed: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Document and prompt of `count` seeded places; half of them at a line's end, half anywhere."""
+    chance = random.Random(seed)  # noqa: S311 a place is no secret
+    files = [
+        (f"file:///{repo}/{path}", text)
+        for repo, texts in parts.tasks.files.items()
+        for path, text in texts.items()
+        if len(text) > 400
+    ]
+    for number in range(count):
+        document, text = chance.choice(files)
+        place = chance.randrange(200, len(text))
+        if number % 2:
+            place = text.find("\n", place) + 1 or place
+        before = parts.tokenizer.encode(text[max(place - 8 * PROMPT_TOKENS, 0) : place])[-PROMPT_TOKENS:]
+        yield document, (*parts.tokenizer.start_ids, *before)

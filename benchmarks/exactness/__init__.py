@@ -1,1 +1,0 @@
-"""`bench exactness`: whatever drafts, the model says the same."""

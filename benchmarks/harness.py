@@ -1,0 +1,155 @@
+"""What benchmarks share: decode requests, answers that are kept, progress, reports."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from fastcoder_lsp.bench.report import write_json
+from fastcoder_lsp.core import GREEDY, DraftTree, Engine, Sampler
+from fastcoder_lsp.decode.loop import DecodeRequest
+from fastcoder_lsp.prompt import Prompt
+from fastcoder_lsp.prompt.healing import allowed
+from fastcoder_lsp.tokenizer import Tokenizer
+
+NODES = 16
+"""Rows of one verification where a benchmark says nothing else."""
+
+
+def decode_request(
+    tokenizer: Tokenizer | None,
+    prompt: Sequence[int],
+    max_tokens: int,
+    *,
+    cut: Callable[[str], int | None] | None = None,
+    healing: bytes = b"",
+    sampler: Sampler = GREEDY,
+    document: str = "",
+    nodes: int = NODES,
+    may_end: bool = True,
+) -> DecodeRequest:
+    """What is decoded after `prompt`.
+
+    Args:
+        tokenizer: the model's; None for made-up weights, whose tokens stand for no text.
+        prompt: ids, at least one.
+        max_tokens: the output has no more.
+        cut: see `DecodeRequest`; None: no text ends the output.
+        healing: bytes that the first tokens must spell.
+        sampler: greedy by default.
+        document: the URI that drafters keep their caches under.
+        nodes: rows of one verification, the pending ones included.
+        may_end: whether an end-of-text token ends the output.
+    """
+    return DecodeRequest(
+        prompt=tuple(prompt),
+        max_tokens=max_tokens,
+        end_ids=tokenizer.end_ids if tokenizer is not None and may_end else frozenset(),
+        piece=_no_text if tokenizer is None else tokenizer.piece,
+        allow=_no_ids if tokenizer is None else partial(allowed, tokenizer),
+        cut=_never if cut is None else cut,
+        healing=healing,
+        sampler=sampler,
+        document=document,
+        nodes=nodes,
+    )
+
+
+def line_end(text: str) -> int | None:
+    """A `cut` that keeps the rest of one line."""
+    end = text.find("\n")
+    return end if end >= 0 else None
+
+
+def _never(_text: str) -> int | None:
+    return None
+
+
+def _no_text(_token: int) -> bytes:
+    return b"x"
+
+
+def _no_ids(_remaining: bytes) -> npt.NDArray[np.int64]:
+    return np.zeros(0, np.int64)
+
+
+def top_two_gap(engine: Engine, tokens: Sequence[int]) -> float:
+    """How far the two best logits after `tokens` lie apart, by plain decoding."""
+    engine.prefill(tokens[:-1], lambda: False)
+    best = engine.step(DraftTree.chain(tokens[-1:]), top_k=2).top_logits_NK
+    assert best is not None, "asked for two, got none"
+    return float(best[0, 0] - best[0, 1])
+
+
+def key(identity: str, prompt: Prompt, limit: str) -> str:
+    """Names one answer: by whom, to what, up to which end."""
+    asked = [identity, list(prompt.tokens), prompt.healing.hex(), limit]
+    return hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+
+
+class Answers:
+    """key → the text that was generated."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._texts: dict[str, str] = {}
+        if path.exists():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                try:
+                    row = json.loads(line)
+                except json.JSONDecodeError:
+                    continue
+                self._texts[row["key"]] = row["text"]
+
+    def get(self, name: str) -> str | None:
+        """The answer kept under `name`."""
+        return self._texts.get(name)
+
+    def put(self, name: str, text: str) -> None:
+        """Keep an answer; on disk when this returns."""
+        self._texts[name] = text
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"key": name, "text": text}) + "\n")
+
+
+@contextmanager
+def shown(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """Tell the function that is given how much of `total` is done."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines(console, what, total)
+        return
+    columns = (TextColumn("{task.description:32}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
+    with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def _lines(console: Console, what: str, total: int) -> Callable[[int], None]:
+    told = -1
+
+    def tell(done: int) -> None:
+        nonlocal told
+        tenth = 10 * done // max(1, total)
+        if tenth > told:
+            told = tenth
+            console.print(f"  {10 * tenth:3} %  {what}", highlight=False)
+
+    return tell
+
+
+def write(options: Any, benchmark: str, results: Mapping[str, Any], **settings: Any) -> None:
+    """Write the report that `--json` asks for: its settings are the options, and what they came to."""
+    if options.json is not None:
+        told = {name: str(value) if isinstance(value, Path) else value for name, value in asdict(options).items()}
+        write_json(options.json, benchmark, told | settings, results)

@@ -1,0 +1,374 @@
+"""`bench index`: how fast the datastore is built, searched and brought up to date, and how large it is.
+
+Real files of the standard library are repeated under other names until there are enough tokens; each copy has other
+token ids in a share of its places, so that copies are alike as forks of a file are, not the same. Needs a model's
+tokenizer, not the model.
+"""
+
+import gc
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import psutil
+
+from benchmarks.harness import write
+from fastcoder_lsp.bench.model import find_model
+from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.config import resolve
+from fastcoder_lsp.config.programs import neutral_folder, python_command
+from fastcoder_lsp.index.chunks import ChunkedEncoder, Encoder
+from fastcoder_lsp.index.part import Document, FileRecord, text_digest
+from fastcoder_lsp.index.searcher import Searcher
+from fastcoder_lsp.index.store import Store
+from fastcoder_lsp.observe import percentile
+from fastcoder_lsp.workspace.corpus_files import standard_library
+from fastcoder_lsp.workspace.live_index import LiveIndex
+
+EXAMPLE = "index --json index.json"
+SIZES = (1_000_000, 10_000_000, 100_000_000)
+N_MAX, HITS, DEPTH = 16, 64, 10
+SEARCHES, UPDATES, RESIDENT_SEARCHES = 4_000, 200, 2_000
+EDITS, SAVES, LINES, FILES = 300, 100, 1_000, 300
+BATCH_TOKENS = 4_000_000
+_CHANGED, _IDS, _ENOUGH = 0.02, 150_000, 20
+_PATIENCE_S = 10.0
+Tokens = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Measure the datastore: building and merging, searching at 1, 10 and 100 million tokens, and sizes.
+
+    Also a save and a keystroke in a 1,000-line file until it can be drafted from, bytes on the disk and in memory.
+    """
+
+    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
+    limit: int = option("only the first N sizes", 3, metavar="N")
+    model: str = option("whose tokenizer to use: as for `complete`", "auto")
+
+
+@dataclass(frozen=True, slots=True)
+class Percentiles:
+    """The percentiles of one measurement."""
+
+    p50: float
+    p99: float
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """One size of the store: how it is built and searched, and what an update costs, settled and during a merge.
+
+    `merge_tokens_per_s` is for the whole store woven from two halves; `segments` after all merges.
+    """
+
+    tokens: int
+    segments: int
+    build_tokens_per_s: float
+    merge_tokens_per_s: float
+    search_us: Percentiles
+    search_merging_us: Percentiles
+    update_ms: Percentiles
+    update_merging_ms: Percentiles
+    first_update_ms: float
+    bytes_per_token: float
+    resident_bytes_per_token: float
+
+
+def run(options: Options) -> int:
+    """Measure, print the table, write the report."""
+    tokenizer = find_model(options.model).tokenizer
+    with tempfile.TemporaryDirectory(prefix="fastcoder-bench-") as folder:
+        files = ChunkedEncoder(tokenizer).encode_many([text for _, text in standard_library()])
+        sizes = SIZES[: max(1, options.limit)]
+        rows = [measure_growth(files, size, Path(folder) / str(size), tokenizer.identity) for size in sizes]
+        save, keystroke, loop = measure_live(tokenizer, Path(folder) / "live")
+    results = _results(rows, save, keystroke, loop)
+    _print(rows, results)
+    write(options, "index", results, n_max=N_MAX, continuations=HITS, depth=DEPTH, tokenizer=tokenizer.identity)
+    return 0
+
+
+def _results(rows: Sequence[Growth], save: Percentiles, keystroke: Percentiles, loop: Percentiles) -> dict[str, Any]:
+    # The headline figures are for 10 M tokens where that size was measured.
+    headline = rows[min(1, len(rows) - 1)]
+    return {
+        "build_tokens_per_s": headline.build_tokens_per_s,
+        "search_us": {f"{row.tokens // 1_000_000}M": asdict(row.search_us) for row in rows},
+        "segments": {f"{row.tokens // 1_000_000}M": row.segments for row in rows},
+        "save_ms": asdict(save),
+        "keystroke_ms": asdict(keystroke),
+        "event_loop_ms": asdict(loop),
+        "bytes_per_token": headline.bytes_per_token,
+        "resident_bytes_per_token": headline.resident_bytes_per_token,
+        "growth": [asdict(row) for row in rows],
+    }
+
+
+def _print(rows: Sequence[Growth], results: dict[str, Any]) -> None:
+    def both(value: Percentiles) -> str:
+        return f"{value.p50:.1f} / {value.p99:.1f}"
+
+    names = [f"{row.tokens / 1e6:.0f} M" for row in rows]
+    lines: list[tuple[str, list[str]]] = [
+        ("segments, merges settled", [str(row.segments) for row in rows]),
+        ("build, M tokens/s", [f"{row.build_tokens_per_s / 1e6:.1f}" for row in rows]),
+        ("merge, M tokens/s", [f"{row.merge_tokens_per_s / 1e6:.1f}" for row in rows]),
+        ("search, µs p50 / p99", [both(row.search_us) for row in rows]),
+        ("search during a merge", [both(row.search_merging_us) for row in rows]),
+        ("update of a file, ms p50 / p99", [both(row.update_ms) for row in rows]),
+        ("update during a merge", [both(row.update_merging_ms) for row in rows]),
+        ("first update of a stored file, ms", [f"{row.first_update_ms:.1f}" for row in rows]),
+        ("bytes a token on the disk", [f"{row.bytes_per_token:.2f}" for row in rows]),
+        ("resident beyond mapped pages", [f"{row.resident_bytes_per_token:.2f}" for row in rows]),
+    ]
+    print_table("The datastore by size (n_max 16, 64 continuations of 10)", ["", *names], [[n, *c] for n, c in lines])
+    save, keystroke, loop = results["save_ms"], results["keystroke_ms"], results["event_loop_ms"]
+    print_table(
+        "A 1,000-line file until it can be drafted from",
+        ["", "p50 ms", "p99 ms"],
+        [
+            ["save", save["p50"], save["p99"]],
+            ["keystroke", keystroke["p50"], keystroke["p99"]],
+            ["on the event loop", f"{loop['p50']:.4f}", f"{loop['p99']:.4f}"],
+        ],
+    )
+
+
+def measure_growth(files: Sequence[Tokens], size: int, folder: Path, identity: str) -> Growth:
+    """Build a store of `size` tokens in `folder` and measure it."""
+    store = Store.open(folder, identity, "benchmark")
+    _warm_up(store)
+    build_s = tokens = 0.0
+    for batch in _batches(files, size):
+        start = time.perf_counter()
+        store.add_segment(batch)
+        build_s += time.perf_counter() - start
+        tokens += sum(len(document.tokens) for document in batch)
+    merging = _Merging(store)
+    search_merging = _search(store, files, merging.under_way)
+    update_merging = _update(store, files, merging.under_way)
+    merge_s = merging.finish()
+    search = _search(store, files)
+    start = time.perf_counter()
+    store.overlay(Document(FileRecord(_key(0, 0), "first"), files[0]))
+    first_update_s = time.perf_counter() - start
+    update = _update(store, files)
+    store.drop_overlay(_key(0, 0))
+    segments = len(store.status().segments)
+    store.close()
+    resident = resident_bytes(folder, identity) / tokens
+    on_disk = sum(path.stat().st_size for path in folder.iterdir()) / tokens
+    return Growth(
+        tokens=size,
+        segments=segments,
+        build_tokens_per_s=tokens / build_s,
+        merge_tokens_per_s=tokens / merge_s,
+        search_us=_percentiles(search, 1e6),
+        search_merging_us=_percentiles(search_merging, 1e6),
+        update_ms=_percentiles(update, 1e3),
+        update_merging_ms=_percentiles(update_merging, 1e3),
+        first_update_ms=first_update_s * 1e3,
+        bytes_per_token=on_disk,
+        resident_bytes_per_token=resident,
+    )
+
+
+class _Merging:
+    """All merges that the store wants, in another thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._start, self._seconds, self._store = time.perf_counter(), 0.0, store
+        self._thread = threading.Thread(target=self._merge)
+        self._thread.start()
+
+    def under_way(self) -> bool:
+        return self._thread.is_alive()
+
+    def finish(self) -> float:
+        """Wait for the end; the seconds that it took."""
+        self._thread.join()
+        return self._seconds
+
+    def _merge(self) -> None:
+        while self._store.merge():
+            pass
+        self._seconds = time.perf_counter() - self._start
+
+
+def _batches(files: Sequence[Tokens], size: int) -> Iterator[list[Document]]:
+    """Copies of the files until there are `size` tokens, in at least three batches."""
+    largest = min(BATCH_TOKENS, -(-size // 3))
+    chance = np.random.default_rng(0)
+    batch: list[Document] = []
+    held = total = copy = 0
+    while True:
+        for number, original in enumerate(files):
+            tokens = original[: size - total]
+            if copy:
+                other = chance.random(len(tokens)) < _CHANGED
+                tokens = np.where(other, (tokens + np.int32(copy)) % _IDS, tokens).astype(np.int32)
+            batch.append(Document(FileRecord(_key(copy, number), ""), tokens))
+            held, total = held + len(tokens), total + len(tokens)
+            if held >= largest or total == size:
+                yield batch
+                batch, held = [], 0
+            if total == size:
+                return
+        copy += 1
+
+
+def _key(copy: int, number: int) -> str:
+    return f"/benchmark/copy{copy}/file{number}.py"
+
+
+def _always() -> bool:
+    return True
+
+
+def _search(store: Store, files: Sequence[Tokens], go_on: Callable[[], bool] = _always) -> list[float]:
+    """Seconds of searches for contexts out of the files, of which a random number of tokens is as it was."""
+    chance, seconds = random.Random(1), []  # noqa: S311
+    whole = [file.tolist() for file in chance.choices(files, k=200) if len(file) > N_MAX]
+    for number in range(SEARCHES):
+        tokens = chance.choice(whole)
+        end = chance.randrange(N_MAX, len(tokens))
+        context = tokens[end - N_MAX : end]
+        if number % 2:
+            strange = chance.randrange(N_MAX - 1)
+            context[:strange] = [_IDS] * strange
+        start = time.perf_counter()
+        Searcher([store.pin()]).search(context, N_MAX, HITS, DEPTH)
+        seconds.append(time.perf_counter() - start)
+        if not go_on() and number > _ENOUGH:
+            break
+    return seconds
+
+
+def _update(store: Store, files: Sequence[Tokens], go_on: Callable[[], bool] = _always) -> list[float]:
+    """Seconds of updates of a file of some 10,000 tokens that is being edited: every one changes the store."""
+    tokens = max(files, key=lambda file: -abs(len(file) - 10_000)).copy()
+    chance, seconds = random.Random(2), []  # noqa: S311
+    for number in range(UPDATES):
+        tokens[chance.randrange(len(tokens))] = number
+        start = time.perf_counter()
+        store.overlay(Document(FileRecord("/benchmark/edited.py", str(number)), tokens.copy()))
+        seconds.append(time.perf_counter() - start)
+        if not go_on() and number > _ENOUGH:
+            break
+    store.drop_overlay("/benchmark/edited.py")
+    return seconds
+
+
+def _warm_up(store: Store) -> None:
+    """Compile, or load, everything that is compiled."""
+    for generation in range(3):
+        store.add_segment([Document(FileRecord(key, ""), np.arange(50, dtype=np.int32)) for key in ("a", "b", "c")])
+        store.overlay(Document(FileRecord("b", str(generation)), np.arange(30, dtype=np.int32)))
+        Searcher([store.pin()]).search(range(20), N_MAX, HITS, DEPTH)
+        store.drop_overlay("b")
+    store.merge()
+    store.clear()
+
+
+def resident_bytes(folder: Path, identity: str) -> int:
+    """What opening and searching a store adds to the memory of a process of its own, mapped pages left out."""
+    command = python_command("benchmarks.index", str(folder.absolute()), identity)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=neutral_folder())
+    return int(done.stdout)
+
+
+def _resident(folder: Path, identity: str) -> int:
+    with_code = Searcher([])
+    with_code.search([1], 16, 64, 10)
+    before = _anonymous_bytes()
+    store = Store.open(folder, identity, reader=True)
+    chance = np.random.default_rng(0)
+    for _ in range(RESIDENT_SEARCHES):
+        searcher = Searcher([store.pin()])
+        searcher.search(chance.integers(0, 1000, 16).tolist(), 16, 64, 10)
+    # One file is being edited, so that one segment has dead files.
+    key = next(iter(store.records()))
+    store.overlay(Document(FileRecord(key, "edited"), chance.integers(0, 1000, 10_000, dtype=np.int32)))
+    gc.collect()
+    return max(0, _anonymous_bytes() - before)
+
+
+def _anonymous_bytes() -> int:
+    """Memory of this process that is not mapped from files."""
+    memory = psutil.Process().memory_info()
+    return int(memory.rss - getattr(memory, "shared", 0))
+
+
+def measure_live(encoder: Encoder, folder: Path) -> tuple[Percentiles, Percentiles, Percentiles]:
+    """Milliseconds of a save and of a keystroke in a 1,000-line file, and of handing a keystroke over."""
+    root = folder / "project"
+    root.mkdir(parents=True)
+    texts = [text for _, text in standard_library()][:FILES]
+    for number, text in enumerate(texts):
+        (root / f"file{number}.py").write_text(text, encoding="utf-8")
+    long = next(text for text in texts if text.count("\n") >= LINES)
+    lines = long.split("\n")[:LINES]
+    edited = root / "edited.py"
+    edited.write_text("\n".join(lines), encoding="utf-8")
+    live = LiveIndex({root: resolve(())[0]}, encoder, folder / "cache")
+    live.start()
+    try:
+        assert live.settle(600)
+        save, _ = _live_times(live, edited, lines, SAVES, by_disk=True)
+        keystroke, handing = _live_times(live, edited, lines, EDITS, by_disk=False)
+    finally:
+        live.stop()
+    return _percentiles(save, 1e3), _percentiles(keystroke, 1e3), _percentiles(handing, 1e3)
+
+
+def _live_times(
+    live: LiveIndex, path: Path, lines: list[str], times: int, *, by_disk: bool
+) -> tuple[list[float], list[float]]:
+    """Seconds from an edit until it is found, and seconds that handing it over took."""
+    chance, found, handing = random.Random(3), [], []  # noqa: S311
+    for number in range(times):
+        lines[chance.randrange(len(lines))] += f" # {number}"
+        text = "\n".join(lines)
+        digest = text_digest(text)
+        start = time.perf_counter()
+        if by_disk:
+            path.write_text(text, encoding="utf-8")
+        else:
+            live.document_changed(path, text)
+        handing.append(time.perf_counter() - start)
+        while not _holds(live, digest):
+            time.sleep(0.0002)
+            assert time.perf_counter() - start < _PATIENCE_S
+        found.append(time.perf_counter() - start)
+        # A person's next keystroke comes later than this; the rest of a burst of events must not count as the next.
+        time.sleep(0.03)
+        assert live.settle(_PATIENCE_S)
+    return found, handing
+
+
+def _holds(live: LiveIndex, digest: str) -> bool:
+    """Whether a text can be found, as an edit of this session."""
+    recent = (entry for snapshot in live.pin() for entry in snapshot.parts if entry.recent)
+    return any(record.digest == digest for entry in recent for record in entry.part.records)
+
+
+def _percentiles(seconds: Sequence[float], scale: float) -> Percentiles:
+    """p50 and p99, in another unit."""
+    values = [value * scale for value in seconds]
+    return Percentiles(percentile(values, 0.50), percentile(values, 0.99))
+
+
+if __name__ == "__main__":
+    print(_resident(Path(sys.argv[1]), sys.argv[2]))

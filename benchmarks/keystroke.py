@@ -1,0 +1,341 @@
+"""`bench keystroke`: a history typed as a person types, against the real server over stdio.
+
+The rules of the typing stand in `typist/hands`, what is counted in `keystroke_figures`. Sessions run one after the
+other; each has the machine to itself.
+"""
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.datasets import histories
+from benchmarks.drafting.drafters import drafter_names
+from benchmarks.harness import Answers, shown, write
+from benchmarks.keystroke_figures import figures, timeline
+from benchmarks.keystroke_page import page
+from benchmarks.product import FullAnswer
+from benchmarks.scores import error_of_sum
+from benchmarks.server import server_command, server_settings
+from benchmarks.typist import hands
+from benchmarks.typist.ceiling import Ceiling, FullAnswers, Tree, answered_in, ceiling
+from benchmarks.typist.hands import Subset, choose_runs, keys_of
+from benchmarks.typist.replay import Arm, play
+from fastcoder_lsp.bench import report
+from fastcoder_lsp.bench.model import BenchModel, find_model
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.model.needs import require_packages
+
+EXAMPLE = "keystroke --replay ../shared/data/replay/structlog --html typing.html"
+CEILING_DRAFTER = "suffix"
+"""Makes the full answers; any drafter's are those of `none`."""
+SHARES = ("within_budget", "within_budget_empty", "empty_where_ceiling_shows", "typed_through")
+START_S = 12.0
+"""What a session takes beside typing: the server's start, the model, the index, the end."""
+ALL_ON = "all on"
+WITHOUT: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    ALL_ON: ("auto", {}),
+    "no drafting": ("none", {}),
+    "every step 64 wide": ("auto:width=fixed", {}),
+    "nothing learnt": ("auto:learns=false", {}),
+    "no search skipped": ("auto:skips=false", {}),
+    "no outdated suggestion": ("auto:without=outdated", {}),
+    "no recycling": ("auto:without=recycling/recycling-pairs", {}),
+    "no datastore": ("auto", {"index.enabled": False}),
+    "no background": ("auto", {"budget.background_ms": 1}),
+    "no work ahead": ("auto", {"power": "saver"}),
+    "no budget": ("auto", {"budget.automatic_ms": 60_000}),
+}
+"""Of the ablation: what is off → the drafter and the settings that make it so.
+
+A mechanism that no setting switches off is not among them: the KV cache between keystrokes (`bench prompt` has its
+worth) and the answers from memory.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Type runs of a recorded history against the real server, at 5 and 10 characters a second.
+
+    Report the time to ghost text, what was accepted, and what it cost. Each drafter at each speed types the same runs
+    with the same pauses in a fresh workspace. The plain call types runs of 480 keys in all, chosen by the seed, and
+    takes under 20 minutes.
+    """
+
+    replay: Path | None = option(
+        "NAME.base.tar.gz and NAME.steps.jsonl in DIR (default: structlog)", None, metavar="DIR/NAME"
+    )
+    limit: int | None = option("type N runs instead, whatever their length", None, metavar="N")
+    drafters: str = option("who drafts", "none,fastcoder,cacheback,auto", metavar="NAMES")
+    speed: str = option("keys a second", "5,10", metavar="KEYS")
+    ablation: bool = option("`auto` with each mechanism switched off in turn, too", False)
+    strict: bool = option(
+        "accept only what is right: a text that comes next as a whole, or the rest of the line; 3 characters at least",
+        False,
+    )
+    seed: int = option("of the choice and of the pauses", 0, metavar="N")
+    model: str = option("as the setting `model`", "auto")
+    engine: str = option("as the setting `engine`", "auto")
+    set: list[str] = option(
+        "a setting of the server, such as budget.automatic_ms=200; may be given again", [], metavar="NAME=VALUE"
+    )
+    against: list[str] = option(
+        "type nothing and start no server: what full answers save with this setting and without, run by run, such as "
+        "context.enabled=true; may be given again",
+        [],
+        metavar="NAME=VALUE",
+    )
+    server: str | None = option(
+        "type against another server, such as 'OLD/.venv/bin/fastcoder-lsp serve'; the ceiling stays this one's",
+        None,
+        metavar="COMMAND",
+    )
+    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
+    html: Path | None = option("draw the report into FILE, one page without network", None, metavar="FILE")
+    source: Path | None = option("type nothing: draw this JSON report", None, flags=("--from",), metavar="FILE")
+    here: Path | None = None
+
+    @property
+    def taker(self) -> hands.Taker:
+        """Who accepts."""
+        return hands.STRICT if self.strict else hands.TAB
+
+    def server_settings(self, *more: str) -> dict[str, Any]:
+        """The settings that the server gets, and `more`."""
+        return server_settings(self.model, self.engine, [*self.set, *more])
+
+
+def run(options: Options) -> int:
+    """Run the command."""
+    if options.html is not None:
+        require_packages("a picture", "matplotlib")
+    if options.source is not None:
+        return _draw_again(options.source, options.html)
+    folder, name = histories.named(options.replay)
+    subset = choose_runs(tuple(histories.steps(folder, name)), options.limit, options.seed)
+    if not subset.typed:
+        raise UsageError(f"no run of {name} can be typed", "Without --limit only short runs are.")
+    files = histories.base(folder, name)
+    if options.against:
+        return _compare(options, name, subset, files)
+    arms = _arms(options)
+    command = server_command(options.server, options.here)
+    _announce(name, subset, arms)
+    top = _ceiling(options, subset, files)
+    results: dict[Arm, dict[str, Any]] = {}
+    for arm in arms:
+        with shown(f"{arm.name}, {arm.speed:g} a second", subset.keys) as on_key:
+            played = play(arm, subset, files, seed=options.seed, on_key=on_key, command=command, taker=options.taker)
+        details = {"timeline": timeline(played.requests), "server": dict(played.server)}
+        results[arm] = figures(played, top) | details
+    full = {
+        "history": name,
+        "subset": {"runs": len(subset.typed), "of_runs": subset.runs, "keys": subset.keys, "seed": options.seed},
+        "speeds": [f"{speed:g}" for speed in _speeds(options.speed)],
+        **by_drafter(results),
+    }
+    _print(full)
+    told = ("model", "engine", "limit", "set", "strict", "server")
+    settings = {name: getattr(options, name) for name in told}
+    if options.json:
+        report.write_json(options.json, "keystroke", settings, full)
+    if options.html:
+        options.html.write_text(page(report.head("keystroke", settings) | full), encoding="utf-8")
+    return 0
+
+
+def _compare(options: Options, name: str, subset: Subset, files: Mapping[str, str]) -> int:
+    """The settings of --set against these and those of --against, with no server and no clock."""
+    model, tops, tokens = find_model(options.model), list[Ceiling](), list[float]()
+    for what, pairs in (("without", []), ("with", options.against)):
+        given = options.server_settings(*pairs) | {"drafter": CEILING_DRAFTER}
+        with tempfile.TemporaryDirectory(prefix="fastcoder-typing-") as folder, shown(what, subset.keys) as on_key:
+            tree = Tree(Path(folder).resolve(), files)
+            server = FullAnswer(given, tree.root, tree.open_texts)
+            try:
+                full = FullAnswers(_kept(model), f"{model.files.digest} {server.engine_name}", server)
+                tops.append(ceiling(subset, tree, answered_in(tree, full), on_key, options.taker))
+                tokens.append(server.computed / max(subset.keys, 1))
+            finally:
+                server.close()
+    found = difference(subset, *(top.saved_in for top in tops))
+    rows = [
+        [what, share, used]
+        for what, share, used in zip(("without", "with"), (found.left, found.right), tokens, strict=True)
+    ]
+    title = f"{name}, {found.runs} runs, {found.keys} keys: {', '.join(options.against)}"
+    report.print_table(title, ["", "keys saved, %", "prompt tokens a key"], rows)
+    report.print_table("Difference, points", ["saved", "s.e."], [[found.difference, found.standard_error]])
+    write(options, "keystroke", {"history": name, "tokens_a_key": tokens} | asdict(found))
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Of two shares of saved keys, in points, over the same runs; its standard error takes a run as one."""
+
+    left: float
+    right: float
+    difference: float
+    standard_error: float
+    runs: int
+    keys: int
+
+
+def difference(subset: Subset, left: Mapping[int, int], right: Mapping[int, int]) -> Difference:
+    """What `right` saves more than `left`, of all keys, in points."""
+    lengths = {place: len(keys_of(step)) for place, step in subset.typed_steps().items()}
+    total = sum(lengths.values())
+    gained = sum(right[place] - left[place] for place in lengths) / total
+    rests = [right[place] - left[place] - gained * length for place, length in lengths.items()]
+    return Difference(
+        100 * sum(left.values()) / total,
+        100 * sum(right.values()) / total,
+        100 * gained,
+        100 * error_of_sum(rests) / total,
+        len(lengths),
+        total,
+    )
+
+
+def _kept(model: BenchModel) -> Answers:
+    return Answers(model.cache / "bench" / "keystroke.jsonl")
+
+
+def _draw_again(source: Path, target: Path | None) -> int:
+    if target is None:
+        raise UsageError("--from draws a page: say where", "Add --html FILE.")
+    target.write_text(page(json.loads(source.read_text(encoding="utf-8"))), encoding="utf-8")
+    return 0
+
+
+def _arms(options: Options) -> list[Arm]:
+    """Each drafter at each speed; the ablation at the first speed."""
+    given = options.server_settings()
+    speeds, names = _speeds(options.speed), drafter_names(options.drafters)
+    arms = [Arm(name, name, speed, given) for name in names for speed in speeds]
+    if options.ablation:
+        off = WITHOUT.items()
+        arms += [Arm(name, drafter, speeds[0], {**given, **more}, is_ablation=True) for name, (drafter, more) in off]
+    return arms
+
+
+def _speeds(text: str) -> list[float]:
+    try:
+        speeds = [float(speed) for speed in text.split(",")]
+    except ValueError:
+        speeds = []
+    if not speeds or min(speeds) <= 0:
+        raise UsageError(f"--speed wants keys a second, such as 5,10: not {text}")
+    return speeds
+
+
+def _ceiling(options: Options, subset: Subset, files: Mapping[str, str]) -> Ceiling:
+    """The full answers for every place of the subset; the model is in this process as long as that takes."""
+    model = find_model(options.model)
+    server = FullAnswer(options.server_settings() | {"drafter": CEILING_DRAFTER})
+    try:
+        ask = FullAnswers(_kept(model), f"{model.files.digest} {server.engine_name}", server)
+        with shown("full answers, for the ceiling", subset.keys) as on_key:
+            return ceiling(subset, dict(files), ask, on_key, options.taker)
+    finally:
+        server.close()
+
+
+def _announce(name: str, subset: Subset, arms: Sequence[Arm]) -> None:
+    """What is to come, and how long it will take; accepts make it shorter."""
+    strokes = [keys_of(step) for step in subset.typed_steps().values()]
+    seconds = sum(hands.typing_seconds(each, arm.speed) for arm in arms for each in strokes) + START_S * len(arms)
+    Console(stderr=True).print(
+        f"{name}: {len(subset.typed)} of {subset.runs} runs, {subset.keys} keys, in {len(arms)} sessions: "
+        f"about {seconds / 60:.1f} minutes, and the ceiling's answers where they are not known yet",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def by_drafter(results: Mapping[Arm, Mapping[str, Any]]) -> dict[str, Any]:
+    """`drafters` and `ablation`: name → the figures at the first speed, and all of them in `by_speed`."""
+    tables: dict[str, dict[str, Any]] = {"drafters": {}, "ablation": {}}
+    for arm, found in results.items():
+        rows = tables["ablation" if arm.is_ablation else "drafters"]
+        plain = {name: value for name, value in found.items() if name not in ("timeline", "server")}
+        row = rows.setdefault(arm.name, plain | {"by_speed": {}})
+        row["by_speed"][f"{arm.speed:g}"] = dict(found)
+    return tables
+
+
+def _print(full: Mapping[str, Any]) -> None:
+    """Three short tables: what a person feels, what is shown, and what it takes."""
+    subset = full["subset"]
+    found = {
+        f"{name}, {speed}/s": at_speed
+        for table in ("drafters", "ablation")
+        for name, row in full[table].items()
+        for speed, at_speed in row["by_speed"].items()
+    }
+    title = f"{full['history']}: {subset['runs']} of {subset['of_runs']} runs, {subset['keys']} keys"
+    report.print_table(
+        f"{title}: ghost text (percent but for times)",
+        ("drafter", "p50 ms", "p95 ms", "p99 ms", "in budget", "of these empty", "empty, ceiling shows", "through"),
+        [(name, *_times(row), *(_percent(row[share]) for share in SHARES)) for name, row in found.items()],
+    )
+    report.print_table(
+        f"{title}: what the keys got (texts in the way: percent of the shown)",
+        (
+            "drafter",
+            "requests",
+            "no answer",
+            "shown",
+            "from memory",
+            "empty",
+            "marks",
+            "wrong marks",
+            "longer words",
+        ),
+        [
+            (
+                name,
+                *(row[count] for count in ("requests", "cancelled", "shown", "typed_through_answers", "empty")),
+                *(_percent(share) for share in in_the_way(row)),
+            )
+            for name, row in found.items()
+        ],
+    )
+    report.print_table(
+        f"{title}: typing and work",
+        ("drafter", "not typed %", "ceiling %", "prefill/key", "steps/key", "MAT", "CPU s/key"),
+        [
+            (
+                name,
+                *(_percent(row["accepted_chars_share"]), _percent(row["ceiling_chars_share"])),
+                *(_plain(row["prefilled_tokens_per_key"]), _plain(row["steps_per_key"])),
+                *("–" if row["mat"] is None else row["mat"], row["cpu_seconds_per_char"]),
+            )
+            for name, row in found.items()
+        ],
+    )
+
+
+def in_the_way(found: Mapping[str, Any]) -> tuple[float | None, ...]:
+    """Of the texts that the model made: marks alone, those of them that were wrong, words made longer."""
+    flaws, shown = found["flaws"], found["shown"]
+    wrong = flaws["wrong marks"]
+    return tuple(count / shown if shown else None for count in (flaws["marks"] + wrong, wrong, flaws["longer word"]))
+
+
+def _times(found: Mapping[str, Any]) -> list[str]:
+    return ["–" if ms is None else f"{ms:.0f}" for ms in (found["ghost_ms"][name] for name in ("p50", "p95", "p99"))]
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{100 * share:.1f}"
+
+
+def _plain(value: float | None) -> str:
+    return "–" if value is None else f"{value:g}"

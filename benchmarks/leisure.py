@@ -1,0 +1,274 @@
+"""`bench leisure`: texts asked for by key with ample time, and whether they are what `complete` says.
+
+The server and `complete` have the machine to themselves: the second is asked when the first has ended.
+"""
+
+import asyncio
+import random
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.datasets import histories
+from benchmarks.harness import shown, write
+from benchmarks.product import FullAnswer
+from benchmarks.server import Server, fresh_workspace, server_command, server_settings
+from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.client.client import Client
+from fastcoder_lsp.client.ghost import ghost_of
+from fastcoder_lsp.core import CompletionRequest, Snapshot
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.workspace.languages import language_of
+
+EXAMPLE = "leisure --base ../shared/data/replay/svcs.base.tar.gz --places 40"
+AGAIN_S = 1.0
+"""Between two asks at a place that shows nothing yet."""
+GIVEN_UP_S = 6.0
+"""A place that shows nothing for so long is empty."""
+SUFFIXES = (".py", ".ts", ".rs")
+FILE_CHARACTERS = range(2001, 60_000)
+LINE_CHARACTERS = range(26, 90)
+"""Without the blanks around it."""
+TOP, BOTTOM = 20, 5
+"""Lines of a file that are left out, at its beginning and its end."""
+_COMMENTS = ("#", "//", '"')
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Cut lines of a tree near their middle and ask the real server there by key, with ample time.
+
+    Report how many first lines are right, how many texts are empty, and how long they take. Then ask once more after a
+    rest, and report how many of these first lines are those of `fastcoder-lsp complete` (parity).
+    """
+
+    base: Path | None = option(
+        "the history whose first tree is asked in, or its archive DIR/NAME.base.tar.gz (default: structlog)",
+        None,
+        flags=("--base", "--replay"),
+        metavar="DIR/NAME",
+    )
+    places: int = option("how many places", 40, metavar="N")
+    rest: float = option("seconds before the second ask", 2.0, metavar="SECONDS")
+    seed: int = option("of the choice of places", 5, metavar="N")
+    model: str = option("as the setting `model`", "auto")
+    engine: str = option("as the setting `engine`", "auto")
+    set: list[str] = option(
+        "a setting of the server, such as context.enabled=false; may be given again", [], metavar="NAME=VALUE"
+    )
+    server: str | None = option(
+        "ask another server, such as 'OLD/.venv/bin/fastcoder-lsp serve'; parity is with this one's `complete`",
+        None,
+        metavar="COMMAND",
+    )
+    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
+    here: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`text` of the file at `path` without `rest`, the end of a line that belongs to character `offset`."""
+
+    path: str
+    text: str
+    offset: int
+    rest: str
+
+    @property
+    def language(self) -> str:
+        """The language id of the file."""
+        return language_of(Path(self.path))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One place.
+
+    Attributes:
+        path: the file.
+        offset: the character that was asked at.
+        rest: what the line goes on with.
+        text: what the server showed first; "" where that was nothing.
+        seconds: until then, or until it was given up.
+        rested: what it showed after the rest.
+        complete: what `complete` says there.
+    """
+
+    path: str
+    offset: int
+    rest: str
+    text: str
+    seconds: float
+    rested: str
+    complete: str
+
+    @property
+    def exact(self) -> bool:
+        """Whether the first line is what the line goes on with."""
+        return first_line(self.text) == self.rest.rstrip()
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the editor's first line is that of `complete`, nothing being one, too."""
+        return first_line(self.rested) == first_line(self.complete)
+
+    def to_json(self) -> dict[str, Any]:
+        """The place, for a report."""
+        return asdict(self) | {"exact": self.exact, "agrees": self.agrees}
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the server showed at a place: at first, after so many seconds, and after the rest."""
+
+    text: str
+    seconds: float
+    rested: str
+
+
+def run(options: Options) -> int:
+    """Run the command."""
+    if options.places < 1:
+        raise UsageError("--places wants at least one")
+    folder, name = histories.named(options.base)
+    files = histories.base(folder, name)
+    places = choose(files, options.places, options.seed)
+    settings = server_settings(options.model, options.engine, options.set)
+    command = server_command(options.server, options.here)
+    with fresh_workspace() as (root, environment):
+        for path, text in files.items():
+            file = root / path
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8", newline="")
+        with shown("the server", len(places)) as on_place:
+            serving = _served(command, root, settings, environment, places, options.rest, on_place)
+            answers = asyncio.run(serving)
+        with shown("complete", len(places)) as on_place:
+            said = complete(settings, root, places, on_place)
+    asked = [
+        Asked(place.path, place.offset, place.rest, answer.text, answer.seconds, answer.rested, text)
+        for place, answer, text in zip(places, answers, said, strict=True)
+    ]
+    found = summed(asked)
+    print_table(
+        f"{name}, {len(asked)} places",
+        ("", "exact", "empty", "median s", f"as `complete` after {options.rest:g} s, %"),
+        [(options.server or "this server", found["exact"], found["empty"], found["median_s"], 100 * found["parity"])],
+    )
+    write(options, "leisure", found | {"history": name, "asked": [one.to_json() for one in asked]})
+    return 0
+
+
+async def _served(
+    command: Sequence[str],
+    root: Path,
+    settings: Mapping[str, Any],
+    environment: Mapping[str, str],
+    places: Sequence[Place],
+    rest_s: float,
+    on_place: Callable[[int], None],
+) -> list[Answered]:
+    """Start the server, ask at every place, end it."""
+    server = Server("leisure")
+    await server.start(command, root, settings, environment)
+    try:
+        await server.ready()
+        answers = []
+        for count, place in enumerate(places, 1):
+            answers.append(await ask(server.client, (root / place.path).as_uri(), place, count, rest_s))
+            server.check()
+            on_place(count)
+        return answers
+    finally:
+        await server.client.stop()
+
+
+async def ask(client: Client, uri: str, place: Place, version: int, rest_s: float) -> Answered:
+    """Open the file, ask by key until a text is there, rest, ask again, close."""
+    now = asyncio.get_running_loop().time
+
+    async def text() -> str:
+        ghost = ghost_of(await client.suggest(uri, place.text, place.offset, invoked=True), place.text, place.offset)
+        return ghost.text if ghost is not None else ""
+
+    client.open(uri, place.language, version, place.text)
+    begun = now()
+    while not (first := await text()) and now() - begun + AGAIN_S <= GIVEN_UP_S:  # noqa: ASYNC110 no event to wait for
+        await asyncio.sleep(AGAIN_S)
+    seconds = now() - begun
+    await asyncio.sleep(rest_s)
+    rested = await text()
+    client.close(uri)
+    return Answered(first, seconds, rested)
+
+
+def complete(
+    settings: Mapping[str, Any], root: Path, places: Sequence[Place], on_place: Callable[[int], None]
+) -> list[str]:
+    """What `complete` says at each place: a fresh question each, with no budget."""
+    model = FullAnswer(settings, root)
+    said = []
+    try:
+        for count, place in enumerate(places, 1):
+            path = root / place.path
+            snapshot = Snapshot(path.as_uri(), str(path), place.language, 0, place.text)
+            model.forget(snapshot.uri)
+            said.append(model.text(CompletionRequest(snapshot, place.offset, invoked=True)))
+            on_place(count)
+        return said
+    finally:
+        model.close()
+
+
+def summed(places: Sequence[Asked]) -> dict[str, Any]:
+    """The figures of at least one place."""
+    return {
+        "places": len(places),
+        "exact": sum(place.exact for place in places),
+        "empty": sum(not place.text for place in places),
+        "median_s": statistics.median(place.seconds for place in places),
+        "parity": sum(place.agrees for place in places) / len(places),
+    }
+
+
+def first_line(text: str) -> str:
+    """The first line, without blanks at its end."""
+    return text.partition("\n")[0].rstrip()
+
+
+def choose(files: Mapping[str, str], count: int, seed: int) -> list[Place]:
+    """`count` places in `files` (path → text).
+
+    Raises:
+        UsageError: there is no file to ask in.
+    """
+    lines_of = {
+        path: lines
+        for path, text in sorted(files.items())
+        if path.endswith(SUFFIXES) and len(text) in FILE_CHARACTERS and _candidates(lines := text.split("\n"))
+    }
+    if not lines_of:
+        raise UsageError("no file of this tree has a line to ask in", f"Name a tree with {', '.join(SUFFIXES)} files.")
+    chance, paths = random.Random(seed), list(lines_of)  # noqa: S311 a sample, no secret
+    places = []
+    for _ in range(count):
+        path = chance.choice(paths)
+        places.append(_cut(path, lines_of[path], chance.choice(_candidates(lines_of[path]))))
+    return places
+
+
+def _candidates(lines: list[str]) -> list[int]:
+    said = [line.strip() for line in lines]
+    inside = range(TOP, len(lines) - BOTTOM)
+    return [at for at in inside if len(said[at]) in LINE_CHARACTERS and not said[at].startswith(_COMMENTS)]
+
+
+def _cut(path: str, lines: list[str], at: int) -> Place:
+    line = lines[at]
+    middle = len(line) // 2
+    cut = line.find(" ", middle) + 1 or middle
+    text = "\n".join([*lines[:at], line[:cut], *lines[at + 1 :]])
+    return Place(path, text, sum(map(len, lines[:at])) + at + cut, line[cut:])

@@ -1,0 +1,113 @@
+"""The one door from the benchmarks to the parts that answer in the server.
+
+What else a benchmark uses of the product lies below it: engine, drafters, decoding, prompt.
+"""
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fastcoder_lsp.bench.model import BenchModel
+from fastcoder_lsp.completion.question import place_of
+from fastcoder_lsp.completion.status import Status
+from fastcoder_lsp.config import Layer, resolve
+from fastcoder_lsp.core import CompletionRequest
+from fastcoder_lsp.engine.prefix import common_prefix
+from fastcoder_lsp.observe import Spans
+from fastcoder_lsp.prompt import Prompt
+from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
+from fastcoder_lsp.runtime.costs import measure as measure_costs
+from fastcoder_lsp.runtime.load import load_runtime
+from fastcoder_lsp.runtime.parts import ALONE, Runtime, Surroundings
+from fastcoder_lsp.runtime.smaller_models import Lending, SmallerModels
+from fastcoder_lsp.scheduling.budget import LatencyEstimator
+from fastcoder_lsp.scheduling.generation import begin
+from fastcoder_lsp.workspace.rules import ReadingRules
+
+__all__ = ["FullAnswer", "SmallerModels", "Status", "measure_costs", "smaller_models"]
+
+INDEXING_S = 600.0
+"""A question waits so long for the folder to be looked through."""
+_MEMORY_MB = 1 << 20
+
+
+class FullAnswer:
+    """The server's own answer to a request, however long it takes: its prompt, its decoding, its post-processing.
+
+    Args:
+        settings: of the server, as an editor would send them.
+        root: the workspace folder, where its other files belong to what the settings ask for.
+        open_texts: path → unsaved text of the documents that are open in it.
+
+    Attributes:
+        computed: tokens of prompts that were asked for and that the last prompt of their document did not begin with.
+
+    Raises:
+        FastcoderError: the model is missing, damaged, or does not fit this machine.
+    """
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        root: Path | None = None,
+        open_texts: Callable[[], Mapping[Path, str]] = dict,
+    ) -> None:
+        resolved, _ = resolve([Layer("bench", dict(settings), trusted=True)])
+        around = ALONE
+        if root is not None and resolved.context_enabled:
+            folder = ReadableFolder(root, ReadingRules((root,), resolved))
+            around = Surroundings(context=RepositoryContext(lambda _path: folder, open_texts, INDEXING_S))
+        self._runtime = load_runtime(resolved, lambda _share, _what: None, around)
+        self.engine_name = self._runtime.info.name
+        self.max_tokens = self._runtime.limits.max_tokens
+        self.computed = 0
+        self._asked: dict[str, tuple[int, ...]] = {}
+
+    def prompt(self, request: CompletionRequest) -> Prompt:
+        """What the model is asked; depends on the requests for the same document before."""
+        prompt, uri = self._runtime.prompts.build(request.snapshot, request.offset), request.snapshot.uri
+        self.computed += len(prompt.tokens) - common_prefix(self._asked.get(uri, ()), prompt.tokens)
+        self._asked[uri] = prompt.tokens
+        return prompt
+
+    def text(self, request: CompletionRequest) -> str:
+        """What would be inserted at the cursor, with no deadline."""
+        return _suggest(self._runtime, request)
+
+    def forget(self, uri: str) -> None:
+        """Let the prompts of a document depend on nothing before."""
+        self._runtime.prompts.forget(uri)
+
+    def close(self) -> None:
+        """Give the model's memory back."""
+        self._runtime.close()
+
+
+def _suggest(runtime: Runtime, request: CompletionRequest) -> str:
+    """What would be inserted at the cursor, "" where there is nothing worth showing."""
+    place = place_of(request)
+    estimator = LatencyEstimator(runtime.costs, _milliseconds)
+    generation = begin(runtime, estimator, _milliseconds, request, place, (), Spans())
+    while not generation.finished:
+        generation.work(math.inf)
+    rest = generation.made().rest(place)
+    return rest.text if rest is not None else ""
+
+
+def _milliseconds() -> float:
+    return time.monotonic() * 1e3
+
+
+def smaller_models(names: Sequence[str], model: BenchModel, kind: str, context: int) -> SmallerModels:
+    """Those that `names` say, for drafting for `model`; loaded when a drafter first asks for them.
+
+    Args:
+        names: as the setting `draft.models`.
+        model: the model that verifies.
+        kind: of their engines, as the setting `engine`.
+        context: tokens that each holds.
+    """
+    lending = Lending(tuple(names), kind, context, None, _MEMORY_MB, model.cache)
+    return SmallerModels(lending, model.tokenizer, lambda _share, _what: None)

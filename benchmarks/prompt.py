@@ -1,0 +1,114 @@
+"""`bench prompt`: prompt tokens that a keystroke has to compute, without a model.
+
+Types the recorded runs of real histories into the prompt builder, one character at a time, and compares each prompt
+with the one before, as the KV cache does. A run's line is opened first, as a person does.
+"""
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.datasets import histories, require
+from benchmarks.harness import write
+from fastcoder_lsp.bench.model import find_model
+from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.core import Snapshot
+from fastcoder_lsp.engine.prefix import common_prefix
+from fastcoder_lsp.observe import percentile
+from fastcoder_lsp.prompt import PromptBuilder, PromptOptions
+from fastcoder_lsp.tokenizer import Tokenizer
+
+EXAMPLE = "prompt --json prompt.json"
+KINDS = ("line", "enter", "open")
+"""A character typed on a line; Enter between two lines of a run; the first prompt at a new place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Type recorded runs of real histories and count the prompt tokens that are not in the KV cache.
+
+    Needs the model's tokenizer only.
+    """
+
+    model: str = option("whose tokenizer", "auto")
+    limit: int | None = option("only the first N typed runs of each history", None, metavar="N")
+    plain: bool = option("the plain order, for comparison", False)
+    no_auto_indent: bool = option("type the blanks at the start of lines, too", False)
+    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
+
+
+@dataclass(slots=True)
+class Costs:
+    """Tokens to prefill and milliseconds to build the prompt, of each keystroke by kind."""
+
+    tokens: dict[str, list[int]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+    ms: list[float] = field(default_factory=list)
+
+    def summary(self) -> dict[str, Any]:
+        """Median and mean by kind; `typing` holds all keystrokes on a line, those after a move to a new place too."""
+        groups = {**self.tokens, "typing": self.tokens["line"] + self.tokens["open"]}
+        rows: dict[str, Any] = {
+            kind: {"keystrokes": len(costs), "median": statistics.median(costs), "mean": statistics.fmean(costs)}
+            for kind, costs in groups.items()
+            if costs
+        }
+        rows["build_ms"] = {"p50": percentile(self.ms, 0.5), "p95": percentile(self.ms, 0.95)}
+        return rows
+
+
+def run(options: Options) -> int:
+    """Run the benchmark."""
+    folder = require("replay")
+    tokenizer = find_model(options.model).tokenizer
+    order = PromptOptions(anchored=not options.plain)
+    results = {}
+    for name in histories.NAMES:
+        runs = list(histories.typed_runs(folder, name))[: options.limit]
+        results[name] = replay(tokenizer, order, runs, auto_indent=not options.no_auto_indent).summary()
+    rows = [
+        [name, kind, row["keystrokes"], row["median"], row["mean"]]
+        for name, kinds in results.items()
+        for kind, row in kinds.items()
+        if kind != "build_ms"
+    ]
+    print_table("Prompt tokens to prefill", ["history", "keystroke", "count", "median", "mean"], rows)
+    write(options, "prompt", {"histories": results})
+    return 0
+
+
+def replay(
+    tokenizer: Tokenizer, options: PromptOptions, runs: Sequence[histories.Typed], *, auto_indent: bool
+) -> Costs:
+    """Type `runs` one after the other, all into one KV cache."""
+    builder, costs = PromptBuilder(tokenizer, options), Costs()
+    cached: tuple[int, ...] = ()
+    for typed in runs:
+        for kind, text, offset in keystrokes(typed, auto_indent=auto_indent):
+            started = time.perf_counter()
+            prompt = builder.build(Snapshot(typed.path, typed.path, typed.language, 0, text), offset).tokens
+            costs.ms.append((time.perf_counter() - started) * 1e3)
+            # The last token is always run again: its logits are what is asked for.
+            costs.tokens[kind].append(max(1, len(prompt) - common_prefix(cached, prompt)))
+            cached = prompt
+    return costs
+
+
+def keystrokes(typed: histories.Typed, *, auto_indent: bool) -> Iterator[tuple[str, str, int]]:
+    """(kind, document, cursor) after each keystroke of a run; the newline that opens its line is the first."""
+    said = typed.text.removesuffix("\n")
+    head, tail = typed.document[: typed.offset], "\n" + typed.document[typed.offset :]
+    done = 0
+    kind = "open"
+    while True:
+        if auto_indent and (kind != "line"):
+            rest = said[done:]
+            done += len(rest) - len(rest.lstrip(" \t"))
+        yield kind, head + said[:done] + tail, len(head) + done
+        if done >= len(said):
+            return
+        kind = "enter" if said[done] == "\n" else "line"
+        done += 1

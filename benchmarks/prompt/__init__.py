@@ -1,1 +1,0 @@
-"""`bench prompt`: how many prompt tokens a keystroke costs, without a model."""

@@ -1,1 +1,0 @@
-"""`bench quality`: what each choice in asking the model does to its answers, with standard errors."""

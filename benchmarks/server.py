@@ -1,0 +1,166 @@
+"""A real server over stdio for one workspace: which command starts it, with which settings, and when it is ready.
+
+Owns the server's process, the temporary workspace and a cache folder for what is learnt of it; all go at the end.
+"""
+
+import asyncio
+import json
+import os
+import shlex
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from benchmarks.product import Status
+from fastcoder_lsp.client.client import Client
+from fastcoder_lsp.client.rpc import Params, ServerGoneError
+from fastcoder_lsp.config import Layer, cache_folder, resolve
+from fastcoder_lsp.config.programs import python_command
+from fastcoder_lsp.errors import FastcoderError, UsageError
+
+SERVER = python_command("fastcoder_lsp.cli.main", "serve")
+"""The server that the editors start, from this very installation."""
+READY_S = 300.0
+QUIET_S = 1.5
+"""No index work is announced for so long: there is none."""
+OF_A_WORKSPACE = frozenset({"index", "learnt"})
+"""What the cache folder holds for one workspace each: a session begins without."""
+_SCRATCH = "untitled:before-typing.py"
+
+
+def server_command(words: str | None, here: Path | None) -> tuple[str, ...]:
+    """The command of the option --server; this installation's server where it is not given.
+
+    Args:
+        words: as a shell reads them.
+        here: the folder that a relative path of the program starts from.
+    """
+    command = tuple(shlex.split(words)) if words is not None else SERVER
+    if not command:
+        raise UsageError("--server names no program", "Example: --server 'OLD/.venv/bin/fastcoder-lsp serve'")
+    program, *rest = command
+    return (str(here / program) if here is not None and os.sep in program else program, *rest)
+
+
+def server_settings(model: str, engine: str, pairs: Sequence[str]) -> dict[str, Any]:
+    """The settings that --model, --engine and --set (`pairs`, NAME=VALUE) ask for.
+
+    Raises:
+        UsageError: the server would not take one of them.
+    """
+    settings: dict[str, Any] = {"model": model, "engine": engine}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise UsageError(f"a setting is NAME=VALUE, not {pair}")
+        settings[name] = _value(value)
+    _, problems = resolve([Layer("--set", settings, trusted=True)])
+    if problems:
+        raise UsageError(str(problems[0]), "See docs/settings.md.")
+    return settings
+
+
+@contextmanager
+def fresh_workspace() -> Iterator[tuple[Path, dict[str, str]]]:
+    """An empty workspace folder, and an environment in which nothing is learnt of it."""
+    # The shared process outlives its server for a while, and keeps what it has learnt when the folder is being removed.
+    with tempfile.TemporaryDirectory(prefix="fastcoder-typing-", ignore_cleanup_errors=True) as folder:
+        root, cache = Path(folder).resolve() / "workspace", Path(folder).resolve() / "cache"
+        root.mkdir()
+        _borrow(cache_folder(), cache)
+        yield root, {**os.environ, "FASTCODER_CACHE": str(cache)}
+
+
+class Server:
+    """A server of one workspace, and what it tells; made on its event loop's thread.
+
+    Args:
+        benchmark: whose it is.
+
+    Attributes:
+        client: speaks to it.
+        told: version → what it told of its answer.
+    """
+
+    def __init__(self, benchmark: str) -> None:
+        self.told: dict[int, Params] = {}
+        self._status = Status("starting")
+        self._indexing = 0
+        self._heard = time.monotonic()
+        self._gone: ServerGoneError | None = None
+        self.client = Client(
+            self._on_status,
+            lambda _: None,
+            self._on_gone,
+            on_told=self._on_told,
+            name=f"fastcoder-lsp bench {benchmark}",
+        )
+
+    async def start(
+        self, command: Sequence[str], root: Path, settings: Mapping[str, Any], environment: Mapping[str, str]
+    ) -> None:
+        """Start it on `root`."""
+        options = {**settings, "client": {"reportsAnswers": True}}
+        await self.client.start(command, root, options, environment)
+
+    async def ready(self) -> None:
+        """Wait until the model is loaded and the index built: what is measured is typing, not the start.
+
+        Raises:
+            FastcoderError: the server cannot work (no model, an unknown drafter), or ended.
+        """
+        try:
+            async with asyncio.timeout(READY_S):
+                await self._ready()
+        except TimeoutError as error:
+            raise FastcoderError(f"the server was not ready after {READY_S:.0f} s") from error
+
+    def check(self) -> None:
+        """Raise what makes it senseless to go on."""
+        if self._gone is not None:
+            raise self._gone
+        if self._status.state == "error":
+            raise FastcoderError(self._status.message, self._status.hint)
+
+    async def _ready(self) -> None:
+        text = "def add(first, second):\n    return "
+        self.client.open(_SCRATCH, "python", 1, text)
+        while self._status.state != "ready":
+            await self.client.suggest(_SCRATCH, text, len(text), invoked=True)
+            self.check()
+            await asyncio.sleep(0.1)
+        while self._indexing or time.monotonic() - self._heard < QUIET_S:
+            await asyncio.sleep(0.1)
+            self.check()
+        self.client.close(_SCRATCH)
+
+    def _on_status(self, status: Status) -> None:
+        self._status, self._heard = status, time.monotonic()
+
+    def _on_gone(self, gone: ServerGoneError) -> None:
+        self._gone = gone
+
+    def _on_told(self, method: str, params: Params) -> None:
+        if method == "fastcoder/answered":
+            self.told[params["version"]] = params
+        elif method == "$/progress" and "indexing" in str(params["token"]):
+            self._heard = time.monotonic()
+            self._indexing += {"begin": 1, "end": -1}.get(params["value"]["kind"], 0)
+
+
+def _borrow(kept: Path, cache: Path) -> None:
+    """A cache folder for one session: models and kernels are those of `kept`, what is learnt of a workspace is new."""
+    cache.mkdir()
+    for entry in kept.iterdir() if kept.is_dir() else ():
+        if entry.name not in OF_A_WORKSPACE:
+            (cache / entry.name).symlink_to(entry)
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text

@@ -1,0 +1,244 @@
+"""A client of a team's server for many people at once: what is asked, and what is kept of an answer.
+
+The interfaces are llama.cpp's `/infill`, which llama-server has too, and OpenAI's `/v1/completions` with the marks of
+Qwen's family in the prompt, which vLLM has. As a person's editor, a client has one request open at a time, and closes
+its connection where nobody waits any more.
+"""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import h11
+
+from fastcoder_lsp.errors import NetworkError
+
+Interface = Literal["infill", "completions"]
+_WORDS = 24
+"""Tokens of an answer at most, for servers that do not end a text by themselves."""
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response.
+
+    Attributes:
+        code: HTTP's status; 0 where the connection broke before it.
+        body: its JSON, or nothing.
+        headers: by lower-case names.
+        ms: milliseconds from the first byte sent to the last one read.
+    """
+
+    code: int
+    body: Mapping[str, Any]
+    headers: Mapping[str, str]
+    ms: float
+
+
+class Client:
+    """One person's connection.
+
+    Args:
+        url: of the server, as in "http://127.0.0.1:8020".
+        headers: of every request.
+
+    Raises:
+        NetworkError: that is no address.
+    """
+
+    def __init__(self, url: str, headers: Mapping[str, str]) -> None:
+        parts = urlsplit(url)
+        if parts.scheme != "http" or not parts.hostname:
+            raise NetworkError(f"{url} is no address", "Write: http://127.0.0.1:8020")
+        self._host, self._port = parts.hostname, parts.port or 80
+        self._headers = [("Host", parts.netloc), *headers.items()]
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._connection = h11.Connection(h11.CLIENT)
+
+    async def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Reply:
+        """Ask. Whoever cancels it hangs up, as editors do."""
+        data, begun = json.dumps(body).encode(), time.perf_counter()
+        named = [*self._headers, *headers.items(), ("Content-Length", str(len(data)))]
+        try:
+            reader, writer = await self._open()
+            head = h11.Request(method="POST", target=path, headers=named)
+            for event in (head, h11.Data(data=data), h11.EndOfMessage()):
+                writer.write(self._connection.send(event) or b"")
+            response, text = await self._read(reader)
+        except (OSError, h11.RemoteProtocolError, asyncio.IncompleteReadError):
+            self.close()
+            return Reply(0, {}, {}, 1e3 * (time.perf_counter() - begun))
+        except asyncio.CancelledError:
+            self.close()
+            raise
+        ms = 1e3 * (time.perf_counter() - begun)
+        answered = {name.decode(): value.decode() for name, value in response.headers}
+        self._rest()
+        is_json = answered.get("content-type", "").startswith("application/json")
+        return Reply(response.status_code, json.loads(text) if is_json else {}, answered, ms)
+
+    def close(self) -> None:
+        """Hang up."""
+        if self._streams is not None:
+            self._streams[1].close()
+        self._streams = None
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if self._streams is None or self._streams[0].at_eof():
+            self.close()
+            self._streams = await asyncio.open_connection(self._host, self._port)
+            self._connection = h11.Connection(h11.CLIENT)
+        return self._streams
+
+    async def _read(self, reader: asyncio.StreamReader) -> tuple[h11.Response, bytes]:
+        response, text = None, bytearray()
+        while True:
+            event = self._connection.next_event()
+            if event is h11.NEED_DATA:
+                self._connection.receive_data(await reader.read(_PIECE))
+            elif isinstance(event, h11.Response):
+                response = event
+            elif isinstance(event, h11.Data):
+                text += event.data
+            elif isinstance(event, h11.EndOfMessage) and response is not None:
+                return response, bytes(text)
+            elif isinstance(event, h11.ConnectionClosed):
+                raise asyncio.IncompleteReadError(bytes(text), None)
+
+    def _rest(self) -> None:
+        if self._connection.our_state is h11.DONE and self._connection.their_state is h11.DONE:
+            self._connection.start_next_cycle()
+        else:
+            self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """Who is asked.
+
+    Attributes:
+        url: its address.
+        keys: of the people, one after the other; none where it asks for none.
+        interface: how it is asked.
+        scripted: whether its model says checksums.
+    """
+
+    url: str
+    keys: tuple[str, ...] = ()
+    interface: Interface = "infill"
+    scripted: bool = False
+
+    def client(self, typist: int) -> Client:
+        """A person's connection: to their own workspace, by their own key where there are so many."""
+        named = {"X-Fastcoder-Workspace": f"workspace-{typist}"}
+        if self.keys:
+            named["Authorization"] = f"Bearer {self.keys[typist % len(self.keys)]}"
+        return Client(self.url, named)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A cursor in a document."""
+
+    document: str
+    before: str
+    after: str
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One request and what became of it.
+
+    Attributes:
+        typist: who asked.
+        document: where.
+        at_s: seconds since the beginning.
+        code: HTTP's status; 0: the connection broke; -1: a newer key came first.
+        ms: milliseconds until the answer.
+        host_ms: of them, in the replica, where it says so.
+        text: whether there was some.
+        right: whether it was this request's own, where that can be told.
+        replica: who answered, where it says so.
+        prefilled: prompt tokens that were computed.
+        reused: prompt tokens that were in a KV cache.
+        tokens: that were made.
+        why: what the server says where it did not answer, or what it said where that is not its own.
+    """
+
+    typist: int
+    document: str
+    at_s: float
+    code: int
+    ms: float = 0.0
+    host_ms: float = 0.0
+    text: bool = False
+    right: bool | None = None
+    replica: str = ""
+    prefilled: int = 0
+    reused: int = 0
+    tokens: int = 0
+    why: str = ""
+
+
+async def ask(client: Client, interface: Interface, place: Place, typist: int, at_s: float, *, scripted: bool) -> Asked:
+    """Ask at a place; `scripted`: the model says checksums, and each answer is compared with its own."""
+    headers = {"X-Fastcoder-Document": place.document, "Content-Type": "application/json"}
+    if interface == "infill":
+        line = place.before.rfind("\n") + 1
+        body: dict[str, Any] = {
+            "input_prefix": place.before[:line],
+            "prompt": place.before[line:],
+            "input_suffix": place.after,
+            "filename": place.document,
+            "n_predict": _WORDS,
+        }
+        reply = await client.post("/infill", body, headers)
+        said = str(reply.body.get("content", ""))
+    else:
+        prompt = f"<|fim_prefix|>{place.before}<|fim_suffix|>{place.after}<|fim_middle|>"
+        body = {"prompt": prompt, "max_tokens": _WORDS, "temperature": 0.0, "stop": ["\n"]}
+        reply = await client.post("/v1/completions", body, headers)
+        choices = reply.body.get("choices") or [{}]
+        said = str(choices[0].get("text", ""))
+    said = said.rstrip("\n")
+    right = said == checksum(place.before, len(said)) if scripted and reply.code == 200 and said else None
+    return _asked(reply, said, typist, place.document, at_s, right=right)
+
+
+def checksum(before: str, letters: int) -> str:
+    """What the scripted model of the team's server says."""
+    return f"~{hashlib.blake2b(before.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"[:letters]
+
+
+def _asked(reply: Reply, said: str, typist: int, document: str, at_s: float, *, right: bool | None) -> Asked:
+    usage: Mapping[str, Any] = reply.body.get("usage") or {}
+    times: Mapping[str, Any] = reply.body.get("timings") or {}
+    details: Mapping[str, Any] = usage.get("prompt_tokens_details") or {}
+    reused = int(times.get("cache_n", details.get("cached_tokens") or 0))
+    computed = int(times.get("prompt_n", usage.get("prompt_tokens", 0) - reused))
+    return Asked(
+        typist=typist,
+        document=document,
+        at_s=at_s,
+        code=reply.code,
+        ms=reply.ms,
+        host_ms=float(reply.headers.get("x-fastcoder-host-ms", 0.0)),
+        text=bool(said.strip()),
+        right=right,
+        replica=reply.headers.get("x-fastcoder-replica", ""),
+        prefilled=max(0, computed),
+        reused=reused,
+        tokens=int(times.get("predicted_n", usage.get("completion_tokens", 0))),
+        why=repr(said) if right is False else "" if reply.code == 200 else _why(reply),
+    )
+
+
+def _why(reply: Reply) -> str:
+    error = reply.body.get("error")
+    return str(error.get("message", "")) if isinstance(error, dict) else ""

@@ -1,0 +1,277 @@
+"""Requests to a team's server: people who type recorded histories, crowds that nobody types, a server of our own.
+
+Each person is at a place of their own, and asks at every key. How a person types is `typist/hands`.
+"""
+
+import asyncio
+import os
+import random
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import psutil
+
+from benchmarks.datasets.histories import Typed
+from benchmarks.team_client import Asked, Place, Server, ask
+from benchmarks.typist.hands import keys, opening, waits
+from fastcoder_lsp.config.programs import neutral_folder, python_command
+from fastcoder_lsp.errors import ResourceError
+
+GIVEN_UP = -1
+_LONGEST = 30_000
+"""Characters of a document, the cursor in them: clients send windows of large files."""
+_FILE = "def total(items):\n    return sum(items)\n\n\n" * 10
+_BEGIN_S = 180.0
+
+
+def places(run: Typed, name: str) -> Iterator[tuple[Place, str]]:
+    """Where the cursor is after each key of a run, and the key."""
+    begun = max(0, run.offset - _LONGEST // 2)
+    before = run.document[begun : run.offset] + opening(run.text)
+    after = run.document[run.offset : run.offset + _LONGEST // 2]
+    for key in keys(run.text):
+        before += key
+        yield Place(name, before, after), key
+
+
+async def type_all(
+    server: Server,
+    runs: Sequence[Typed],
+    typists: int,
+    seconds: float,
+    speed: float,
+    *,
+    patient: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
+) -> list[Asked]:
+    """All of them at once, for so long: what became of every request.
+
+    Args:
+        server: who is asked.
+        runs: what is typed; each person begins at another one, and goes on with the next.
+        typists: how many.
+        seconds: how long.
+        speed: keys a second, without pauses.
+        patient: whether a key waits for the answer to the one before it, and gives no request up.
+        clock: seconds; says when it is over.
+    """
+    begun = clock()
+
+    def passed() -> float:
+        return clock() - begun
+
+    each = [
+        _type(server, runs, number, len(runs) * number // typists, passed, seconds, speed, patient=patient)
+        for number in range(typists)
+    ]
+    return [asked for typed in await asyncio.gather(*each) for asked in typed]
+
+
+async def _type(
+    server: Server,
+    runs: Sequence[Typed],
+    typist: int,
+    first: int,
+    passed: Callable[[], float],
+    seconds: float,
+    speed: float,
+    *,
+    patient: bool,
+) -> list[Asked]:
+    client, done = server.client(typist), list[Asked]()
+    turn = 0
+    open_: asyncio.Task[None] | None = None
+
+    async def one(place: Place, at_s: float) -> None:
+        try:
+            done.append(await ask(client, server.interface, place, typist, at_s, scripted=server.scripted))
+        except asyncio.CancelledError:
+            done.append(Asked(typist, place.document, at_s, GIVEN_UP))
+            raise
+
+    while passed() < seconds:
+        run = runs[(first + turn) % len(runs)]
+        pauses = waits(keys(run.text), speed, f"{typist}-{turn}")
+        for (place, _), pause in zip(places(run, f"{typist}/{run.path}"), pauses, strict=True):
+            await asyncio.sleep(pause)
+            if open_ is not None:
+                await _ended(open_, patient=patient)
+            if (at_s := passed()) >= seconds:
+                break
+            open_ = asyncio.create_task(one(place, at_s))
+        turn += 1
+    if open_ is not None:
+        await _ended(open_, patient=True)
+    client.close()
+    return done
+
+
+async def _ended(task: "asyncio.Task[None]", *, patient: bool) -> None:
+    if not patient and not task.done():
+        task.cancel()
+    await asyncio.wait((task,))
+
+
+def place(client: int, number: int) -> Place:
+    """A client's document after so many requests: each adds a line, so that its prefix is known."""
+    return Place(f"file_{client}.py", f"# {client}\n{_FILE}" + "value = 1\n" * (number % 40) + "x = ", "\n")
+
+
+async def closed(
+    server: Server, clients: int, seconds: float, clock: Callable[[], float] = time.perf_counter
+) -> list[Asked]:
+    """So many clients that ask again as soon as they are answered, for so many seconds of the clock."""
+    begun = clock()
+
+    async def one(client: int) -> list[Asked]:
+        connection, done = server.client(client), list[Asked]()
+        while (at_s := clock() - begun) < seconds:
+            wanted = place(client, len(done))
+            done.append(await ask(connection, server.interface, wanted, client, at_s, scripted=server.scripted))
+        connection.close()
+        return done
+
+    return [asked for each in await asyncio.gather(*map(one, range(clients))) for asked in each]
+
+
+async def arriving(server: Server, a_second: float, clients: int, seconds: float, seed: int) -> list[Asked]:
+    """So many a second, each from a client that is free; one more client comes where none is."""
+    begun, chance = time.perf_counter(), random.Random(seed)  # noqa: S311 arrivals need no secrets
+    free = [(server.client(number), number) for number in range(clients)]
+    asked_by, done, tasks = dict.fromkeys(range(clients), 0), list[Asked](), set[asyncio.Task[None]]()
+
+    async def one(at_s: float) -> None:
+        if not free:
+            asked_by[len(asked_by)] = 0
+            free.append((server.client(len(asked_by) - 1), len(asked_by) - 1))
+        connection, client = free.pop(0)
+        wanted = place(client, asked_by[client])
+        asked_by[client] += 1
+        done.append(await ask(connection, server.interface, wanted, client, at_s, scripted=server.scripted))
+        free.append((connection, client))
+
+    due = 0.0
+    while due < seconds:
+        await asyncio.sleep(max(0.0, due - (time.perf_counter() - begun)))
+        task = asyncio.create_task(one(time.perf_counter() - begun))
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        due += chance.expovariate(a_second)
+    await asyncio.gather(*tasks)
+    for connection, _ in free:
+        connection.close()
+    return done
+
+
+class OwnServer:
+    """It, while the block is entered.
+
+    Args:
+        model: what its replicas run.
+        replicas: how many.
+        rest: more of its configuration, as TOML.
+    """
+
+    def __init__(self, model: str, replicas: int, rest: str = "") -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="bench-team-")
+        self._model, self.replicas, self._rest = model, replicas, rest
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port: int = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._file = Path(self._folder.name) / "team.toml"
+
+    def __enter__(self) -> Self:
+        self._write()
+        self.log = (Path(self._folder.name) / "log").open("w+", encoding="utf-8")
+        command = python_command("fastcoder_lsp.cli.main", "team", "--config", str(self._file))
+        self._process = subprocess.Popen(command, cwd=neutral_folder(), stdin=subprocess.DEVNULL, stderr=self.log)
+        until = time.monotonic() + _BEGIN_S
+        while not self.healthy():
+            if self._process.poll() is not None or time.monotonic() > until:
+                said = self.said()
+                self.__exit__(None, None, None)
+                raise ResourceError(
+                    f"the team's server does not start: {said[-500:]}",
+                    "Mend what the server names, and run the benchmark again.",
+                )
+            time.sleep(0.2)
+        return self
+
+    def __exit__(self, _: type[BaseException] | None, __: BaseException | None, ___: TracebackType | None) -> None:
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self.log.close()
+        self._folder.cleanup()
+
+    def said(self) -> str:
+        """Its standard error so far."""
+        self.log.flush()
+        return Path(self.log.name).read_text(encoding="utf-8")
+
+    def healthy(self) -> bool:
+        """Whether it says that it can answer."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=10)
+        with suppress(OSError, HTTPException):
+            connection.request("GET", "/health")
+            return connection.getresponse().status == 200
+        return False
+
+    def kill_replica(self) -> int:
+        """`kill -9` one; its process."""
+        victim = min(self.replica_processes())
+        os.kill(victim, signal.SIGKILL)
+        return victim
+
+    def replica_processes(self) -> list[int]:
+        """The processes of the model's replicas."""
+        children = psutil.Process(self._process.pid).children(recursive=True)
+        return [child.pid for child in children if _names_replica(child)]
+
+    def cpu_s(self) -> dict[str, float]:
+        """Seconds of CPU that its processes have used so far: Serve's proxy, the door, replicas, all of them."""
+        used = {"proxy": 0.0, "door": 0.0, "replicas": 0.0, "all": 0.0}
+        for process in psutil.Process(self._process.pid).children(recursive=True):
+            with suppress(psutil.Error):
+                times, line = process.cpu_times(), (process.cmdline() or [""])[0]
+                spent = times.user + times.system
+                used["all"] += spent
+                for name, part in (("proxy", "ProxyActor"), ("door", "Door"), ("replicas", "Model")):
+                    used[name] += spent if part in line else 0.0
+        return used
+
+    def add_replica(self) -> None:
+        """One more from now on."""
+        self.replicas += 1
+        self.upgrade()
+
+    def upgrade(self) -> None:
+        """Have the configuration read again: where it is as it was, every replica is replaced."""
+        self._write()
+        self._process.send_signal(signal.SIGHUP)
+
+    def _write(self) -> None:
+        self._file.write_text(
+            f'{self._rest}\n[model]\nmodel = "{self._model}"\n"where.middle_of_word" = true\n'
+            f"[listen]\nport = {self.port}\n[replicas]\nleast = {self.replicas}\nat_once = {self.replicas}\n",
+            encoding="utf-8",
+        )
+
+
+def _names_replica(process: psutil.Process) -> bool:
+    with suppress(psutil.Error):
+        line = process.cmdline()
+        return bool(line) and "ServeReplica" in line[0] and "Model" in line[0]
+    return False

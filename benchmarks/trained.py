@@ -1,0 +1,361 @@
+"""`bench trained`: what `train` did to a model: the model before and after, each measured in the parts asked for.
+
+Counts of Jacobi decoding are those of Kou et al. 2024, section 4.3: the *fast-forward* count of a step is how many
+tokens became final in it; *stationary* tokens are those of a guess that are right already though one before them is
+wrong, and stay. Counts of SDSAT are those of Liu et al. 2024, table 3: of k guesses, how many are accepted.
+"""
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks import sandbox
+from benchmarks.datasets import data_folder, infilling, repoeval, require, spread
+from benchmarks.drafting.drafters import DrafterParts, make
+from benchmarks.drafting.pairs import Listening, Pair, figures, run_once
+from benchmarks.harness import decode_request, line_end, write
+from benchmarks.questions import Arm, Question, prompt_of
+from benchmarks.scores import Mean, paired
+from fastcoder_lsp.bench.model import BenchModel, find_model
+from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.config.engines import ENGINES
+from fastcoder_lsp.core import Draft, DraftContext, DraftTree, Engine, Sampler, Verified
+from fastcoder_lsp.decode.loop import DecodeRequest, decode
+from fastcoder_lsp.draft.base import Trained, load_trained
+from fastcoder_lsp.draft.jacobi import JacobiDrafter, JacobiParameters
+from fastcoder_lsp.draft.none import NoDrafter
+from fastcoder_lsp.draft.sdsat import FROM_SDSAT, SdsatDrafter, SdsatParameters
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.model.tuned import read_record
+from fastcoder_lsp.workspace.corpus_files import texts_of
+
+EXAMPLE = "trained --model tuned/model --before auto --limit 12"
+CONTEXT = 2048
+PROMPT_TOKENS = 512
+LINE_TOKENS = 64
+GRAM = 4
+DISTINCT_LEAST = 0.7
+"""Outputs below it loop, which flatters every drafter: they are counted apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Decode with a tuned model, and with the one it was tuned from, and compare.
+
+    Jacobi's fast-forward and stationary tokens for each n, SDSAT's accepted guesses for each k, speed against plain
+    decoding, exact match of single-line infilling, and whether programs with the model's line pass their tests (run in
+    a process with limits on time, memory and files).
+    """
+
+    model: str = option("the tuned model: OUT/model of `train`")
+    before: str | None = option("the model that it was tuned from, to compare", None, metavar="MODEL")
+    parts: str = option("of counts, speed, exact, functional", "counts,speed,exact,functional")
+    data: list[Path] = option(
+        "folders of code for counts and speed (default: RepoEval)", [], nargs="+", metavar="SOURCE"
+    )
+    engine: str = option("as the setting `engine`", "auto", choices=ENGINES)
+    limit: int = option("prompts for counts and speed", 16, metavar="N")
+    tokens: int = option("tokens of each output", 96, metavar="N")
+    blocks: str = option("n of Jacobi decoding", "16,32", metavar="N,…")
+    ks: str = option("k of SDSAT", "1,3,5,8,13", metavar="K,…")
+    drafters: str = option("for speed", "jacobi,lookahead,sdsat,auto,auto:without=trained", metavar="NAMES")
+    quality_limit: int = option("tasks of infilling", 100, metavar="N")
+    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """A model with its engine, and what it was tuned for."""
+
+    model: BenchModel
+    engine: Engine
+    trained: Trained
+
+
+def run(options: Options) -> int:
+    """Run the command."""
+    tuned = find_model(options.model).files
+    record = read_record(tuned.folder, tuned.digest)
+    if record is None:
+        raise UsageError(
+            f"{tuned.name} was not tuned by `fastcoder-lsp train`", "Name the folder that train wrote: OUT/model."
+        )
+    results: dict[str, Any] = {"record": {"method": record.method, "base": record.base, "figures": record.figures}}
+    for side, name in (("before", options.before), ("after", options.model)):
+        if name:
+            results[side] = _measure(find_model(name), options)
+    if "before" in results and results["before"]["digest"] != record.base_digest:
+        results["note"] = "the model before is not the one that was tuned"
+    tell(results)
+    write(options, "trained", results)
+    return 0
+
+
+def _measure(model: BenchModel, options: Options) -> dict[str, Any]:
+    """All figures of one model."""
+    engine = model.engine(options.engine, CONTEXT)
+    files = model.files
+    loaded = LoadedModel(model, engine, load_trained(files.folder, files.digest))
+    try:
+        found: dict[str, Any] = {"model": files.name, "digest": files.digest, "engine": engine.info.name}
+        parts = options.parts.split(",")
+        if "counts" in parts:
+            found |= counts(loaded, requests_of(loaded, options), options)
+        if "speed" in parts:
+            found["speed"] = speed(loaded, requests_of(loaded, options), options.drafters.split(","))
+        if "exact" in parts:
+            found["exact"] = exact(loaded, options.quality_limit)
+        if "functional" in parts:
+            found["functional"] = functional(loaded, options.quality_limit)
+    finally:
+        engine.close()
+    return found
+
+
+def requests_of(loaded: LoadedModel, options: Options) -> list[DecodeRequest]:
+    """What is decoded for counts and speed: functions of RepoEval, or places in the user's own files."""
+    prompts: list[tuple[int, ...]] = []
+    if options.data or data_folder() is None:
+        sources = [Path(source) for source in options.data or ()]
+        if not sources:
+            raise UsageError("there are no benchmark tasks on this machine", "Name folders of code with --data.")
+        for _, text in texts_of(sources):
+            ids = loaded.model.tokenizer.encode(text)
+            if len(ids) > 2 * options.tokens:
+                start = len(ids) // 2
+                prompts.append(tuple(ids[max(0, start - PROMPT_TOKENS) : start]))
+    else:
+        tasks = repoeval.load(require("repoeval"))
+        prompts = [
+            tuple(repoeval.prompt(loaded.model.tokenizer, tasks.before(task))[-PROMPT_TOKENS:]) for task in tasks.tasks
+        ]
+    chosen = spread(prompts, options.limit)
+    return [decode_request(loaded.model.tokenizer, prompt, options.tokens) for prompt in chosen]
+
+
+def counts(loaded: LoadedModel, requests: Sequence[DecodeRequest], options: Options) -> dict[str, Any]:
+    """Fast-forward and stationary tokens for each n, guesses accepted for each k; loops are left out."""
+    outputs = [decode(loaded.engine, NoDrafter(), request, lambda: False).tokens for request in requests]
+    lively = [
+        request for request, output in zip(requests, outputs, strict=True) if distinct_share([output]) >= DISTINCT_LEAST
+    ]
+    found: dict[str, Any] = {
+        "outputs": len(outputs),
+        "outputs_that_loop": len(outputs) - len(lively),
+        "distinct_4_grams": distinct_share(outputs),
+        "jacobi": {},
+        "sdsat": {},
+    }
+    for block in map(int, options.blocks.split(",")):
+        count = count_jacobi(loaded.engine, lively, block)
+        found["jacobi"][block] = {"fast_forward": count.fast_forward, "stationary": count.stationary_mean}
+    for k in map(int, options.ks.split(",")) if loaded.trained.adaptive else ():
+        accepted = count_accepted(loaded.engine, lively, loaded.trained.adaptive, k)
+        found["sdsat"][k] = {
+            "accepted": accepted.accepted,
+            "tokens_a_pass": accepted.tokens_a_pass,
+            "histogram": dict(sorted(accepted.histogram.items())),
+        }
+    return found
+
+
+def speed(loaded: LoadedModel, requests: Sequence[DecodeRequest], drafters: Sequence[str]) -> dict[str, Any]:
+    """Each drafter against plain decoding, in interleaved pairs."""
+    names = [name for name in drafters if name != "sdsat" or loaded.trained.adaptive]
+    parts = DrafterParts(piece=loaded.model.tokenizer.piece, trained=loaded.trained)
+    pairs: dict[str, list[Pair]] = {name: [] for name in names}
+    for place, request in enumerate(requests):
+        for name in names:
+            plain = run_once(loaded.engine, NoDrafter(), request)
+            drafted = run_once(loaded.engine, make(name, parts), request)
+            if plain.emitted:
+                pairs[name].append(Pair(str(place), plain, drafted))
+    return {name: figures(of_name) for name, of_name in pairs.items() if of_name}
+
+
+def exact(loaded: LoadedModel, limit: int) -> dict[str, float]:
+    """Task → 1 where the missing line of a program was said exactly, of single-line infilling."""
+    cases = infilling.load(require("humaneval_infilling"), "start")
+    found = {}
+    for case in spread(cases, limit):
+        text = _answer(loaded, case.before, case.after)
+        found[case.id] = float(text.rstrip() == case.expected)
+    return found
+
+
+def functional(loaded: LoadedModel, limit: int) -> dict[str, float]:
+    """Task → 1 where the program with the model's line passes its tests."""
+    path = require("humaneval_infilling") / infilling.FILE
+    rows = [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+    found = {}
+    for row in spread(rows, limit):
+        line = _answer(loaded, row["prompt"], "\n" + row["suffix"])
+        program = f"{row['prompt']}{line}\n{row['suffix']}\n{row['test']}\ncheck({row['entry_point']})\n"
+        found[row["task_id"]] = float(sandbox.passes(program))
+    return found
+
+
+def _answer(loaded: LoadedModel, before: str, after: str) -> str:
+    """The line that the model puts between `before` and `after`, asked as the product asks."""
+    prompt = prompt_of(Arm("anchored"), loaded.model.tokenizer, Question("", before, after))
+    request = decode_request(loaded.model.tokenizer, prompt.tokens, LINE_TOKENS, cut=line_end, healing=prompt.healing)
+    return decode(loaded.engine, NoDrafter(), request, lambda: False).text
+
+
+class StateListener(Listening):
+    """Remembers every state of a Jacobi iteration and where it stood: (tokens of output before it, state)."""
+
+    def __init__(self, block: int) -> None:
+        super().__init__(JacobiDrafter(JacobiParameters(length=block)))
+        self.states: list[tuple[int, tuple[int, ...]]] = []
+
+    def propose(self, context: DraftContext, nodes: int) -> Draft:
+        """Remember the state."""
+        draft = super().propose(context, nodes)
+        self.states.append((len(context.tokens) - context.prompt_length, draft.tokens))
+        return draft
+
+
+class AcceptListener(Listening):
+    """Counts how many guesses of each chain that was verified were accepted."""
+
+    def __init__(self, adaptive: Sequence[int], k: int) -> None:
+        super().__init__(SdsatDrafter(adaptive, SdsatParameters(k=k, branch=1, least=0.0, two_step=True)))
+        self.accepted: list[int] = []
+
+    def observe(self, tree: DraftTree, verified: Verified) -> None:
+        """Count, where there were guesses."""
+        if FROM_SDSAT.name in tree.sources:
+            self.accepted.append(len(verified.path))
+        super().observe(tree, verified)
+
+
+@dataclass(slots=True)
+class JacobiCount:
+    """Sums over decodes with one block length."""
+
+    tokens: int = 0
+    steps: int = 0
+    states: int = 0
+    stationary: int = 0
+
+    @property
+    def fast_forward(self) -> float:
+        """Tokens that became final in a step, on average."""
+        return self.tokens / max(self.steps, 1)
+
+    @property
+    def stationary_mean(self) -> float:
+        """Stationary tokens of a state, on average."""
+        return self.stationary / max(self.states, 1)
+
+
+@dataclass(slots=True)
+class AcceptCount:
+    """Sums over decodes with one k; `histogram[a]`: verifications that accepted a guesses."""
+
+    tokens: int = 0
+    steps: int = 0
+    histogram: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def accepted(self) -> float:
+        """Guesses accepted of k in a verification, on average."""
+        total = sum(self.histogram.values())
+        return sum(count * times for count, times in self.histogram.items()) / max(total, 1)
+
+    @property
+    def tokens_a_pass(self) -> float:
+        """Tokens over passes, those that only guess among them."""
+        return self.tokens / max(self.steps, 1)
+
+
+def stationary(states: Sequence[tuple[int, tuple[int, ...]]], output: Sequence[int]) -> tuple[int, int]:
+    """How many states there are, and how many of all their tokens are right behind a wrong one."""
+    right_behind = 0
+    for start, state in states:
+        final = output[start : start + len(state)]
+        agrees = [token == said for token, said in zip(state, final, strict=False)]
+        wrong = agrees.index(False) if False in agrees else len(agrees)
+        right_behind += sum(agrees[wrong:])
+    return len(states), right_behind
+
+
+def count_jacobi(engine: Engine, requests: Sequence[DecodeRequest], block: int) -> JacobiCount:
+    """Decode all `requests` by Jacobi iteration with n = `block`."""
+    count = JacobiCount()
+    for request in requests:
+        listener = StateListener(block)
+        result = decode(engine, listener, _wide(request, block + 1), lambda: False)
+        states, right = stationary(listener.states, result.tokens)
+        count.tokens += len(result.tokens)
+        count.steps += result.counts.steps
+        count.states += states
+        count.stationary += right
+    return count
+
+
+def count_accepted(engine: Engine, requests: Sequence[DecodeRequest], adaptive: Sequence[int], k: int) -> AcceptCount:
+    """Decode all `requests` by SDSAT in the paper's two steps with k guesses."""
+    count = AcceptCount()
+    for request in requests:
+        listener = AcceptListener(adaptive, k)
+        result = decode(engine, listener, _wide(request, 2 * k + 2), lambda: False)
+        count.tokens += len(result.tokens)
+        count.steps += result.counts.steps
+        for accepted in listener.accepted:
+            count.histogram[accepted] = count.histogram.get(accepted, 0) + 1
+    return count
+
+
+def distinct_share(outputs: Sequence[Sequence[int]]) -> float:
+    """Distinct 4-grams over all of each output, averaged: what loops has few."""
+    shares = []
+    for output in outputs:
+        grams = [tuple(output[place : place + GRAM]) for place in range(len(output) - GRAM + 1)]
+        if grams:
+            shares.append(len(set(grams)) / len(grams))
+    return sum(shares) / max(len(shares), 1)
+
+
+def _wide(request: DecodeRequest, nodes: int) -> DecodeRequest:
+    """The request with room for pending tokens and `nodes` more."""
+    return replace(request, nodes=nodes + 12, sampler=Sampler())
+
+
+def tell(results: Mapping[str, Any]) -> None:
+    """Print short tables of the results."""
+    sides = [side for side in ("before", "after") if side in results]
+    if "note" in results:
+        print(f"Note: {results['note']}.")
+    rows: list[tuple[object, ...]] = []
+    for side in sides:
+        found = results[side]
+        for block, count in found.get("jacobi", {}).items():
+            rows.append((f"{side}: jacobi n={block}", count["fast_forward"], count["stationary"], ""))
+        for k, count in found.get("sdsat", {}).items():
+            rows.append((f"{side}: sdsat k={k}", count["tokens_a_pass"], "", count["accepted"]))
+    if rows:
+        loops = ", ".join(f"{side} {results[side]['distinct_4_grams']:.2f}" for side in sides)
+        print_table(
+            f"Counts; distinct 4-grams: {loops}", ("what", "tokens a pass", "stationary", "accepted of k"), rows
+        )
+    speeds = [
+        (f"{side}: {name}", r["plain_ms_per_token"], r["ms_per_token"], r["speedup"], r["mat"], r["identical"])
+        for side in sides
+        for name, r in results[side].get("speed", {}).items()
+    ]
+    if speeds:
+        print_table("Speed", ("drafter", "plain ms/token", "ms/token", "speed-up", "MAT", "identical"), speeds)
+    for measure in ("exact", "functional"):
+        scored = {side: results[side][measure] for side in sides if measure in results[side]}
+        means = {side: Mean.of(list(values.values())) for side, values in scored.items()}
+        lines = [(side, 100 * mean.mean, 100 * mean.standard_error, mean.tasks) for side, mean in means.items()]
+        if len(scored) == 2 and (change := paired(scored["before"], scored["after"])) is not None:
+            lines.append(("change", 100 * change.mean, 100 * change.standard_error, change.tasks))
+        if lines:
+            print_table(f"Single-line infilling, {measure}, percent", ("model", "mean", "s.e.", "tasks"), lines)

@@ -1,1 +1,0 @@
-"""`bench trained`: what `train` did to a model: tokens a pass, guesses accepted, speed, quality, before and after."""

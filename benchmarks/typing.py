@@ -1,0 +1,253 @@
+"""`bench typing`: what code of other files is worth to who types: the same keys with and without, in reckoned time.
+
+What was typed already is kept, a line for each part and way, so that a stopped run goes on where it ended.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from statistics import fmean, median
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+from benchmarks.datasets import histories, require
+from benchmarks.harness import write
+from benchmarks.scores import error_of_sum
+from benchmarks.typist.ceiling import Tree
+from benchmarks.typist.hands import Subset, history_parts
+from benchmarks.typist.reckoned import MACHINES, Clock, DiskContext, Room, Text
+from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.completion.question import policy_of
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import StepCosts
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.prompt import Context
+from fastcoder_lsp.runtime.load import load_model, make_runtime
+from fastcoder_lsp.runtime.parts import Model, Runtime, Surroundings
+
+EXAMPLE = "typing --histories svcs --keys 480 --answers typing.jsonl"
+WAYS = (False, True)
+"""Values of `context.enabled`."""
+_SAME = ("model", "costs", "slower", "speed", "seed")
+"""Options that decide what typing a part comes to."""
+Name = tuple[str, int, bool]
+"""A history, the number of a part, and whether code of other files went along."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Type runs of recorded histories key by key, with each value of `context.enabled` in turn, over the same keys.
+
+    Time is reckoned: steps and prompts take what they take on an idle machine, so that the figures are the same on a
+    busy one. A part that was typed is kept in --answers: a stopped run goes on where it ended.
+    """
+
+    histories: str = option("of the folder `replay`", ",".join(histories.NAMES), metavar="NAME,…")
+    keys: int | None = option("of each history at most (default: all of it)", None, metavar="N")
+    model: str = option("a name as in the setting", "auto")
+    threads: int = option("as the setting; no figure depends on it", 0, metavar="N")
+    costs: Literal["amx", "vnni"] = option("whose times are reckoned with", "vnni")
+    slower: float = option("of a machine that takes so many times longer", 1.0, metavar="FACTOR")
+    speed: float = option("keys a second", 3.0, metavar="KEYS")
+    seed: int = option("of the runs and the rhythm", 0)
+    answers: Path | None = option("what was typed already, a line for each part", None, metavar="FILE")
+    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """What typing a part came to.
+
+    Attributes:
+        keys: of the part, with no accept.
+        saved: those of them that an accept brought in.
+        asked, shown: requests, and those that were answered by text before the next key.
+        computed: prompt tokens, exchanges of snippets and work ahead included.
+        steps, emitted: forward passes after the prompts, and the tokens that came of them.
+        waits_ms: from a key to the text that was shown for it, of each, to a tenth of a millisecond.
+    """
+
+    keys: int
+    saved: int
+    asked: int
+    shown: int
+    computed: int
+    steps: int
+    emitted: int
+    waits_ms: tuple[float, ...]
+
+
+def type_part(room: Room, part: Subset, files: Mapping[str, str], make: "MakeWithContext") -> Typed:
+    """Type `part` into `files`, the tree before it, as it lies on the disk while somebody types."""
+    with TemporaryDirectory(prefix="fastcoder-typing-") as folder:
+        tree = Tree(Path(folder).resolve(), files)
+
+        def made(model: Model, seat: str, clock: Clock) -> Runtime:
+            return make(model, seat, DiskContext(tree, lambda: clock.ms / 1e3))
+
+        [account], engines = room.type([Text(part, tree, made)])
+    return Typed(
+        account.typed + account.saved,
+        account.saved,
+        account.asked,
+        account.shown,
+        engines.computed.total(),
+        engines.steps,
+        engines.emitted,
+        tuple(round(wait_ms, 1) for wait_ms in account.waited_ms),
+    )
+
+
+MakeWithContext = Callable[[Model, str, Context], Runtime]
+"""What one person has of the model, given their name and where code of other files is found."""
+
+
+def run(options: Options) -> int:
+    """Run the command."""
+    typed = _typed(options)
+    names = [name for name in options.histories.split(",") if any(one == name for one, _ in typed)]
+    rows = {
+        name: compared(*([typed[one][way] for one in typed if name in (one[0], "all")] for way in WAYS))
+        for name in (*names, "all")
+    }
+    table = [
+        [
+            name,
+            *(row.keys, row.left, row.right, f"{row.gained:+.2f} ± {row.error:.2f}"),
+            f"{row.tokens_left:.1f} → {row.tokens_right:.1f}",
+            f"{row.wait_left_ms:.0f} → {row.wait_right_ms:.0f}",
+            f"{row.mean_left_ms:.0f} → {row.mean_right_ms:.0f}",
+            f"{row.mat_left:.2f} → {row.mat_right:.2f}",
+        ]
+        for name, row in rows.items()
+    ]
+    columns = ("history", "keys", "off %", "on %", "points", "tokens a key", "text, ms", "mean", "tokens a pass")
+    print_table("Accepted share, code of other files off and on", columns, table)
+    write(options, "typing", {name: asdict(row) for name, row in rows.items()})
+    return 0
+
+
+def _typed(options: Options) -> dict[tuple[str, int], dict[bool, Typed]]:
+    """(history, part) → what it came to in both ways; the parts that all histories have first."""
+    folder = require("replay")
+    parts = {
+        (name, number): part
+        for name in options.histories.split(",")
+        for number, part in enumerate(history_parts(tuple(histories.steps(folder, name)), options.keys, options.seed))
+    }
+    if not parts:
+        raise UsageError("nothing can be typed", "Name a history with typed runs, and some keys: --keys N")
+    same = {name: getattr(options, name) for name in _SAME}
+    # Another bound on the keys cuts the last parts elsewhere: they are other parts of the same number.
+    lengths = {name: part.keys for name, part in parts.items()}
+    known = {
+        name: kept for name, kept in known_parts(options.answers, same) if kept.keys == lengths.get((name[0], name[1]))
+    }
+    settings = replace(Settings(), model=options.model, threads=options.threads)
+    model = load_model(settings, lambda _share, _what: None)
+    costs = _slower(MACHINES[options.costs], options.slower)
+    room = Room(model, costs, policy_of(settings), options.speed, options.seed)
+    typed: dict[tuple[str, int], dict[bool, Typed]] = {}
+    try:
+        for name, number in sorted(parts, key=lambda one: one[::-1]):
+            for way in WAYS:
+                if (name, number, way) not in known:
+                    chosen = replace(settings, context_enabled=way)
+
+                    def make(shared: Model, seat: str, context: Context, chosen: Settings = chosen) -> Runtime:
+                        return make_runtime(shared, chosen, Surroundings(context=context), seat)
+
+                    done = type_part(room, parts[name, number], histories.base(folder, name), make)
+                    known[name, number, way] = done
+                    keep_part(options.answers, same, (name, number, way), done)
+            typed[name, number] = {way: known[name, number, way] for way in WAYS}
+    finally:
+        model.close()
+    return typed
+
+
+def _slower(costs: StepCosts, factor: float) -> StepCosts:
+    return StepCosts(costs.widths, tuple(factor * ms for ms in costs.ms), factor * costs.prefill_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Of the same parts, `left` and `right`, pooled over all keys.
+
+    Attributes:
+        parts, keys: how many.
+        left, right: accepted share, percent.
+        gained: the difference in points, with `error`, its standard error by part; 0 for a single part, which tells
+            nothing of others.
+        tokens_left, tokens_right: prompt tokens computed a key.
+        mat_left, mat_right: tokens a forward pass after the prompt.
+        wait_left_ms, wait_right_ms: the median wait for a text that was shown.
+        mean_left_ms, mean_right_ms: its mean. Half of all texts are there at once and others take a step or a
+            prompt, so that the median may stand at the edge between them, and move far for little.
+        shown_left, shown_right: requests answered by text, percent.
+    """
+
+    parts: int
+    keys: int
+    left: float
+    right: float
+    gained: float
+    error: float
+    tokens_left: float
+    tokens_right: float
+    mat_left: float
+    mat_right: float
+    wait_left_ms: float
+    wait_right_ms: float
+    mean_left_ms: float
+    mean_right_ms: float
+    shown_left: float
+    shown_right: float
+
+
+def compared(left: Sequence[Typed], right: Sequence[Typed]) -> Comparison:
+    """The comparison of at least one part, typed in both ways."""
+    keys = sum(one.keys for one in left)
+    gained = sum(b.saved - a.saved for a, b in zip(left, right, strict=True)) / keys
+    rests = [b.saved - a.saved - gained * a.keys for a, b in zip(left, right, strict=True)]
+    return Comparison(
+        len(rests),
+        keys,
+        100 * sum(one.saved for one in left) / keys,
+        100 * sum(one.saved for one in right) / keys,
+        100 * gained,
+        100 * error_of_sum(rests) / keys,
+        *(sum(one.computed for one in side) / keys for side in (left, right)),
+        *(sum(one.emitted for one in side) / max(1, sum(one.steps for one in side)) for side in (left, right)),
+        *(median(_waits(side) or [0.0]) for side in (left, right)),
+        *(fmean(_waits(side) or [0.0]) for side in (left, right)),
+        *(100 * sum(one.shown for one in side) / max(1, sum(one.asked for one in side)) for side in (left, right)),
+    )
+
+
+def _waits(side: Sequence[Typed]) -> list[float]:
+    return [wait_ms for one in side for wait_ms in one.waits_ms]
+
+
+def known_parts(path: Path | None, same: Mapping[str, Any]) -> Iterator[tuple[Name, Typed]]:
+    """What was typed by the same options; nothing where no file is named, or there is none yet."""
+    for line in path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else ():
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:
+            continue
+        if row["same"] == same and row["typed"].keys() == {field.name for field in fields(Typed)}:
+            typed = row["typed"] | {"waits_ms": tuple(row["typed"]["waits_ms"])}
+            yield (row["history"], row["part"], row["context"]), Typed(**typed)
+
+
+def keep_part(path: Path | None, same: Mapping[str, Any], name: Name, typed: Typed) -> None:
+    """Keep what a part came to; on the disk when this returns, where a file is named."""
+    if path is not None:
+        history, part, context = name
+        row = {"same": dict(same), "history": history, "part": part, "context": context, "typed": asdict(typed)}
+        torn = path.exists() and path.read_bytes()[-1:] not in (b"", b"\n")
+        with path.open("a", encoding="utf-8") as file:
+            file.write("\n" * torn + json.dumps(row) + "\n")

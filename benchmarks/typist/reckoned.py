@@ -1,0 +1,397 @@
+"""People who type at one model in reckoned time: an engine's work moves a clock by what it takes on an idle machine.
+
+So the figures are the same on a busy machine. What the engine says is its own. Each person has a service in this
+process; keys are pressed when they are due, and between them the scheduler does what it finds to do.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import PurePosixPath
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.datasets.histories import Edit, Step, apply
+from benchmarks.typist.ceiling import Tree
+from benchmarks.typist.hands import Subset
+from benchmarks.typist.typist import KeyPosition, Typist
+from fastcoder_lsp.client.client import Suggestion
+from fastcoder_lsp.client.ghost import Ghost
+from fastcoder_lsp.completion.protocol import HostListener
+from fastcoder_lsp.completion.question import Policy
+from fastcoder_lsp.completion.service import CompletionService
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.core import (
+    GREEDY,
+    Completion,
+    CompletionRequest,
+    DraftTree,
+    Engine,
+    EngineInfo,
+    Engines,
+    Late,
+    Prefilled,
+    Sampler,
+    ShouldStop,
+    Snapshot,
+    StepCosts,
+    Tokens,
+    Verified,
+)
+from fastcoder_lsp.prompt import Found
+from fastcoder_lsp.runtime.context import ReadableFolder, RepositoryContext
+from fastcoder_lsp.runtime.parts import Model, Runtime
+from fastcoder_lsp.scheduling.direct import SchedulerHost
+from fastcoder_lsp.scheduling.scheduler import Scheduler
+from fastcoder_lsp.workspace.languages import language_of
+from fastcoder_lsp.workspace.rules import ReadingRules
+
+_WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+MACHINES = {
+    "amx": StepCosts(_WIDTHS, (22.4, 23.1, 24.1, 26.0, 30.2, 44.6, 67.4), 289 / 512),
+    "vnni": StepCosts(_WIDTHS, (22.1, 22.1, 24.7, 30.2, 41.4, 62.2, 105.4), 506 / 512),
+}
+"""Of the default model on two cores: docs/benchmarks.md, *What a step costs*; one row takes no more than two, as
+`runtime.costs.smoothed` has it: `Pace` reckons with nothing that it cannot believe."""
+_LOOKED_S = 600.0
+
+
+class Clock:
+    """Milliseconds that have passed."""
+
+    def __init__(self) -> None:
+        self.ms = 0.0
+
+    def now(self) -> float:
+        """The time."""
+        return self.ms
+
+
+class ReckonedEngines:
+    """A model's engines, whose work takes reckoned time (`core.Engines`).
+
+    Attributes:
+        computed: prompt tokens by the slot's name.
+        steps, emitted: forward passes after the prompts, and the tokens that came of them.
+
+    Args:
+        engines: do the work.
+        clock: moved by it.
+        costs: what it takes.
+    """
+
+    def __init__(self, engines: Engines, clock: Clock, costs: StepCosts) -> None:
+        self._engines, self.clock, self.costs = engines, clock, costs
+        self.computed: Counter[str] = Counter()
+        self.steps = self.emitted = 0
+        self._slots: dict[tuple[str, bool], _Reckoned] = {}
+
+    @property
+    def info(self) -> EngineInfo:
+        """As `Engines` has it."""
+        return self._engines.info
+
+    def slot(self, name: str) -> Engine:
+        """As `Engines` has it."""
+        return self._slots.setdefault((name, False), _Reckoned(self._engines.slot(name), name, self))
+
+    def beside(self, name: str) -> Engine | None:
+        """As `Engines` has it."""
+        engine = self._engines.beside(name)
+        return None if engine is None else self._slots.setdefault((name, True), _Reckoned(engine, name, self))
+
+    def exchange(self, name: str) -> None:
+        """As `Engines` has it."""
+        self._drop(name)
+        self._engines.exchange(name)
+
+    def swap(self, name: str) -> None:
+        """As `Engines` has it."""
+        self._drop(name)
+        self._engines.swap(name)
+
+    def forget(self, name: str) -> None:
+        """As `Engines` has it."""
+        self._drop(name)
+        self._engines.forget(name)
+
+    def rename(self, old: str, new: str) -> None:
+        """As `Engines` has it."""
+        self._drop(old)
+        self._drop(new)
+        self._engines.rename(old, new)
+
+    def close(self) -> None:
+        """The model is used on by others."""
+
+    def _drop(self, name: str) -> None:
+        for beside in (False, True):
+            self._slots.pop((name, beside), None)
+
+
+class _Reckoned:
+    """One slot (`core.Engine`)."""
+
+    def __init__(self, engine: Engine, name: str, of: ReckonedEngines) -> None:
+        self._engine, self._name, self._of = engine, name, of
+
+    @property
+    def info(self) -> EngineInfo:
+        return self._engine.info
+
+    def prefill(self, tokens: Tokens, should_stop: ShouldStop) -> Prefilled:
+        done = self._engine.prefill(tokens, should_stop)
+        self._of.clock.ms += done.computed * self._of.costs.prefill_ms
+        self._of.computed[self._name] += done.computed
+        return done
+
+    def step(
+        self,
+        tree: DraftTree,
+        sampler: Sampler = GREEDY,
+        allowed: Mapping[int, npt.NDArray[np.int64]] | None = None,
+        top_k: int = 0,
+    ) -> Verified:
+        verified = self._engine.step(tree, sampler, allowed, top_k)
+        self._of.clock.ms += self._of.costs.step_ms(len(tree))
+        self._of.steps += 1
+        self._of.emitted += len(verified.emitted)
+        return verified
+
+    def cached(self) -> tuple[int, ...]:
+        return self._engine.cached()
+
+    def close(self) -> None:
+        self._engine.close()
+
+
+@dataclass(slots=True)
+class Account:
+    """What the typing comes to.
+
+    Attributes:
+        asked, shown: requests, and those that were answered by text before the next key.
+        computed: prompt tokens that were computed from each key to the next.
+        waited_ms: from each key to the text that was shown before the next one.
+        typed, saved: keys that were pressed, and keys that an accept brought in.
+    """
+
+    asked: int = 0
+    shown: int = 0
+    computed: list[int] = field(default_factory=list)
+    waited_ms: list[float] = field(default_factory=list)
+    typed: int = 0
+    saved: int = 0
+
+    @property
+    def accepted(self) -> float:
+        """Of all characters, those that were not typed."""
+        return self.saved / max(1, self.typed + self.saved)
+
+
+MakeRuntime = Callable[[Model, str, Clock], Runtime]
+"""What one person has of the model, by their name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What somebody types into `files`, the tree before it; `make`: what they have of the model."""
+
+    subset: Subset
+    files: MutableMapping[str, str]
+    make: MakeRuntime
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Where people type at a model that is loaded, and that is not closed.
+
+    Attributes:
+        model: does the work.
+        costs: of the work, whatever it takes here.
+        policy: what the editors ask for.
+        speed: keys a second.
+        seed: of the rhythm.
+    """
+
+    model: Model
+    costs: StepCosts
+    policy: Policy
+    speed: float
+    seed: int
+
+    def type(self, texts: Sequence[Text]) -> "tuple[list[Account], ReckonedEngines]":
+        """What each comes to who types one of `texts`, all beginning at once; and what the model did."""
+        clock = Clock()
+        engines = ReckonedEngines(self.model.engines, clock, self.costs)
+        ours = replace(self.model, engines=engines, costs=self.costs)
+        scheduler: Scheduler[Model] = Scheduler(lambda _: ours, clock.now)
+        people = [
+            Person(self, scheduler, clock, engines, text, f"{len(texts)}-{number}", self.seed + number)
+            for number, text in enumerate(texts)
+        ]
+        loads = [person.load() for person in people]
+        while not all(load.done() for load in loads):
+            scheduler.turn()
+        for person in people:
+            person.due_ms = clock.ms
+        typing = list(people)
+        while typing:
+            nearest = min(typing, key=lambda person: person.due_ms)
+            if clock.ms >= nearest.due_ms:
+                if not nearest.press():
+                    typing.remove(nearest)
+            elif (wait_ms := scheduler.turn()) > 0:
+                clock.ms = min(nearest.due_ms, clock.ms + wait_ms)
+        while scheduler.turn() <= 0:  # they leave
+            pass
+        return [person.account for person in people], engines
+
+
+class Person(Typist):
+    """One of them. Who is told of a late suggestion asks again.
+
+    Attributes:
+        due_ms: when the next key is pressed.
+        account: what it came to.
+    """
+
+    def __init__(
+        self,
+        room: Room,
+        scheduler: Scheduler[Model],
+        clock: Clock,
+        engines: ReckonedEngines,
+        text: Text,
+        name: str,
+        seed: int,
+    ) -> None:
+        super().__init__(speed=room.speed, seed=seed)
+        self.account, self.due_ms = Account(), 0.0
+        self._files, self._policy, self._clock, self._engines, self._name = (
+            text.files,
+            room.policy,
+            clock,
+            engines,
+            name,
+        )
+
+        def open_host(listener: HostListener) -> SchedulerHost:
+            return SchedulerHost(scheduler, listener, lambda shared: text.make(shared, name, clock))
+
+        self._service = CompletionService(open_host, lambda _: None, clock=clock.now, on_late=self._late)
+        self._keys = self.keys(text.subset)
+        self._version = self._before = 0
+        self._asking: Future[Completion] | None = None
+        self._asked_ms = 0.0
+
+    def load(self) -> "Future[bool]":
+        """Have the model loaded."""
+        return self._service.preload()
+
+    def press(self) -> bool:
+        """The next key, which is due; whether there is one after it."""
+        wait_s = next(self._keys, None)
+        if wait_s is None:
+            self.account.typed, self.account.saved = self.typed, self.saved
+            self._service.shutdown(0.0)
+            return False
+        self.due_ms += wait_s * 1e3
+        return True
+
+    def text(self) -> str:
+        """As it stands."""
+        return self._files[self.path]
+
+    def take(self, step: Step) -> None:
+        """Make a step at once."""
+        apply(self._files, step)
+
+    def edit(self, delete: int, text: str) -> None:
+        """Change the document."""
+        apply(self._files, Edit(self.path, self.cursor, delete, text, typed=True))
+        self._version += 1
+
+    def tell_accepted(self, ghost: Ghost) -> None:  # noqa: ARG002 of every typist
+        """Tell the service."""
+        self._service.accepted(self._request(), self._policy)
+
+    def ask(self, place: KeyPosition | None, *, through: bool) -> None:  # noqa: ARG002 of every typist
+        """Ask the service."""
+        self.account.asked += 1
+        self._asked_ms = self.due_ms
+        self._send()
+
+    def cancel(self) -> None:
+        """Give the open request up."""
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.cancel()
+
+    def rests(self) -> None:
+        """Note what was computed so far."""
+        self._before = self._computed()
+
+    def goes_on(self) -> None:
+        """Note what was computed since."""
+        self.account.computed.append(self._computed() - self._before)
+
+    def _computed(self) -> int:
+        return sum(count for slot, count in self._engines.computed.items() if slot.partition("\n")[0] == self._name)
+
+    def _request(self) -> CompletionRequest:
+        path = PurePosixPath("/", self.path)
+        snapshot = Snapshot(f"file://{path}", str(path), language_of(path), self._version, self.text())
+        return CompletionRequest(snapshot, self.cursor)
+
+    def _send(self) -> None:
+        late_ms = max(0.0, self._clock.ms - self.due_ms)  # the model was at work when the key came
+        self._asking = asking = self._service.submit(self._request(), self._policy, late_ms)
+        asking.add_done_callback(partial(self._answered, self._version))
+
+    def _answered(self, version: int, answer: "Future[Completion]") -> None:
+        if answer.cancelled() or version != self._version or answer is not self._asking:
+            return
+        completion = answer.result()
+        self.ghost = None
+        if completion.text:
+            self.account.shown += 1
+            self.account.waited_ms.append(self._clock.ms - self._asked_ms)
+            made = Suggestion(completion.text, completion.start, completion.end)
+            self.ghost = Ghost(completion.text, completion.end - completion.start, made)
+
+    def _late(self, late: Late) -> None:
+        if late.version == self._version:
+            self._send()
+
+
+class DiskContext:
+    """Code of a history's files for prompts of documents that are named from its root (`prompt.Context`).
+
+    Args:
+        disk: the tree.
+        now_s: reckoned seconds, by which the folder is looked through again.
+    """
+
+    def __init__(self, disk: Tree, now_s: Callable[[], float]) -> None:
+        folder = ReadableFolder(disk.root, ReadingRules((disk.root,), Settings()))
+        self._root = disk.root
+        self._context = RepositoryContext(lambda _path: folder, disk.open_texts, _LOOKED_S, now_s)
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """As `Context` has it."""
+        self._context.observe(self._placed(snapshot))
+
+    def find(self, snapshot: Snapshot, offset: int, shown: tuple[int, int], kept: Found | None = None) -> Found:
+        """As `Context` has it."""
+        return self._context.find(self._placed(snapshot), offset, shown, kept)
+
+    def may_show(self, sources: Collection[str]) -> bool:
+        """As `Context` has it."""
+        return self._context.may_show(sources)
+
+    def _placed(self, snapshot: Snapshot) -> Snapshot:
+        return replace(snapshot, path=f"{self._root}/{(snapshot.path or '').lstrip('/')}")

@@ -1,0 +1,436 @@
+"""A history typed against a real server over stdio: the editor, the requests and what becomes of them, the session.
+
+The editor owns the texts, their versions and the files below its root; the replay, the clock and the ghost text.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+import psutil
+
+from benchmarks.datasets.histories import Create, Edit, Remove, Save, Step, apply
+from benchmarks.server import SERVER, Server, fresh_workspace
+from benchmarks.typist import hands
+from benchmarks.typist.hands import Subset
+from benchmarks.typist.typist import KeyPosition, Typist
+from fastcoder_lsp.client.client import Client
+from fastcoder_lsp.client.ghost import Ghost, ghost_of
+from fastcoder_lsp.client.rpc import Params, RequestFailedError, ServerGoneError
+from fastcoder_lsp.errors import FastcoderError, UsageError
+from fastcoder_lsp.workspace.languages import language_of
+
+POLL_S = 0.03
+"""So long before a key the server is asked for its counts: late enough for the last key's work, and not in its way."""
+OPEN_AT_MOST = 20
+"""Documents open at once; those that were used longest ago and are saved go first."""
+BUDGET_MS = 400.0
+"""What an automatic request may take where the server has no budget: the product's promise."""
+NO_BUDGET_MS = 10_000.0
+"""A budget of this much is none."""
+TYPED_THROUGH = "typed-through"
+"""How the server names an answer that it gave without the model."""
+Outcome = Literal["shown", "empty", "cancelled"]
+Flaw = Literal["", "marks", "wrong marks", "longer word"]
+"""What is wrong with a text that is shown: see `flaw_of`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """What is compared: a drafter at a speed; `settings` of the server beside it, as an editor would send them."""
+
+    name: str
+    drafter: str
+    speed: float
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    is_ablation: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One automatic request and what became of it.
+
+    Attributes:
+        place: where; None while the text is not what the history has (a wrong rest is not deleted yet).
+        through: whether the key before it was the next character of the suggestion then shown.
+        outcome: what became of it.
+        ms: until the answer; of a cancelled one, its age then.
+        finish: why decoding ended, as the server told of its answer, and so the rest.
+        parts: span → ms.
+        steps: forward passes.
+        tokens: tokens of the output.
+        prefilled: prompt tokens that were computed.
+        flaw: of the text that is shown.
+    """
+
+    place: KeyPosition | None
+    through: bool
+    outcome: Outcome
+    ms: float
+    finish: str = ""
+    parts: Mapping[str, float] = field(default_factory=dict)
+    steps: int = 0
+    tokens: int = 0
+    prefilled: int = 0
+    flaw: Flaw = ""
+
+    @property
+    def by_model(self) -> bool:
+        """Whether it shows text that the model made for it, or for the one before."""
+        return self.outcome == "shown" and self.finish != TYPED_THROUGH
+
+
+@dataclass(frozen=True, slots=True)
+class ServerWork:
+    """The server's counts, from its start or between two moments; `mechanisms`: name → count."""
+
+    steps: int = 0
+    tokens: int = 0
+    prefilled: int = 0
+    accepted_by_source: Mapping[str, int] = field(default_factory=dict)
+    mechanisms: Mapping[str, int] = field(default_factory=dict)
+
+    def since(self, before: "ServerWork") -> "ServerWork":
+        """What was done after `before`."""
+        return ServerWork(
+            self.steps - before.steps,
+            self.tokens - before.tokens,
+            self.prefilled - before.prefilled,
+            _less(self.accepted_by_source, before.accepted_by_source),
+            _less(self.mechanisms, before.mechanisms),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """One session: a drafter at a speed.
+
+    Attributes:
+        requests: all requests.
+        work: the server's after each request.
+        typed: keys that were typed.
+        saved: keys that accepts made unnecessary.
+        accepts: times that Tab was pressed.
+        budget_ms: what an automatic request had.
+        cpu_s: the server's processor time while typing.
+        wall_s: the time by the clock while typing.
+        memory_bytes: the server's resident memory at the end.
+        server: what the server says of itself.
+    """
+
+    requests: tuple[Request, ...]
+    work: tuple[ServerWork, ...]
+    typed: int
+    saved: int
+    accepts: int
+    budget_ms: float
+    cpu_s: float
+    wall_s: float
+    memory_bytes: int
+    server: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Editor:
+    """The editor of one workspace.
+
+    Args:
+        client: the server's; told of every change.
+        root: an empty folder, the editor's own.
+        files: path → text of the tree at the start; written below `root`.
+    """
+
+    def __init__(self, client: Client, root: Path, files: dict[str, str]) -> None:
+        self._client, self._root, self._files = client, root, files
+        self._open: OrderedDict[str, bool] = OrderedDict()
+        self.version = 0
+        """Of the last change; one count for all documents, so that it names a request."""
+        for path in files:
+            self._write(path)
+
+    def uri(self, path: str) -> str:
+        """How the server knows a file."""
+        return self._file(path).as_uri()
+
+    def text(self, path: str) -> str:
+        """A file as the editor shows it."""
+        return self._files[path]
+
+    def take(self, step: Step) -> None:
+        """Make a step of the history at once."""
+        match step:
+            case Edit(path, offset, delete, text):
+                self.replace(path, offset, offset + delete, text)
+            case Save(path):
+                self._write(path)
+                if path in self._open:
+                    self._open[path] = True
+                    self._client.save(self.uri(path))
+            case Create(path):
+                apply(self._files, step)
+                self._write(path)
+            case Remove(path):
+                apply(self._files, step)
+                self._file(path).unlink(missing_ok=True)
+                if self._open.pop(path, None) is not None:
+                    self._client.close(self.uri(path))
+
+    def replace(self, path: str, start: int, end: int, text: str) -> None:
+        """One edit of a document, which is opened if need be."""
+        self.show(path)
+        before = self._files[path]
+        apply(self._files, Edit(path, start, end - start, text, typed=True))
+        self._open[path] = False
+        self.version += 1
+        self._client.edit(self.uri(path), self.version, before, start, end, text)
+
+    def show(self, path: str) -> None:
+        """Have a document open, and in view."""
+        if path not in self._open:
+            self.version += 1
+            self._client.open(self.uri(path), language_of(Path(path)), self.version, self._files[path])
+            self._open[path] = True
+        self._open.move_to_end(path)
+        saved = [other for other, is_saved in self._open.items() if is_saved and other != path]
+        for other in saved[: max(0, len(self._open) - OPEN_AT_MOST)]:
+            del self._open[other]
+            self._client.close(self.uri(other))
+
+    def _write(self, path: str) -> None:
+        file = self._file(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("w", encoding="utf-8", newline="") as opened:
+            opened.write(self._files[path])
+
+    def _file(self, path: str) -> Path:
+        parts = PurePosixPath(path)
+        if parts.is_absolute() or ".." in parts.parts or not parts.parts:
+            raise UsageError(f"a history must stay in its tree: {path}")
+        return self._root / parts
+
+
+@dataclass(slots=True)
+class _Open:
+    """A request that is not answered yet; `sent`: when it went out."""
+
+    place: KeyPosition | None
+    through: bool
+    version: int
+    sent: float | None = None
+    done: bool = False
+
+
+class Replay(Typist):
+    """A person at the keyboard of an editor.
+
+    Attributes:
+        requests: what became of each.
+        work: the server's counts shortly before each key.
+
+    Args:
+        client: speaks to the server.
+        editor: holds the documents.
+        told: version → what the server told of its answer; filled by whoever listens to the server.
+        given: of every typist.
+    """
+
+    def __init__(self, client: Client, editor: Editor, told: dict[int, Params], **given: Any) -> None:
+        super().__init__(**given)
+        self.requests: list[Request] = []
+        self.work: list[ServerWork] = []
+        self._client, self._editor, self._told = client, editor, told
+        self._asking: _Open | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._newest: asyncio.Task[None] | None = None
+
+    async def type(self, subset: Subset) -> None:
+        """Type; shortly before the end of every pause the server's counts are asked for."""
+        for seconds in self.keys(subset):
+            if seconds:
+                until = self._now() + seconds
+                await asyncio.sleep(max(0.0, seconds - POLL_S))
+                self._start(self._poll())
+                await asyncio.sleep(max(0.0, until - self._now()))
+            else:
+                await asyncio.sleep(0)  # the server's messages are taken in between
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def text(self) -> str:
+        """As the editor shows it."""
+        return self._editor.text(self.path)
+
+    def take(self, step: Step) -> None:
+        """Make a step at once."""
+        self._editor.take(step)
+
+    def edit(self, delete: int, text: str) -> None:
+        """Have the editor tell the server."""
+        self._editor.replace(self.path, self.cursor, self.cursor + delete, text)
+
+    def tell_accepted(self, ghost: Ghost) -> None:
+        """Tell the server."""
+        self._start(self._client.accepted(ghost.suggestion))
+
+    def ask(self, place: KeyPosition | None, *, through: bool) -> None:
+        """Send a request."""
+        self._asking = _Open(place, through, self._editor.version)
+        self._newest = self._start(self._await(self._asking))
+
+    def cancel(self) -> None:
+        """Give the open request up; the moment counts as its end."""
+        asked, self._asking = self._asking, None
+        if asked is None or asked.done or self._newest is None:
+            return
+        asked.done = True
+        age = (self._now() - asked.sent) * 1e3 if asked.sent is not None else 0.0
+        self.requests.append(Request(asked.place, asked.through, "cancelled", age))
+        self._newest.cancel()
+
+    async def _await(self, asked: _Open) -> None:
+        text, at, strokes = self.text(), self.cursor, self.strokes
+        asked.sent = self._now()
+        try:
+            suggestion = await self._client.suggest(self._editor.uri(self.path), text, at, invoked=False)
+        except (RequestFailedError, ServerGoneError):
+            return  # a server that ends is noticed by the session; a refused request is counted as cancelled
+        ms = (self._now() - asked.sent) * 1e3
+        if asked.done:
+            return
+        asked.done = True
+        self.ghost = ghost_of(suggestion, text, at)
+        told = self._told.pop(asked.version, {})
+        request = Request(asked.place, asked.through, "empty" if self.ghost is None else "shown", ms)
+        if self.ghost is not None and asked.place is not None:
+            coming = "".join(strokes[asked.place.key :])
+            request = replace(request, flaw=flaw_of(self.ghost.text, text[:at], coming))
+        if told:
+            request = replace(
+                request,
+                finish=told["finish"],
+                parts=told["ms"],
+                steps=told["steps"],
+                tokens=told["tokens"],
+                prefilled=told["prefilled"],
+            )
+        self.requests.append(request)
+
+    async def _poll(self) -> None:
+        with contextlib.suppress(ServerGoneError):  # the session notices
+            self.work.append(read_server_work(await self._client.stats()))
+
+    def _now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def _start(self, doing: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(doing)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+def play(
+    arm: Arm,
+    subset: Subset,
+    files: Mapping[str, str],
+    *,
+    seed: int,
+    on_key: Callable[[int], None],
+    command: tuple[str, ...] = SERVER,
+    taker: hands.Taker = hands.TAB,
+) -> Played:
+    """Type `subset` of a history whose tree was `files` before its first step.
+
+    Raises:
+        FastcoderError: the server cannot work (no model, an unknown drafter), or ended.
+    """
+
+    async def session() -> Played:
+        server = Server("keystroke")
+        await server.start(command, root, {"drafter": arm.drafter, **arm.settings}, environment)
+        try:
+            editor = Editor(server.client, root, dict(files))
+            await server.ready()
+            given = {"speed": arm.speed, "seed": seed, "on_key": on_key, "taker": taker}
+            return await _typed(server, Replay(server.client, editor, server.told, **given), subset)
+        finally:
+            await server.client.stop()
+
+    with fresh_workspace() as (root, environment):
+        return asyncio.run(session())
+
+
+async def _typed(server: Server, typist: Replay, subset: Subset) -> Played:
+    """Type, and watch what it costs the server."""
+    client = server.client
+    process = psutil.Process(client.process_id)
+    before, cpu, begun = read_server_work(await client.stats()), process.cpu_times(), time.perf_counter()
+    typing = asyncio.create_task(typist.type(subset))
+    while not typing.done():
+        await asyncio.wait([typing], timeout=0.5)
+        try:
+            server.check()
+        except FastcoderError:
+            typing.cancel()
+            await asyncio.wait([typing])
+            raise
+    typing.result()
+    spent, stats = process.cpu_times(), await client.stats()
+    return Played(
+        requests=tuple(typist.requests),
+        work=(before, *typist.work, read_server_work(stats)),
+        typed=typist.typed,
+        saved=typist.saved,
+        accepts=typist.accepts,
+        budget_ms=_budget_ms(stats),
+        cpu_s=spent.user + spent.system - cpu.user - cpu.system,
+        wall_s=time.perf_counter() - begun,
+        memory_bytes=stats["memory"]["resident_bytes"],
+        server={"model": stats["model"], "engine": stats["engine"]},
+    )
+
+
+def _budget_ms(stats: Params) -> float:
+    """What an automatic request has; the promise where the server sets it no bound."""
+    told: float = stats["budget_ms"].get("automatic", NO_BUDGET_MS)
+    return told if told < NO_BUDGET_MS else BUDGET_MS
+
+
+def read_server_work(stats: Mapping[str, Any]) -> ServerWork:
+    """The counts of a `fastcoder/stats` answer."""
+    requests = stats["requests"]
+    told = {
+        name: requests[name]
+        for name in ("adopted", "background", "ahead", "budgeted", "budgeted_empty", "alternatives")
+    }
+    suppressed = sum(stats.get("suppressed", {}).values())
+    return ServerWork(
+        requests["steps"],
+        requests["tokens"],
+        requests["prefilled"],
+        stats["accepted_by_source"],
+        told | {"suppressed": suppressed},
+    )
+
+
+def _less(now: Mapping[str, int], before: Mapping[str, int]) -> dict[str, int]:
+    return {name: count - before.get(name, 0) for name, count in now.items()}
+
+
+def flaw_of(shown: str, before: str, coming: str) -> Flaw:
+    """What is in the way of a person who has typed `before`, sees `shown` and will type `coming`; "" where nothing is.
+
+    Marks that come next are "marks", any others "wrong marks". A word is finished where none of its letters come next.
+    """
+    if not any(map(str.isalnum, shown)):
+        return "marks" if coming.startswith(shown.rstrip()) else "wrong marks"
+    if _in_word(before[-1:]) and _in_word(shown[:1]) and not _in_word(coming[:1]):
+        return "longer word"
+    return ""
+
+
+def _in_word(letter: str) -> bool:
+    return letter.isalnum() or letter == "_"

@@ -1,0 +1,194 @@
+"""`bench wire`: what passes between an editor's server and the shared process adds to a request.
+
+The front is in this process, the host in one of its own, as in use; its model takes no time, so that the wire is left.
+"""
+
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.harness import write
+from fastcoder_lsp.bench.report import print_table
+from fastcoder_lsp.cli.options import option
+from fastcoder_lsp.completion.protocol import (
+    Answered,
+    Ask,
+    Command,
+    DocumentChanged,
+    Event,
+    HostFacts,
+    HostListener,
+    Load,
+    LoadFinished,
+    Made,
+)
+from fastcoder_lsp.completion.question import Answer, Policy, Question, place_of
+from fastcoder_lsp.completion.suggestions import Recalled, Suggestion
+from fastcoder_lsp.config import Settings
+from fastcoder_lsp.config.programs import neutral_folder, python_command
+from fastcoder_lsp.core import CompletionRequest, Snapshot
+from fastcoder_lsp.errors import ResourceError
+from fastcoder_lsp.host.address import named_address
+from fastcoder_lsp.host.connection import greet
+from fastcoder_lsp.host.listening import Address
+from fastcoder_lsp.host.process import run_host
+from fastcoder_lsp.host.remote import RemoteHost
+from fastcoder_lsp.workspace.open_texts import OpenTexts
+
+EXAMPLE = "wire --json wire.json"
+KEY, BUILD = "benchmark", "bench wire"
+TAKEN = "taken"
+"""The span that holds when the host had the question, in milliseconds of `time.perf_counter`."""
+_ANSWER_S = 30.0
+_LINGER_S = 20.0
+_LOOK_S = 0.02
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Type into a document and ask at every key of a shared process whose model answers at once.
+
+    The figures are the time from the question until that process has it, and from its answer until the editor's server
+    has that, by a clock that both share.
+    """
+
+    requests: int = option("keys", 2000, metavar="N")
+    lines: int = option("lines of the document", 2000, metavar="N")
+    pause_ms: float = option("time between two keys", 5.0, metavar="MS")
+    json: Path | None = option("write the full results to FILE", None, metavar="FILE")
+
+
+def run(options: Options) -> int:
+    """Type, ask, and print what the wire took."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = python_command(__name__, folder)
+        process = subprocess.Popen(command, cwd=neutral_folder(), stdin=subprocess.DEVNULL)
+        try:
+            times = measure(Path(folder), options.requests, options.lines, options.pause_ms)
+        finally:
+            process.terminate()
+            process.wait()
+    parts = {"question": times[:, 0], "answer": times[:, 1], "both": times.sum(1)}
+    rows = [[name, *(f"{value:.2f}" for value in np.percentile(ms, (50, 95, 99)))] for name, ms in parts.items()]
+    print_table(f"{len(times)} questions, document of {options.lines} lines", ("ms", "p50", "p95", "p99"), rows)
+    write(options, "wire", {name: ms.tolist() for name, ms in parts.items()})
+    return 0
+
+
+def measure(folder: Path, requests: int, lines: int, pause_ms: float) -> npt.NDArray[np.float64]:
+    """[requests, 2]: milliseconds until the host had each question, and until its answer was told.
+
+    Raises:
+        ResourceError: no answer came.
+    """
+    asker = Asker()
+    address = named_address(folder, KEY)
+    _wait_for(address)
+    front = RemoteHost(asker.on, Settings(), {}, OpenTexts(), lambda _: greet(address, BUILD), pauses_s=(0.05,))
+    half = "    value = compute(value, other)\n" * (lines // 2)
+    taken = []
+    for number in range(1, requests + 2):
+        typed = "abcdefghij "[number % 11] * (number % 60)
+        asked = time.perf_counter() * 1e3
+        text = f"{half}{typed}\n{half}"
+        front.send(DocumentChanged(Path("/work/a.py"), text))
+        front.send(Ask(asker.question(number, text, len(half) + len(typed))))
+        if (came := asker.wait(number, _ANSWER_S)) is None:
+            raise ResourceError("the host does not answer", "Run it again with FASTCODER_TRACEBACK=1.")
+        if number > 1:  # the first one waits for the process
+            taken.append((came[0] - asked, came[1] - came[0]))
+        time.sleep(pause_ms / 1e3)
+    front.close(1.0)
+    return np.array(taken)
+
+
+def _wait_for(address: Address) -> None:
+    until = time.monotonic() + _ANSWER_S
+    while time.monotonic() < until:
+        with suppress(OSError):
+            greet(address, BUILD).channel.close()
+            return
+        time.sleep(_LOOK_S)
+    raise ResourceError("the host does not begin", "Run it again with FASTCODER_TRACEBACK=1.")
+
+
+class InstantHost:
+    """A `ModelHost` that answers every question at once with the same line, and says when it had the question."""
+
+    def __init__(self, listener: HostListener, *_: object) -> None:
+        self._listener = listener
+
+    def send(self, command: Command) -> None:
+        """Answer."""
+        match command:
+            case Ask(question):
+                taken = time.perf_counter() * 1e3
+                text = "return a suggestion of usual length"
+                self._listener(Made(question.uri, Suggestion(question.place, text)))
+                answer = Answer("shown", (Recalled(text, 0),), "stop", ms={TAKEN: taken})
+                self._listener(Answered(question.number, answer))
+            case Load(ticket):
+                self._listener(LoadFinished(ticket, True))
+
+    def facts(self) -> HostFacts:
+        """Nothing is known."""
+        return HostFacts()
+
+    def close(self, wait_s: float) -> None:
+        """Nothing to do."""
+
+
+class Instant:
+    """What the fronts of a process with such a host share."""
+
+    open = InstantHost
+
+    def probe(self, reply: Callable[[], object]) -> None:
+        """It always works."""
+        reply()
+
+    def close(self, wait_s: float) -> None:
+        """Nothing to do."""
+
+
+class Asker:
+    """A front that asks and waits for the answer."""
+
+    def __init__(self) -> None:
+        self._came = threading.Event()
+        self._answer = (0, 0.0, 0.0)
+
+    def question(self, number: int, text: str, offset: int) -> Question:
+        """A question at a place of a document."""
+        request = CompletionRequest(Snapshot("file:///work/a.py", "/work/a.py", "python", number, text), offset)
+        now = time.perf_counter()
+        return Question(number, request, place_of(request), Policy(), time.monotonic() * 1e3, now)
+
+    def wait(self, number: int, seconds: float) -> tuple[float, float] | None:
+        """(when the host had the question, when its answer was told), in ms; None where none came in time."""
+        until = time.monotonic() + seconds
+        while self._answer[0] != number:
+            if not self._came.wait(until - time.monotonic()):
+                return None
+            self._came.clear()
+        return self._answer[1:]
+
+    def on(self, event: Event) -> None:
+        """Keep the answer."""
+        if isinstance(event, Answered):
+            if TAKEN in event.answer.ms:  # else the host is not there yet
+                self._answer = (event.number, event.answer.ms[TAKEN], time.perf_counter() * 1e3)
+            self._came.set()
+
+
+if __name__ == "__main__":
+    sys.exit(run_host(Path(sys.argv[1]), KEY, _LINGER_S, Instant(), BUILD))

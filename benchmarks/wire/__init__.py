@@ -1,1 +1,0 @@
-"""What the wire between an editor's server and the shared process adds to a request; the model takes no time."""

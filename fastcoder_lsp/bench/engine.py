@@ -1,0 +1,205 @@
+"""`bench engine`: what a forward pass costs, beside its products alone and transformers' bf16 in the same run.
+
+Owns the measurement. A pass is a whole step: rows in, verification, commit; the KV cache holds 700 tokens before it.
+"""
+
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fastcoder_lsp.bench.model import find_model
+from fastcoder_lsp.bench.report import print_table, write_json
+from fastcoder_lsp.core import DraftTree, Engine
+from fastcoder_lsp.engine.int8.backend import Int8Backend
+from fastcoder_lsp.engine.tree_engine import TreeEngine
+from fastcoder_lsp.errors import UsageError
+from fastcoder_lsp.model import require_checkpoint
+from fastcoder_lsp.model.needs import install_line, missing_packages
+from fastcoder_lsp.observe import percentile
+from fastcoder_lsp.tokenizer import Tokenizer
+
+EXAMPLE = "engine --json engine.json"
+WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+"""Rows of a step."""
+PREFILLS = (512, 1024)
+"""Tokens of a prefill."""
+CACHED = 700
+"""Tokens in the KV cache before a step."""
+_COMPARED = ("accelerate", "torch", "transformers")
+"""What the comparison needs. An installation for a CPU has none of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Time steps of 1 to 64 rows with 700 tokens in the KV cache, and prefills.
+
+    Beside them, taking turns in the same run: the int8 products alone and, where it is installed, transformers in bf16.
+    """
+
+    model: str = field(default="auto", metadata={"help": "a hub id, a folder or a .gguf"})
+    engine: str = field(default="auto", metadata={"help": "kind of engine"})
+    threads: int | None = field(default=None, metadata={"help": "CPU threads (default: as the setting `threads`)"})
+    rounds: int = field(default=7, metadata={"help": "measurements of each figure"})
+    no_transformers: bool = field(default=False, metadata={"help": "leave out the comparison"})
+    json: Path | None = field(default=None, metadata={"help": "write the full results", "metavar": "FILE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Median milliseconds by rows of a step and by tokens of a prefill."""
+
+    forward_ms: dict[str, float]
+    prefill_ms: dict[str, float]
+
+
+def run(options: Options) -> int:
+    """Run the command: measure, print the results and write them to a file."""
+    if options.rounds < 1:
+        raise UsageError(f"--rounds: {options.rounds} is less than 1", "Try: --rounds 3")
+    model = find_model(options.model)
+    context = max(CACHED + max(WIDTHS), *PREFILLS) + 1
+    engine = model.engine(options.engine, context, threads=options.threads)
+    tokens = _tokens(model.tokenizer, engine.info.vocabulary)
+    subjects: dict[str, Callable[[int, bool], float]] = {"ours": _engine_subject(engine, tokens)}
+    products = _products_only(engine)
+    if products is not None:
+        subjects["products"] = lambda rows, prefill: 0.0 if prefill else _timed(lambda: products(rows))
+    lacking = missing_packages(*_COMPARED)
+    if lacking and not options.no_transformers:
+        sys.stderr.write(f"No comparison with transformers. To add it, run: {install_line(*lacking)}\n")
+    elif not options.no_transformers:
+        subjects["transformers bf16"] = _transformers_subject(model.files.folder, tokens, options.threads, engine)
+    figures = _measure(subjects, options.rounds)
+    _print(engine, figures)
+    if options.json:
+        info = engine.info
+        settings = {"engine": info.name, "device": info.device, "model": model.files.name, "cached": CACHED}
+        write_json(options.json, "engine", settings | {"rounds": options.rounds}, _results(figures))
+    engine.close()
+    return 0
+
+
+def _measure(subjects: Mapping[str, Callable[[int, bool], float]], rounds: int) -> dict[str, Figures]:
+    """Every figure of every subject, `rounds` times in turns, after a first time that is not counted."""
+    steps: dict[tuple[str, int], list[float]] = {}
+    prefills: dict[tuple[str, int], list[float]] = {}
+    for turn in range(rounds + 1):
+        for name, subject in subjects.items():
+            for table, sizes, prefill in ((steps, WIDTHS, False), (prefills, PREFILLS, True)):
+                if prefill and turn > 3:
+                    continue
+                for size in sizes:
+                    ms = subject(size, prefill)
+                    if turn:
+                        table.setdefault((name, size), []).append(ms)
+    return {
+        name: Figures(
+            {str(size): percentile(steps[name, size], 0.5) for size in WIDTHS},
+            {str(size): percentile(prefills[name, size], 0.5) for size in PREFILLS},
+        )
+        for name in subjects
+    }
+
+
+def _engine_subject(engine: Engine, tokens: tuple[int, ...]) -> Callable[[int, bool], float]:
+    def measure(size: int, prefill: bool) -> float:
+        engine.prefill(() if prefill else tokens[:CACHED], _never)
+        if prefill:
+            return _timed(lambda: engine.prefill(tokens[:size], _never))
+        # Drafts below the root alone: one at most is accepted, as where guesses are wrong.
+        drafts = tuple(token for token in dict.fromkeys(tokens) if token != tokens[CACHED])[: size - 1]
+        tree = DraftTree((tokens[CACHED], *drafts), (-1, *[0] * len(drafts)))
+        return _timed(lambda: engine.step(tree))
+
+    return measure
+
+
+def _transformers_subject(
+    folder: Path, tokens: tuple[int, ...], threads: int | None, engine: Engine
+) -> Callable[[int, bool], float]:
+    """The same work by transformers' own forward: a dynamic cache, its causal mask, logits of all rows of a step."""
+    import torch  # noqa: PLC0415 only this comparison needs it
+    from transformers import AutoModelForCausalLM, DynamicCache  # noqa: PLC0415
+    from transformers.utils import logging  # noqa: PLC0415
+
+    bars: Any = logging
+    bars.disable_progress_bar()
+    if threads is not None:
+        torch.set_num_threads(threads)
+    require_checkpoint(folder, lambda _share, _what: None)
+    place = "cuda" if torch.cuda.is_available() and not engine.info.name.startswith("cpu") else "cpu"
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16)
+    model.to(place)
+    ids = torch.tensor([tokens], device=place)
+    filled = DynamicCache()
+    with torch.inference_mode():
+        model(ids[:, :CACHED], past_key_values=filled, logits_to_keep=1)
+
+    def measure(size: int, prefill: bool) -> float:
+        cache = DynamicCache() if prefill else filled
+        part = ids[:, :size] if prefill else ids[:, CACHED : CACHED + size]
+
+        def forward() -> None:
+            model(part, past_key_values=cache, logits_to_keep=1 if prefill else 0)
+            if place == "cuda":
+                torch.cuda.synchronize()
+
+        with torch.inference_mode():
+            ms = _timed(forward)
+            if not prefill:
+                filled.crop(-size)
+        return ms
+
+    return measure
+
+
+def _products_only(engine: Engine) -> Callable[[int], None] | None:
+    """Runs the matrix products of a step of so many rows; None for an engine that cannot tell them apart."""
+    if isinstance(engine, TreeEngine) and isinstance(engine.backend, Int8Backend):
+        return engine.backend.run_products
+    return None
+
+
+def _print(engine: Engine, figures: Mapping[str, Figures]) -> None:
+    names = list(figures)
+    rows: list[list[object]] = [
+        [f"step of {size}", *(figures[n].forward_ms[str(size)] for n in names)] for size in WIDTHS
+    ]
+    rows += [
+        [f"prefill of {size}", *("" if n == "products" else figures[n].prefill_ms[str(size)] for n in names)]
+        for size in PREFILLS
+    ]
+    title = f"{engine.info.model}: {engine.info.name} on {engine.info.device}; ms, {CACHED} tokens in the KV cache"
+    print_table(title, ["", *names], rows)
+
+
+def _results(figures: Mapping[str, Figures]) -> dict[str, Any]:
+    ours = figures["ours"]
+    results: dict[str, Any] = {"forward_ms": ours.forward_ms, "prefill_ms": ours.prefill_ms}
+    if "products" in figures:
+        results["products_ms"] = figures["products"].forward_ms
+    if "transformers bf16" in figures:
+        theirs = figures["transformers bf16"]
+        results["transformers_bf16"] = {"forward_ms": theirs.forward_ms, "prefill_ms": theirs.prefill_ms}
+    return results
+
+
+def _tokens(tokenizer: Tokenizer, vocabulary: int) -> tuple[int, ...]:
+    """Tokens of real code: a module of the standard library."""
+    text = (Path(sysconfig.get_path("stdlib")) / "argparse.py").read_text(encoding="utf-8")
+    ids = tokenizer.encode(text)
+    return tuple(token for token in ids if token < vocabulary)[: max(PREFILLS) + max(WIDTHS)]
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return (time.perf_counter() - start) * 1e3
+
+
+def _never() -> bool:
+    return False
